@@ -1,0 +1,1 @@
+"""What the steps share: catalogue, shapes, device, timing, verification, data set."""

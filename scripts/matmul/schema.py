@@ -1,0 +1,40 @@
+"""Reading YAML and holding it against the project's JSON schemas, one line per mistake."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from matmul.errors import UserError, one_line
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a YAML file. Raises UserError when it is missing or no YAML."""
+    try:
+        return yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: no valid YAML: {one_line(str(error))}") from None
+
+
+@cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """The validator of workflow/schemas/<name>.schema.yaml."""
+    return jsonschema.Draft202012Validator(read_yaml(SCHEMAS / f"{name}.schema.yaml"))
+
+
+def check(content: Any, schema: str, origin: str) -> None:
+    """Hold `content` against a schema. Raises UserError: origin, path of the key, what is wrong."""
+    error = jsonschema.exceptions.best_match(validator(schema).iter_errors(content))
+    if error is None:
+        return
+    place = error.json_path.removeprefix("$").removeprefix(".")
+    reason = one_line(error.message)
+    described = error.schema.get("description") if isinstance(error.schema, dict) else None
+    hint = f" ({described})" if described else ""
+    raise UserError(f"{origin}: {place + ': ' if place else ''}{reason[:300]}{hint}")
