@@ -1,0 +1,186 @@
+// Launches one kernel over one grid on the CPU (see cuda_on_cpu.h) and writes its C back.
+//
+//     driver GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES DIMENSIONS... FILES...
+//
+// DIMENSIONS are m n k and FILES are A B C for -DOPERATION_GEMM, m n and A C for -DOPERATION_GRAM.
+// The files hold raw little-endian ELEMENTs in row-major order. C is read, so that the caller
+// decides what an element that the kernel leaves out looks like, and then overwritten.
+//
+// Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 a divergent barrier, or a
+// sanitizer's own. Each but 0 comes with a line on stderr that says why.
+//
+// Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DKERNEL=function
+// -DELEMENT=float -DOPERATION_GEMM, and -DDYNAMIC_SHARED="\"name\"" where the kernel declares
+// `extern __shared__ T name[]`.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <initializer_list>
+
+// Declared before its definition, the kernel does not compile with any other signature.
+#if defined(OPERATION_GEMM)
+extern "C" void KERNEL(const ELEMENT* A, const ELEMENT* B, ELEMENT* C, int m, int n, int k);
+#elif defined(OPERATION_GRAM)
+extern "C" void KERNEL(const ELEMENT* A, ELEMENT* C, int m, int n);
+#else
+#error "define OPERATION_GEMM or OPERATION_GRAM"
+#endif
+
+namespace cuda_on_cpu {
+
+struct Array {
+    const char* name;
+    size_t bytes = 0;
+    ELEMENT* data = nullptr;
+
+    void allocate(size_t rows, size_t columns);
+};
+
+#if defined(OPERATION_GEMM)
+Array A{"A"}, B{"B"}, C{"C"}, *const arrays[] = {&A, &B, &C};
+int m, n, k, *const dimensions[] = {&m, &n, &k};
+
+void allocate_arrays()
+{
+    A.allocate(m, k);
+    B.allocate(k, n);
+    C.allocate(m, n);
+}
+
+void call_kernel() { KERNEL(A.data, B.data, C.data, m, n, k); }
+#else
+Array A{"A"}, C{"C"}, *const arrays[] = {&A, &C};
+int m, n, *const dimensions[] = {&m, &n};
+
+void allocate_arrays()
+{
+    A.allocate(m, n);
+    C.allocate(n, n);
+}
+
+void call_kernel() { KERNEL(A.data, C.data, m, n); }
+#endif
+
+#if defined(DYNAMIC_SHARED)
+// The most that a block of compute capability 9.0 can have, under the name that the kernel uses.
+alignas(128) thread_local char dynamic_shared[227 << 10] __asm__(DYNAMIC_SHARED);
+
+void limit_dynamic_shared(size_t bytes)
+{
+    if (bytes > sizeof dynamic_shared)
+        (Line() << "a block has no " << bytes << " bytes of shared memory").leave(Unusable);
+#if defined(__SANITIZE_ADDRESS__)
+    ASAN_POISON_MEMORY_REGION(dynamic_shared + bytes, sizeof dynamic_shared - bytes);
+#endif
+}
+#else
+void limit_dynamic_shared(size_t) {}
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void Array::allocate(size_t rows, size_t columns)
+{
+    bytes = rows * columns * sizeof(ELEMENT);
+    data = static_cast<ELEMENT*>(malloc(bytes));
+}
+
+void catch_traps() {}  // they are the sanitizer's
+#else
+// Address space on either side of an array that nobody may touch. It costs no memory.
+constexpr size_t fence_bytes = 64 << 20;
+
+// The array's last byte touches a fence; its first byte does so only if it fills its pages.
+void Array::allocate(size_t rows, size_t columns)
+{
+    const size_t page_bytes = sysconf(_SC_PAGESIZE);
+    bytes = rows * columns * sizeof(ELEMENT);
+    const size_t room = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    void* fence = mmap(nullptr, fence_bytes + room + fence_bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char* begin = static_cast<char*>(fence) + fence_bytes;
+    if (fence == MAP_FAILED || mprotect(begin, room, PROT_READ | PROT_WRITE) != 0)
+        (Line() << "no memory for " << name).leave(Unusable);
+    data = reinterpret_cast<ELEMENT*>(begin + room - bytes);
+}
+
+void report_trap(int, siginfo_t* signal, void*)
+{
+    Line line;
+    line << "invalid access in block " << blockIdx << ", thread " << threadIdx << ": ";
+    const auto address = reinterpret_cast<uintptr_t>(signal->si_addr);
+    for (const Array* array : arrays) {
+        const auto begin = reinterpret_cast<uintptr_t>(array->data), end = begin + array->bytes;
+        if (end <= address && address < end + fence_bytes)
+            (line << address - end << " bytes past the end of " << array->name).leave(Trapped);
+        if (begin - fence_bytes <= address && address < begin)
+            (line << begin - address << " bytes before " << array->name).leave(Trapped);
+    }
+    (line << "near no array, or a misaligned vector").leave(Trapped);
+}
+
+void catch_traps()
+{
+    static char stack[64 << 10];  // the thread's own may be what overflowed
+    stack_t alternative = {};
+    alternative.ss_sp = stack;
+    alternative.ss_size = sizeof stack;
+    sigaltstack(&alternative, nullptr);
+    struct sigaction action = {};
+    action.sa_sigaction = report_trap;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGBUS, &action, nullptr);
+}
+#endif
+
+void read_array(const Array& array, const char* path)
+{
+    FILE* file = fopen(path, "rb");
+    if (!file) (Line() << "cannot open " << path).leave(Unusable);
+    if (fread(array.data, 1, array.bytes, file) != array.bytes || fgetc(file) != EOF)
+        (Line() << path << " does not hold the " << array.bytes << " bytes of " << array.name)
+            .leave(Unusable);
+    fclose(file);
+}
+
+void write_array(const Array& array, const char* path)
+{
+    FILE* file = fopen(path, "wb");
+    if (!file || fwrite(array.data, 1, array.bytes, file) != array.bytes || fclose(file) != 0)
+        (Line() << "cannot write " << path).leave(Unusable);
+}
+
+void run(int count, char** arguments)
+{
+    constexpr int dimension_count = sizeof dimensions / sizeof *dimensions;
+    constexpr int array_count = sizeof arrays / sizeof *arrays;
+    constexpr int expected = 1 + 7 + dimension_count + array_count;
+    if (count != expected)
+        (Line() << "expected " << expected - 1 << " arguments: the grid's 3 extents, the block's 3,"
+                << " bytes of shared memory, dimensions, files").leave(Unusable);
+    char** next = arguments + 1;
+    const auto number = [&next] { return strtoul(*next++, nullptr, 10); };
+    dim3 grid, block;
+    for (dim3* extents : {&grid, &block})
+        for (unsigned* extent : {&extents->x, &extents->y, &extents->z}) *extent = number();
+    limit_dynamic_shared(number());
+    for (int* dimension : dimensions) *dimension = number();
+    allocate_arrays();
+    for (const Array* array : arrays) read_array(*array, *next++);
+    catch_traps();
+    launch(grid, block, call_kernel);
+    write_array(C, arguments[count - 1]);
+}
+
+}  // namespace cuda_on_cpu
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" const char* __asan_default_options() { return "detect_leaks=0:redzone=2048"; }
+#elif defined(__SANITIZE_THREAD__)
+extern "C" const char* __tsan_default_options() { return "halt_on_error=1:atexit_sleep_ms=0"; }
+#endif
+
+int main(int count, char** arguments) { cuda_on_cpu::run(count, arguments); }
+
+#include KERNEL_SOURCE
