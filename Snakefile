@@ -1,0 +1,52 @@
+"""matmul-sweep: CUDA matrix multiplication, compiled, verified, measured and reported.
+
+snakemake --cores 1 all                                 the whole experiment
+snakemake --cores 1 compile                             up to a step: compile, verify, measure,
+                                                        figures, report
+snakemake --cores 1 all --configfile config/documents.yaml    every size of the documents
+"""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+LOCAL = "results/local"
+DATASET = [
+    "device.json",
+    "kernels.csv",
+    "summary.csv",
+    "ratios.csv",
+    "samples.csv.gz",
+    "verification.csv",
+    "jobs.csv",
+]
+VARIANTS, DEVICE, ARCHITECTURES, COMPILER = settle()
+MACHINE = machine_identity()
+
+
+wildcard_constraints:
+    slug="|".join(map(re.escape, VARIANTS)),
+    arch="sm_[0-9]+[a-z]?",
+    dataset="local|published/[a-z0-9-]+",
+
+
+include: "workflow/rules/compile.smk"
+include: "workflow/rules/verify.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
+include: "workflow/rules/verdict.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.report.input,
+        rules.verdict.output,

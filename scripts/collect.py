@@ -1,0 +1,158 @@
+"""Collect what the jobs measured into one data set: summary, ratios, samples, kernels, device.
+
+Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from matmul import arguments
+from matmul.catalogue import Catalogue, load_catalogue
+from matmul.dataset import COLUMNS, POINT, read_json, read_table, write_json, write_table
+from matmul.errors import UserError, command_line
+from matmul.sampling import median_interval
+from matmul.shapes import Shape
+
+SPAN = ["variant", *POINT, "phase", "cache"]
+JOB_ONLY = ("settings", "split", "occupancy")
+
+
+def collect_tables(kind: str, files: Sequence[Path]) -> pd.DataFrame:
+    """The rows of all files, with whole numbers kept whole."""
+    tables = [read_table(kind, file) for file in files]
+    filled = [table for table in tables if not table.empty]
+    return pd.concat(filled or tables[:1], ignore_index=True)
+
+
+def operations(row: Any) -> int:
+    """Floating-point operations of the product in a row."""
+    return Shape(int(row.m), int(row.n), int(row.k)).operations
+
+
+def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
+    """summary.csv: a row per point, phase and cache, with the median of its samples."""
+    own = samples[samples.baseline_of == ""].groupby(SPAN, sort=False).time_ms
+    medians = own.agg(
+        samples="size",
+        time_ms="median",
+        time_low_ms=lambda times: median_interval(times)[0],
+        time_high_ms=lambda times: median_interval(times)[1],
+    ).reset_index()
+    summary = points.merge(medians, on=SPAN, how="left", validate="one_to_one")
+    summary["samples"] = summary["samples"].fillna(0).astype(int)
+    lost = summary[(summary.status == "ok") & (summary["samples"] == 0)]
+    if not lost.empty:
+        row = lost.iloc[0]
+        raise UserError(f"{row.variant} at {row.m}x{row.n}x{row.k} has no samples ({row.phase})")
+    work = np.array([operations(row) for row in summary.itertuples()], float)
+    rate = work / summary.time_ms / 1e9
+    summary["tflops"] = rate.where(summary.phase == "kernel")
+    summary["kernel"] = summary.variant.map(kernels)
+    return summary
+
+
+def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
+    """ratios.csv: library time over kernel time, the median over pairs of neighbours in time."""
+    timed = samples[samples.phase == "kernel"]
+    key = [*POINT, "cache", "sample"]
+    baselines = timed[timed.baseline_of != ""].rename(
+        columns={"variant": "baseline", "baseline_of": "variant", "time_ms": "baseline_ms"}
+    )
+    own = timed[timed.baseline_of == ""][["variant", *key, "time_ms"]]
+    pairs = baselines.merge(own, on=["variant", *key], validate="many_to_one")
+    pairs["ratio"] = pairs.baseline_ms / pairs.time_ms
+    grouped = pairs.groupby(["variant", "baseline", *POINT, "cache"], sort=False).ratio
+    ratios = grouped.agg(
+        pairs="size",
+        ratio="median",
+        ratio_low=lambda values: median_interval(values)[0],
+        ratio_high=lambda values: median_interval(values)[1],
+    ).reset_index()
+    ratios["kernel"] = ratios.variant.map(kernels)
+    return ratios
+
+
+def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, dict[str, Any]],
+                facts: dict[str, dict[str, Any]]) -> pd.DataFrame:  # fmt: skip
+    """kernels.csv: what each variant was compiled from and to."""
+    rows = []
+    for name in names:
+        variant = catalogue.variant(name)
+        record = records.get(name, {"status": "ok", "reason": "", "sha256": ""})
+        row = dict.fromkeys(COLUMNS["kernels.csv"]) | record
+        row |= {"kernel": variant.kernel.name, "variant": name}
+        rows.append(row | {"occupancy": facts[name].get("occupancy")})
+    table = pd.DataFrame(rows)
+    whole = ["registers", "shared_bytes", "spill_bytes"]
+    return table.astype(dict.fromkeys(whole, "Int64"))
+
+
+def machine(facts: dict[str, dict[str, Any]], records: dict[str, dict[str, Any]],
+            configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
+    """device.json. Raises UserError where the points come from more than one GPU or host."""
+    for key, what in (("uuid", "GPU"), ("cpu", "processor")):
+        seen = sorted({job[key] for job in facts.values() if job.get(key)})
+        if len(seen) > 1:
+            raise UserError(
+                f"points of more than one {what} ({', '.join(seen)}): measure one anew with "
+                "snakemake --forcerun measure"
+            )
+    merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
+    for job in facts.values():
+        merged |= {key: value for key, value in job.items() if key not in JOB_ONLY}
+    merged["date"] = max(job["date"] for job in facts.values())
+    merged["commit"] = "+".join(sorted({job["commit"] for job in facts.values()}))
+    merged["dirty"] = any(job["dirty"] for job in facts.values())
+    compilers = {
+        Path(record["compiler_path"]).name: {
+            key: record[key] for key in ("compiler", "compiler_path", "architecture")
+        }
+        for record in records.values()
+    }
+    flags = {name: record["flags"] for name, record in records.items()}
+    return merged | {"compilers": compilers, "flags": flags, "configuration": configuration}
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    arguments.add_catalogue(parser)
+    parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
+    parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")
+    parser.add_argument("--records", type=Path, nargs="*", default=[], help="compile.py's JSON")
+    parser.add_argument("--configuration", default="{}", help="JSON, kept in device.json")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the data set")
+    arguments.add_log(parser)
+    options = parser.parse_args()
+    arguments.start_log(options.log)
+
+    catalogue = load_catalogue(options.catalogue)
+    jobs = [read_json(folder / "facts.json") for folder in options.measured]
+    facts = {job["split"]["variant"]: job for job in jobs}
+    records = {record["variant"]: record for record in map(read_json, options.records)}
+    kernels = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
+    points = collect_tables("points.csv", [folder / "points.csv" for folder in options.measured])
+    files = [folder / "samples.csv.gz" for folder in options.measured]
+    samples = collect_tables("samples.csv.gz", files)
+
+    tables = {
+        "summary.csv": summarise(points, samples, kernels),
+        "ratios.csv": pair_ratios(samples, kernels),
+        "samples.csv.gz": samples,
+        "kernels.csv": kernel_rows(catalogue, list(facts), records, facts),
+        "verification.csv": collect_tables("verification.csv", options.verified),
+        "jobs.csv": pd.DataFrame([job["split"] for job in jobs]),
+    }
+    for name, table in tables.items():
+        write_table(table, name, options.output / name)
+    device = machine(facts, records, json.loads(options.configuration))
+    write_json(device, options.output / "device.json")
+
+
+if __name__ == "__main__":
+    main()

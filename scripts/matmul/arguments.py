@@ -1,0 +1,40 @@
+"""Command-line arguments that several steps share."""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from matmul.catalogue import DEFAULT_CATALOGUE
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser whose --help shows `description` (a script's docstring) and every default."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+
+
+def add_variant(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "variant", help="a kernel (its first variant), or a variant: shared[TILE_WIDTH=16]"
+    )
+    add_catalogue(arguments)
+
+
+def add_catalogue(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
+
+
+def add_log(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--log", type=Path, default=None, help="write progress to this file")
+
+
+def start_log(log: Path | None) -> None:
+    """Progress goes to `log`, or to stderr without one."""
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    target = {"filename": log, "filemode": "w"} if log else {"stream": sys.stderr}
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", **target
+    )

@@ -1,0 +1,54 @@
+"""Building a variant's binary, and the record of what the compiler says of it."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from matmul import instruments, toolchain
+from matmul.catalogue import Variant
+from matmul.dataset import whole_file
+from matmul.errors import UserError
+
+
+def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, object]:
+    """Build `binary` (a cubin for `arch`, or a shared object where arch is host).
+
+    Returns the record: kernel, variant, sha256, compiler, flags, status, reason and, for CUDA,
+    registers, shared_bytes and spill_bytes.
+    """
+    kernel = variant.kernel
+    compiler = toolchain.nvcc() if kernel.language == "cuda" else toolchain.gcc()
+    record = {
+        "kernel": kernel.name,
+        "variant": variant.name,
+        "sha256": variant.sha256,
+        "compiler": toolchain.version(compiler),
+        "compiler_path": compiler,
+        "flags": " ".join(variant.flags),
+        "architecture": arch,
+        "status": "ok",
+        "reason": "",
+    }
+    try:
+        with whole_file(binary) as temporary:
+            if kernel.language == "cuda":
+                resources = toolchain.build_cubin(
+                    kernel.source, kernel.function, variant.flags, arch, temporary
+                )
+                record |= asdict(resources)
+            else:
+                toolchain.build_shared_object(kernel.source, variant.flags, temporary)
+    except toolchain.CompileError as error:
+        binary.write_bytes(b"")
+        record |= {"status": "failed", "reason": f"does not compile: {error}"}
+    return record
+
+
+def compile_instruments(arch: str, binary: Path) -> None:
+    """Build the instruments for `arch`. Raises UserError with nvcc's first error."""
+    with whole_file(binary) as temporary:
+        try:
+            toolchain.build_cubin(
+                instruments.SOURCE, "hold", instruments.FLAGS, arch, temporary
+            )
+        except toolchain.CompileError as error:
+            raise UserError(f"{instruments.SOURCE}: {error}") from None

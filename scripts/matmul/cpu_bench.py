@@ -1,0 +1,68 @@
+"""Measuring on the CPU: verify, then time by the host's clock."""
+
+import os
+from dataclasses import asdict
+
+import numpy as np
+
+from matmul import fills
+from matmul.bench import Point, Settings, Split, Wrong
+from matmul.catalogue import Variant
+from matmul.products import CpuProduct
+from matmul.sampling import collect
+from matmul.shapes import Shape
+from matmul.state import State
+from matmul.timing import host_ms
+from matmul.verification import error_share
+
+CALIBRATION = Shape(256, 256, 256)
+
+
+class CpuBench:
+    """Measures one CPU variant."""
+
+    def __init__(
+        self, variant: Variant, product: CpuProduct, settings: Settings, split: Split
+    ) -> None:
+        self.variant, self.product, self.settings, self.split = variant, product, settings, split
+
+    def pace(self) -> float:
+        """Seconds per operation of a small product, so that even a first large one is predicted."""
+        a = np.ones((CALIBRATION.m, CALIBRATION.k), np.float32)
+        times = [host_ms(lambda: self.product(a, a, np.empty_like(a))) for _ in range(3)]
+        return min(times) / 1e3 / CALIBRATION.operations
+
+    def refusal(self, shape: Shape) -> str | None:
+        """Why matrices and float64 reference do not fit this machine's memory, with the numbers."""
+        needed = 40 * sum(shape.elements)
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        allowed = self.settings.memory_share * free
+        if needed > allowed:
+            return (
+                f"needs {needed / 1e9:.2f} GB of memory with its reference; "
+                f"{self.settings.memory_share:.0%} of what is free is {allowed / 1e9:.2f} GB"
+            )
+        return None
+
+    def measure(self, shape: Shape) -> Point:
+        """Verify and time one shape. Raises Wrong."""
+        point, name = Point(), self.variant.name
+        with self.split.part("inputs"):
+            a = fills.matrix(self.settings.fill, self.settings.seed, 0, shape.m, shape.k)
+            b = fills.matrix(self.settings.fill, self.settings.seed, 1, shape.k, shape.n)
+            c = np.full((shape.m, shape.n), np.nan, np.float32)
+
+        def run() -> float:
+            return host_ms(lambda: self.product(a, b, c))
+
+        with self.split.part("timed"):
+            point.times[name, "first", "cold"] = [run()]
+        with self.split.part("verification"):
+            error = error_share(c, a, b)
+        if not error <= 1:
+            raise Wrong(f"wrong result: error {error:.3g} times the bound")
+        with self.split.part("timed"):
+            times = collect(self.settings.rule, lambda count: [[run() for _ in range(count)]])
+        point.times[name, "kernel", "hot"] = times[0]
+        point.rows.append({"phase": "kernel", "cache": "hot", "error": error} | asdict(State()))
+        return point

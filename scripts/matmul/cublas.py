@@ -1,0 +1,99 @@
+"""cuBLAS through ctypes, in scikit-cuda's style: prototypes declared, statuses raised.
+
+cuBLAS stores matrices by columns. A row-major matrix is the transpose of a column-major one in
+the same memory, and Cᵀ = Bᵀ·Aᵀ: `gemm` swaps the operands, and no other place has to know.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
+from functools import cache
+
+from cuda.pathfinder import load_nvidia_dynamic_lib
+
+DEFAULT_MATH = 0  # cublasMath_t: full float32 for SGEMM, no TF32 and no emulation
+NO_TRANSPOSE = 0  # cublasOperation_t
+WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
+
+_GEMM = [c_void_p, c_int, c_int, c_int, c_int, c_int]
+PROTOTYPES = {
+    "cublasCreate_v2": [POINTER(c_void_p)],
+    "cublasDestroy_v2": [c_void_p],
+    "cublasGetVersion_v2": [c_void_p, POINTER(c_int)],
+    "cublasSetStream_v2": [c_void_p, c_void_p],
+    "cublasSetWorkspace_v2": [c_void_p, c_void_p, c_size_t],
+    "cublasSetMathMode": [c_void_p, c_int],
+    "cublasSgemm_v2": [
+        *_GEMM, POINTER(c_float), c_void_p, c_int, c_void_p, c_int,
+        POINTER(c_float), c_void_p, c_int,
+    ],
+    "cublasDgemm_v2": [
+        *_GEMM, POINTER(c_double), c_void_p, c_int, c_void_p, c_int,
+        POINTER(c_double), c_void_p, c_int,
+    ],
+}  # fmt: skip
+
+
+class CublasError(Exception):
+    """A cuBLAS call that returned another status than success; the message names both."""
+
+
+@cache
+def library() -> tuple[ctypes.CDLL, str]:
+    """The loaded library with its prototypes declared, and the path it came from."""
+    # An inherited override would turn SGEMM into TF32 behind the math mode's back.
+    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    found = load_nvidia_dynamic_lib("cublas")
+    lib = ctypes.CDLL(found.abs_path)
+    for name, arguments in PROTOTYPES.items():
+        getattr(lib, name).argtypes = arguments
+        getattr(lib, name).restype = c_int
+    lib.cublasGetStatusString.argtypes = [c_int]
+    lib.cublasGetStatusString.restype = c_char_p
+    return lib, found.abs_path
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a cuBLAS function. Raises CublasError with the status that it returned."""
+    lib, _ = library()
+    status = getattr(lib, name)(*arguments)
+    if status:
+        raise CublasError(f"{name}: {lib.cublasGetStatusString(status).decode()}")
+
+
+class Cublas:
+    """A handle on one stream, with its own workspace and the math mode pinned."""
+
+    def __init__(self, stream: int, workspace: int) -> None:
+        """`stream` is a CUstream, `workspace` a device pointer to WORKSPACE_BYTES bytes."""
+        self.handle = c_void_p()
+        call("cublasCreate_v2", byref(self.handle))
+        call("cublasSetStream_v2", self.handle, stream)
+        # With a workspace of its own, cuBLAS never allocates, which would wait for the stream.
+        call("cublasSetWorkspace_v2", self.handle, workspace, WORKSPACE_BYTES)
+        call("cublasSetMathMode", self.handle, DEFAULT_MATH)
+
+    def facts(self) -> dict[str, str]:
+        """Version as NVIDIA writes it (13.1.0), the library's path, and the math mode."""
+        number = c_int()
+        call("cublasGetVersion_v2", self.handle, byref(number))
+        version = f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
+        return {
+            "cublas": version,
+            "cublas_path": library()[1],
+            "math_mode": "CUBLAS_DEFAULT_MATH (float32 throughout, no TF32)",
+        }
+
+    def gemm(self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
+        """C = A·B, row-major: A m×k, B k×n, C m×n, device pointers to float32 or float64."""
+        function, scalar = {
+            "float32": ("cublasSgemm_v2", c_float),
+            "float64": ("cublasDgemm_v2", c_double),
+        }[dtype]
+        call(
+            function, self.handle, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k,
+            byref(scalar(1)), b, n, a, k, byref(scalar(0)), c, n,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        call("cublasDestroy_v2", self.handle)

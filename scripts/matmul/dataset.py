@@ -1,0 +1,111 @@
+"""The data set's files: their columns, how they are written whole, how a broken one is named."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul.errors import UserError, one_line
+from matmul.shapes import Shape
+
+POINT = ["operation", "dtype", "m", "n", "k"]
+COLUMNS = {
+    "kernels.csv": [
+        "kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
+        "occupancy", "status", "reason",
+    ],
+    "samples.csv.gz": [
+        "variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
+    ],
+    "points.csv": [
+        "variant", *POINT, "phase", "cache", "status", "reason", "error",
+        "sm_clock_mhz", "power_w", "temperature_c", "throttled",
+    ],
+    "summary.csv": [
+        "kernel", "variant", *POINT, "phase", "cache", "status", "reason", "samples",
+        "time_ms", "time_low_ms", "time_high_ms", "tflops", "error",
+        "sm_clock_mhz", "power_w", "temperature_c", "throttled",
+    ],
+    "ratios.csv": [
+        "kernel", "variant", "baseline", *POINT, "cache", "pairs",
+        "ratio", "ratio_low", "ratio_high",
+    ],
+    "verification.csv": ["kernel", "variant", *POINT, "where", "status", "reason", "error"],
+    "jobs.csv": ["variant", "wall_s", "start_s", "inputs_s", "verification_s", "timed_s"],
+}  # fmt: skip
+TEXT = [
+    "kernel", "variant", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
+    "status", "reason", "sha256", "throttled", "where",
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place only once the block has succeeded."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
+    """Write `table` as one of the kinds of COLUMNS, gzipped where the name says so, and whole."""
+    # mtime 0: the same rows give the same bytes.
+    gzipped = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+    with whole_file(path) as temporary:
+        ordered = table[COLUMNS[kind]]
+        ordered.to_csv(temporary, index=False, compression=gzipped, lineterminator="\n")
+
+
+def read_table(kind: str, path: Path) -> pd.DataFrame:
+    """Read one of the kinds of COLUMNS. Raises UserError for a missing, cut or foreign file."""
+    try:
+        empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
+        texts = dict.fromkeys(TEXT, str)
+        table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except (EOFError, ValueError, OSError) as error:
+        raise UserError(
+            f"{path}: cut short or damaged ({one_line(str(error))}); delete it and run again"
+        ) from None
+    missing = [column for column in COLUMNS[kind] if column not in table.columns]
+    if missing:
+        raise UserError(
+            f"{path}: no column {', '.join(missing)}; it is no {kind} of this version, "
+            "delete it and run again"
+        )
+    return table[COLUMNS[kind]]
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write JSON, readable and whole."""
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON. Raises UserError for a missing or cut file."""
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        reason = f"cut short or damaged ({error})"
+        raise UserError(f"{path}: {reason}; delete it and run again") from None
+
+
+def point_of(operation: str, dtype: str, shape: Shape) -> dict[str, Any]:
+    """The columns that say which product a row is about."""
+    return {"operation": operation, "dtype": dtype, "m": shape.m, "n": shape.n, "k": shape.k}

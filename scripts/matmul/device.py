@@ -1,0 +1,162 @@
+"""The GPU: found, opened, described, and held by one timing job at a time."""
+
+import atexit
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pynvml
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+from matmul import toolchain
+from matmul.errors import UserError
+from matmul.occupancy import Limits
+
+# float32 units of a multiprocessor, by compute capability (CUDA C++ Programming Guide,
+# table "Throughput of Native Arithmetic Instructions").
+FP32_UNITS = {"7.5": 64, "8.0": 64} | dict.fromkeys(
+    ("8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"), 128
+)
+
+
+class NoDevice(Exception):
+    """There is no usable GPU here; the message says what is missing."""
+
+
+@cache
+def driver() -> ModuleType:
+    """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU.
+
+    PyCUDA is built without a link to libcuda, so the driver has to be open before the import.
+    """
+    try:
+        load_nvidia_dynamic_lib("cuda")
+    except DynamicLibNotFoundError:
+        raise NoDevice("there is no NVIDIA driver on this machine") from None
+    import pycuda.driver as drv
+
+    try:
+        drv.init()
+        count = drv.Device.count()
+    except drv.Error as error:
+        raise NoDevice(f"the NVIDIA driver finds no usable GPU ({error})") from None
+    if not count:
+        raise NoDevice("the NVIDIA driver finds no GPU")
+    return drv
+
+
+def architecture() -> str:
+    """Such as sm_90, of the first GPU. Raises NoDevice."""
+    major, minor = driver().Device(0).compute_capability()
+    return f"sm_{major}{minor}"
+
+
+def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
+    """Raise UserError when the driver (13000 for CUDA 13.0) is of an older CUDA than nvcc."""
+    if driver_version // 1000 < toolkit[0]:
+        speaks = f"{driver_version // 1000}.{driver_version % 1000 // 10}"
+        raise UserError(
+            f"the NVIDIA driver speaks CUDA {speaks}, nvcc is CUDA {toolkit[0]}.{toolkit[1]}: "
+            "update the driver, or use environment.yml, which brings CUDA 12.9"
+        )
+
+
+@contextmanager
+def opened() -> Iterator["Gpu"]:
+    """The first GPU with its primary context current. Raises NoDevice, UserError (old driver)."""
+    drv = driver()
+    check_driver(drv.get_driver_version(), toolchain.toolkit_version())
+    device = drv.Device(0)
+    context = device.retain_primary_context()
+    context.push()
+    # A context that is left on the stack aborts the interpreter at its exit.
+    atexit.register(context.pop)
+    yield Gpu(drv, device)
+
+
+class Gpu:
+    """One GPU: its facts and its lock."""
+
+    def __init__(self, drv: ModuleType, device: Any) -> None:
+        self.drv = drv
+        self.device = device
+        self.nvml, self.nvml_reason = nvml_handle(device.pci_bus_id())
+
+    def attribute(self, name: str) -> int:
+        return self.device.get_attribute(getattr(self.drv.device_attribute, name))
+
+    @property
+    def compute_capability(self) -> str:
+        return "{}.{}".format(*self.device.compute_capability())
+
+    @property
+    def limits(self) -> Limits:
+        """What one multiprocessor holds."""
+        return Limits(
+            threads=self.attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
+            blocks=self.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+            registers=self.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+            shared_bytes=self.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        )
+
+    @property
+    def l2_bytes(self) -> int:
+        return self.attribute("L2_CACHE_SIZE")
+
+    @property
+    def uuid(self) -> str:
+        """The driver's UUID of the card, or its PCI address where NVML does not answer."""
+        return pynvml.nvmlDeviceGetUUID(self.nvml) if self.nvml else self.device.pci_bus_id()
+
+    @property
+    def fp32_peak(self) -> float | None:
+        """TFLOP/s: multiprocessors × units × 2 × the highest clock; None for an unknown GPU."""
+        units = FP32_UNITS.get(self.compute_capability)
+        if units is None:
+            return None
+        return self.attribute("MULTIPROCESSOR_COUNT") * units * 2 * self.clock_khz * 1e-9
+
+    @property
+    def clock_khz(self) -> int:
+        return self.attribute("CLOCK_RATE")
+
+    def facts(self) -> dict[str, Any]:
+        """What a reader must know of the card to repeat a figure."""
+        return {
+            "gpu": self.device.name(),
+            "uuid": self.uuid,
+            "compute_capability": self.compute_capability,
+            "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
+            "clock_mhz": self.clock_khz // 1000,
+            "fp32_peak_tflops": self.fp32_peak,
+            "memory_bytes": self.device.total_memory(),
+            "l2_bytes": self.l2_bytes,
+            "driver": pynvml.nvmlSystemGetDriverVersion() if self.nvml else None,
+            "driver_cuda": self.drv.get_driver_version(),
+            "power_limit_w": (
+                pynvml.nvmlDeviceGetPowerManagementLimit(self.nvml) / 1000 if self.nvml else None
+            ),
+            "nvml": self.nvml_reason,
+        }
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold this card's lock: another timing job on this host waits for its turn."""
+        path = Path(tempfile.gettempdir()) / f"matmul-sweep-{self.uuid.replace(':', '-')}.lock"
+        with path.open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def nvml_handle(pci_bus_id: str) -> tuple[Any, str]:
+    """NVML's handle of a card, or None, and in words whether NVML answers."""
+    try:
+        pynvml.nvmlInit()
+        return pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id), "available"
+    except pynvml.NVMLError as error:
+        return None, f"unavailable: {error}"

@@ -1,0 +1,58 @@
+"""How many samples, and what they say: medians, their intervals, and ratios of pairs."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import quantile_test
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop: after `minimum` samples, once the median's interval is within ±`interval` of
+    the median; or at `maximum` samples; or when `seconds` are spent, however many there are."""
+
+    minimum: int
+    maximum: int
+    interval: float
+    seconds: float
+
+
+def median_interval(samples: Sequence[float]) -> tuple[float, float]:
+    """The 95% interval of the median, from order statistics (no assumption on the distribution).
+
+    Both ends are NaN below six samples, which cannot bear 95%.
+    """
+    result = quantile_test(np.asarray(samples), p=0.5).confidence_interval(CONFIDENCE)
+    return float(result.low), float(result.high)
+
+
+def settled(samples: Sequence[float], interval: float) -> bool:
+    """Whether the median's interval lies within ±`interval` of it."""
+    low, high = median_interval(samples)
+    return (high - low) / 2 <= interval * float(np.median(samples))  # NaN compares false
+
+
+def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> list[list[float]]:
+    """Sample until the rule says stop.
+
+    `batch(count)` returns, for each thing that is timed, up to `count` times in ms, at least one.
+    Batches grow to a tenth of the budget. Returns all times, in order, one list per thing.
+    """
+    start = begun = time.perf_counter()
+    times = batch(1)
+    count = 1
+    while True:
+        now = time.perf_counter()
+        taken = len(times[0])
+        enough = taken >= rule.minimum and all(settled(t, rule.interval) for t in times)
+        if enough or taken >= rule.maximum or now - start >= rule.seconds:
+            return times
+        affordable = int(rule.seconds / 10 * count / max(now - begun, 1e-9))
+        count = max(1, min(2 * count, affordable, rule.maximum - taken))
+        begun = time.perf_counter()
+        for old, new in zip(times, batch(count), strict=True):
+            old += new

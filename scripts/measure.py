@@ -1,0 +1,153 @@
+"""Measure one variant over all shapes of the sweep, each verified before it is timed.
+
+At each shape the kernel and its baselines are timed in turn on the same inputs. Each finished
+point goes to a journal, so that an interrupted job goes on where it stopped. Points that cannot
+be measured become rows with a status and a reason.
+"""
+
+import json
+import logging
+import os
+import shutil
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul import arguments, fills
+from matmul.bench import Settings, Split
+from matmul.catalogue import Catalogue, Variant, load_catalogue
+from matmul.cpu_bench import CpuBench
+from matmul.dataset import COLUMNS, read_table, write_json, write_table
+from matmul.device import Gpu, NoDevice, opened
+from matmul.errors import UserError, command_line
+from matmul.gpu_bench import GpuBench
+from matmul.occupancy import occupancy
+from matmul.products import compile_failure, compile_record, cpu_product
+from matmul.provenance import commit, host_facts
+from matmul.sampling import Rule
+from matmul.shapes import Shape, parse_shape
+from matmul.sweep import Sweep
+
+
+def run(
+    sweep: Sweep, baselines: Sequence[Variant], build: Path, device: str, shapes: Sequence[Shape],
+    split: Split,
+) -> dict[str, Any]:  # fmt: skip
+    """Measure on the GPU or the CPU, or refuse all; returns the facts of the machine."""
+    variant, settings = sweep.variant, sweep.settings
+    if variant.kernel.on_gpu and device == "cpu":
+        for shape in shapes:
+            sweep.refuse(shape, "skipped", "there is no GPU on this machine")
+        return host_facts()
+    if reason := compile_failure(variant, build):
+        for shape in shapes:
+            sweep.refuse(shape, "failed", reason)
+        return host_facts()
+    if not variant.kernel.on_gpu:
+        bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
+        sweep.pace = bench.pace()
+        sweep.run(bench, shapes)
+        return host_facts()
+    with opened() as gpu, gpu.held():
+        with split.part("start"):
+            bench = GpuBench(gpu, variant, baselines, build, settings, split)
+        sweep.identity += gpu.uuid
+        sweep.run(bench, shapes)
+        bench.close()
+        facts = host_facts() | gpu.facts() | bench.tools.cublas.facts()
+        return facts | {"occupancy": occupancy_of(variant, build, gpu)}
+
+
+def occupancy_of(variant: Variant, build: Path, gpu: Gpu) -> float | None:
+    """Share of a multiprocessor's threads that the compiled kernel can keep resident."""
+    if variant.kernel.language != "cuda":
+        return None
+    record = compile_record(variant, build)
+    threads = variant.block[0] * variant.block[1]
+    shared = record["shared_bytes"] + variant.dynamic_shared_bytes
+    return occupancy(threads, record["registers"], shared, gpu.limits)
+
+
+def wrong_at_small_shapes(verification: Path) -> str | None:
+    """The first failure among the verification's rows, as a reason not to time the variant."""
+    table = read_table("verification.csv", verification)
+    failed = table[table.status == "failed"]
+    return None if failed.empty else f"verification: {failed.iloc[0].reason}"
+
+
+def parse() -> Namespace:
+    parser = arguments.parser(__doc__)
+    arguments.add_variant(parser)
+    parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
+    parser.add_argument("--verification", type=Path, help="verify.py's table of this variant")
+    parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
+    parser.add_argument("--shapes", nargs="+", required=True)
+    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
+    parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--caches", nargs="+", choices=("hot", "cold"), default=["hot", "cold"])
+    parser.add_argument("--minimum", type=int, default=10, help="samples of a point at least")
+    parser.add_argument("--maximum", type=int, default=200, help="samples of a point at most")
+    parser.add_argument("--interval", type=float, default=0.01, help="of the median, as a share")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for a point's kernel samples")
+    parser.add_argument("--copy-seconds", type=float, default=0.1, help="for each copy phase")
+    parser.add_argument("--launch-seconds", type=float, default=10, help="longer launches: skipped")
+    parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
+    parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
+    parser.add_argument("--points", type=Path, required=True, help="points.csv")
+    parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
+    parser.add_argument("--facts", type=Path, required=True, help="JSON of the machine and job")
+    arguments.add_log(parser)
+    return parser.parse_args()
+
+
+def settings_of(options: Namespace) -> Settings:
+    rule = Rule(options.minimum, options.maximum, options.interval, options.seconds)
+    copies = Rule(3, 10, 0.05, options.copy_seconds)
+    return Settings(
+        options.fill, options.seed, tuple(options.caches), rule, copies, options.launch_seconds,
+        options.memory_share, len(os.sched_getaffinity(0)),
+    )  # fmt: skip
+
+
+def baselines_of(variant: Variant, catalogue: Catalogue) -> list[Variant]:
+    return [catalogue[name].variants[0] for name in variant.kernel.baselines]
+
+
+@command_line
+def main() -> None:
+    split = Split()
+    options = parse()
+    arguments.start_log(options.log)
+    catalogue = load_catalogue(options.catalogue)
+    variant, settings = catalogue.variant(options.variant), settings_of(options)
+    shapes = sorted({parse_shape(text) for text in options.shapes}, key=lambda s: s.operations)
+    identity = json.dumps([variant.sha256, asdict(settings)])
+    sweep = Sweep(variant, settings, options.journal, identity)
+    reason = wrong_at_small_shapes(options.verification) if options.verification else None
+    try:
+        if reason:
+            for shape in shapes:
+                sweep.refuse(shape, "failed", reason)
+            facts = host_facts()
+        else:
+            baselines = baselines_of(variant, catalogue)
+            facts = run(sweep, baselines, options.build, options.device, shapes, split)
+    except NoDevice as error:
+        raise UserError(f"--device gpu: {error}") from None
+
+    write_table(pd.DataFrame(sweep.rows), "points.csv", options.points)
+    samples = pd.DataFrame(sweep.samples, columns=COLUMNS["samples.csv.gz"])
+    write_table(samples, "samples.csv.gz", options.samples)
+    split_row = split.row(variant)
+    logging.info("time split: %s", split_row)
+    job = {"settings": asdict(settings), "split": split_row}
+    write_json(facts | commit() | job, options.facts)
+    shutil.rmtree(options.journal, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""One product by one kernel: launched, checked against NumPy, timed, and printed if asked.
+
+    python scripts/multiply.py shared 4x4x4 --print
+    python scripts/multiply.py naive_rect 3200x2400x1600 --fill index
+
+Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same way, not timed.
+"""
+
+import argparse
+import math
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from matmul import arguments, emulation, fills
+from matmul.building import compile_instruments, compile_variant
+from matmul.catalogue import Variant, load_catalogue
+from matmul.dataset import write_json
+from matmul.device import Gpu, NoDevice, architecture, opened
+from matmul.errors import UserError, command_line
+from matmul.instruments import Instruments
+from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
+from matmul.products import HOST, cpu_product, gpu_product
+from matmul.shapes import Shape, parse_shape
+from matmul.timing import HeldStream, host_ms
+from matmul.verification import error_share
+
+LAUNCHES = 10
+
+Timer = Callable[[np.ndarray, np.ndarray], float]
+
+
+def build(variant: Variant, folder: Path, arch: str) -> None:
+    """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
+    if variant.kernel.language == "library":
+        return
+    suffix = "so" if arch == HOST else "cubin"
+    (folder / arch).mkdir(exist_ok=True)
+    record = compile_variant(variant, arch, folder / arch / f"{variant.slug}.{suffix}")
+    if record["status"] != "ok":
+        raise UserError(f"{variant.kernel.source}: {record['reason']}")
+    write_json(record, folder / arch / f"{variant.slug}.json")
+
+
+def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
+    """Median milliseconds of a launch on the device, copies apart."""
+    tools = Instruments(gpu, folder)
+    product = gpu_product(variant, tools, folder)
+
+    def time_ms(a: np.ndarray, b: np.ndarray) -> float:
+        on_device = [gpu.drv.to_device(a), gpu.drv.to_device(b)]
+        c = gpu.drv.mem_alloc(4 * shape.m * shape.n)
+        with gpu.held():
+            times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
+        return statistics.median(times)
+
+    return time_ms
+
+
+def cpu_timer(variant: Variant, folder: Path, shape: Shape) -> Timer:
+    """Milliseconds of one product on the CPU."""
+    product = cpu_product(variant, folder, threads=1)
+    c = np.empty((shape.m, shape.n), np.float32)
+    return lambda a, b: host_ms(lambda: product(a, b, c))
+
+
+def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None,
+         options: argparse.Namespace) -> None:  # fmt: skip
+    """Run the product and print what happened. Raises UserError on a wrong result."""
+    name = variant.name
+    a = fills.matrix(options.fill, options.seed, 0, shape.m, shape.k)
+    b = fills.matrix(options.fill, options.seed, 1, shape.k, shape.n)
+    if variant.kernel.tile:
+        blocks, threads = math.prod(variant.grid(shape)), math.prod(variant.block)
+        print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
+    try:
+        c = multiply(shape, a, b)
+    except WrongAccess as error:
+        raise UserError(f"{name} at {shape}: {error}") from None
+    if options.print:
+        for title, matrix in (("A", a), ("B", b), ("C", c)):
+            print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
+    share = error_share(c, a, b)
+    if not share <= 1:
+        raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
+    print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
+    if timer is None:
+        print("Duration: not timed, the kernel's threads ran one after the other on the CPU")
+    else:
+        print(f"Duration: {timer(a, b) / 1e3:.6f} s")
+
+
+def parse() -> argparse.Namespace:
+    parser = arguments.parser(__doc__)
+    arguments.add_variant(parser)
+    parser.add_argument("shape", help="640 for a square, or MxNxK: 3200x2400x1600")
+    parser.add_argument("--print", action="store_true", help="print A, B and C")
+    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
+    parser.add_argument("--seed", type=int, default=2026)
+    return parser.parse_args()
+
+
+@command_line
+def main() -> None:
+    options = parse()
+    variant = load_catalogue(options.catalogue).variant(options.variant)
+    shape = parse_shape(options.shape)
+    if reason := variant.refusal(shape):
+        raise UserError(reason)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if not variant.kernel.on_gpu:
+            build(variant, folder, HOST)
+            timer = cpu_timer(variant, folder, shape)
+            tell(variant, shape, on_cpu(variant, folder), timer, options)
+            return
+        try:
+            with opened() as gpu:
+                build(variant, folder, architecture())
+                compile_instruments(architecture(), folder / architecture() / "instruments.cubin")
+                timer = gpu_timer(variant, gpu, folder, shape)
+                tell(variant, shape, on_gpu(variant, gpu, folder), timer, options)
+        except NoDevice as missing:
+            if variant.kernel.language == "library":
+                raise UserError(f"{variant.name} runs on a GPU, and {missing}") from None
+            print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
+            try:
+                multiply = emulated(variant, folder)
+            except emulation.EmulationError as error:
+                raise UserError(f"{variant.kernel.source}: {error}") from None
+            tell(variant, shape, multiply, None, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Copy a measured data set and its report to reports/published/<device>/.
+
+Refused where the figures could not be repeated: no GPU, files that differ from the commit,
+failed points, or a card that throttled thermally.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matmul import arguments
+from matmul.dataset import COLUMNS, read_json, read_table
+from matmul.errors import UserError, command_line
+from matmul.provenance import ROOT
+
+TABLES = [name for name in COLUMNS if name != "points.csv"]
+
+
+def check_publishable(device: Mapping[str, Any], data: Path) -> None:
+    """Raise UserError with the reason why a data set is not fit to be published."""
+    if not device["gpu"]:
+        raise UserError(f"{data}: measured without a GPU; publish from a machine that has one")
+    if device["dirty"] or "+" in device["commit"]:
+        raise UserError(
+            f"{data}: measured from commit {device['commit']} with modified files or from several "
+            "commits; commit, then measure anew with snakemake --forcerun measure"
+        )
+    summary = read_table("summary.csv", data / "summary.csv")
+    if (summary.status == "failed").any():
+        raise UserError(f"{data}: has failed points; see results/local/report.pdf")
+    if summary.throttled.str.contains("thermal|hw_slowdown").any():
+        raise UserError(f"{data}: the card throttled thermally; let it cool and measure anew")
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--data", type=Path, default=Path("results/local"))
+    parser.add_argument("--report", type=Path, default=Path("results/local/report.pdf"))
+    parser.add_argument("--published", type=Path, default=ROOT / "reports" / "published")
+    options = parser.parse_args()
+
+    device = read_json(options.data / "device.json")
+    check_publishable(device, options.data)
+    folder = options.published / re.sub(r"[^a-z0-9]+", "-", device["gpu"].lower()).strip("-")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in ["device.json", *TABLES]:
+        shutil.copyfile(options.data / file, folder / file)
+    shutil.copyfile(options.report, folder / "report.pdf")
+    print(f"published in {folder}")
+
+
+if __name__ == "__main__":
+    main()

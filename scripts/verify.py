@@ -1,0 +1,109 @@
+"""Verify one variant at tiny, ragged and prime shapes against NumPy in float64.
+
+On a GPU the compiled kernel runs there, with C filled with NaN and guard zones behind every
+matrix. Without one, the same source runs on the CPU, each thread of a block a fiber.
+"""
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul import arguments, emulation, fills
+from matmul.catalogue import Variant, load_catalogue
+from matmul.dataset import point_of, write_table
+from matmul.device import NoDevice, opened
+from matmul.errors import UserError, command_line
+from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
+from matmul.products import compile_failure
+from matmul.shapes import Shape, parse_shape
+from matmul.verification import error_share, verification_shapes
+
+
+def check(multiply: Multiply, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
+    """Status, reason and error of one product."""
+    a = fills.matrix(fill, seed, 0, shape.m, shape.k)
+    b = fills.matrix(fill, seed, 1, shape.k, shape.n)
+    try:
+        share = error_share(multiply(shape, a, b), a, b)
+    except WrongAccess as error:
+        return {"status": "failed", "reason": str(error), "error": None}
+    if share > 1:
+        return {"status": "failed", "reason": f"wrong result at {shape}", "error": share}
+    return {"status": "ok", "reason": "", "error": share}
+
+
+def verify(
+    variant: Variant, multiply: Multiply, where: str, shapes: Sequence[Shape], fill: str, seed: int
+) -> list[dict[str, Any]]:
+    """One row of verification.csv per shape."""
+    rows = []
+    for shape in shapes:
+        row = row_of(variant, shape, where) | check(multiply, shape, fill, seed)
+        logging.info("%s %s: %s %s", variant.name, shape, row["status"], row["reason"])
+        rows.append(row)
+    return rows
+
+
+def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
+    """The columns that name a verification."""
+    kernel = variant.kernel
+    point = point_of(kernel.operation, kernel.dtype, shape)
+    return {"kernel": kernel.name, "variant": variant.name, "where": where} | point
+
+
+def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill: str,
+        seed: int) -> list[dict[str, Any]]:  # fmt: skip
+    """Verify where `device` (gpu or cpu) says, or give rows that say why not."""
+    shapes = verification_shapes(variant, extra)
+
+    def refused(status: str, reason: str) -> list[dict[str, Any]]:
+        verdict = {"status": status, "reason": reason, "error": None}
+        return [row_of(variant, shape, device) | verdict for shape in shapes]
+
+    kernel = variant.kernel
+    if kernel.on_gpu and device == "cpu":
+        if kernel.language == "library":
+            return refused("skipped", "there is no GPU here")
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                multiply = emulated(variant, Path(folder))
+            except emulation.EmulationError as error:
+                return refused("failed", str(error))
+            return verify(variant, multiply, "emulation", shapes, fill, seed)
+    if reason := compile_failure(variant, build):
+        return refused("failed", reason)
+    if not kernel.on_gpu:
+        return verify(variant, on_cpu(variant, build), "cpu", shapes, fill, seed)
+    with opened() as gpu:
+        return verify(variant, on_gpu(variant, gpu, build), "gpu", shapes, fill, seed)
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    arguments.add_variant(parser)
+    parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
+    parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
+    parser.add_argument("--shapes", nargs="*", default=[], help="beside the built-in ones")
+    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
+    parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--output", type=Path, required=True, help="verification.csv")
+    arguments.add_log(parser)
+    options = parser.parse_args()
+    arguments.start_log(options.log)
+
+    variant = load_catalogue(options.catalogue).variant(options.variant)
+    extra = [parse_shape(text) for text in options.shapes]
+    try:
+        rows = run(variant, options.build, options.device, extra, options.fill, options.seed)
+    except NoDevice as error:
+        raise UserError(f"--device gpu: {error}") from None
+    write_table(pd.DataFrame(rows), "verification.csv", options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+# What the rules share: functions of the configuration and of wildcards.
+import functools
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(secret_free=True)))).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from matmul import configuration, instruments, toolchain
+from matmul.catalogue import source_files
+from matmul.device import NoDevice, opened
+from matmul.errors import UserError
+from matmul.modules import imported_files
+
+
+def settle():
+    """Catalogue's variants, device and architectures; a user's mistake ends it in one line."""
+    try:
+        catalogue = configuration.check_configuration(config, workflow.configfiles)
+        compiler = toolchain.version(toolchain.nvcc())
+        device, architectures = configuration.resolve_device(config)
+        return configuration.chosen_variants(config, catalogue), device, architectures, compiler
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+@functools.cache
+def program(name):
+    """A step's script and the shared modules that it imports."""
+    script = ROOT / "scripts" / f"{name}.py"
+    return [script, *imported_files(script)]
+
+
+def sources(wildcards):
+    """A variant's source and the headers that it includes."""
+    return source_files(VARIANTS[wildcards.slug].kernel.source)
+
+
+def compile_identity(wildcards):
+    """What decides a binary beside its sources."""
+    variant = VARIANTS[wildcards.slug]
+    return " ".join([COMPILER, variant.kernel.function, *variant.flags])
+
+
+def built(variant):
+    """The compile records (and with them the binaries) of a variant."""
+    folders = {"library": [], "c": ["host"], "cuda": ARCHITECTURES}[variant.kernel.language]
+    return [f"{LOCAL}/build/{folder}/{variant.slug}.json" for folder in folders]
+
+
+def runnable(wildcards):
+    """What a variant needs to run: its binaries, and the instruments on a GPU."""
+    variant = VARIANTS[wildcards.slug]
+    tools = ARCHITECTURES if variant.kernel.on_gpu and DEVICE == "gpu" else []
+    return built(variant) + [f"{LOCAL}/build/{arch}/instruments.cubin" for arch in tools]
+
+
+def emulated_sources(wildcards):
+    """The sources that are run on the CPU where there is no GPU."""
+    cuda = VARIANTS[wildcards.slug].kernel.language == "cuda"
+    return sources(wildcards) if cuda and DEVICE == "cpu" else []
+
+
+def run_identity(wildcards):
+    """What decides a result beside binaries and configuration: the launch, and the machine."""
+    variant = VARIANTS[wildcards.slug]
+    geometry = [variant.tile, variant.block] if variant.kernel.tile else []
+    return json.dumps([geometry, variant.kernel.accepts, variant.kernel.baselines, MACHINE])
+
+
+def machine_identity():
+    """The GPU and driver that this machine measures on; empty where jobs find theirs elsewhere."""
+    try:
+        return configuration.gpu_identity() if DEVICE == "gpu" else ""
+    except NoDevice:
+        return ""
+
+
+def gpus(wildcards):
+    """GPUs that a job on a variant takes."""
+    return int(DEVICE == "gpu" and VARIANTS[wildcards.slug].kernel.on_gpu)
+
+
+def measure_options():
+    """The configuration as measure.py's options."""
+    sampling, limits = config["sampling"], config["limits"]
+    return " ".join(
+        [
+            f"--caches {' '.join(config['caches'])}",
+            f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
+            f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
+            f"--copy-seconds {sampling['copy_seconds']}",
+            f"--memory-share {limits['memory_share']}",
+        ]
+    )
+
+
+def launch_seconds(wildcards):
+    """The longest launch that a variant may take."""
+    gpu = VARIANTS[wildcards.slug].kernel.on_gpu
+    return config["limits"]["gpu_seconds" if gpu else "cpu_seconds"]
+
+
+def published():
+    """The published data sets, as `published/<device>`."""
+    folders = (ROOT / "reports" / "published").glob("*/summary.csv")
+    return sorted(f"published/{file.parent.name}" for file in folders)
+
+
+def data_of(wildcards):
+    """The tables of a data set: the local one is collected, a published one lies in the repository."""
+    local = wildcards.dataset == "local"
+    folder = LOCAL if local else ROOT / "reports" / wildcards.dataset
+    return [f"{folder}/{name}" for name in DATASET]

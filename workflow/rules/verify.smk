@@ -1,0 +1,32 @@
+# Every variant at tiny, ragged and prime shapes, before anything is timed.
+
+
+rule verify_variant:
+    input:
+        runnable,
+        emulated_sources,
+        program("verify"),
+    output:
+        LOCAL + "/verified/{slug}.csv",
+    log:
+        LOCAL + "/logs/verify/{slug}.log",
+    params:
+        script=program("verify")[0],
+        catalogue=config["catalogue"],
+        device=DEVICE,
+        shapes=lambda wildcards: config["verify_shapes"],
+        fill=config["fill"],
+        seed=config["seed"],
+        identity=run_identity,
+        build=LOCAL + "/build",
+    resources:
+        gpu=gpus,
+    shell:
+        "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
+        " --build {params.build} --device {params.device} --shapes {params.shapes}"
+        " --fill {params.fill} --seed {params.seed} --output {output:q} --log {log:q}"
+
+
+rule verify:
+    input:
+        expand(LOCAL + "/verified/{slug}.csv", slug=VARIANTS),
