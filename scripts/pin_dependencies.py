@@ -1,0 +1,59 @@
+"""Maintainers: pin every package of the closure exactly, in pyproject.toml.
+
+Resolves the dependencies anew, without the pins of before, and writes what uv chose as
+[tool.uv] constraint-dependencies. uv.lock itself stays out of the repository: it records the
+addresses that packages came from.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+from matmul import arguments
+from matmul.errors import UserError, command_line
+from matmul.provenance import ROOT
+
+BLOCK = re.compile(r"^constraint-dependencies = \[.*?^\]$", re.MULTILINE | re.DOTALL)
+# uv repeats [tool.uv] environments in every line; beside that key it says nothing.
+EVERYWHERE = re.compile(r"( ;| and) platform_machine == 'x86_64' and sys_platform == 'linux'$")
+EXPORT = ["export", "--all-groups", "--no-hashes", "--no-header", "--no-annotate"]
+
+
+def uv(*command: str) -> str:
+    """Run uv in the project. Raises UserError with what it said."""
+    done = subprocess.run(["uv", *command], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise UserError(f"uv {command[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def with_pins(project: str, pins: list[str]) -> str:
+    """The text of pyproject.toml with `pins` as its constraints. Raises UserError: no such key."""
+    lines = "".join(f'    "{pin}",\n' for pin in pins)
+    if not BLOCK.search(project):
+        raise UserError("pyproject.toml: [tool.uv] has no constraint-dependencies to replace")
+    return BLOCK.sub(lambda _: f"constraint-dependencies = [\n{lines}]", project)
+
+
+def pin(path: Path) -> int:
+    """Resolve anew and write the pins into `path`; its old text comes back if uv fails."""
+    before = path.read_text()
+    try:
+        path.write_text(with_pins(before, []))
+        uv("lock", "--upgrade")
+        pins = [EVERYWHERE.sub("", line) for line in uv(*EXPORT).splitlines()]
+        path.write_text(with_pins(before, pins))
+    except UserError:
+        path.write_text(before)
+        raise
+    return len(pins)
+
+
+@command_line
+def main() -> None:
+    arguments.parser(__doc__).parse_args()
+    print(f"pinned {pin(ROOT / 'pyproject.toml')} packages; `uv sync` installs them")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""environment.yml names the same packages as pyproject.toml, and pins the same versions."""
+
+import re
+import tomllib
+
+import yaml
+
+from matmul.provenance import ROOT
+
+# conda-forge's names of what PyPI calls otherwise.
+CONDA_NAMES = {
+    "matplotlib": "matplotlib-base",
+    "seaborn": "seaborn-base",
+    "snakemake": "snakemake-minimal",
+    "typst": "typst-py",
+}
+# What conda brings as packages of its own, PyPI as the toolkit's wheels or the system's compiler.
+CONDA_ONLY = {"python", "cuda-version", "cuda-nvcc", "libcublas", "c-compiler", "cxx-compiler"}
+# conda-forge builds PyCUDA for CUDA 12, PyPI's source is built for CUDA 13.
+OTHER_VERSION = {"pycuda"}
+
+
+def split(requirement: str) -> tuple[str, str]:
+    """Name without extras, and the exact version or nothing."""
+    name, version = re.fullmatch(r"([A-Za-z0-9_-]+)(?:\[.*?\])?(?:==?([\d.]+)|>=.*)?",
+                                 requirement).groups()  # fmt: skip
+    return name, version or ""
+
+
+def pypi() -> dict[str, str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    packages = dict(map(split, names))
+    del packages["cuda-toolkit"]
+    return {CONDA_NAMES.get(name, name): version for name, version in packages.items()}
+
+
+def conda() -> dict[str, str]:
+    return dict(map(split, yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]))
+
+
+def test_conda_installs_what_pypi_installs() -> None:
+    assert set(conda()) - CONDA_ONLY == set(pypi())
+
+
+def test_versions_pinned_by_both_are_the_same() -> None:
+    ours, theirs = pypi(), conda()
+    pinned = {name for name, version in ours.items() if version} - OTHER_VERSION
+    assert pinned
+    assert {name: theirs[name] for name in pinned} == {name: ours[name] for name in pinned}
+
+
+def test_the_whole_closure_is_pinned_exactly() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    pins = project["tool"]["uv"]["constraint-dependencies"]
+    assert all(re.match(r"[a-z0-9-]+==[\w.]+( ; python_full_version .*)?$", pin) for pin in pins)
+    direct = {split(name)[0] for name in project["project"]["dependencies"]}
+    assert direct <= {pin.split("==")[0] for pin in pins}
