@@ -17,7 +17,6 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
-LOCAL = "results/local"
 DATASET = [
     "device.json",
     "kernels.csv",

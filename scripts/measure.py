@@ -106,7 +106,7 @@ def parse() -> Namespace:
 
 def settings_of(options: Namespace) -> Settings:
     rule = Rule(options.minimum, options.maximum, options.interval, options.seconds)
-    copies = Rule(3, 10, 0.05, options.copy_seconds)
+    copies = Rule(5, 50, 0.02, options.copy_seconds)
     return Settings(
         options.fill, options.seed, tuple(options.caches), rule, copies, options.launch_seconds,
         options.memory_share, len(os.sched_getaffinity(0)),

@@ -15,6 +15,7 @@ from matmul.dataset import COLUMNS, read_json, read_table
 from matmul.errors import UserError, command_line
 from matmul.provenance import ROOT
 
+PICTURE = "rate.svg"  # the README's
 TABLES = [name for name in COLUMNS if name != "points.csv"]
 
 
@@ -49,6 +50,7 @@ def main() -> None:
     for file in ["device.json", *TABLES]:
         shutil.copyfile(options.data / file, folder / file)
     shutil.copyfile(options.report, folder / "report.pdf")
+    shutil.copyfile(options.data / "figures" / PICTURE, folder / PICTURE)
     print(f"published in {folder}")
 
 

@@ -99,8 +99,9 @@ class Variant:
             step = self.parameters[accepts]
             if any(extent % step for extent in (shape.m, shape.n, shape.k)):
                 return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
-        if self.kernel.tile and max(self.grid(shape)[1:]) > MAXIMUM_GRID_Y:
-            return f"{self.name}: a grid of {self.grid(shape)[1]} blocks in y, over {MAXIMUM_GRID_Y}"
+        blocks = self.grid(shape)[1] if self.kernel.tile else 0
+        if blocks > MAXIMUM_GRID_Y:
+            return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
         return None
 
     @property

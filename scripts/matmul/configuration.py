@@ -11,12 +11,12 @@ from matmul.schema import check
 from matmul.shapes import parse_shape
 
 
-def check_configuration(config: Mapping[str, Any], files: Sequence[str]) -> Catalogue:
+def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
     """Check the merged configuration and load its catalogue.
 
-    Raises UserError naming the files that were merged, the key and the mistake.
+    Raises UserError naming what was merged (`origins`), the key and the mistake.
     """
-    origin = " + ".join(map(str, files)) or "configuration"
+    origin = " + ".join(map(str, origins)) or "configuration"
     check(dict(config), "config", origin)
     for key in ("shapes", "verify_shapes"):
         for position, text in enumerate(config[key]):

@@ -34,7 +34,14 @@ def check(content: Any, schema: str, origin: str) -> None:
     if error is None:
         return
     place = error.json_path.removeprefix("$").removeprefix(".")
-    reason = one_line(error.message)
+    raise UserError(f"{origin}: {place + ': ' if place else ''}{explain(error)}")
+
+
+def explain(error: jsonschema.ValidationError) -> str:
+    """What is wrong and what would be right, in one line."""
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        unknown = ", ".join(f"'{key}'" for key in error.instance if key not in known)
+        return f"unknown key {unknown}; known are {', '.join(known)}"
     described = error.schema.get("description") if isinstance(error.schema, dict) else None
-    hint = f" ({described})" if described else ""
-    raise UserError(f"{origin}: {place + ': ' if place else ''}{reason[:300]}{hint}")
+    return one_line(error.message)[:300] + (f"; wanted: {described}" if described else "")

@@ -6,7 +6,9 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(secret_free=True)))).parents[1]
+ROOT = Path(
+    os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(secret_free=True)))
+).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul import configuration, instruments, toolchain
@@ -19,7 +21,11 @@ from matmul.modules import imported_files
 def settle():
     """Catalogue's variants, device and architectures; a user's mistake ends it in one line."""
     try:
-        catalogue = configuration.check_configuration(config, workflow.configfiles)
+        origins = [
+            *workflow.configfiles,
+            *(["--config"] if workflow.config_settings.config else []),
+        ]
+        catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = configuration.resolve_device(config)
         return configuration.chosen_variants(config, catalogue), device, architectures, compiler
@@ -48,14 +54,14 @@ def compile_identity(wildcards):
 def built(variant):
     """The compile records (and with them the binaries) of a variant."""
     folders = {"library": [], "c": ["host"], "cuda": ARCHITECTURES}[variant.kernel.language]
-    return [f"{LOCAL}/build/{folder}/{variant.slug}.json" for folder in folders]
+    return [f"results/local/build/{folder}/{variant.slug}.json" for folder in folders]
 
 
 def runnable(wildcards):
     """What a variant needs to run: its binaries, and the instruments on a GPU."""
     variant = VARIANTS[wildcards.slug]
     tools = ARCHITECTURES if variant.kernel.on_gpu and DEVICE == "gpu" else []
-    return built(variant) + [f"{LOCAL}/build/{arch}/instruments.cubin" for arch in tools]
+    return built(variant) + [f"results/local/build/{arch}/instruments.cubin" for arch in tools]
 
 
 def emulated_sources(wildcards):
@@ -113,5 +119,5 @@ def published():
 def data_of(wildcards):
     """The tables of a data set: the local one is collected, a published one lies in the repository."""
     local = wildcards.dataset == "local"
-    folder = LOCAL if local else ROOT / "reports" / wildcards.dataset
+    folder = "results/local" if local else ROOT / "reports" / wildcards.dataset
     return [f"{folder}/{name}" for name in DATASET]

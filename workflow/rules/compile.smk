@@ -6,14 +6,18 @@ rule compile_cuda:
         sources,
         program("compile"),
     output:
-        cubin=LOCAL + "/build/{arch}/{slug}.cubin",
-        record=LOCAL + "/build/{arch}/{slug}.json",
+        cubin="results/local/build/{arch}/{slug}.cubin",
+        record="results/local/build/{arch}/{slug}.json",
     log:
-        LOCAL + "/logs/build/{arch}/{slug}.log",
+        "results/local/logs/build/{arch}/{slug}.log",
+    conda:
+        "../../environment.yml"
     params:
         script=program("compile")[0],
         catalogue=config["catalogue"],
         identity=compile_identity,
+    message:
+        "compile {wildcards.slug} for {wildcards.arch}"
     shell:
         "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --arch {wildcards.arch} --binary {output.cubin:q} --record {output.record:q} --log {log:q}"
@@ -24,14 +28,18 @@ rule compile_c:
         sources,
         program("compile"),
     output:
-        library=LOCAL + "/build/host/{slug}.so",
-        record=LOCAL + "/build/host/{slug}.json",
+        library="results/local/build/host/{slug}.so",
+        record="results/local/build/host/{slug}.json",
     log:
-        LOCAL + "/logs/build/host/{slug}.log",
+        "results/local/logs/build/host/{slug}.log",
+    conda:
+        "../../environment.yml"
     params:
         script=program("compile")[0],
         catalogue=config["catalogue"],
         identity=compile_identity,
+    message:
+        "compile {wildcards.slug}"
     shell:
         "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --arch host --binary {output.library:q} --record {output.record:q} --log {log:q}"
@@ -42,12 +50,16 @@ rule compile_instruments:
         ROOT / "scripts/matmul/instruments.cu",
         program("compile"),
     output:
-        LOCAL + "/build/{arch}/instruments.cubin",
+        "results/local/build/{arch}/instruments.cubin",
     log:
-        LOCAL + "/logs/build/{arch}/instruments.log",
+        "results/local/logs/build/{arch}/instruments.log",
+    conda:
+        "../../environment.yml"
     params:
         script=program("compile")[0],
         identity=COMPILER,
+    message:
+        "compile the instruments for {wildcards.arch}"
     shell:
         "python {params.script} instruments --arch {wildcards.arch} --binary {output:q} --log {log:q}"
 

@@ -5,13 +5,18 @@ rule measure_variant:
     input:
         runnable,
         program("measure"),
-        verification=LOCAL + "/verified/{slug}.csv",
+        verification="results/local/verified/{slug}.csv",
     output:
-        points=LOCAL + "/measured/{slug}/points.csv",
-        samples=LOCAL + "/measured/{slug}/samples.csv.gz",
-        facts=LOCAL + "/measured/{slug}/facts.json",
+        points="results/local/measured/{slug}/points.csv",
+        samples="results/local/measured/{slug}/samples.csv.gz",
+        facts="results/local/measured/{slug}/facts.json",
     log:
-        LOCAL + "/logs/measure/{slug}.log",
+        "results/local/logs/measure/{slug}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        gpu=gpus,
+        timing=1,
     params:
         script=program("measure")[0],
         catalogue=config["catalogue"],
@@ -22,11 +27,10 @@ rule measure_variant:
         options=measure_options(),
         launch_seconds=launch_seconds,
         identity=run_identity,
-        build=LOCAL + "/build",
-        journal=LOCAL + "/journal/{slug}",
-    resources:
-        gpu=gpus,
-        timing=1,
+        build="results/local/build",
+        journal="results/local/journal/{slug}",
+    message:
+        "measure {wildcards.slug}"
     shell:
         "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --shapes {params.shapes}"
@@ -38,26 +42,33 @@ rule measure_variant:
 
 rule measure:
     input:
-        expand(LOCAL + "/measured/{slug}/facts.json", slug=VARIANTS),
+        expand("results/local/measured/{slug}/facts.json", slug=VARIANTS),
 
 
 rule collect:
     input:
         program("collect"),
-        measured=expand(LOCAL + "/measured/{slug}/{file}", slug=VARIANTS,
-                        file=["points.csv", "samples.csv.gz", "facts.json"]),
+        measured=expand(
+            "results/local/measured/{slug}/{file}",
+            slug=VARIANTS,
+            file=["points.csv", "samples.csv.gz", "facts.json"],
+        ),
         verified=rules.verify.input,
         records=rules.compile.input,
     output:
-        expand(LOCAL + "/{name}", name=DATASET),
+        expand("results/local/{name}", name=DATASET),
     log:
-        LOCAL + "/logs/collect.log",
+        "results/local/logs/collect.log",
+    conda:
+        "../../environment.yml"
     params:
         script=program("collect")[0],
         catalogue=config["catalogue"],
-        measured=expand(LOCAL + "/measured/{slug}", slug=VARIANTS),
+        measured=expand("results/local/measured/{slug}", slug=VARIANTS),
         configuration=json.dumps(config),
-        folder=LOCAL,
+        folder=lambda wildcards, output: os.path.dirname(output[0]),
+    message:
+        "collect the data set"
     shell:
         "python {params.script} --catalogue {params.catalogue:q} --measured {params.measured:q}"
         " --verified {input.verified:q} --records {input.records:q}"

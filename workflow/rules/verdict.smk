@@ -4,15 +4,19 @@
 rule verdict:
     input:
         program("verdict"),
-        data=expand(LOCAL + "/{name}", name=DATASET),
-        report=LOCAL + "/report.pdf",
+        data=expand("results/local/{name}", name=DATASET),
+        report="results/local/report.pdf",
     output:
-        LOCAL + "/verdict.txt",
+        "results/local/verdict.txt",
     log:
-        LOCAL + "/logs/verdict.log",
+        "results/local/logs/verdict.log",
+    conda:
+        "../../environment.yml"
     params:
         script=program("verdict")[0],
-        folder=LOCAL,
+        folder=lambda wildcards, input: os.path.dirname(input.report),
+    message:
+        "the verdict"
     shell:
         "python {params.script} --data {params.folder} --report {input.report:q} --output {output:q}"
         " 2>&1 | tee {log:q}"
@@ -22,11 +26,15 @@ rule publish:
     input:
         program("publish"),
         rules.verdict.output,
-        report=LOCAL + "/report.pdf",
+        report="results/local/report.pdf",
     log:
-        LOCAL + "/logs/publish.log",
+        "results/local/logs/publish.log",
+    conda:
+        "../../environment.yml"
     params:
         script=program("publish")[0],
-        folder=LOCAL,
+        folder=lambda wildcards, input: os.path.dirname(input.report),
+    message:
+        "publish the data set"
     shell:
         "python {params.script} --data {params.folder} --report {input.report:q} 2>&1 | tee {log:q}"

@@ -7,9 +7,13 @@ rule verify_variant:
         emulated_sources,
         program("verify"),
     output:
-        LOCAL + "/verified/{slug}.csv",
+        "results/local/verified/{slug}.csv",
     log:
-        LOCAL + "/logs/verify/{slug}.log",
+        "results/local/logs/verify/{slug}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        gpu=gpus,
     params:
         script=program("verify")[0],
         catalogue=config["catalogue"],
@@ -18,9 +22,9 @@ rule verify_variant:
         fill=config["fill"],
         seed=config["seed"],
         identity=run_identity,
-        build=LOCAL + "/build",
-    resources:
-        gpu=gpus,
+        build="results/local/build",
+    message:
+        "verify {wildcards.slug}"
     shell:
         "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --shapes {params.shapes}"
@@ -29,4 +33,4 @@ rule verify_variant:
 
 rule verify:
     input:
-        expand(LOCAL + "/verified/{slug}.csv", slug=VARIANTS),
+        expand("results/local/verified/{slug}.csv", slug=VARIANTS),
