@@ -49,12 +49,13 @@ def run(
         return host_facts()
     if not variant.kernel.on_gpu:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
+        split.started()
         sweep.pace = bench.pace()
         sweep.run(bench, shapes)
         return host_facts()
     with opened() as gpu, gpu.held():
-        with split.part("start"):
-            bench = GpuBench(gpu, variant, baselines, build, settings, split)
+        bench = GpuBench(gpu, variant, baselines, build, settings, split)
+        split.started()
         sweep.identity += gpu.uuid
         sweep.run(bench, shapes)
         bench.close()

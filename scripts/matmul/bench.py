@@ -42,6 +42,10 @@ class Split:
             spent = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
+    def started(self) -> None:
+        """Everything until now was the start: imports, the driver, the context, the library."""
+        self.seconds["start"] = time.time() - self.begun
+
     def row(self, variant: Variant) -> dict[str, Any]:
         """A row of jobs.csv."""
         parts = {f"{name}_s": round(self.seconds.get(name, 0.0), 3)

@@ -46,6 +46,12 @@ class CpuBench:
 
     def measure(self, shape: Shape) -> Point:
         """Verify and time one shape. Raises Wrong."""
+        try:
+            return self.verified_and_timed(shape)
+        except MemoryError as failure:
+            raise Wrong(f"out of memory: {failure}") from None
+
+    def verified_and_timed(self, shape: Shape) -> Point:
         point, name = Point(), self.variant.name
         with self.split.part("inputs"):
             a = fills.matrix(self.settings.fill, self.settings.seed, 0, shape.m, shape.k)

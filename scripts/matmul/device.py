@@ -1,6 +1,7 @@
 """The GPU: found, opened, described, and held by one timing job at a time."""
 
 import atexit
+import ctypes
 import fcntl
 import tempfile
 from collections.abc import Iterator
@@ -35,9 +36,11 @@ def driver() -> ModuleType:
     PyCUDA is built without a link to libcuda, so the driver has to be open before the import.
     """
     try:
-        load_nvidia_dynamic_lib("cuda")
+        found = load_nvidia_dynamic_lib("cuda")
     except DynamicLibNotFoundError:
         raise NoDevice("there is no NVIDIA driver on this machine") from None
+    # A tool that loaded the driver first (compute-sanitizer) kept its symbols to itself.
+    ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
     import pycuda.driver as drv
 
     try:

@@ -38,8 +38,10 @@ class GpuBench:
         self.random = np.random.default_rng(settings.seed)
 
     def memory_needed(self, shape: Shape) -> int:
+        """Bytes on the device; the reference is gone before managed copies are made."""
         a, b, c = shape.elements
-        return 4 * (a + b + c * len(self.contenders)) + reference_bytes(shape)
+        managed = 4 * (a + b + c)
+        return 4 * (a + b + c * len(self.contenders)) + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why the shape does not fit the card's memory, with the numbers."""
@@ -76,6 +78,8 @@ class GpuBench:
                 for cache in self.settings.caches:
                     self.time_kernel(point, cache, launches, error)
             self.time_copies(point, shape, a, b, cs[0])
+        except self.gpu.drv.MemoryError as failure:
+            raise Wrong(f"out of GPU memory: {failure}") from None
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point

@@ -1,0 +1,38 @@
+"""What is published was measured with the kernels that lie beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from matmul.catalogue import load_catalogue
+from matmul.dataset import COLUMNS, read_json, read_table
+from matmul.provenance import ROOT
+
+PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
+folders = pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+
+
+def test_there_is_a_published_data_set() -> None:
+    assert PUBLISHED
+
+
+@folders
+def test_published_rows_carry_the_digests_of_todays_kernels(folder: Path) -> None:
+    published = read_table("kernels.csv", folder / "kernels.csv")
+    today = {v.name: v.sha256 for v in load_catalogue().variants.values()}
+    assert dict(zip(published.variant, published.sha256, strict=True)) == today
+
+
+@folders
+def test_published_figures_can_be_repeated(folder: Path) -> None:
+    device = read_json(folder / "device.json")
+    summary = read_table("summary.csv", folder / "summary.csv")
+    assert device["gpu"] and not device["dirty"]
+    assert not (summary.status == "failed").any()
+    assert not summary.throttled.str.contains("thermal|hw_slowdown").any()
+
+
+@folders
+def test_every_table_of_the_data_set_is_there_with_its_columns(folder: Path) -> None:
+    for name in COLUMNS.keys() - {"points.csv"}:
+        assert not read_table(name, folder / name).empty
