@@ -66,12 +66,8 @@ def load(variant: Variant, tools: Instruments, build: Path) -> Any:
 def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
     """A function (A, B, C) that computes one product on the CPU; libraries use `threads` cores."""
     if variant.kernel.function == "numpy.matmul":
-
-        def matmul(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-            with threadpool_limits(threads):
-                np.matmul(a, b, out=c)
-
-        return matmul
+        threadpool_limits(threads)  # here, because finding the thread pools takes milliseconds
+        return lambda a, b, c: np.matmul(a, b, out=c)
     library = ctypes.CDLL(str((build / HOST / f"{variant.slug}.so").resolve()))
     function = getattr(library, variant.kernel.function)
     array = np.ctypeslib.ndpointer(np.float32, ndim=2, flags="C_CONTIGUOUS")
