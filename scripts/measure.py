@@ -15,13 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from matmul import arguments, fills
 from matmul.bench import Settings, Split
 from matmul.catalogue import Catalogue, Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
-from matmul.dataset import COLUMNS, read_table, write_json, write_table
+from matmul.dataset import read_rows, write_json, write_rows
 from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.gpu_bench import GpuBench
@@ -75,9 +73,9 @@ def occupancy_of(variant: Variant, build: Path, gpu: Gpu) -> float | None:
 
 def wrong_at_small_shapes(verification: Path) -> str | None:
     """The first failure among the verification's rows, as a reason not to time the variant."""
-    table = read_table("verification.csv", verification)
-    failed = table[table.status == "failed"]
-    return None if failed.empty else f"verification: {failed.iloc[0].reason}"
+    rows = read_rows("verification.csv", verification)
+    reasons = [row["reason"] for row in rows if row["status"] == "failed"]
+    return f"verification: {reasons[0]}" if reasons else None
 
 
 def parse() -> Namespace:
@@ -140,9 +138,8 @@ def main() -> None:
     except NoDevice as error:
         raise UserError(f"--device gpu: {error}") from None
 
-    write_table(pd.DataFrame(sweep.rows), "points.csv", options.points)
-    samples = pd.DataFrame(sweep.samples, columns=COLUMNS["samples.csv.gz"])
-    write_table(samples, "samples.csv.gz", options.samples)
+    write_rows(sweep.rows, "points.csv", options.points)
+    write_rows(sweep.samples, "samples.csv.gz", options.samples)
     split_row = split.row(variant)
     logging.info("time split: %s", split_row)
     job = {"settings": asdict(settings), "split": split_row}

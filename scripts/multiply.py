@@ -18,6 +18,7 @@ import numpy as np
 from matmul import arguments, emulation, fills
 from matmul.building import compile_instruments, compile_variant
 from matmul.catalogue import Variant, load_catalogue
+from matmul.cpu_bench import host_memory_refusal
 from matmul.dataset import write_json
 from matmul.device import Gpu, NoDevice, architecture, opened
 from matmul.errors import UserError, command_line
@@ -108,7 +109,7 @@ def main() -> None:
     options = parse()
     variant = load_catalogue(options.catalogue).variant(options.variant)
     shape = parse_shape(options.shape)
-    if reason := variant.refusal(shape):
+    if reason := variant.refusal(shape) or host_memory_refusal(shape, share=1):
         raise UserError(reason)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from matmul import arguments, emulation, fills
 from matmul.catalogue import Variant, load_catalogue
-from matmul.dataset import point_of, write_table
+from matmul.dataset import point_of, write_rows
 from matmul.device import NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
@@ -102,7 +100,7 @@ def main() -> None:
         rows = run(variant, options.build, options.device, extra, options.fill, options.seed)
     except NoDevice as error:
         raise UserError(f"--device gpu: {error}") from None
-    write_table(pd.DataFrame(rows), "verification.csv", options.output)
+    write_rows(rows, "verification.csv", options.output)
 
 
 if __name__ == "__main__":

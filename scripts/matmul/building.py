@@ -47,8 +47,6 @@ def compile_instruments(arch: str, binary: Path) -> None:
     """Build the instruments for `arch`. Raises UserError with nvcc's first error."""
     with whole_file(binary) as temporary:
         try:
-            toolchain.build_cubin(
-                instruments.SOURCE, "hold", instruments.FLAGS, arch, temporary
-            )
+            toolchain.build_cubin(instruments.SOURCE, "hold", instruments.FLAGS, arch, temporary)
         except toolchain.CompileError as error:
             raise UserError(f"{instruments.SOURCE}: {error}") from None

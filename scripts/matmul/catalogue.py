@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -130,7 +131,8 @@ def source_files(source: Path) -> list[Path]:
         if file not in found:
             found.append(file)
             names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(), re.MULTILINE)
-            waiting += [file.parent / name for name in names]
+            # What is not beside the source (a header of CUDA's) is the compiler's to find.
+            waiting += [file.parent / name for name in names if (file.parent / name).is_file()]
     return found
 
 
@@ -185,9 +187,12 @@ def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
     if kernel.language != "cuda":
         return
     for variant in kernel.variants:
-        threads = variant.block[0] * variant.block[1]
-        if not 1 <= threads <= MAXIMUM_THREADS or min(variant.tile) < 1:
+        threads = math.prod(variant.block)
+        if threads > MAXIMUM_THREADS or min(*variant.block, *variant.tile) < 1:
             raise UserError(
-                f"{variant.name}: {threads} threads per block and a tile of "
-                f"{variant.tile[0]}×{variant.tile[1]}; a block holds 1 to {MAXIMUM_THREADS} threads"
+                f"{variant.name}: {variant.block[1]}×{variant.block[0]} = {threads} threads per "
+                f"block and a tile of {variant.tile[0]}×{variant.tile[1]}; a block holds 1 to "
+                f"{MAXIMUM_THREADS} threads"
             )
+        if variant.dynamic_shared_bytes < 0:
+            raise UserError(f"{variant.name}: dynamic_shared_bytes: below 0")

@@ -1,9 +1,9 @@
 """Measuring on the CPU: verify, then time by the host's clock."""
 
-import os
 from dataclasses import asdict
 
 import numpy as np
+import psutil
 
 from matmul import fills
 from matmul.bench import Point, Settings, Split, Wrong
@@ -13,7 +13,7 @@ from matmul.sampling import collect
 from matmul.shapes import Shape
 from matmul.state import State
 from matmul.timing import host_ms
-from matmul.verification import error_share
+from matmul.verification import PANEL_ROWS, error_share
 
 CALIBRATION = Shape(256, 256, 256)
 
@@ -33,16 +33,8 @@ class CpuBench:
         return min(times) / 1e3 / CALIBRATION.operations
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why matrices and float64 reference do not fit this machine's memory, with the numbers."""
-        needed = 40 * sum(shape.elements)
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        allowed = self.settings.memory_share * free
-        if needed > allowed:
-            return (
-                f"needs {needed / 1e9:.2f} GB of memory with its reference; "
-                f"{self.settings.memory_share:.0%} of what is free is {allowed / 1e9:.2f} GB"
-            )
-        return None
+        """Why the shape does not fit this machine's memory."""
+        return host_memory_refusal(shape, self.settings.memory_share)
 
     def measure(self, shape: Shape) -> Point:
         """Verify and time one shape. Raises Wrong."""
@@ -72,3 +64,16 @@ class CpuBench:
         point.times[name, "kernel", "hot"] = times[0]
         point.rows.append({"phase": "kernel", "cache": "hot", "error": error} | asdict(State()))
         return point
+
+
+def host_memory_refusal(shape: Shape, share: float) -> str | None:
+    """Why matrices and their float64 reference do not fit `share` of the free memory, or None."""
+    a, b, c = shape.elements
+    needed = 4 * (a + b + c) + 16 * b + 40 * PANEL_ROWS * (shape.k + shape.n)
+    allowed = share * psutil.virtual_memory().available
+    if needed <= allowed:
+        return None
+    return (
+        f"needs {needed / 1e9:.2f} GB of memory with its reference; "
+        f"{share:.0%} of what is free is {allowed / 1e9:.2f} GB"
+    )

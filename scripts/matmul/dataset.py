@@ -1,17 +1,24 @@
 """The data set's files: their columns, how they are written whole, how a broken one is named."""
 
+from __future__ import annotations
+
 import contextlib
+import csv
+import gzip
+import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from matmul.errors import UserError, one_line
 from matmul.shapes import Shape
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 POINT = ["operation", "dtype", "m", "n", "k"]
 COLUMNS = {
@@ -59,24 +66,53 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None:
+    """Write rows as one of the kinds of COLUMNS, gzipped where the name says so, and whole.
+
+    For jobs that measure: they do without the time that importing pandas takes.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS[kind], extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(text.getvalue(), path)
+
+
+def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
+    """The rows of a plain table, as text. Raises UserError for a missing or foreign file."""
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    if any(set(row) != set(COLUMNS[kind]) or None in row.values() for row in rows):
+        raise UserError(f"{path}: cut short or no {kind}; delete it and run again")
+    return rows
+
+
 def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
     """Write `table` as one of the kinds of COLUMNS, gzipped where the name says so, and whole."""
-    # mtime 0: the same rows give the same bytes.
-    gzipped = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+    write_text(table[COLUMNS[kind]].to_csv(None, index=False, lineterminator="\n"), path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write text whole, gzipped where the name says so: the same text gives the same bytes."""
+    data = text.encode()
     with whole_file(path) as temporary:
-        ordered = table[COLUMNS[kind]]
-        ordered.to_csv(temporary, index=False, compression=gzipped, lineterminator="\n")
+        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
 def read_table(kind: str, path: Path) -> pd.DataFrame:
     """Read one of the kinds of COLUMNS. Raises UserError for a missing, cut or foreign file."""
+    import pandas as pd  # here, because the jobs that measure need other parts of this module
+
     try:
         empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
         texts = dict.fromkeys(TEXT, str)
         table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
-    except (EOFError, ValueError, OSError) as error:
+    except (EOFError, ValueError, OSError, zlib.error) as error:
         raise UserError(
             f"{path}: cut short or damaged ({one_line(str(error))}); delete it and run again"
         ) from None

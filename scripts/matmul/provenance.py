@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def commit(root: Path = ROOT) -> dict[str, Any]:
     from the variable MATMUL_SWEEP_COMMIT (a commit, with -dirty behind it where that holds)."""
 
     def git(*arguments: str) -> str | None:
+        if not shutil.which("git"):
+            return None
         done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else None
 

@@ -4,11 +4,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.special import bdtrik  # scipy.stats would take longer to import than to use
-
-TAIL = 0.025
 
 
 @dataclass(frozen=True)
@@ -29,12 +27,25 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     leaves the ranks of the interval's ends (Conover, Practical Nonparametric Statistics, 3rd ed.,
     section 3.2). Both ends are NaN below six samples, which cannot bear 95%.
     """
-    count = len(samples)
-    if 0.5**count > TAIL:
+    rank = lower_rank(len(samples))
+    if rank is None:
         return math.nan, math.nan
-    rank = int(bdtrik(TAIL, count, 0.5))
     ordered = np.sort(samples)
-    return float(ordered[rank]), float(ordered[count - 1 - rank])
+    return float(ordered[rank]), float(ordered[-1 - rank])
+
+
+@cache
+def lower_rank(count: int) -> int | None:
+    """The largest r with P(X ≤ r) ≤ 2.5% for X binomial (count, 1/2); None where there is none.
+
+    In whole numbers: SciPy would take longer to import than a small sweep to measure.
+    """
+    tail, allowed = 0, 2**count // 40
+    for r in range(count):
+        tail += math.comb(count, r)
+        if tail > allowed:
+            return r - 1 if r else None
+    return None
 
 
 def settled(samples: Sequence[float], interval: float) -> bool:

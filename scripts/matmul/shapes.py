@@ -36,7 +36,7 @@ class Shape:
 
 def parse_shape(text: int | str) -> Shape:
     """`640` is the square product, `3200x2400x1600` is m×n×k. Raises UserError for other text."""
-    match = re.fullmatch(r"(\d+)(?:[x×](\d+)[x×](\d+))?", str(text))
+    match = re.fullmatch(r"(\d{1,10})(?:[x×](\d{1,10})[x×](\d{1,10}))?", str(text))
     if isinstance(text, bool) or not match:
         raise UserError(f"shape '{text}': write a whole number, or MxNxK such as 3200x2400x1600")
     m, n, k = (int(part) for part in (match.groups() if match[2] else match.groups()[:1] * 3))

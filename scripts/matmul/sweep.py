@@ -81,12 +81,14 @@ class Sweep:
     def run(self, bench: GpuBench | CpuBench, shapes: Sequence[Shape]) -> None:
         """Measure every shape, small ones first."""
         for shape in tqdm(shapes, desc=self.variant.name, disable=None, leave=False, unit="shape"):
+            # A point of the journal is kept, whatever would be predicted of it today.
+            point = self.resumed(shape)
             reason = self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
-            if reason:
+            if reason and not point:
                 self.refuse(shape, "skipped", reason)
                 continue
             try:
-                self.add(shape, self.resumed(shape) or self.measured(bench, shape))
+                self.add(shape, point or self.measured(bench, shape))
             except Wrong as error:
                 self.refuse(shape, "failed", str(error))
             except LostDevice as error:

@@ -8,6 +8,7 @@ from matmul.catalogue import Variant
 from matmul.shapes import Shape
 
 ROUNDOFF = 2.0**-24  # of float32
+PANEL_ROWS = 512  # of C at a time, to bound the memory of the float64 arrays
 
 
 def error_share(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
@@ -17,13 +18,20 @@ def error_share(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
     for any order of summation (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
     eq. 3.13). Infinity where an element is not finite, or differs although its bound is zero.
     """
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    error = np.abs(c - wide_a @ wide_b)
-    bound = a.shape[1] * ROUNDOFF * (np.abs(wide_a) @ np.abs(wide_b))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(error == 0, 0.0, error / bound)
-    share[~np.isfinite(c)] = np.inf
-    return float(share.max())
+    wide_b, abs_b = b.astype(np.float64), np.abs(b, dtype=np.float64)
+    worst = 0.0
+    for first in range(0, len(a), PANEL_ROWS):
+        wide_a, panel = (
+            a[first : first + PANEL_ROWS].astype(np.float64),
+            c[first : first + PANEL_ROWS],
+        )
+        error = np.abs(panel - wide_a @ wide_b)
+        bound = a.shape[1] * ROUNDOFF * (np.abs(wide_a) @ abs_b)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(error == 0, 0.0, error / bound)
+        share[~np.isfinite(panel)] = np.inf
+        worst = max(worst, float(share.max()))
+    return worst
 
 
 def verification_shapes(variant: Variant, extra: Sequence[Shape]) -> list[Shape]:

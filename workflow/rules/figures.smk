@@ -1,0 +1,48 @@
+# Drawing: what was measured is read, never measured again.
+
+FIGURES = [
+    "duration_seconds",
+    "duration_milliseconds",
+    "duration_loglog",
+    "rate",
+    "share",
+    "tile_width",
+    "speedup",
+    "copies",
+]
+
+
+rule draw_figures:
+    input:
+        program("figures"),
+        data=data_of,
+        catalogue=config["catalogue"],
+    output:
+        [
+            report(
+                f"results/{{dataset}}/figures/{figure}.svg",
+                caption=f"../../reports/captions/{figure}.rst",
+                category="Figures",
+                labels={"data set": "{dataset}", "figure": figure},
+            )
+            for figure in FIGURES
+        ],
+        expand("results/{{dataset}}/figures/{figure}.png", figure=FIGURES),
+    log:
+        "results/{dataset}/logs/figures.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("figures")[0],
+        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        folder=lambda wildcards, output: os.path.dirname(output[0]),
+    message:
+        "draw the figures of {wildcards.dataset}"
+    shell:
+        "python {params.script} --data {params.data:q} --catalogue {input.catalogue:q}"
+        " --output {params.folder:q} --log {log:q}"
+
+
+rule figures:
+    input:
+        expand("results/local/figures/{figure}.svg", figure=FIGURES),

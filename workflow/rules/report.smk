@@ -1,0 +1,58 @@
+# Numbers into tables, tables and figures into one PDF.
+
+
+rule tabulate:
+    input:
+        program("tables"),
+        data=data_of,
+        documents=ROOT / "reports/documents.yaml",
+        catalogue=config["catalogue"],
+    output:
+        "results/{dataset}/tables.json",
+    log:
+        "results/{dataset}/logs/tables.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("tables")[0],
+        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+    message:
+        "compute the tables of {wildcards.dataset}"
+    shell:
+        "python {params.script} --data {params.data:q} --documents {input.documents:q}"
+        " --catalogue {input.catalogue:q} --output {output:q} --log {log:q}"
+
+
+rule typeset:
+    input:
+        program("report"),
+        ROOT / "reports/style.typ",
+        expand(ROOT / "reports/captions/{figure}.rst", figure=FIGURES),
+        source=ROOT / "reports/report.typ",
+        tables=rules.tabulate.output,
+        figures=expand("results/{{dataset}}/figures/{figure}.svg", figure=FIGURES),
+    output:
+        report(
+            "results/{dataset}/report.pdf",
+            caption="../../reports/captions/report.rst",
+            category="Report",
+            labels={"data set": "{dataset}", "figure": "report"},
+        ),
+    log:
+        "results/{dataset}/logs/report.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("report")[0],
+        figures=lambda wildcards, input: os.path.dirname(input.figures[0]),
+    message:
+        "typeset the report of {wildcards.dataset}"
+    shell:
+        "python {params.script} --tables {input.tables:q} --figures {params.figures:q}"
+        " --source {input.source:q} --output {output:q} --log {log:q}"
+
+
+rule report:
+    input:
+        "results/local/report.pdf",
+        expand("results/{dataset}/report.pdf", dataset=published() if DEVICE == "cpu" else []),

@@ -1,0 +1,300 @@
+"""The figures: each function takes a data set and returns a matplotlib Figure.
+
+FIGURES holds them by name. A figure whose data are missing is a panel with a sentence that says
+what is missing.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from matmul import style
+from matmul.results import (
+    PRODUCT,
+    Results,
+    fastest,
+    processor,
+    rate_unit,
+    short_commit,
+    squares,
+    thermally_throttled,
+)
+from matmul.style import Look
+
+FIGURES: dict[str, Callable[[Results], Figure]] = {}
+
+# Phases are no kernels: greys, so that a colour always means a kernel.
+PHASES = {
+    "kernel": ("kernel", None),
+    "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
+    "d2h": ("device to host", Look(style.QUIET, "v", (0, (1, 1.2)))),
+    "end_to_end": ("end to end", Look(style.INK, "s")),
+    "unified": ("unified memory", Look(style.INK, "D", (0, (2, 1.2)))),
+}
+
+
+class Missing(Exception):
+    """A figure's data are not there; the message is a sentence for its place."""
+
+
+def figure(title: str) -> Callable[[Callable[[Results], Figure]], Callable[[Results], Figure]]:
+    """Register a figure: in the theme, with its title, its source, and a panel for want of data."""
+
+    def decorate(draw: Callable[[Results], Figure]) -> Callable[[Results], Figure]:
+        @functools.wraps(draw)
+        def drawn(results: Results) -> Figure:
+            with style.theme():
+                try:
+                    made = draw(results)
+                    lines = [source_line(results) + cache_note(results)]
+                except Missing as reason:
+                    made = style.empty_panel(str(reason))
+                    lines = [source_line(results)]
+                if style.has_hollow(made):
+                    lines.append("hollow: the card slowed down for heat while this was measured")
+                style.finish(made, title, "\n".join(lines))
+            return made
+
+        FIGURES[draw.__name__] = drawn
+        return drawn
+
+    return decorate
+
+
+def source_line(results: Results) -> str:
+    """Device, date and commit."""
+    date = results.device.get("date") or "date unknown"
+    return f"{processor(results.device)} · {date} · commit {short_commit(results.device)}"
+
+
+def cache_note(results: Results) -> str:
+    """How the GPU's kernel times are meant; empty where there are none."""
+    timed = results.timed()
+    caches = set(timed.cache[results.gpu(timed)])
+    words = {"hot": " · kernel times hot: inputs may lie in the L2 cache",
+             "cold": " · kernel times cold: L2 cache cleared before each"}  # fmt: skip
+    return "".join(words[cache] for cache in sorted(caches))
+
+
+def look(results: Results, kernel: str) -> Look:
+    """A kernel's colour and marker, by its place in the catalogue."""
+    return style.kernel_look(results.order.index(kernel), results.language(kernel))
+
+
+def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:
+    """Kernel times of square products, the fastest variant of each kernel. Raises Missing."""
+    kernels = results.order if kernels is None else list(kernels)
+    rows = squares(fastest(results.timed()))
+    rows = rows[rows.kernel.isin(kernels)]
+    if rows.empty:
+        names = ", ".join(results.title(kernel) for kernel in kernels)
+        raise Missing(f"Not measured: {names} ({results.absence(kernels)}).")
+    return rows
+
+
+def kernel_lines(ax: Axes, results: Results, rows: pd.DataFrame, column: str) -> list[str]:
+    """A line per kernel over n; returns the kernels drawn."""
+    drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
+    for kernel in drawn:
+        own = rows[rows.kernel == kernel]
+        style.draw_line(ax, own.n, own[column], look(results, kernel), kernel)
+        hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
+        style.hollow(ax, hot.n, hot[column], look(results, kernel))
+    return drawn
+
+
+def name_lines(ax: Axes, results: Results, kernels: Iterable[str]) -> None:
+    """Direct labels for the kernels' lines."""
+    labels = {kernel: results.title(kernel) for kernel in kernels}
+    style.label_ends(ax, labels, {kernel: look(results, kernel) for kernel in kernels})
+
+
+def linear_durations(results: Results, document: str, unit: str, per_ms: float) -> Figure:
+    """Time against size on linear axes, of the kernels that a document describes."""
+    rows = best_squares(results, results.of_document(document))
+    rows = rows.assign(time=rows.time_ms * per_ms)
+    made, (ax,) = style.panels(height=3.1)
+    drawn = kernel_lines(ax, results, rows, "time")
+    style.size_axis(ax, rows.n, log=False)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel(f"time in {unit}")
+    name_lines(ax, results, drawn)
+    return made
+
+
+@figure("Duration of matrix multiplication, in seconds")
+def duration_seconds(results: Results) -> Figure:
+    """As document 002 draws it: CPU loop, naive and shared, linear, in s."""
+    return linear_durations(results, "002", "s", 1e-3)
+
+
+@figure("Comparison of times, in milliseconds")
+def duration_milliseconds(results: Results) -> Figure:
+    """As document 003 draws it: naive and shared, linear, in ms."""
+    return linear_durations(results, "003", "ms", 1)
+
+
+@figure("Duration of every kernel, both axes logarithmic")
+def duration_loglog(results: Results) -> Figure:
+    """All kernels, with the slope that n³ operations at a constant rate would have."""
+    rows = best_squares(results)
+    made, (ax,) = style.panels(height=4.0)
+    drawn = kernel_lines(ax, results, rows, "time_ms")
+    style.size_axis(ax, rows.n)
+    style.log_values(ax)
+    ax.set_ylabel("time in ms")
+    cubic_guide(ax, rows)
+    name_lines(ax, results, drawn)
+    return made
+
+
+def cubic_guide(ax: Axes, rows: pd.DataFrame) -> None:
+    """A line of slope 3 below all points, from the fastest point of the largest size."""
+    last = rows[rows.n == rows.n.max()].time_ms.min() / 3
+    sizes = [rows.n.max() / 8, rows.n.max()]
+    ax.plot(sizes, [last / 512, last], color=style.QUIET, linewidth=0.9, linestyle=(0, (2, 2)))
+    ax.annotate("slope 3: time grows as n³", (sizes[0] * 8**0.5, last / 512**0.5),
+                xytext=(6, -4), textcoords="offset points", va="top", fontsize=7.5,
+                color=style.QUIET)  # fmt: skip
+
+
+@figure("Rate of square products")
+def rate(results: Results) -> Figure:
+    """Rate against size, with the card's float32 peak in TFLOP/s; in GFLOP/s where all are slow."""
+    rows = best_squares(results)
+    unit, per_tflops = rate_unit(rows.tflops)
+    made, (ax,) = style.panels()
+    drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
+    style.size_axis(ax, rows.n)
+    peak = results.device.get("fp32_peak_tflops")
+    if peak and any(results.on_gpu(kernel) for kernel in drawn):
+        peak *= per_tflops
+        ax.axhline(peak, color=style.INK, linewidth=0.9, linestyle=(0, (6, 2)))
+        ax.annotate(f"float32 peak of the card, {peak:.1f} {unit}", (0.01, peak),
+                    xycoords=("axes fraction", "data"), xytext=(0, -3),
+                    textcoords="offset points", va="top", fontsize=7.5)  # fmt: skip
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel(f"rate in {unit} (2n³ operations)")
+    name_lines(ax, results, drawn)
+    return made
+
+
+@figure("Share of cuBLAS")
+def share(results: Results) -> Figure:
+    """cuBLAS time over kernel time, neighbours in time, with the median's 95% interval."""
+    rows = best_ratios(results)
+    made, (ax,) = style.panels()
+    drawn = kernel_lines(ax, results, rows, "ratio")
+    for kernel in drawn:
+        own = rows[rows.kernel == kernel].dropna(subset=["ratio_low", "ratio_high"])
+        spans = [own.ratio - own.ratio_low, own.ratio_high - own.ratio]
+        ax.errorbar(own.n, own.ratio, spans, fmt="none", ecolor=look(results, kernel).colour,
+                    elinewidth=0.9, capsize=2)  # fmt: skip
+    style.size_axis(ax, rows.n)
+    style.parity(ax)
+    baseline = results.title(rows.baseline.iloc[0])
+    ax.annotate(f"as fast as {baseline}", (0.99, 1), xycoords=("axes fraction", "data"),
+                xytext=(0, 3), textcoords="offset points", ha="right", fontsize=7.5)  # fmt: skip
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set_ylim(0, max(1.1, rows.ratio_high.max() * 1.05))
+    ax.set_ylabel(f"{baseline} time / kernel time")
+    name_lines(ax, results, drawn)
+    return made
+
+
+def best_ratios(results: Results) -> pd.DataFrame:
+    """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
+    rows = results.ratios
+    for column, value in PRODUCT.items():
+        rows = rows[rows[column] == value]
+    hot = rows[rows.cache == "hot"]
+    rows = squares(rows if hot.empty else hot)
+    if rows.empty:
+        reason = results.absence(k for k in results.present if results.on_gpu(k))
+        raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")
+    return rows.loc[rows.groupby(["kernel", "n"], sort=False).ratio.idxmax()]
+
+
+@figure("Tile width 16 against 32 at equal n")
+def tile_width(results: Results) -> Figure:
+    """Rate by tile width, a panel per kernel of document 001: the comparison that it meant."""
+    kernels = [k for k in results.of_document("001")
+               if "TILE_WIDTH" in results.catalogue[k].parameters]  # fmt: skip
+    rows = squares(results.timed())
+    kernels_timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
+    if not kernels_timed:
+        raise Missing(f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
+    made, axes = style.panels(len(kernels_timed))
+    axes[0].set_ylabel("rate in TFLOP/s (2n³ operations)")
+    for ax, kernel in zip(axes, kernels_timed, strict=True):
+        own = look(results, kernel)
+        widths = {v.name: v.parameters["TILE_WIDTH"] for v in results.catalogue[kernel].variants}
+        for variant, width in sorted(widths.items(), key=lambda item: -item[1]):
+            points = rows[rows.variant == variant]
+            wide = width == max(widths.values())
+            drawn = Look(own.colour, "o" if wide else "s", "-" if wide else (0, (2, 1.2)))
+            style.draw_line(ax, points.n, points.tflops, drawn, f"TILE_WIDTH={width}")
+            hot = points[thermally_throttled(points.throttled)]
+            style.hollow(ax, hot.n, hot.tflops, drawn)
+        style.size_axis(ax, rows[rows.kernel.isin(kernels_timed)].n)
+        ax.set_title(results.title(kernel), loc="left")
+        ax.legend(loc="lower right", frameon=True, framealpha=1, edgecolor=style.PALE)
+    axes[0].set_ylim(bottom=0)
+    return made
+
+
+@figure("Speed-up over the CPU")
+def speedup(results: Results) -> Figure:
+    """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
+    rows = best_squares(results)
+    bases = {base: speedups(results, rows, base) for base in ("cpu_loop", "cpu_blas")}
+    bases = {base: found for base, found in bases.items() if not found.empty}
+    if not bases:
+        raise Missing("No size was measured both on the CPU and by another kernel.")
+    made, axes = style.panels(len(bases))
+    axes[0].set_ylabel("CPU time / kernel time")
+    for ax, (base, found) in zip(axes, bases.items(), strict=True):
+        drawn = kernel_lines(ax, results, found, "speedup")
+        style.size_axis(ax, found.n)
+        style.log_values(ax)
+        style.parity(ax)
+        ax.set_title(f"over {results.title(base)}", loc="left")
+    name_lines(axes[-1], results, drawn)
+    for name in set(bases["cpu_loop"].kernel) - set(drawn) if len(bases) > 1 else ():
+        style.label_inside(axes[0], name, results.title(name))
+    return made
+
+
+def speedups(results: Results, rows: pd.DataFrame, base: str) -> pd.DataFrame:
+    """Time of `base` over the time of each other kernel, where both were measured."""
+    slow = rows[rows.kernel == base].set_index("n").time_ms
+    others = rows[(rows.kernel != base) & rows.n.isin(slow.index)]
+    if base != "cpu_loop":
+        others = others[results.gpu(others)]
+    return others.assign(speedup=others.n.map(slow) / others.time_ms)
+
+
+@figure("Kernel time against copies, end to end, and unified memory")
+def copies(results: Results) -> Figure:
+    """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
+    wanted = ["cublas_sgemm", "shared"]
+    phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
+    kernels = [k for k in wanted if k in set(phases["end_to_end"].kernel)]
+    if not kernels:
+        raise Missing(f"No copies were timed ({results.absence(wanted)}).")
+    made, axes = style.panels(len(kernels))
+    axes[0].set_ylabel("time in ms")
+    for ax, kernel in zip(axes, kernels, strict=True):
+        looks = {phase: drawn or look(results, kernel) for phase, (_, drawn) in PHASES.items()}
+        for phase, rows in phases.items():
+            own = rows[rows.kernel == kernel]
+            style.draw_line(ax, own.n, own.time_ms, looks[phase], phase)
+        style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
+        style.log_values(ax)
+        ax.set_title(results.title(kernel), loc="left")
+    style.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    return made

@@ -1,0 +1,119 @@
+"""The documents' numbers beside ours: value, ours, and the document's over ours."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from matmul.results import Results, at, fastest, size_name
+from matmul.shapes import Shape, parse_shape
+from matmul.traced import Number, cell
+
+PER_MS = {"ms": 1.0, "s": 1e-3}
+SPANS = {
+    "kernel": "kernel",
+    "unified": "unified memory",
+    "first": "first launch",
+    "end_to_end": "with copies",
+}
+
+
+class NotMeasured(Exception):
+    """There is no number of ours to compare; the message says why."""
+
+
+def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry per document, with a row per number and per figure of ours that compares."""
+    return [
+        {
+            "document": name,
+            "title": document["title"],
+            "card": document["card"],
+            "why": document["why"],
+            "rows": [
+                row
+                for number in document["numbers"]
+                for row in number_rows(results, number)
+            ],
+        }
+        for name, document in documents.items()
+    ]  # fmt: skip
+
+
+def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A document's number against each of ours; its own columns stand in the first row only."""
+    shape = parse_shape(number["shape"])
+    facts = {
+        "system": number["system"],
+        "size": size_name(shape),
+        "remark": number.get("remark"),
+        "document": document_value(number),
+    }
+    rows = [compared(results, number, ours, shape) for ours in number["ours"]]
+    if len({row["missing"] for row in rows}) == 1 and rows[0]["missing"]:
+        rows = rows[:1]
+    return [(facts | {"lines": len(rows)} if i == 0 else {}) | row for i, row in enumerate(rows)]
+
+
+def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
+    """As the document prints it, digit for digit."""
+    parts = (number.get("about"), f"{number['value']:.10g}", unit_of(number))
+    return {"value": number["value"], "text": " ".join(part for part in parts if part)}
+
+
+def compared(
+    results: Results, number: Mapping[str, Any], ours: Mapping[str, Any], shape: Shape
+) -> dict[str, Any]:
+    """Ours in the document's unit, and the document's value over it where both are times."""
+    shape = parse_shape(ours["shape"]) if "shape" in ours else shape
+    cache = ours.get("cache")
+    span = SPANS[ours["phase"]]
+    if ours["phase"] == "kernel" and cache == "cold":
+        span += ", cold"
+    row = {"phase": ours["phase"], "span": span, "variant": None, "ours": None, "ratio": None}
+    try:
+        names, times = our_times(results, ours, shape)
+    except NotMeasured as reason:
+        return row | {"missing": str(reason)}
+    value = combined(number, times)
+    row |= {"missing": None, "ours": value.json(), "unit": unit_of(number)}
+    row |= {"variant": names[0]} if len(names) == 1 else {"span": f"{span}, fastest variants"}
+    # A quotient of quotients would say nothing; nor would one with a difference below zero.
+    if number["quantity"] != "quotient" and value.value > 0:
+        row["ratio"] = (Number(number["value"], repr(number["value"])) / value).json()
+    return row
+
+
+def combined(number: Mapping[str, Any], times: Sequence[Number]) -> Number:
+    """Our time, difference or quotient, in the document's unit, from times in ms."""
+    if number["quantity"] == "quotient":
+        return times[0] / times[1]
+    per_ms = PER_MS[number["unit"]]
+    if number["quantity"] == "difference":
+        return (times[0] - times[1]).times(per_ms)
+    return times[0].times(per_ms)
+
+
+def unit_of(number: Mapping[str, Any]) -> str:
+    return "" if number["unit"] == "1" else number["unit"]
+
+
+def our_times(
+    results: Results, ours: Mapping[str, Any], shape: Shape
+) -> tuple[list[str], list[Number]]:
+    """Variants and times in ms of what `ours` names. Raises NotMeasured."""
+    rows = at(results.timed(ours["phase"], ours.get("cache")), shape)
+    if "variant" in ours:
+        chosen = [only(results, rows[rows.variant == ours["variant"]], ours["variant"], shape)]
+    else:
+        kernels = ours.get("kernels") or [ours["kernel"]]
+        best = fastest(rows)
+        chosen = [only(results, best[best.kernel == kernel], kernel, shape) for kernel in kernels]
+    return [row.variant for row in chosen], [cell(row, "time_ms") for row in chosen]
+
+
+def only(results: Results, rows: pd.DataFrame, name: str, shape: Shape) -> pd.Series:
+    """The one row, or NotMeasured with the reason for there being none."""
+    if rows.empty:
+        raise NotMeasured(results.absence([name.split("[")[0]], shape))
+    return rows.iloc[0]

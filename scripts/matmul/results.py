@@ -1,0 +1,162 @@
+"""A data set as figures and tables read it: loaded, ordered by the catalogue, and selected from.
+
+Selected rows keep the index that they have in their file, so that a number can name its line.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul.catalogue import Catalogue
+from matmul.dataset import COLUMNS, read_json, read_table
+from matmul.shapes import Shape
+
+THERMAL = ("hw_thermal", "sw_thermal", "hw_slowdown")
+PRODUCT = {"operation": "gemm", "dtype": "float32"}  # what the figures are about
+
+
+@dataclass(frozen=True)
+class Results:
+    """One data set, and the catalogue that names and orders its kernels."""
+
+    catalogue: Catalogue
+    device: dict[str, Any]
+    kernels: pd.DataFrame
+    summary: pd.DataFrame
+    ratios: pd.DataFrame
+    verification: pd.DataFrame
+    jobs: pd.DataFrame
+
+    @cached_property
+    def order(self) -> list[str]:
+        """All kernels: the catalogue's, then those that only the data know."""
+        return list(dict.fromkeys([*self.catalogue, *sorted(set(self.summary.kernel))]))
+
+    @cached_property
+    def present(self) -> list[str]:
+        """Kernels that the data set has rows of, in order."""
+        return [name for name in self.order if name in set(self.summary.kernel)]
+
+    @cached_property
+    def spans(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """Measured rows of the products that the figures are about, by phase and cache."""
+        rows = self.summary[self.summary.status == "ok"]
+        for column, value in PRODUCT.items():
+            rows = rows[rows[column] == value]
+        return dict(list(rows.groupby(["phase", "cache"], sort=False)))
+
+    def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
+        """Measured rows of a phase; without `cache`, each variant's hot ones, or cold for want."""
+        none = self.summary[:0]
+        if cache is not None:
+            return self.spans.get((phase, cache), none)
+        hot, cold = (self.spans.get((phase, which), none) for which in ("hot", "cold"))
+        cold = cold[~cold.variant.isin(hot.variant)]
+        return hot if cold.empty else pd.concat([hot, cold]).sort_index()
+
+    def title(self, kernel: str) -> str:
+        return self.catalogue[kernel].title if kernel in self.catalogue else kernel
+
+    def on_gpu(self, kernel: str) -> bool:
+        return kernel not in self.catalogue or self.catalogue[kernel].on_gpu
+
+    def gpu(self, rows: pd.DataFrame) -> pd.Series:
+        """Which rows are of kernels that run on a GPU."""
+        return rows.kernel.map(self.on_gpu).astype(bool)
+
+    def language(self, kernel: str) -> str:
+        return self.catalogue[kernel].language if kernel in self.catalogue else "cuda"
+
+    def of_document(self, document: str) -> list[str]:
+        """Kernels of the catalogue that a document describes."""
+        return [name for name, kernel in self.catalogue.items() if document in kernel.documents]
+
+    def absence(self, kernels: Iterable[str], shape: Shape | None = None) -> str:
+        """In words, why there is no time of these kernels (at `shape`)."""
+        rows = self.summary[self.summary.kernel.isin(list(kernels))]
+        if rows.empty:
+            return "not in this data set"
+        here = at(rows, shape) if shape else rows
+        refused = here[here.status != "ok"]
+        if refused.empty and (rows.status != "ok").all():
+            refused = rows
+        if not refused.empty:
+            return str(refused.reason.value_counts().index[0])
+        if shape and here.empty:
+            return f"{size_name(shape)} is not among the shapes of this sweep"
+        return "this phase was not timed"
+
+
+def load_results(folder: Path, catalogue: Catalogue) -> Results:
+    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file.
+
+    Only device.json and summary.csv have to exist: a table that is not there has no rows.
+    """
+
+    def table(kind: str) -> pd.DataFrame:
+        path = folder / kind
+        empty = pd.DataFrame(columns=COLUMNS[kind])
+        # A copy has its columns side by side in memory: selecting rows is several times faster.
+        return read_table(kind, path).copy() if path.exists() else empty
+
+    device = read_json(folder / "device.json")
+    summary = read_table("summary.csv", folder / "summary.csv").copy()
+    others = [table(f"{name}.csv") for name in ("ratios", "verification", "jobs")]
+    return Results(catalogue, device, table("kernels.csv"), summary, *others)
+
+
+def fastest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each kernel at each shape the variant with the least time."""
+    best = rows.groupby(["kernel", "m", "n", "k"], sort=False).time_ms.idxmin()
+    return rows.loc[best]
+
+
+def squares(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of square products, by size."""
+    return rows[(rows.m == rows.n) & (rows.n == rows.k)].sort_values("n", kind="stable")
+
+
+def at(rows: pd.DataFrame, shape: Shape) -> pd.DataFrame:
+    """Rows of one shape."""
+    return rows[(rows.m == shape.m) & (rows.n == shape.n) & (rows.k == shape.k)]
+
+
+def shape_of(row: pd.Series) -> Shape:
+    return Shape(int(row.m), int(row.n), int(row.k))
+
+
+def size_name(shape: Shape) -> str:
+    """`640` for a square product, `3200×2400×1600` (m×n×k) for another."""
+    return str(shape.n) if shape.square else f"{shape.m}×{shape.n}×{shape.k}"
+
+
+def thermally_throttled(throttled: pd.Series) -> pd.Series:
+    """Which rows were measured while the card slowed down for heat."""
+    return throttled.fillna("").str.contains("|".join(THERMAL))
+
+
+def rate_unit(tflops: pd.Series) -> tuple[str, int]:
+    """The unit for rates, and how many of it a TFLOP/s is: GFLOP/s where none reaches one."""
+    return ("TFLOP/s", 1) if (tflops >= 1).any() else ("GFLOP/s", 1000)
+
+
+def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
+    """Sizes of square products at which all of `kernels` have a row, ascending."""
+    sizes = [set(rows[rows.kernel == kernel].n) for kernel in kernels]
+    return sorted(set.intersection(*sizes)) if sizes else []
+
+
+def short_commit(device: dict[str, Any]) -> str:
+    """`1a2b3c4`, with `, modified files` behind it where the code differed from the commit."""
+    commits = str(device.get("commit") or "unknown").split("+")
+    short = "+".join(c[:7] if len(c) == 40 else c for c in commits)
+    return short + (", modified files" if device.get("dirty") else "")
+
+
+def processor(device: dict[str, Any]) -> str:
+    """The GPU's name, or the CPU's where there is none."""
+    return device.get("gpu") or device.get("cpu") or "unknown device"

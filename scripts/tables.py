@@ -1,0 +1,358 @@
+"""Compute everything that the report prints from a data set and the documents' numbers.
+
+Nothing is worded here and nothing is invented: each number carries the cells it was made from.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul import arguments, fills
+from matmul.catalogue import load_catalogue
+from matmul.comparison import compare_documents
+from matmul.dataset import write_json
+from matmul.errors import command_line
+from matmul.findings import all_findings
+from matmul.results import (
+    Results,
+    fastest,
+    load_results,
+    processor,
+    rate_unit,
+    shape_of,
+    short_commit,
+    size_name,
+    thermally_throttled,
+)
+from matmul.schema import read_yaml
+from matmul.shapes import Shape
+from matmul.traced import Number, cell, total
+
+GIBIBYTE = 2**30
+PARTS = ("start_s", "inputs_s", "verification_s", "timed_s")  # of a job's wall time
+
+
+def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
+    """tables.json."""
+    return {
+        "data_set": data_set(results),
+        "device": device_facts(results.device),
+        "scope": scope(results),
+        "catalogue": catalogue_entries(results),
+        "findings": all_findings(results),
+        "rates": rates(results),
+        "documents": compare_documents(results, documents),
+        "not_measured": not_measured(results),
+        "verification": verification(results),
+        "kernels": kernels(results),
+        "jobs": jobs(results),
+        "sampling": sampling(results.device),
+    }
+
+
+def data_set(results: Results) -> dict[str, Any]:
+    """What identifies the data set on every page."""
+    device = results.device
+    return {
+        "gpu": device.get("gpu"),
+        "processor": processor(device),
+        "date": device.get("date") or "date unknown",
+        "commit": short_commit(device),
+        "dirty": bool(device.get("dirty")),
+    }
+
+
+def device_facts(device: dict[str, Any]) -> list[list[str]]:
+    """Label and text of each known fact of the machine; what is unknown is said to be."""
+    compilers = [entry["compiler"] for entry in (device.get("compilers") or {}).values()]
+    cuda = device.get("driver_cuda")
+    facts = {
+        "GPU": device.get("gpu") or "none",
+        "compute capability": device.get("compute_capability"),
+        "multiprocessors": device.get("multiprocessors"),
+        "highest clock": with_unit(device.get("clock_mhz"), "MHz"),
+        "float32 peak": with_unit(device.get("fp32_peak_tflops"), "TFLOP/s"),
+        "memory, L2 cache": sizes(device.get("memory_bytes"), device.get("l2_bytes")),
+        "power limit": with_unit(device.get("power_limit_w"), "W"),
+        "driver": device.get("driver") and f"{device['driver']}{cuda_text(cuda)}",
+        "cuBLAS": device.get("cublas"),
+        "math mode": device.get("math_mode"),
+    }
+    if not device.get("gpu"):
+        facts = {"GPU": "none"}
+    facts |= {
+        "processor": cpu_text(device),
+        "BLAS on the CPU": device.get("blas"),
+        "compilers": "; ".join(sorted(compilers)) or None,
+    }
+    optional = ("math mode", "multiprocessors", "highest clock")
+    return [
+        [label, str(fact) if fact is not None else "unknown"]
+        for label, fact in facts.items()
+        if fact is not None or label not in optional
+    ]
+
+
+def with_unit(value: float | None, unit: str) -> str | None:
+    return None if value is None else f"{value:.4g} {unit}"
+
+
+def sizes(memory: float | None, cache: float | None) -> str | None:
+    if memory is None:
+        return None
+    return f"{memory / GIBIBYTE:.1f} GiB" + (f", {cache / 2**20:.0f} MiB" if cache else "")
+
+
+def cuda_text(version: int | None) -> str:
+    return f" (CUDA {version // 1000}.{version % 1000 // 10})" if version else ""
+
+
+def cpu_text(device: dict[str, Any]) -> str | None:
+    name, cores = device.get("cpu"), device.get("cores")
+    return name and name + (f", {cores} cores" if cores else "")
+
+
+def catalogue_entries(results: Results) -> list[dict[str, Any]]:
+    """What the catalogue says of the kernels in the data."""
+    known = [results.catalogue[name] for name in results.present if name in results.catalogue]
+    return [
+        {"name": k.name, "title": k.title, "teaches": k.teaches, "documents": list(k.documents)}
+        for k in known
+    ]
+
+
+def points_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per point (variant and shape) of the kernel phase, whatever the cache; ok wins."""
+    ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
+    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", "m", "n", "k"])
+
+
+def scope(results: Results) -> dict[str, Any]:
+    """How many points were timed, skipped and failed, on the GPU and on the CPU."""
+    points = points_of(results.summary)
+    gpu = results.gpu(points)
+    counts = {
+        where: {s: int((rows.status == s).sum()) for s in ("ok", "skipped", "failed")}
+        for where, rows in (("gpu", points[gpu]), ("cpu", points[~gpu]))
+    }
+    checked = results.verification
+    cuda = results.kernels[results.kernels.kernel.map(results.language) == "cuda"]
+    timed = points[points.status == "ok"]
+    return {
+        "timed": counts,
+        "on_gpu": counts["gpu"]["ok"] > 0,
+        "gpu_absence": results.absence(set(points[gpu].kernel))
+        if gpu.any()
+        else "the data set has no kernel for one",
+        "cache": "hot" if "hot" in set(points.cache[gpu]) else "cold",
+        "shapes": [size_name(shape) for shape in all_shapes(results)],
+        "compiled": {s: int((cuda.status == s).sum()) for s in ("ok", "failed")},
+        "timed_and_verified": int((timed.error <= 1).sum()),
+        "verified": {
+            where: {s: int((rows.status == s).sum()) for s in ("ok", "failed")}
+            for where, rows in checked[checked.status != "skipped"].groupby("where")
+        },
+        "kernels": len(results.present),
+        "variants": int(results.summary.variant.nunique()),
+    }
+
+
+def all_shapes(results: Results) -> list[Shape]:
+    """Every shape of the sweep, by number of operations."""
+    rows = results.summary[results.summary.operation == "gemm"].drop_duplicates(["m", "n", "k"])
+    shapes = [shape_of(row) for _, row in rows.iterrows()]
+    return sorted(shapes, key=lambda shape: (shape.operations, shape))
+
+
+def rates(results: Results) -> dict[str, Any]:
+    """The main table: the rate of each kernel's fastest variant at each shape."""
+    best = fastest(results.timed())
+    timed = [kernel for kernel in results.order if kernel in set(best.kernel)]
+    unit, factor = rate_unit(best.tflops)
+    hot = thermally_throttled(best.throttled)
+    cells = {
+        (row.kernel, shape_of(row)): cell(row, "tflops").times(factor).json()
+        | {"variant": row.variant, "throttled": bool(hot[row.name])}
+        for _, row in best.iterrows()
+    }
+    shapes = [shape for shape in all_shapes(results) if any(key[1] == shape for key in cells)]
+    return {
+        "unit": unit,
+        "kernels": [{"name": kernel, "title": results.title(kernel)} for kernel in timed],
+        "rows": [
+            {
+                "size": size_name(shape),
+                "rates": [cells.get((kernel, shape)) for kernel in timed],
+            }
+            for shape in shapes
+        ],
+    }
+
+
+def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
+    """Points without a time, failed ones first, those of like reason together."""
+    points = points_of(results.summary)
+    groups: dict[tuple[str, str], list[pd.Series]] = {}
+    for _, row in points[points.status != "ok"].iterrows():
+        groups.setdefault((row.status, pattern(row)), []).append(row)
+    entries = {"failed": [], "skipped": []}
+    for (status, words), rows in groups.items():
+        shapes = sorted({shape_of(row) for row in rows}, key=lambda s: (s.operations, s))
+        entries[status].append(
+            {
+                "reason": ranged(words, [numbers_in(row) for row in rows]),
+                "points": len(rows),
+                "variants": shortened(results, rows),
+                "shapes": [size_name(shape) for shape in shapes],
+            }
+        )
+    return entries
+
+
+def shortened(results: Results, rows: Sequence[pd.Series]) -> list[str]:
+    """The variants of these rows; a kernel's name alone where it is all of its variants."""
+    of_kernel: dict[str, list[str]] = {}
+    for row in rows:
+        own = of_kernel.setdefault(row.kernel, [])
+        own += [row.variant] if row.variant not in own else []
+    every = results.summary.groupby("kernel").variant.nunique()
+    return [
+        name
+        for kernel, variants in of_kernel.items()
+        for name in ([kernel] if len(variants) == every[kernel] else variants)
+    ]
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def impersonal(row: pd.Series) -> str:
+    """A row's reason with its own shape and variant taken out, so that like reasons are equal."""
+    text = str(row.reason).replace(str(shape_of(row)), "this shape")
+    text = text.replace(row.variant, "the kernel")
+    return re.sub(rf"\b{re.escape(row.kernel)}\b", "the kernel", text)
+
+
+def pattern(row: pd.Series) -> str:
+    """A reason with a hole for each number."""
+    return NUMBER.sub("{}", impersonal(row).replace("{", "(").replace("}", ")"))
+
+
+def numbers_in(row: pd.Series) -> list[str]:
+    return NUMBER.findall(impersonal(row))
+
+
+def ranged(words: str, found: Sequence[Sequence[str]]) -> str:
+    """The pattern with its numbers back: one where all agree, else least to largest."""
+    spans = []
+    for column in zip(*found, strict=True):
+        ordered = sorted(set(column), key=float)
+        spans.append(ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}")
+    return words.format(*spans)
+
+
+def verification(results: Results) -> list[dict[str, Any]]:
+    """Per variant: products checked, where, the largest error as a share of its bound, status."""
+    table = results.verification
+    rows = []
+    for variant in dict.fromkeys(table.variant):
+        own = table[table.variant == variant]
+        failed, checked = own[own.status == "failed"], own[own.status != "skipped"]
+        errors = checked.error.dropna()
+        worst = cell(own.loc[errors.idxmax()], "error", "verification.csv") if len(errors) else None
+        other = failed if len(failed) else own[own.status == "skipped"]
+        rows.append(
+            {
+                "variant": variant,
+                "title": results.title(own.kernel.iloc[0]),
+                "where": ", ".join(sorted(set(checked["where"]))),
+                "checked": len(checked),
+                "failed": len(failed),
+                "skipped": int((own.status == "skipped").sum()),
+                "error": worst.json(2) if worst else None,
+                "status": "failed" if len(failed) else "ok" if len(checked) else "skipped",
+                "reasons": sorted(set(other.reason.dropna())),
+            }
+        )
+    return rows
+
+
+def kernels(results: Results) -> list[dict[str, Any]]:
+    """Per compiled variant: what the compiler made of it."""
+    rows = []
+    for _, row in results.kernels.iterrows():
+        if results.language(row.kernel) != "cuda":
+            continue
+        counts = {
+            c: cell(row, c, "kernels.csv") for c in ("registers", "shared_bytes", "spill_bytes")
+        }
+        occupancy = cell(row, "occupancy", "kernels.csv")
+        rows.append(
+            {
+                "variant": row.variant,
+                "title": results.title(row.kernel),
+                "status": row.status,
+                "reason": row.reason if isinstance(row.reason, str) else "",
+                "occupancy": occupancy and occupancy.json(),
+            }
+            | {name: count and count.whole() for name, count in counts.items()}
+        )
+    return rows
+
+
+def jobs(results: Results) -> dict[str, Any]:
+    """Where the wall time of the measuring jobs went, in seconds; other is what is left."""
+    rows = [{"variant": row.variant} | spent(row) for _, row in results.jobs.iterrows()]
+    if not rows:
+        return {"rows": [], "total": None, "share": None}
+    totals = {
+        column: total(row[column] for row in rows) for column in (*PARTS, "wall_s", "other_s")
+    }
+    share = {column: value / totals["wall_s"] for column, value in totals.items()}
+    return {
+        "rows": [{k: v if k == "variant" else v.json() for k, v in row.items()} for row in rows],
+        "total": {column: value.json() for column, value in totals.items()},
+        "share": {column: value.json() for column, value in share.items()},
+    }
+
+
+def spent(row: pd.Series) -> dict[str, Number]:
+    """The parts of one job's wall time."""
+    parts = {column: cell(row, column, "jobs.csv") for column in (*PARTS, "wall_s")}
+    return parts | {"other_s": parts["wall_s"] - total(parts[column] for column in PARTS)}
+
+
+def sampling(device: dict[str, Any]) -> dict[str, Any]:
+    """The configured stopping rule, inputs and limits; empty where the data set has none."""
+    configuration = device.get("configuration") or {}
+    fill = configuration.get("fill")
+    return {
+        "rule": configuration.get("sampling"),
+        "limits": configuration.get("limits"),
+        "caches": configuration.get("caches"),
+        "seed": configuration.get("seed"),
+        "fill": fills.DESCRIPTIONS.get(fill, fill),
+        "flags": sorted({re.sub(r" -D\S+", "", f) for f in (device.get("flags") or {}).values()}),
+    }
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
+    parser.add_argument("--documents", type=Path, default=Path("reports/documents.yaml"))
+    arguments.add_catalogue(parser)
+    parser.add_argument("--output", type=Path, required=True, help="tables.json")
+    arguments.add_log(parser)
+    options = parser.parse_args()
+    arguments.start_log(options.log)
+
+    results = load_results(options.data, load_catalogue(options.catalogue))
+    write_json(tables_of(results, read_yaml(options.documents)), options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Fixtures that tests share: catalogues of a few entries, the scripts as commands, data sets."""
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import (
+    CUDA_ENTRY,
+    RIGHT_KERNEL,
+    ROOT,
+    Command,
+    DataSet,
+    Entry,
+    Outcome,
+    WriteCatalogue,
+)
+
+from matmul import device
+
+
+@pytest.fixture
+def entry() -> Entry:
+    """A right catalogue entry of a CUDA kernel with some keys changed; None leaves a key out."""
+
+    def changed(**changes: Any) -> dict[str, Any]:
+        merged = CUDA_ENTRY | changes
+        return {key: value for key, value in merged.items() if value is not None}
+
+    return changed
+
+
+@pytest.fixture
+def write_catalogue(tmp_path: Path) -> WriteCatalogue:
+    """Writes entries (a mapping, or YAML) beside their sources; the file's path."""
+
+    def write(entries: Any, **sources: str) -> Path:
+        for name, source in ({"mine": RIGHT_KERNEL} | sources).items():
+            (tmp_path / f"{name}.cu").write_text(source)
+        path = tmp_path / "catalogue.yaml"
+        text = entries if isinstance(entries, str) else yaml.safe_dump(entries, sort_keys=False)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs scripts/NAME.py with arguments; an exception that leaves it fails the test."""
+
+    def run(name: str, *arguments: object) -> Outcome:
+        script = ROOT / "scripts" / f"{name}.py"
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        code = 0
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else int(left.code is not None)
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine looks as if it had no GPU."""
+
+    def missing() -> None:
+        raise device.NoDevice("there is no NVIDIA driver on this machine")
+
+    monkeypatch.setattr(device, "driver", missing)
+
+
+@pytest.fixture
+def data_set(tmp_path: Path) -> DataSet:
+    point = {"operation": "gemm", "dtype": "float32", "m": 64, "n": 64, "k": 64}
+    row = {"status": "ok", "reason": "", "phase": "kernel", "cache": "hot", "samples": 9,
+           "time_ms": 1.5, "throttled": ""}  # fmt: skip
+    names = ["naive", "cublas_sgemm"]
+    return DataSet(
+        tmp_path / "data",
+        {"gpu": "NVIDIA H100 80GB HBM3", "commit": "a" * 40, "dirty": False, "date": "2026-01-01"},
+        [{"kernel": name, "variant": name} | point | row for name in names],
+        [{"kernel": name, "variant": name, "status": "ok", "reason": ""} for name in names],
+        [{"kernel": name, "variant": name, "where": "gpu"} | point
+         | {"status": "ok", "reason": "", "error": 0.1} for name in names],
+    )  # fmt: skip

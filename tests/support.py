@@ -1,0 +1,86 @@
+"""Types and constants that tests and fixtures share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul.dataset import COLUMNS, write_json, write_table
+
+ROOT = Path(__file__).resolve().parents[1]
+
+CUDA_ENTRY = {
+    "title": "mine",
+    "operation": "gemm",
+    "dtype": "float32",
+    "language": "cuda",
+    "source": "mine.cu",
+    "function": "mine",
+    "tile": [16, 16],
+    "threads": [16, 16],
+    "accepts": "any",
+    "documents": [],
+    "teaches": "How a test adds a kernel.",
+}
+RIGHT_KERNEL = """
+extern "C" __global__ void mine(const float* A, const float* B, float* C, int m, int n, int k)
+{
+    const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    if (row >= m || col >= n) return;
+    float sum = 0.0f;
+    for (int p = 0; p < k; p++)
+        sum += A[(size_t)row * k + p] * B[(size_t)p * n + col];
+    C[(size_t)row * n + col] = sum;
+}
+"""
+
+Entry = Callable[..., dict[str, Any]]
+WriteCatalogue = Callable[..., Path]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a script came to: its exit code, and the text that it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def error(self) -> str:
+        """The only line of stderr, which has to be an `error:` line, with exit code 1."""
+        assert self.code == 1, self.out + self.err
+        lines = self.err.strip().splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("error: "), self.err
+        return lines[0]
+
+
+Command = Callable[..., Outcome]
+
+
+@dataclass
+class DataSet:
+    """A made-up data set of one point of naive and one of the library, to be spoilt by tests."""
+
+    folder: Path
+    device: dict[str, Any]
+    summary: list[dict[str, Any]]
+    kernels: list[dict[str, Any]]
+    verification: list[dict[str, Any]]
+
+    def write(self) -> Path:
+        tables = {
+            "summary.csv": self.summary,
+            "kernels.csv": self.kernels,
+            "verification.csv": self.verification,
+        }
+        for name in set(COLUMNS) - {"points.csv"}:
+            table = pd.DataFrame(tables.get(name, []), columns=COLUMNS[name])
+            write_table(table, name, self.folder / name)
+        write_json(self.device, self.folder / "device.json")
+        (self.folder / "report.pdf").write_bytes(b"%PDF")
+        (self.folder / "figures").mkdir()
+        (self.folder / "figures" / "rate.svg").write_text("<svg/>")
+        return self.folder

@@ -1,0 +1,222 @@
+"""The catalogue: mistakes are named in one line, entries expand, digests follow the sources."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Entry, WriteCatalogue
+
+from matmul.catalogue import DEFAULT_CATALOGUE, load_catalogue, source_files
+from matmul.errors import UserError
+from matmul.shapes import Shape
+
+
+def mistake(path: Path) -> str:
+    """The only line that a refused catalogue gives, which starts with its path."""
+    with pytest.raises(UserError) as caught:
+        load_catalogue(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"tiles": [16, 16]}, ["tiles"]),
+        ({"operation": "spmv"}, ["operation", "spmv"]),
+        ({"dtype": "float16"}, ["dtype", "float16"]),
+        ({"language": "rust"}, ["language", "rust"]),
+        ({"source": "mine.py"}, ["source", "mine.py"]),
+        ({"source": "absent.cu"}, ["source", "absent.cu"]),
+        ({"source": None}, ["source"]),
+        ({"tile": None}, ["tile"]),
+        ({"tile": [16]}, ["tile"]),
+        ({"tile": ["TILE", 16]}, ["TILE"]),
+        ({"threads": ["16 / 2", 16]}, ["16 / 2"]),
+        ({"threads": [32, 33]}, ["1056 threads", "1024"]),
+        ({"threads": [0, 16]}, ["threads"]),
+        (
+            {"parameters": {"W": [2]}, "threads": ["W - 6", "W - 6"]},
+            ["mine[W=2]", "threads"],
+        ),
+        ({"parameters": {"W": [32, 64]}, "threads": ["W", "W"]}, ["mine[W=64]", "4096 threads"]),
+        ({"parameters": {"W": [0]}}, ["parameters.W", "0"]),
+        ({"parameters": {"W": [16, 16]}}, ["parameters.W"]),
+        ({"parameters": {"W": []}}, ["parameters.W"]),
+        ({"parameters": {"W": [16.5]}}, ["parameters.W", "16.5"]),
+        ({"parameters": {"W": [16.0]}}, ["parameters.W", "16.0"]),
+        ({"parameters": {"width": [16]}}, ["parameters", "width"]),
+        ({"dynamic_shared_bytes": "4 * WIDTH"}, ["WIDTH"]),
+        ({"accepts": "WIDTH"}, ["accepts", "WIDTH"]),
+        ({"accepts": "round"}, ["accepts", "round"]),
+        ({"baselines": ["mine"]}, ["baselines", "mine"]),
+        ({"baselines": ["cublas"]}, ["baselines", "cublas"]),
+        ({"documents": ["009"]}, ["documents", "009"]),
+        ({"teaches": None}, ["teaches"]),
+        ({"title": 7}, ["title", "7"]),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_line_naming_file_entry_and_key(
+    entry: Entry, write_catalogue: WriteCatalogue, changes: dict[str, Any], named: list[str]
+) -> None:
+    message = mistake(write_catalogue({"mine": entry(**changes)}))
+    for fragment in ["mine", *named]:
+        assert fragment in message
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "None"),
+        ("{}", "{}"),
+        ("- mine", "['mine']"),
+        ("mine: [", "YAML"),
+        ("mine: 7", "mine: 7"),
+        ("Mine: {}", "Mine"),
+        ("\x00", "YAML"),
+    ],
+)
+def test_a_file_that_is_no_catalogue_is_refused(
+    write_catalogue: WriteCatalogue, text: str, named: str
+) -> None:
+    assert named in mistake(write_catalogue(text))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert "No such file" in mistake(tmp_path / "absent.yaml")
+
+
+def test_an_entry_named_twice_is_refused(entry: Entry, write_catalogue: WriteCatalogue) -> None:
+    """YAML would let the second one take the first one's place without a word."""
+    path = write_catalogue({"mine": entry()})
+    path.write_text(path.read_text() * 2)
+    assert "mine" in mistake(path)
+
+
+def test_each_combination_of_parameters_is_a_variant(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    parameters = {"W": [32, 16], "R": [1, 2]}
+    written = entry(parameters=parameters, tile=["W * R", "W"], threads=["W // R", "W"],
+                    dynamic_shared_bytes="4 * W * R")  # fmt: skip
+    variants = load_catalogue(write_catalogue({"mine": written}))["mine"].variants
+    assert [v.name for v in variants] == [
+        "mine[W=32,R=1]", "mine[W=32,R=2]", "mine[W=16,R=1]", "mine[W=16,R=2]",
+    ]  # fmt: skip
+    last = variants[-1]
+    assert last.slug == "mine-W=16-R=2"
+    assert last.tile == (32, 16)
+    assert last.block == (16, 8, 1)  # x, y, z from threads = [y, x]
+    assert last.dynamic_shared_bytes == 128
+    assert last.grid(Shape(33, 17, 5)) == (2, 2, 1)
+    assert set(last.flags) >= {"-DW=16", "-DR=2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("shared", "shared[TILE_WIDTH=32]"),
+        ("shared[TILE_WIDTH=16]", "shared[TILE_WIDTH=16]"),
+        ("shared-TILE_WIDTH=16", "shared[TILE_WIDTH=16]"),
+        ("cpu_loop", "cpu_loop"),
+    ],
+)
+def test_a_variant_is_found_by_kernel_name_and_slug(text: str, expected: str) -> None:
+    assert load_catalogue().variant(text).name == expected
+
+
+@pytest.mark.parametrize("text", ["shard", "shared[TILE_WIDTH=17]", "", "SHARED"])
+def test_an_unknown_kernel_is_refused_with_those_there_are(text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_catalogue().variant(text)
+    assert f"'{text}'" in str(caught.value)
+    assert "shared_rect_split" in str(caught.value)
+
+
+def test_slugs_are_unique_and_safe_in_paths() -> None:
+    variants = [v for kernel in load_catalogue().values() for v in kernel.variants]
+    slugs = {v.slug for v in variants}
+    assert len(slugs) == len(variants)
+    assert not any(set(slug) & set("/ []'\"*?$") for slug in slugs)
+
+
+@pytest.mark.parametrize("kernel", ["naive", "shared"])
+def test_square_kernels_refuse_other_shapes_and_say_so(kernel: str) -> None:
+    variant = load_catalogue().variant(kernel)
+    assert variant.refusal(Shape(33, 33, 33)) is None
+    for shape in (Shape(33, 33, 34), Shape(33, 34, 33), Shape(34, 33, 33)):
+        reason = variant.refusal(shape)
+        assert reason
+        assert kernel in reason
+        assert "square" in reason
+        assert str(shape) in reason
+
+
+def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    written = entry(parameters={"W": [16]}, accepts="W")
+    variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
+    assert variant.refusal(Shape(32, 16, 48)) is None
+    for shape in (Shape(33, 16, 48), Shape(32, 17, 48), Shape(32, 16, 49)):
+        assert "W=16" in (variant.refusal(shape) or "")
+
+
+def test_a_grid_over_the_hardware_limit_is_refused() -> None:
+    """gridDim.y holds 65535 blocks; m decides it, n (gridDim.x) may be larger."""
+    variant = load_catalogue().variant("naive_rect[TILE_WIDTH=16]")
+    assert variant.refusal(Shape(65535 * 16, 1, 1)) is None
+    assert variant.refusal(Shape(1, 65536 * 16, 1)) is None
+    assert "65536" in (variant.refusal(Shape(65535 * 16 + 1, 1, 1)) or "")
+
+
+def test_the_digest_changes_with_source_header_and_flags(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+) -> None:
+    header, deeper = tmp_path / "tile.h", tmp_path / "deeper.h"
+    header.write_text('#include "deeper.h"\n')
+    deeper.write_text("// one\n")
+
+    def digests() -> list[str]:
+        path = write_catalogue({"mine": entry(parameters={"W": [16, 8]})}, mine=source)
+        return [variant.sha256 for variant in load_catalogue(path)["mine"].variants]
+
+    source = '#include "tile.h"\n__global__ void mine() {}\n'
+    seen = [*digests()]
+    deeper.write_text("// two\n")
+    seen += digests()
+    source += "// changed\n"
+    seen += digests()
+    assert len(set(seen)) == 6
+    assert digests() == seen[-2:]
+
+
+def test_headers_are_found_through_headers_and_once(tmp_path: Path) -> None:
+    folder = tmp_path / "common"
+    folder.mkdir()
+    source, outer, inner = tmp_path / "a.cu", folder / "outer.h", folder / "inner.h"
+    source.write_text('#include <cstdio>\n #  include "common/outer.h"\n// #include "no.h"\n')
+    outer.write_text('#include "inner.h"\n')
+    inner.write_text('#include "outer.h"\n')
+    assert [f.resolve() for f in source_files(source)] == [source, outer, inner]
+
+
+@pytest.mark.parametrize("name", ["cuda_fp16.h", "absent.h"])
+def test_a_header_that_is_not_beside_the_source_is_the_compilers_matter(
+    entry: Entry, write_catalogue: WriteCatalogue, name: str
+) -> None:
+    """The toolkit's own header, or one that is missing: the other kernels go on."""
+    path = write_catalogue({"mine": entry()}, mine=f'#include "{name}"\n')
+    variant = load_catalogue(path).variant("mine")
+    assert variant.sha256
+    assert source_files(variant.kernel.source) == [variant.kernel.source]
+
+
+def test_every_source_of_the_project_is_in_the_catalogue() -> None:
+    """A kernel that is compiled by nobody would rot."""
+    folder = DEFAULT_CATALOGUE.parent
+    listed = {k.source.resolve() for k in load_catalogue().values() if k.source}
+    assert listed == {f.resolve() for f in [*folder.rglob("*.cu"), *folder.rglob("*.c")]}

@@ -1,0 +1,147 @@
+"""The figures: same bytes, same colours, right points, and a sentence for want of data."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up_data import made_up
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from matmul import charts, style
+from matmul.charts import FIGURES
+from matmul.results import Results
+
+CAPTIONS = Path(__file__).resolve().parents[2] / "reports" / "captions"
+
+
+def lines_of(figure: Figure) -> Iterator[tuple[str, Line2D]]:
+    """Every data line by the name that it was drawn under."""
+    for ax in figure.axes:
+        for line in ax.get_lines():
+            yield line.get_label(), line
+
+
+def words_of(figure: Figure) -> str:
+    texts = [text.get_text() for ax in figure.axes for text in ax.texts]
+    return "\n".join([*texts, figure.get_suptitle(), figure.get_supxlabel()])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A data set without holes."""
+    return made_up(tmp_path_factory.mktemp("data"))
+
+
+def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
+    for folder in ("a", "b"):
+        style.save(FIGURES["share"](results), tmp_path / folder, "share")
+    for file in ("share.svg", "share.png"):
+        drawn = (tmp_path / "a" / file).read_bytes()
+        assert drawn == (tmp_path / "b" / file).read_bytes()
+        assert b"Matplotlib" not in drawn  # nor its version, nor the date of drawing
+        assert b"<dc:date>" not in drawn
+
+
+def test_a_kernel_has_one_colour_in_all_figures(results: Results) -> None:
+    colours: dict[str, set[str]] = {}
+    for draw in FIGURES.values():
+        for name, line in lines_of(draw(results)):
+            if name in results.catalogue:
+                colours.setdefault(name, set()).add(to_hex(line.get_color()))
+    assert set(colours) == set(results.catalogue)
+    assert all(len(seen) == 1 for seen in colours.values()), colours
+
+
+def test_kernels_added_behind_keep_the_others_looks() -> None:
+    looks = [style.kernel_look(position, "cuda") for position in range(90)]
+    assert len({(look.colour, look.marker) for look in looks}) == 90
+
+
+def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
+    line = dict(lines_of(FIGURES["rate"](results)))["shared"]
+    rows = results.summary.query("kernel == 'shared' and phase == 'kernel' and cache == 'hot'")
+    best = rows[rows.status == "ok"].groupby("n").tflops.max()
+    assert np.array_equal(line.get_xdata(), best.index)
+    assert np.array_equal(line.get_ydata(), best.to_numpy())
+
+
+@pytest.mark.parametrize("name", ["duration_milliseconds", "share", "tile_width", "copies"])
+def test_without_a_gpu_a_sentence_says_why(tmp_path: Path, name: str) -> None:
+    figure = FIGURES[name](made_up(tmp_path, gpu=False))
+    assert not any(ax.axison for ax in figure.axes)
+    assert "there is no GPU on this machine" in words_of(figure)
+    assert "Imaginary CPU" in words_of(figure)
+
+
+def test_without_a_gpu_the_cpu_is_drawn(tmp_path: Path) -> None:
+    results = made_up(tmp_path, gpu=False)
+    assert {"cpu_loop", "cpu_blas"} <= dict(lines_of(FIGURES["rate"](results))).keys()
+    assert dict(lines_of(FIGURES["speedup"](results))).keys() >= {"cpu_blas"}
+    assert "kernel times" not in words_of(FIGURES["rate"](results))
+
+
+@pytest.mark.parametrize("kernel", ["naive", "cpu_loop"])
+def test_one_kernel_alone_is_drawn_or_missed(tmp_path: Path, kernel: str) -> None:
+    results = made_up(tmp_path, kernels=[kernel])
+    for draw in FIGURES.values():
+        figure = draw(results)
+        drawn = {name for name, _ in lines_of(figure)} & set(results.catalogue)
+        phases = {name for name, _ in lines_of(figure)} & set(charts.PHASES)
+        widths = [name for name, _ in lines_of(figure) if str(name).startswith("TILE_WIDTH")]
+        assert drawn == {kernel} or phases or widths or not figure.axes[0].axison
+
+
+def test_nothing_at_all_is_said_in_every_figure(tmp_path: Path) -> None:
+    def fail(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
+
+    results = made_up(tmp_path, kernels=["naive"], change=fail, device={})
+    for name, draw in FIGURES.items():
+        words = words_of(draw(results))
+        assert "unknown device" in words, name
+        assert "date unknown" in words, name
+
+
+def test_cold_times_are_called_cold(tmp_path: Path, results: Results) -> None:
+    assert "cold" in words_of(FIGURES["rate"](made_up(tmp_path, caches=["cold"])))
+    both = words_of(FIGURES["rate"](results))
+    assert "hot" in both and "cold" not in both
+
+
+def throttle(summary: pd.DataFrame) -> pd.DataFrame:
+    hot = (summary.kernel == "naive") & (summary.n == 1024) & (summary.phase == "kernel")
+    return summary.assign(throttled=np.where(hot, "power_cap+sw_thermal", ""))
+
+
+def test_points_of_a_hot_card_are_hollow(tmp_path: Path, results: Results) -> None:
+    assert "slowed down for heat" in words_of(FIGURES["rate"](made_up(tmp_path, change=throttle)))
+    assert "slowed down" not in words_of(FIGURES["rate"](results))
+
+
+def test_modified_files_are_named_in_every_figure(tmp_path: Path) -> None:
+    device = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
+    words = words_of(FIGURES["rate"](made_up(tmp_path, device=device)))
+    assert "commit aaaaaaa, modified files" in words
+    assert "peak" not in words  # of a card whose peak is not known
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 12])
+def test_labels_keep_apart(count: int) -> None:
+    wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
+    placed = style.spread(wanted, 0.05)
+    gaps = [b - a for a, b in itertools.pairwise(placed)]
+    assert all(gap > 0.0499 for gap in gaps)
+    assert max(placed) <= 1
+
+
+def test_every_figure_has_a_caption() -> None:
+    assert {file.stem for file in CAPTIONS.glob("*.rst")} == {*FIGURES, "report"}
+
+
+def test_results_order_is_the_catalogues(results: Results) -> None:
+    assert results.order == list(results.catalogue)

@@ -1,0 +1,252 @@
+"""Collecting made-up jobs: medians, rates and ratios by hand, and nothing left out."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support import Command, Outcome
+
+from matmul.catalogue import load_catalogue
+from matmul.dataset import COLUMNS, read_json, read_table, write_json, write_table
+
+POINT = {"operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16}
+OPERATIONS = 2 * 64 * 32 * 16
+NAIVE, CUBLAS = "naive_rect[TILE_WIDTH=32]", "cublas_sgemm"
+FACTS = {"date": "2026-01-02", "commit": "abc", "dirty": False, "cpu": "a CPU", "gpu": "a GPU",
+         "uuid": "GPU-1", "compute_capability": "9.0", "occupancy": 0.75}  # fmt: skip
+SPLIT = {"wall_s": 5.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 0.5, "timed_s": 3.0}
+OK = {"status": "ok", "reason": ""}
+
+Row = dict[str, Any]
+Times = dict[tuple[str, str, str], list[float]]
+
+
+class Jobs:
+    """Folders of finished jobs, as measure.py, verify.py and compile.py leave them."""
+
+    def __init__(self, folder: Path, command: Command) -> None:
+        self.folder, self.command = folder, command
+        self.names: list[str] = []
+        self.records: list[Path] = []
+
+    def add(
+        self, variant: str, times: Times, rows: list[Row], facts: Row | None = None
+    ) -> Path:  # fmt: skip
+        """`times`: by (variant, phase, cache), the variant's own or its baselines'."""
+        folder = self.folder / "measured" / variant
+        self.names.append(variant)
+        points = [{"variant": variant} | POINT | {"phase": "kernel", "cache": "hot"} | row
+                  for row in rows]  # fmt: skip
+        write_table(frame("points.csv", points), "points.csv", folder / "points.csv")
+        samples = [
+            {"variant": who, "baseline_of": "" if who == variant else variant} | POINT
+            | {"phase": phase, "cache": cache, "sample": i, "time_ms": time_ms}
+            for (who, phase, cache), taken in times.items()
+            for i, time_ms in enumerate(taken)
+        ]  # fmt: skip
+        path = folder / "samples.csv.gz"
+        write_table(frame("samples.csv.gz", samples), "samples.csv.gz", path)
+        split = {"variant": variant} | SPLIT
+        job = FACTS | (facts or {}) | {"split": split, "settings": {}}
+        write_json({k: v for k, v in job.items() if v is not None}, folder / "facts.json")
+        verified = [{"kernel": variant, "variant": variant, "where": "gpu"} | POINT | OK]
+        path = self.folder / "verified" / f"{variant}.csv"
+        write_table(frame("verification.csv", verified), "verification.csv", path)
+        return folder
+
+    def compiled(self, variant: str, **changes: Any) -> None:
+        path = self.folder / "build" / f"{variant}.json"
+        record = {
+            "kernel": variant, "variant": variant, "sha256": "5ha", "compiler": "release 13.0",
+            "compiler_path": "/x/nvcc", "flags": "-O3", "architecture": "sm_90", **OK,
+            "registers": 40, "shared_bytes": 8192, "spill_bytes": 0,
+        }  # fmt: skip
+        write_json({k: v for k, v in (record | changes).items() if v is not None}, path)
+        self.records.append(path)
+
+    def collect(self, output: str = "local") -> Outcome:
+        measured = [self.folder / "measured" / name for name in self.names]
+        verified = [self.folder / "verified" / f"{name}.csv" for name in self.names]
+        return self.command(
+            "collect", "--measured", *measured, "--verified", *verified,
+            "--records", *self.records, "--configuration", '{"seed": 7}',
+            "--output", self.folder / output, "--log", self.folder / "collect.log",
+        )  # fmt: skip
+
+    def table(self, name: str) -> pd.DataFrame:
+        return read_table(name, self.folder / "local" / name)
+
+
+def frame(kind: str, rows: list[Row]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS[kind])
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, command: Command) -> Jobs:
+    return Jobs(tmp_path, command)
+
+
+def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
+    times = {(NAIVE, "kernel", "hot"): [7.0, 1.0, 3.0, 2.0, 6.0, 4.0, 5.0],
+             (NAIVE, "first", "cold"): [20.0]}  # fmt: skip
+    state = {"error": 0.25, "sm_clock_mhz": 1980, "power_w": 300.5, "throttled": "power_cap"}
+    jobs.add(NAIVE, times, [OK | state, OK | {"phase": "first", "cache": "cold"}])
+    assert jobs.collect().code == 0
+    kernel, first = (row for _, row in jobs.table("summary.csv").iterrows())
+    assert kernel.kernel == "naive_rect"
+    assert (kernel.time_ms, kernel.time_low_ms, kernel.time_high_ms) == (4.0, 1.0, 7.0)
+    assert kernel.samples == 7
+    assert kernel.tflops == pytest.approx(OPERATIONS / 4e-3 / 1e12)
+    assert (kernel.error, kernel.power_w, kernel.throttled) == (0.25, 300.5, "power_cap")
+    assert (first.time_ms, first.samples) == (20.0, 1)
+    assert pd.isna(first.tflops)
+    assert pd.isna(first.time_low_ms)
+
+
+def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs) -> None:
+    """Pairs 4/1, 2/2, 12/4: median 3; the ratio of the medians would be 2."""
+    times = {
+        (NAIVE, "kernel", "hot"): [1.0, 2.0, 4.0],
+        (CUBLAS, "kernel", "hot"): [4.0, 2.0, 12.0],
+        (NAIVE, "kernel", "cold"): [2.0, 2.0, 2.0],
+        (CUBLAS, "kernel", "cold"): [1.0, 1.0, 9.0],
+        (NAIVE, "end_to_end", "cold"): [50.0, 50.0, 50.0],
+    }
+    rows = [OK, OK | {"cache": "cold"}, OK | {"phase": "end_to_end", "cache": "cold"}]
+    jobs.add(NAIVE, times, rows)
+    # The library's own job has another clock; it takes no part in the ratio.
+    jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [100.0] * 3}, [OK])
+    assert jobs.collect().code == 0
+    ratios = jobs.table("ratios.csv").set_index("cache")
+    assert ratios.ratio.to_dict() == {"hot": 3.0, "cold": 0.5}
+    assert set(ratios.variant) == {NAIVE}
+    assert set(ratios.kernel) == {"naive_rect"}
+    assert set(ratios.baseline) == {CUBLAS}
+    assert set(ratios.pairs) == {3}
+    summary = jobs.table("summary.csv")
+    assert summary[summary.variant == CUBLAS].time_ms.tolist() == [100.0]
+
+
+def test_skipped_and_failed_points_stay_with_their_reason(jobs: Jobs) -> None:
+    wrong = {"status": "failed", "reason": "wrong result, 3 times"}
+    jobs.add(NAIVE, {}, [wrong, wrong | {"cache": "cold"}])
+    jobs.add("cpu_loop", {}, [{"status": "skipped", "reason": "predicted 70 s"}])
+    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0] * 6}, [OK])
+    assert jobs.collect().code == 0
+    rows = jobs.table("summary.csv")
+    assert rows.status.tolist() == ["failed", "failed", "skipped", "ok"]
+    assert rows.reason.tolist()[1:3] == ["wrong result, 3 times", "predicted 70 s"]
+    assert rows.time_ms.isna().tolist() == [True, True, True, False]
+    assert rows["samples"].tolist() == [0, 0, 0, 6]
+    assert jobs.table("ratios.csv").empty
+
+
+def test_a_data_set_without_any_sample_is_collected(jobs: Jobs) -> None:
+    jobs.add(NAIVE, {}, [{"status": "skipped", "reason": "there is no GPU"}], {"gpu": None})
+    assert jobs.collect().code == 0
+    assert jobs.table("summary.csv").reason.tolist() == ["there is no GPU"]
+    assert jobs.table("samples.csv.gz").empty
+
+
+def test_every_sample_is_kept(jobs: Jobs) -> None:
+    times = {(NAIVE, "kernel", "hot"): [1.1, 1.3], (CUBLAS, "kernel", "hot"): [0.7, 1 / 3]}
+    jobs.add(NAIVE, times, [OK])
+    jobs.collect()
+    samples = jobs.table("samples.csv.gz")
+    assert samples.time_ms.tolist() == [1.1, 1.3, 0.7, 1 / 3]
+    assert samples.baseline_of.tolist() == ["", "", NAIVE, NAIVE]
+
+
+def test_an_ok_point_without_samples_is_refused_by_name(jobs: Jobs) -> None:
+    jobs.add(NAIVE, {}, [OK])
+    error = jobs.collect().error()
+    assert NAIVE in error
+    assert "64x32x16" in error
+
+
+@pytest.mark.parametrize(
+    ("key", "values"), [("uuid", ("GPU-1", "GPU-2")), ("cpu", ("Xeon", "EPYC"))]
+)
+def test_points_of_two_machines_are_refused_with_their_names(
+    jobs: Jobs, key: str, values: tuple[str, str]
+) -> None:
+    for name, value in zip((NAIVE, CUBLAS), values, strict=True):
+        jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {key: value})
+    error = jobs.collect().error()
+    for fragment in (*values, "--forcerun"):
+        assert fragment in error
+    assert not (jobs.folder / "local" / "device.json").exists()
+
+
+def test_a_job_without_gpu_beside_one_with_a_gpu_is_no_second_machine(jobs: Jobs) -> None:
+    host = {"gpu": None, "uuid": None, "compute_capability": None, "occupancy": None}
+    jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
+    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0]}, [OK], host)
+    assert jobs.collect().code == 0
+    found = read_json(jobs.folder / "local" / "device.json")
+    assert (found["gpu"], found["uuid"]) == ("a GPU", "GPU-1")
+
+
+def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
+    jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK], {"dirty": True})
+    later = {"commit": "def", "date": "2026-02-01"}
+    jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [1.0]}, [OK], later)
+    jobs.compiled(NAIVE)
+    assert jobs.collect().code == 0
+    found = read_json(jobs.folder / "local" / "device.json")
+    assert found["commit"] == "abc+def"
+    assert found["dirty"] is True
+    assert found["date"] == "2026-02-01"
+    assert found["configuration"] == {"seed": 7}
+    assert found["compilers"]["nvcc"]["compiler"] == "release 13.0"
+
+
+def test_kernels_are_listed_as_compiled(jobs: Jobs) -> None:
+    jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
+    jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [1.0]}, [OK], {"occupancy": None})
+    broken = "shared[TILE_WIDTH=16]"
+    jobs.add(broken, {}, [{"status": "failed", "reason": "does not compile"}], {"occupancy": None})
+    jobs.compiled(NAIVE, spill_bytes=24)
+    jobs.compiled(broken, status="failed", reason='does not compile: expected a ";"',
+                  registers=None, shared_bytes=None, spill_bytes=None)  # fmt: skip
+    assert jobs.collect().code == 0
+    kernels = jobs.table("kernels.csv").set_index("variant")
+    whole = ["registers", "shared_bytes", "spill_bytes", "occupancy"]
+    assert kernels.loc[NAIVE, whole].tolist() == [40, 8192, 24, 0.75]
+    assert kernels.loc[CUBLAS, "status"] == "ok"
+    assert kernels.loc[CUBLAS, "sha256"] == ""
+    assert kernels.loc[broken, "status"] == "failed"
+    assert kernels.loc[broken, whole].isna().all()
+    assert "40," in (jobs.folder / "local" / "kernels.csv").read_text()  # no 40.0
+
+
+def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
+    times = {(NAIVE, "kernel", "hot"): [1.1, 1.3, 0.9], (CUBLAS, "kernel", "hot"): [0.7, 0.6, 0.8]}
+    jobs.add(NAIVE, times, [OK])
+    jobs.compiled(NAIVE)
+    jobs.collect("local")
+    jobs.collect("again")
+    for file in (jobs.folder / "local").iterdir():
+        assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
+
+
+@pytest.mark.parametrize(
+    ("file", "cut"),
+    [
+        ("samples.csv.gz", lambda whole: whole[: len(whole) // 2]),
+        ("points.csv", lambda whole: b""),
+        ("facts.json", lambda whole: whole[:-20]),
+    ],
+)
+def test_a_cut_file_of_a_job_is_refused_by_name(
+    jobs: Jobs, file: str, cut: Callable[[bytes], bytes]
+) -> None:
+    folder = jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0, 2.0]}, [OK])
+    (folder / file).write_bytes(cut((folder / file).read_bytes()))
+    assert str(folder / file) in jobs.collect().error()
+
+
+def test_the_variants_used_here_are_the_catalogues() -> None:
+    assert load_catalogue().variant(NAIVE).name == NAIVE

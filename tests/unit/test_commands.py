@@ -1,0 +1,238 @@
+"""The scripts as a user types them: what they print, and one clear line for a mistake."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue
+
+from matmul.dataset import read_json, read_table
+
+SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_help_says_what_a_script_does(command: Command, name: str) -> None:
+    shown = command(name, "--help")
+    docstring = (ROOT / "scripts" / f"{name}.py").read_text().split('"""')[1]
+    assert shown.code == 0
+    assert "usage: " in shown.out
+    assert " ".join(docstring.split()[:5]) in " ".join(shown.out.split())
+
+
+@pytest.mark.usefixtures("no_gpu")
+class TestMultiplyOnTheCpu:
+    @pytest.mark.parametrize(
+        ("kernel", "shape", "launch"),
+        [
+            ("shared", "33", "4 blocks of 1024 threads"),
+            ("shared[TILE_WIDTH=16]", "33", "9 blocks of 256 threads"),
+            ("naive_rect", "96x64x3", "6 blocks of 1024 threads"),
+        ],
+    )
+    def test_a_cuda_kernel_is_launched_checked_and_not_timed(
+        self, command: Command, kernel: str, shape: str, launch: str
+    ) -> None:
+        told = command("multiply", kernel, shape)
+        assert told.code == 0
+        assert f"CUDA kernel launch with {launch}" in told.out
+        assert "Result is Correct" in told.out
+        assert re.search(r"^Duration: not timed", told.out, re.MULTILINE)
+        assert "A =" not in told.out
+
+    @pytest.mark.parametrize("kernel", ["cpu_loop", "cpu_blas"])
+    def test_a_cpu_variant_is_checked_and_timed(self, command: Command, kernel: str) -> None:
+        told = command("multiply", kernel, "40x33x17", "--fill", "digits")
+        assert "Result is Correct" in told.out
+        assert re.search(r"^Duration: 0\.\d{6} s$", told.out, re.MULTILINE)
+        assert "blocks" not in told.out
+
+    def test_print_shows_the_matrices_of_document_003(self, command: Command) -> None:
+        """4×4 with A[i] = B[i] = i; C by hand."""
+        told = command("multiply", "shared", "4x4x4", "--print", "--fill", "index")
+        parts = re.split(r"^([ABC]) =$", told.out, flags=re.MULTILINE)
+        found = {
+            name: [float(x) for x in re.findall(r"\d+\.?", text.split("shared")[0])]
+            for name, text in zip(parts[1::2], parts[2::2], strict=True)
+        }
+        assert found["A"] == found["B"] == [float(i) for i in range(16)]
+        assert found["C"][:4] == [56, 62, 68, 74]
+        assert found["C"][-1] == 506
+
+    def test_print_shows_every_element(self, command: Command) -> None:
+        told = command("multiply", "cpu_blas", "50x60x1", "--print", "--fill", "constant")
+        assert "..." not in told.out
+        assert told.out.split("C =")[1].split("cpu_blas")[0].count("2.") == 3000
+
+    @pytest.mark.parametrize(
+        ("arguments", "named"),
+        [
+            (["nave", "64"], "'nave'"),
+            (["naive", "0"], "'0'"),
+            (["naive", "-4"], "'-4'"),
+            (["naive", "4x4"], "'4x4'"),
+            (["naive", "large"], "'large'"),
+            (["naive", "3x4x5"], "square"),
+            (["cublas_sgemm", "64"], "GPU"),
+            (["naive", "64", "--catalogue", "absent.yaml"], "absent.yaml"),
+            (["cpu_blas", "2147483647"], "memory"),
+        ],
+    )
+    def test_a_mistake_is_one_line(
+        self, command: Command, arguments: list[str], named: str
+    ) -> None:
+        assert named in command("multiply", *arguments).error()
+
+    @pytest.mark.parametrize(
+        ("spoilt", "said"),
+        [
+            (("float sum = 0.0f;", "float sum = 1e-3f;"), "Result is Wrong"),
+            (("if (row >= m || col >= n) return;", ""), "past the end of"),
+            (("sum;", "som;"), "som"),
+            (("p < k", "p < k - 1"), "Result is Wrong"),
+        ],
+        ids=["wrong", "out of bounds", "does not compile", "loses a term"],
+    )
+    def test_a_kernel_with_a_mistake_is_one_line_that_names_it(
+        self, command: Command, entry: Entry, write_catalogue: WriteCatalogue,
+        spoilt: tuple[str, str], said: str,
+    ) -> None:  # fmt: skip
+        path = write_catalogue({"mine": entry()}, mine=RIGHT_KERNEL.replace(*spoilt))
+        error = command("multiply", "mine", "17x18x19", "--catalogue", path).error()
+        assert "mine" in error
+        assert said in error
+
+
+def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
+    script = ROOT / "scripts" / "multiply.py"
+    done = subprocess.run(
+        [sys.executable, script, "naive", "4x4"], capture_output=True, text=True, cwd="/"
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: shape '4x4'")
+    assert "Traceback" not in done.stderr
+
+
+def measure(command: Command, folder: Path, *more: object) -> Any:
+    """measure.py on cpu_blas at two shapes; the exit code and what it left."""
+    return command(
+        "measure", "cpu_blas", "--build", folder, "--device", "cpu", "--shapes", "8", "9x8x7",
+        "--minimum", 6, "--maximum", 6, "--seconds", 5, "--journal", folder / "journal",
+        "--points", folder / "points.csv", "--samples", folder / "samples.csv.gz",
+        "--facts", folder / "facts.json", "--log", folder / "log", *more,
+    )  # fmt: skip
+
+
+def test_measuring_works_where_git_is_not_installed(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MATMUL_SWEEP_COMMIT", "0123abc")
+    assert measure(command, tmp_path).code == 0
+    facts = read_json(tmp_path / "facts.json")
+    assert (facts["commit"], facts["dirty"]) == ("0123abc", False)
+
+
+def test_measuring_leaves_whole_files_and_no_journal(command: Command, tmp_path: Path) -> None:
+    assert measure(command, tmp_path).code == 0
+    points = read_table("points.csv", tmp_path / "points.csv")
+    samples = read_table("samples.csv.gz", tmp_path / "samples.csv.gz")
+    assert set(points.status) == {"ok"}
+    assert (samples[samples.phase == "kernel"].groupby("m").size() == 6).all()
+    assert not (tmp_path / "journal").exists()
+    split = read_json(tmp_path / "facts.json")["split"]
+    assert split["variant"] == "cpu_blas"
+    assert split["wall_s"] >= split["timed_s"] + split["verification_s"]
+
+
+def test_measuring_on_a_gpu_that_is_not_there_is_one_line(
+    command: Command, no_gpu: None, tmp_path: Path
+) -> None:
+    told = command(
+        "verify", "cublas_sgemm", "--build", tmp_path, "--device", "gpu",
+        "--output", tmp_path / "v.csv", "--log", tmp_path / "log",
+    )  # fmt: skip
+    assert "no NVIDIA driver" in told.error()
+
+
+def verdict(command: Command, folder: Path) -> Any:
+    report, output = folder / "report.pdf", folder / "verdict.txt"
+    return command("verdict", "--data", folder, "--report", report, "--output", output)
+
+
+def test_the_verdict_on_a_good_run_is_one_line(command: Command, data_set: DataSet) -> None:
+    data_set.summary[1]["status"] = "skipped"
+    folder = data_set.write()
+    told = verdict(command, folder)
+    assert told.code == 0
+    assert told.out == (folder / "verdict.txt").read_text()
+    assert "1 points measured, 1 skipped, none failed (NVIDIA H100" in told.out
+    assert told.out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ("kernels", "does not compile: mine.cu(3): error"),
+        ("verification", "wrong result at 3x4x5"),
+        ("summary", "the launch failed: illegal address"),
+    ],
+)
+def test_the_verdict_names_what_failed_and_writes_nothing(
+    command: Command, data_set: DataSet, table: str, reason: str
+) -> None:
+    getattr(data_set, table)[0].update(status="failed", reason=reason)
+    folder = data_set.write()
+    error = verdict(command, folder).error()
+    assert f"naive: {reason}" in error
+    assert "report.pdf" in error
+    assert not (folder / "verdict.txt").exists()
+
+
+def test_the_verdict_says_that_a_hot_card_was_not_to_be_quoted(
+    command: Command, data_set: DataSet
+) -> None:
+    data_set.summary[0]["throttled"] = "power_cap+hw_thermal"
+    assert "throttled thermally" in verdict(command, data_set.write()).out
+
+
+def publish(command: Command, folder: Path) -> Any:
+    return command("publish", "--data", folder, "--report", folder / "report.pdf",
+                   "--published", folder.parent / "published")  # fmt: skip
+
+
+def test_a_data_set_is_published_whole_under_its_devices_name(
+    command: Command, data_set: DataSet
+) -> None:
+    data_set.summary[0]["throttled"] = "power_cap"
+    folder = data_set.write()
+    assert publish(command, folder).code == 0
+    published = folder.parent / "published" / "nvidia-h100-80gb-hbm3"
+    files = {file.name: file for file in folder.rglob("*") if file.is_file()}
+    assert {file.name for file in published.iterdir()} == set(files)
+    for name, file in files.items():
+        assert (published / name).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("device", "row", "said"),
+    [
+        ({"gpu": None}, {}, "GPU"),
+        ({"dirty": True}, {}, "modified"),
+        ({"commit": "abc+def"}, {}, "several commits"),
+        ({}, {"status": "failed", "reason": "wrong"}, "failed"),
+        ({}, {"throttled": "sw_thermal"}, "throttled"),
+        ({}, {"throttled": "power_cap+hw_slowdown"}, "throttled"),
+    ],
+)
+def test_what_could_not_be_repeated_is_not_published(
+    command: Command, data_set: DataSet, device: dict[str, Any], row: dict[str, Any], said: str
+) -> None:
+    data_set.device.update(device)
+    data_set.summary[0].update(row)
+    folder = data_set.write()
+    assert said in publish(command, folder).error()
+    assert not (folder.parent / "published").exists()

@@ -1,0 +1,141 @@
+"""The configuration: each mistake is one line that names the files, the key and the value."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import ROOT
+
+from matmul.catalogue import load_catalogue
+from matmul.configuration import check_configuration, chosen_variants, resolve_device
+from matmul.device import NoDevice
+from matmul.errors import UserError
+
+DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+DEFAULT["catalogue"] = str(ROOT / DEFAULT["catalogue"])
+
+
+def changed(changes: dict[str, Any]) -> dict[str, Any]:
+    """The default configuration with some keys set; `a.b` is key b of section a."""
+    config = copy.deepcopy(DEFAULT)
+    for key, value in changes.items():
+        *sections, last = key.split(".")
+        place = config
+        for section in sections:
+            place = place[section]
+        place[last] = value
+    return config
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"colour": "red"}, ["colour"]),
+        ({"sampling.speed": 1}, ["sampling", "speed"]),
+        ({"shapes": 640}, ["shapes", "640"]),
+        ({"shapes": []}, ["shapes"]),
+        ({"shapes": None}, ["shapes", "None"]),
+        ({"shapes": [64, 0]}, ["shapes[1]", "'0'"]),
+        ({"shapes": [-64]}, ["shapes[0]", "'-64'"]),
+        ({"shapes": [640.5]}, ["shapes[0]", "640.5"]),
+        ({"shapes": [True]}, ["shapes[0]", "True"]),
+        ({"shapes": ["large"]}, ["shapes[0]", "'large'"]),
+        ({"shapes": ["64x64"]}, ["shapes[0]", "'64x64'"]),
+        ({"shapes": ["64x0x64"]}, ["shapes[0]", "'64x0x64'"]),
+        ({"shapes": [2**31]}, ["shapes[0]", f"'{2**31}'"]),
+        ({"verify_shapes": ["7x"]}, ["verify_shapes[0]", "'7x'"]),
+        ({"kernels": "naive"}, ["kernels", "naive"]),
+        ({"kernels": []}, ["kernels"]),
+        ({"kernels": ["naive", "nave"]}, ["kernels", "'nave'", "naive_rect"]),
+        ({"device": "tpu"}, ["device", "tpu", "cpu"]),
+        ({"architectures": ["90"]}, ["architectures[0]", "90"]),
+        ({"architectures": "sm_90"}, ["architectures", "sm_90"]),
+        ({"architectures": []}, ["architectures"]),
+        ({"fill": "ones"}, ["fill", "ones", "constant"]),
+        ({"seed": -1}, ["seed", "-1"]),
+        ({"seed": "today"}, ["seed", "today"]),
+        ({"seed": 1.5}, ["seed", "1.5"]),
+        ({"seed": 7.0}, ["seed", "7.0"]),
+        ({"caches": ["warm"]}, ["caches[0]", "warm"]),
+        ({"caches": []}, ["caches"]),
+        ({"sampling": 10}, ["sampling", "10"]),
+        ({"sampling.minimum": 0}, ["sampling.minimum", "0"]),
+        ({"sampling.minimum": "ten"}, ["sampling.minimum", "ten"]),
+        ({"sampling.minimum": 10.0}, ["sampling.minimum", "10.0"]),
+        ({"sampling.maximum": 5}, ["sampling", "maximum", "minimum"]),
+        ({"sampling.interval": 0}, ["sampling.interval", "0"]),
+        ({"sampling.seconds": -1}, ["sampling.seconds", "-1"]),
+        ({"sampling.copy_seconds": "1s"}, ["sampling.copy_seconds", "1s"]),
+        ({"limits.gpu_seconds": 0}, ["limits.gpu_seconds", "0"]),
+        ({"limits.cpu_seconds": None}, ["limits.cpu_seconds", "None"]),
+        ({"limits.memory_share": 1.5}, ["limits.memory_share", "1.5"]),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_line_naming_files_key_and_value(
+    changes: dict[str, Any], named: list[str]
+) -> None:
+    with pytest.raises(UserError) as caught:
+        check_configuration(changed(changes), ["config/config.yaml", "mine.yaml"])
+    message = str(caught.value)
+    assert message.startswith("config/config.yaml + mine.yaml")
+    assert "\n" not in message
+    for fragment in named:
+        assert fragment in message
+
+
+@pytest.mark.parametrize("key", sorted(DEFAULT))
+def test_a_missing_key_is_named(key: str) -> None:
+    config = {k: v for k, v in DEFAULT.items() if k != key}
+    with pytest.raises(UserError, match=f"'{key}'"):
+        check_configuration(config, ["mine.yaml"])
+
+
+def test_a_missing_catalogue_is_named() -> None:
+    with pytest.raises(UserError, match=r"elsewhere/catalogue\.yaml"):
+        check_configuration(changed({"catalogue": "elsewhere/catalogue.yaml"}), ["mine.yaml"])
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "config").glob("*.yaml")), ids=lambda f: f.name)
+def test_the_projects_own_configurations_pass(file: Path) -> None:
+    sections = yaml.safe_load(file.read_text())
+    flat = {
+        f"{key}.{inner}" if inner else key: value
+        for key, part in sections.items()
+        for inner, value in (part.items() if isinstance(part, dict) else [("", part)])
+    }
+    flat.pop("catalogue", None)
+    check_configuration(changed(flat), [str(file)])
+
+
+def test_documents_sweep_has_every_size_of_the_documents() -> None:
+    shapes = set(yaml.safe_load((ROOT / "config" / "documents.yaml").read_text())["shapes"])
+    doubling = {32 * 2**i for i in range(10)}
+    assert shapes >= doubling | {320, 640, 6400, 14400, "3200x2400x1600", "1000x1001x999"}
+    assert max(doubling) == 16384
+
+
+def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
+    catalogue = load_catalogue()
+    config = changed({"kernels": ["naive", "cpu_blas"]})
+    expected = {"naive-TILE_WIDTH=32", "naive-TILE_WIDTH=16", "cpu_blas"}
+    assert set(chosen_variants(config, catalogue)) == expected
+    assert len(chosen_variants(DEFAULT, catalogue)) == len(catalogue.variants)
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("gpu", "gpu")])
+def test_without_a_gpu_the_configured_architectures_are_compiled_for(
+    no_gpu: None, monkeypatch: pytest.MonkeyPatch, wanted: str, expected: str
+) -> None:
+    config = changed({"device": wanted, "architectures": ["sm_80", "sm_90"]})
+    assert resolve_device(config) == (expected, ["sm_80", "sm_90"])
+
+
+def test_gpu_identity_needs_a_gpu(no_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matmul import configuration, device
+
+    monkeypatch.setattr(configuration, "driver", device.driver)
+    with pytest.raises(NoDevice):
+        configuration.gpu_identity()

@@ -1,0 +1,76 @@
+"""Measuring on the CPU: only right products are timed, and the time is the product's."""
+
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+
+from matmul.bench import Settings, Split, Wrong
+from matmul.building import compile_variant
+from matmul.catalogue import Variant, load_catalogue
+from matmul.cpu_bench import CpuBench
+from matmul.products import CpuProduct, cpu_product
+from matmul.sampling import Rule
+from matmul.shapes import Shape
+from matmul.timing import host_ms
+
+RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
+LOOP = load_catalogue().variant("cpu_loop")
+BLAS = load_catalogue().variant("cpu_blas")
+SHAPE = Shape(9, 11, 13)
+
+
+def bench(product: CpuProduct, memory_share: float = 0.8) -> CpuBench:
+    settings = Settings("uniform", 1, ("hot",), RULE, RULE, 1.0, memory_share, 1)
+    return CpuBench(LOOP, product, settings, Split())
+
+
+def right(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    np.matmul(a, b, out=c)
+
+
+def leaves_an_element_out(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    c[:-1] = (a @ b)[:-1]
+    c[-1, :-1] = (a @ b)[-1, :-1]
+
+
+def loses_a_term(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    np.matmul(a[:, :-1], b[:-1], out=c)
+
+
+def test_a_right_product_is_timed() -> None:
+    point = bench(right).measure(SHAPE)
+    assert len(point.times["cpu_loop", "kernel", "hot"]) == 6
+    assert len(point.times["cpu_loop", "first", "cold"]) == 1
+    assert 0 <= point.rows[0]["error"] <= 1
+
+
+@pytest.mark.parametrize("product", [leaves_an_element_out, loses_a_term])
+def test_a_wrong_product_is_refused(product: CpuProduct) -> None:
+    with pytest.raises(Wrong, match="wrong result"):
+        bench(product).measure(SHAPE)
+
+
+def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
+    large = Shape(2**20, 2**20, 2**20)
+    assert "GB" in (bench(right).refusal(large) or "")
+    assert bench(right).refusal(SHAPE) is None
+    assert bench(right, memory_share=1e-12).refusal(SHAPE)
+
+
+@pytest.mark.parametrize("variant", [LOOP, BLAS], ids=lambda v: v.name)
+def test_a_cpu_variant_multiplies_rectangles(variant: Variant, tmp_path: Path) -> None:
+    if variant is LOOP:
+        assert compile_variant(LOOP, "host", tmp_path / "host" / "cpu_loop.so")["status"] == "ok"
+    a, b = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((4, 5), np.float32)
+    c = np.full((3, 5), np.nan, np.float32)
+    cpu_product(variant, tmp_path, threads=1)(a, b, c)
+    assert (c == a @ b).all()
+
+
+def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: Path) -> None:
+    """Setting the number of threads anew costs milliseconds; an 8×8 product takes microseconds."""
+    product = cpu_product(BLAS, tmp_path, threads=1)
+    a, c = np.ones((8, 8), np.float32), np.empty((8, 8), np.float32)
+    assert median(host_ms(lambda: product(a, a, c)) for _ in range(21)) < 0.5

@@ -1,0 +1,210 @@
+"""The data set's files: written whole, read back unchanged, and refused by name when broken."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matmul.dataset import (
+    COLUMNS,
+    TEXT,
+    read_json,
+    read_rows,
+    read_table,
+    whole_file,
+    write_json,
+    write_rows,
+    write_table,
+)
+from matmul.errors import UserError
+
+WHOLE = ["m", "n", "k", "sample"]
+WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=12) | st.sampled_from(
+    ["", "NA", "nan", "null", "007", "1e5", "a,b", 'say "x"', "two\nlines", "naive[TILE_WIDTH=32]"]
+)
+NUMBERS = st.floats(1e-9, 1e9) | st.just(math.nan)
+
+
+def column_values(name: str) -> st.SearchStrategy[Any]:
+    if name in TEXT:
+        return WORDS
+    return st.integers(1, 2**31 - 1) if name in WHOLE else NUMBERS
+
+
+@pytest.mark.parametrize("kind", ["samples.csv.gz", "summary.csv"])
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_rows_are_read_back_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
+) -> None:
+    row = st.fixed_dictionaries({name: column_values(name) for name in COLUMNS[kind]})
+    rows = data.draw(st.lists(row, min_size=1, max_size=4))
+    table = pd.DataFrame(rows, columns=COLUMNS[kind])
+    path = tmp_path_factory.mktemp("tables") / kind
+    write_table(table, kind, path)
+    pd.testing.assert_frame_equal(
+        read_table(kind, path), table, check_dtype=False, check_exact=True
+    )
+
+
+@pytest.mark.parametrize("kind", ["samples.csv.gz", "verification.csv"])
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_rows_of_a_job_are_read_back_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
+) -> None:
+    row = st.fixed_dictionaries({name: column_values(name) for name in COLUMNS[kind]})
+    rows = data.draw(st.lists(row, min_size=1, max_size=4))
+    missing = [{key: None if value != value else value for key, value in r.items()} for r in rows]
+    path = tmp_path_factory.mktemp("tables") / kind
+    write_rows(missing, kind, path)
+    table = pd.DataFrame(rows, columns=COLUMNS[kind])
+    pd.testing.assert_frame_equal(
+        read_table(kind, path), table, check_dtype=False, check_exact=True
+    )
+    if kind == "verification.csv":
+        assert [row["reason"] for row in read_rows(kind, path)] == table.reason.tolist()
+
+
+ROW = dict.fromkeys(COLUMNS["verification.csv"], "1")
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda text: "",
+        lambda text: text[:20],
+        lambda text: text[: text.index("\n") + 6],
+        lambda text: text.replace("status", "state"),
+    ],
+    ids=["empty", "in the header", "in a row", "another column"],
+)
+def test_a_cut_verification_is_refused_by_name(tmp_path: Path, cut: Callable[[str], str]) -> None:
+    """An empty one would pass for a kernel without a mistake."""
+    path = tmp_path / "verification.csv"
+    write_rows([ROW], "verification.csv", path)
+    assert read_rows("verification.csv", path) == [ROW]
+    path.write_text(cut(path.read_text()))
+    with pytest.raises(UserError, match=r"verification\.csv: "):
+        read_rows("verification.csv", path)
+
+
+def test_a_table_without_rows_is_whole(tmp_path: Path) -> None:
+    for kind in ("samples.csv.gz", "points.csv"):
+        write_rows([], kind, tmp_path / kind)
+        assert read_table(kind, tmp_path / kind).empty
+
+
+@pytest.mark.parametrize("write", [write_table, write_rows])
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path, write: Callable[..., None]) -> None:
+    rows = [dict.fromkeys(COLUMNS["samples.csv.gz"], 1)]
+    for name in ("a.csv.gz", "b.csv.gz"):
+        write(
+            pd.DataFrame(rows) if write is write_table else rows, "samples.csv.gz", tmp_path / name
+        )
+    first = (tmp_path / "a.csv.gz").read_bytes()
+    assert first == (tmp_path / "b.csv.gz").read_bytes()
+    assert first[:2] == b"\x1f\x8b"
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A whole samples file of 2000 rows."""
+    path = tmp_path_factory.mktemp("whole") / "samples.csv.gz"
+    row = {"variant": "naive", "operation": "gemm", "dtype": "float32", "m": 8, "n": 8, "k": 8,
+           "baseline_of": "", "phase": "kernel", "cache": "hot"}  # fmt: skip
+    rows = [row | {"sample": i, "time_ms": math.sqrt(i + 1)} for i in range(2000)]
+    write_table(pd.DataFrame(rows), "samples.csv.gz", path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+@pytest.mark.parametrize("off", [0, 1, 7])
+def test_a_cut_samples_file_is_refused_by_name(
+    tmp_path: Path, samples: bytes, share: float, off: int
+) -> None:
+    path = tmp_path / "samples.csv.gz"
+    path.write_bytes(samples[: int(share * len(samples)) + off])
+    with pytest.raises(UserError) as caught:
+        read_table("samples.csv.gz", path)
+    assert str(path) in str(caught.value)
+    assert "delete it" in str(caught.value)
+
+
+@pytest.mark.parametrize("lost", [1, 4, 8])
+def test_a_samples_file_without_its_end_is_refused(
+    tmp_path: Path, samples: bytes, lost: int
+) -> None:
+    """Its rows are all there, but nothing vouches for them."""
+    path = tmp_path / "samples.csv.gz"
+    path.write_bytes(samples[:-lost])
+    with pytest.raises(UserError, match="damaged"):
+        read_table("samples.csv.gz", path)
+
+
+@pytest.mark.parametrize("place", [0, 3, 40, 0.2, 0.5, 0.8, -6])
+def test_a_samples_file_with_a_damaged_byte_is_refused(
+    tmp_path: Path, samples: bytes, place: float
+) -> None:
+    path, damaged = tmp_path / "samples.csv.gz", bytearray(samples)
+    damaged[int(place * len(samples)) if isinstance(place, float) else place] ^= 0xFF
+    path.write_bytes(damaged)
+    with pytest.raises(UserError, match="damaged"):
+        read_table("samples.csv.gz", path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"<html>"])
+def test_a_foreign_file_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "summary.csv"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"summary\.csv"):
+        read_table("summary.csv", path)
+
+
+def test_missing_columns_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "ratios.csv"
+    present = [name for name in COLUMNS["ratios.csv"] if name not in ("pairs", "ratio_low")]
+    path.write_text(",".join(present) + "\n")
+    with pytest.raises(UserError, match=r"ratios\.csv: no column pairs, ratio_low"):
+        read_table("ratios.csv", path)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [(None, "No such file"), ("", "damaged"), ('{"a": [1, 2', "damaged")]
+)
+def test_missing_or_cut_json_is_refused_by_name(
+    tmp_path: Path, text: str | None, named: str
+) -> None:
+    path = tmp_path / "facts.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=rf"facts\.json: .*{named}"):
+        read_json(path)
+
+
+def test_a_missing_table_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"points\.csv: there is no such file"):
+        read_table("points.csv", tmp_path / "points.csv")
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    write_json({"a": 1}, path)
+    with pytest.raises(KeyboardInterrupt), whole_file(path) as temporary:
+        temporary.write_text('{"a": ')
+        raise KeyboardInterrupt
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_appears_before_the_write_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "facts.json"
+    with whole_file(path) as temporary:
+        temporary.write_text("{}")
+        assert not path.exists()
+    assert path.read_text() == "{}"

@@ -1,0 +1,98 @@
+"""Inputs by formula: the published generator, ranges, means, and no dependence on the order."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from matmul import fills
+
+MASK = 2**64 - 1
+
+
+def splitmix64(state: int) -> Iterator[int]:
+    """Steele, Lea and Flood's generator, in Python's integers."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        yield z ^ (z >> 31)
+
+
+def test_bits_are_the_published_values() -> None:
+    """The sequence of seed 1234567 that other implementations are tested with."""
+    assert fills.random_bits(1234567, np.arange(5)).tolist() == [
+        6457827717110365317, 3203168211198807973, 9817491932198370423,
+        4593380528125082431, 16408922859458223821,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [0, 1, 2026, 2**63, MASK])
+def test_bits_are_splitmix64(start: int) -> None:
+    expected = list(islice(splitmix64(start), 100))
+    assert fills.random_bits(start, np.arange(100)).tolist() == expected
+
+
+def test_elements_beyond_32_bits_of_index_differ() -> None:
+    """A 32-bit counter would repeat itself after 2³² elements."""
+    low = np.arange(8, dtype=np.uint64)
+    assert not set(fills.random_bits(7, low)) & set(fills.random_bits(7, low + np.uint64(2**32)))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("seed", [0, 2026, 2**32 - 1])
+def test_uniform_elements_are_the_top_24_bits(seed: int, which: int) -> None:
+    start = list(islice(splitmix64(seed), 2))[which]
+    expected = [(bits >> 40) / 2**23 - 1 for bits in islice(splitmix64(start), 35)]
+    found = fills.matrix("uniform", seed, which, 5, 7)
+    assert found.dtype == np.float32
+    assert found.ravel().tolist() == expected
+
+
+@pytest.mark.parametrize("fill", fills.FILLS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_element_depends_on_its_index_alone(fill: str, which: int) -> None:
+    whole = fills.matrix(fill, 5, which, 211, 97).ravel()
+    index = np.random.default_rng(0).integers(0, whole.size, 500).astype(np.uint64)
+    assert (fills.values(fill, 5, which, index) == whole[index.astype(int)]).all()
+
+
+@pytest.mark.parametrize("fill", ["uniform", "digits"])
+def test_matrices_and_seeds_differ(fill: str) -> None:
+    a, b = (fills.matrix(fill, 5, which, 40, 40) for which in (0, 1))
+    other = fills.matrix(fill, 6, 0, 40, 40)
+    for x, y in ((a, b), (a, b.T), (a, other), (a, a.T)):
+        assert (x == y).mean() < 0.2
+
+
+def test_uniform_is_centred_and_fills_its_range() -> None:
+    x = fills.matrix("uniform", 2026, 0, 1000, 1000).astype(np.float64)
+    assert -1 <= x.min() < -0.9999
+    assert 0.9999 < x.max() < 1
+    assert abs(x.mean()) < 5 * np.sqrt(1 / 3 / x.size)
+    assert abs(x.var() - 1 / 3) < 0.002
+
+
+def test_digits_are_rounded_uniform_numbers() -> None:
+    """round(9·u): 0 and 9 half as often as the digits between them."""
+    x = fills.matrix("digits", 2026, 1, 600, 600)
+    shares = np.bincount(x.ravel().astype(int), minlength=10) / x.size
+    np.testing.assert_allclose(shares, [1 / 18, *[1 / 9] * 8, 1 / 18], atol=0.004)
+    assert set(np.unique(x)) == set(range(10))
+
+
+def test_constant_is_ones_and_twos() -> None:
+    assert (fills.matrix("constant", 0, 0, 3, 4) == 1).all()
+    assert (fills.matrix("constant", 0, 1, 4, 3) == 2).all()
+
+
+def test_index_counts_row_by_row_modulo_100() -> None:
+    x = fills.matrix("index", 0, 0, 15, 7)
+    assert x[0].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert x[14].tolist() == [98, 99, 0, 1, 2, 3, 4]
+
+
+def test_every_fill_is_described() -> None:
+    assert set(fills.DESCRIPTIONS) == set(fills.FILLS)

@@ -1,0 +1,137 @@
+"""The compilers: what ptxas reports, what a failure says, and a compiler that is not there."""
+
+from pathlib import Path
+
+import pytest
+from support import RIGHT_KERNEL, Entry, WriteCatalogue
+
+from matmul import toolchain
+from matmul.building import compile_variant
+from matmul.catalogue import load_catalogue
+from matmul.errors import UserError
+from matmul.toolchain import CompileError, Resources, read_ptxas
+
+# As nvcc 13.0 prints it for a file of two kernels, the first with -maxrregcount=32.
+REPORT = """
+ptxas info    : Overriding maximum register limit 256 for 'heavy' with  32 of maxrregcount option
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'heavy' for 'sm_90'
+ptxas info    : Function properties for heavy
+    272 bytes stack frame, 508 bytes spill stores, 520 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 272 bytes cumulative stack size, 1024 bytes smem
+ptxas info    : Compile time = 59.989 ms
+ptxas info    : Compiling entry function 'heavy_too' for 'sm_90'
+ptxas info    : Function properties for heavy_too
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers, used 0 barriers, 400 bytes cmem[0]
+ptxas info    : Compile time = 1.646 ms
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("heavy", Resources(32, 1024, 1028)), ("heavy_too", Resources(10, 0, 0))],
+)
+def test_a_report_is_read_for_its_own_kernel(function: str, expected: Resources) -> None:
+    assert read_ptxas(REPORT, function) == expected
+
+
+@pytest.mark.parametrize("function", ["heav", "_Z5heavyPf", ""])
+def test_a_kernel_that_is_not_in_the_report_is_named(function: str) -> None:
+    with pytest.raises(CompileError, match=f'called {function} .*extern "C"'):
+        read_ptxas(REPORT, function)
+
+
+def test_a_kernel_that_spills_is_reported_so(tmp_path: Path) -> None:
+    source = tmp_path / "spills.cu"
+    source.write_text(
+        'extern "C" __global__ void spills(const float* x, float* y)\n'
+        "{\n"
+        "    __shared__ float s[64];\n"
+        "    float a[64];\n"
+        "    for (int i = 0; i < 64; i++) a[i] = x[threadIdx.x * 64 + i];\n"
+        "    s[threadIdx.x] = a[0];\n"
+        "    __syncthreads();\n"
+        "    for (int j = 0; j < 8; j++)\n"
+        "        for (int i = 0; i < 64; i++) a[i] = a[i] * a[(i * 7 + 1) & 63] + s[i ^ j];\n"
+        "    for (int i = 0; i < 64; i++) y[threadIdx.x * 64 + i] = a[i];\n"
+        "}\n"
+    )
+    flags = ["-maxrregcount=24"]
+    found = toolchain.build_cubin(source, "spills", flags, "sm_90", tmp_path / "spills.cubin")
+    assert found.registers <= 24
+    assert found.spill_bytes > 0
+    assert found.shared_bytes == 256
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RIGHT_KERNEL.replace("col = ", "kol = "), '"col" is undefined'),
+        ('#include "absent.h"\n' + RIGHT_KERNEL, "absent.h"),
+        (RIGHT_KERNEL.replace('extern "C"', ""), 'extern "C"'),
+        ("", "mine"),
+    ],
+    ids=["undefined name", "missing header", "mangled name", "empty file"],
+)
+def test_a_source_that_does_not_compile_is_a_failed_record_with_the_compilers_message(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path, text: str, said: str
+) -> None:
+    variant = load_catalogue(write_catalogue({"mine": entry()}, mine=text)).variant("mine")
+    binary = tmp_path / "mine.cubin"
+    record = compile_variant(variant, "sm_90", binary)
+    assert record["status"] == "failed"
+    assert str(record["reason"]).startswith("does not compile: ")
+    assert said in str(record["reason"])
+    assert "\n" not in str(record["reason"])
+    assert binary.read_bytes() == b""
+
+
+def test_an_architecture_that_nvcc_does_not_know_is_its_message(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+) -> None:
+    variant = load_catalogue(write_catalogue({"mine": entry()})).variant("mine")
+    record = compile_variant(variant, "sm_12", tmp_path / "mine.cubin")
+    assert record["status"] == "failed"
+    assert "sm_12" in str(record["reason"])
+
+
+def test_a_right_kernel_is_recorded_with_its_resources_and_flags(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+) -> None:
+    path = write_catalogue({"mine": entry(parameters={"UNROLL": [4]})})
+    variant = load_catalogue(path).variant("mine")
+    record = compile_variant(variant, "sm_90", tmp_path / "mine.cubin")
+    assert record["status"] == "ok"
+    assert record["variant"] == "mine[UNROLL=4]"
+    assert record["sha256"] == variant.sha256
+    assert "-DUNROLL=4" in str(record["flags"])
+    assert "-lineinfo" in str(record["flags"])
+    assert "release" in str(record["compiler"])
+    assert 10 <= int(str(record["registers"])) <= 255
+    assert (tmp_path / "mine.cubin").read_bytes()[:4] == b"\x7fELF"
+
+
+def test_gccs_message_is_kept(tmp_path: Path) -> None:
+    source = tmp_path / "loop.c"
+    source.write_text("void loop(void) { missing; }\n")
+    with pytest.raises(CompileError, match=r"loop\.c:1:\d+: error: .*missing"):
+        toolchain.build_shared_object(source, [], tmp_path / "loop.so")
+
+
+@pytest.mark.parametrize(("compiler", "remedy"), [("nvcc", "uv run"), ("gcc", "apt install")])
+def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: str, remedy: str
+) -> None:
+    monkeypatch.setattr(toolchain, "find_nvidia_binary_utility", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    uncached = getattr(toolchain, compiler).__wrapped__
+    with pytest.raises(UserError, match=f"no {compiler}: .*{remedy}"):
+        uncached()
+
+
+def test_the_toolkits_version_is_a_pair_of_numbers() -> None:
+    major, minor = toolchain.toolkit_version()
+    assert 12 <= major <= 20
+    assert 0 <= minor <= 9
+    assert f"release {major}.{minor}" in toolchain.version(toolchain.nvcc())
