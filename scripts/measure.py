@@ -124,7 +124,7 @@ def main() -> None:
     catalogue = load_catalogue(options.catalogue)
     variant, settings = catalogue.variant(options.variant), settings_of(options)
     shapes = sorted({parse_shape(text) for text in options.shapes}, key=lambda s: s.operations)
-    identity = json.dumps([variant.sha256, asdict(settings)])
+    identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings)])
     sweep = Sweep(variant, settings, options.journal, identity)
     reason = wrong_at_small_shapes(options.verification) if options.verification else None
     try:

@@ -112,6 +112,13 @@ class Variant:
         return [*toolchain.FLAGS[self.kernel.language], *defines]
 
     @property
+    def launch_identity(self) -> list[object]:
+        """What decides how it is launched and timed, beside its sources and flags."""
+        kernel = self.kernel
+        geometry = [self.tile, self.block, self.dynamic_shared_bytes] if kernel.tile else []
+        return [geometry, kernel.accepts, list(kernel.baselines)]
+
+    @property
     def sha256(self) -> str:
         """Digest of the sources, headers and flags; empty for a library's routine."""
         if self.kernel.source is None:

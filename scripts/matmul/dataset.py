@@ -82,10 +82,14 @@ def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
     """The rows of a plain table, as text. Raises UserError for a missing or foreign file."""
     try:
         with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+            reader = csv.DictReader(file, strict=True)
+            names, rows = reader.fieldnames, list(reader)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    if any(set(row) != set(COLUMNS[kind]) or None in row.values() for row in rows):
+    except (UnicodeDecodeError, csv.Error):
+        raise UserError(f"{path}: damaged; delete it and run again") from None
+    whole = all(None not in row and None not in row.values() for row in rows)
+    if not whole or names != COLUMNS[kind]:
         raise UserError(f"{path}: cut short or no {kind}; delete it and run again")
     return rows
 

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue
 
+from matmul import sweep
 from matmul.dataset import read_json, read_table
 
+BLAS = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cpu_blas"]
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
 
 
@@ -116,10 +119,10 @@ def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
     assert "Traceback" not in done.stderr
 
 
-def measure(command: Command, folder: Path, *more: object) -> Any:
-    """measure.py on cpu_blas at two shapes; the exit code and what it left."""
+def measure(command: Command, folder: Path, *more: object, kernel: str = "cpu_blas") -> Any:
+    """measure.py without a GPU at two shapes."""
     return command(
-        "measure", "cpu_blas", "--build", folder, "--device", "cpu", "--shapes", "8", "9x8x7",
+        "measure", kernel, "--build", folder, "--device", "cpu", "--shapes", "8", "9x8x7",
         "--minimum", 6, "--maximum", 6, "--seconds", 5, "--journal", folder / "journal",
         "--points", folder / "points.csv", "--samples", folder / "samples.csv.gz",
         "--facts", folder / "facts.json", "--log", folder / "log", *more,
@@ -146,6 +149,30 @@ def test_measuring_leaves_whole_files_and_no_journal(command: Command, tmp_path:
     split = read_json(tmp_path / "facts.json")["split"]
     assert split["variant"] == "cpu_blas"
     assert split["wall_s"] >= split["timed_s"] + split["verification_s"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"threads": [32, 16]}, {"tile": [16, 32]}, {"dynamic_shared_bytes": 64}, {"baselines": []}],
+    ids=str,
+)
+def test_another_launch_of_the_same_source_does_not_resume_the_journal(
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any],
+) -> None:  # fmt: skip
+    identities = []
+
+    class Recorded(sweep.Sweep):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            identities.append(self.identity)
+
+    monkeypatch.setattr(sweep, "Sweep", Recorded)
+    written = {"mine": entry(baselines=["cpu_blas"]), "cpu_blas": BLAS}
+    for mine in (written["mine"], written["mine"], written["mine"] | changes):
+        path = write_catalogue(written | {"mine": mine})
+        measure(command, tmp_path, "--catalogue", path, kernel="mine")
+    assert identities[0] == identities[1] != identities[2]
 
 
 def test_measuring_on_a_gpu_that_is_not_there_is_one_line(

@@ -65,16 +65,15 @@ def runnable(wildcards):
 
 
 def emulated_sources(wildcards):
-    """The sources that are run on the CPU where there is no GPU."""
-    cuda = VARIANTS[wildcards.slug].kernel.language == "cuda"
-    return sources(wildcards) if cuda and DEVICE == "cpu" else []
+    """The sources that are run on the CPU where there is no GPU, and what runs them there."""
+    if VARIANTS[wildcards.slug].kernel.language != "cuda" or DEVICE != "cpu":
+        return []
+    return [*sources(wildcards), *sorted((ROOT / "scripts/matmul/cuda_on_cpu").iterdir())]
 
 
 def run_identity(wildcards):
     """What decides a result beside binaries and configuration: the launch, and the machine."""
-    variant = VARIANTS[wildcards.slug]
-    geometry = [variant.tile, variant.block] if variant.kernel.tile else []
-    return json.dumps([geometry, variant.kernel.accepts, variant.kernel.baselines, MACHINE])
+    return json.dumps([VARIANTS[wildcards.slug].launch_identity, MACHINE])
 
 
 def machine_identity():

@@ -1,0 +1,205 @@
+"""The kernels on the device: right at every shape, measured in pairs, no harm from bad ones."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
+
+from matmul import fills
+from matmul.catalogue import Variant, load_catalogue
+from matmul.dataset import read_json, read_table
+from matmul.device import Gpu, architecture
+from matmul.multiplying import on_gpu
+from matmul.shapes import Shape
+from matmul.verification import error_share, verification_shapes
+
+pytestmark = pytest.mark.gpu
+
+VARIANTS = [v for v in load_catalogue().variants.values() if v.kernel.on_gpu]
+LIBRARY = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
+STRAY = RIGHT_KERNEL.replace("= sum;", "= sum;\n    if (m >= 100) C[1ull << 40] = sum;")
+PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified"}
+
+Compiled = Callable[[Variant], Path]
+
+
+def run_script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    """A step as the workflow runs it: a process of its own, which may lose its context."""
+    command = [sys.executable, ROOT / "scripts" / f"{name}.py", *arguments]
+    return subprocess.run(
+        [*map(str, command)], env=os.environ | environment, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+@pytest.mark.parametrize("fill", ["uniform", "digits"])
+def test_a_kernel_is_right_at_its_verification_shapes(
+    gpu: Gpu, compiled: Compiled, variant: Variant, fill: str
+) -> None:
+    """C starts as NaN, A and B end in NaN, and the zone behind C is watched."""
+    multiply = on_gpu(variant, gpu, compiled(variant))
+    for shape in verification_shapes(variant, [Shape(129, 257, 65), Shape(256, 256, 256)]):
+        a = fills.matrix(fill, 7, 0, shape.m, shape.k)
+        b = fills.matrix(fill, 7, 1, shape.k, shape.n)
+        assert error_share(multiply(shape, a, b), a, b) <= 1, shape
+
+
+def measure(variant: Variant, catalogue: Path, build: Path, folder: Path, *shapes: str) -> None:
+    """measure.py in its own process, to exit code 0, into `folder`."""
+    done = run_script(
+        "measure", variant.name, "--catalogue", catalogue, "--build", build, "--device", "gpu",
+        "--shapes", *shapes, "--minimum", 6, "--maximum", 12, "--seconds", 0.2,
+        "--copy-seconds", 0.02, "--journal", folder / "journal", "--points", folder / "points.csv",
+        "--samples", folder / "samples.csv.gz", "--facts", folder / "facts.json",
+        "--log", folder / "log",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    names = ("points.csv", "samples.csv.gz")
+    points, samples = (read_table(name, folder / name) for name in names)
+    return points, samples
+
+
+def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(
+    gpu: Gpu, compiled: Compiled, tmp_path: Path
+) -> None:
+    catalogue = ROOT / "kernels" / "catalogue.yaml"
+    variant = load_catalogue(catalogue).variant("shared_rect")
+    measure(variant, catalogue, compiled(variant), tmp_path, "64", "130x70x33", "400000")
+    points, samples = tables(tmp_path)
+
+    fitting, large = points[points.m < 400000], points[points.m == 400000]
+    assert set(fitting.status) == {"ok"}
+    for m in (64, 130):
+        assert set(fitting[fitting.m == m].phase) == PHASES
+    timed = fitting[fitting.phase == "kernel"]
+    assert set(zip(timed.m, timed.cache, strict=True)) == {
+        (m, cache) for m in (64, 130) for cache in ("hot", "cold")
+    }
+    assert timed.error.between(0, 1).all()
+    assert set(large.status) == {"skipped"}
+    assert large.reason.str.contains("GB of GPU memory").all()
+
+    assert (samples.time_ms > 0).all()
+    kernel = samples[samples.phase == "kernel"]
+    counts = kernel.groupby(["m", "cache", "variant"]).size().unstack()
+    assert set(counts.columns) == {variant.name, "cublas_sgemm"}
+    assert (counts[variant.name] == counts["cublas_sgemm"]).all()
+    assert counts.min().min() >= 6
+
+    facts = read_json(tmp_path / "facts.json")
+    assert facts["gpu"] == gpu.device.name()
+    assert facts["uuid"] == gpu.uuid
+    assert 0 < facts["occupancy"] <= 1
+    assert facts["cublas_path"]
+    assert "no TF32" in facts["math_mode"]
+
+
+@pytest.fixture
+def bad_kernel(tmp_path: Path) -> Callable[[str], tuple[Path, Variant]]:
+    """A catalogue in which kernel `mine`, held against cuBLAS, has the given source."""
+
+    def write(source: str) -> tuple[Path, Variant]:
+        (tmp_path / "mine.cu").write_text(source)
+        entries = {"mine": CUDA_ENTRY | {"baselines": ["cublas_sgemm"]}, "cublas_sgemm": LIBRARY}
+        path = tmp_path / "catalogue.yaml"
+        path.write_text(yaml.safe_dump(entries))
+        return path, load_catalogue(path).variant("mine")
+
+    return write
+
+
+def test_a_stray_write_fails_its_point_and_the_rest_but_not_the_job(
+    bad_kernel: Callable, compiled: Compiled, tmp_path: Path
+) -> None:
+    """An address far outside takes the context with it: what was measured before is kept."""
+    catalogue, variant = bad_kernel(STRAY)
+    measure(variant, catalogue, compiled(variant), tmp_path, "64", "128", "256")
+    points, samples = tables(tmp_path)
+    assert set(points[points.m == 64].status) == {"ok"}
+    for m in (128, 256):
+        failed = points[points.m == m]
+        assert set(failed.cache) == {"hot", "cold"}
+        assert set(failed.status) == {"failed"}
+        assert failed.reason.str.contains("the launch failed").all()
+    assert points[points.m == 256].reason.str.contains("not run: at 128x128x128").all()
+    assert set(samples.m) == {64}
+    assert read_json(tmp_path / "facts.json")["gpu"]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (STRAY, "the launch failed"),
+        (RIGHT_KERNEL.replace("p < k", "p < k - 1"), "wrong result"),
+        (RIGHT_KERNEL.replace("= sum;", "= sum; C[m * n] = 0.0f;"), "behind the end of C"),
+        (RIGHT_KERNEL.replace("p < k", "p < k + 1"), "wrong result"),
+        (RIGHT_KERNEL.replace("col >= n) return", "col >= n - 1) return"), "wrong result"),
+    ],
+    ids=["stray write", "lost term", "behind C", "behind A and B", "column left out"],
+)
+def test_verification_finds_a_mistake_and_leaves_a_table(
+    bad_kernel: Callable, gpu: Gpu, build: Path, tmp_path: Path, source: str, reason: str
+) -> None:
+    catalogue, variant = bad_kernel(source)
+    folder = tmp_path / architecture()
+    for name, options in {
+        "mine": ["--binary", folder / "mine.cubin", "--record", folder / "mine.json"],
+        "instruments": ["--binary", folder / "instruments.cubin"],
+    }.items():
+        done = run_script("compile", name, "--catalogue", catalogue, "--arch", architecture(),
+                          *options)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "mine.json").read_text())["status"] == "ok"
+    output = tmp_path / "verified.csv"
+    done = run_script("verify", variant.name, "--catalogue", catalogue, "--build", tmp_path,
+                      "--device", "gpu", "--shapes", "128", "--output", output)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = read_table("verification.csv", output)
+    failed = table[table.status == "failed"]
+    assert failed.reason.str.contains(reason).any()
+    assert set(table["where"]) == {"gpu"}
+    assert len(table) == len(verification_shapes(variant, [Shape(128, 128, 128)]))
+
+
+def test_multiply_says_the_documents_lines(gpu: Gpu) -> None:
+    done = run_script("multiply", "shared_rect", "3200x2400x1600")
+    assert done.returncode == 0, done.stderr
+    assert "CUDA kernel launch with 7500 blocks of 1024 threads" in done.stdout
+    assert "Result is Correct" in done.stdout
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("Duration: ")]
+    assert 1e-4 < float(line.split()[1]) < 1
+
+
+def test_an_inherited_tf32_override_does_not_reach_cublas(gpu: Gpu) -> None:
+    """With ten bits of mantissa this product would be wrong."""
+    done = run_script("multiply", "cublas_sgemm", "256", NVIDIA_TF32_OVERRIDE="1")
+    assert "Result is Correct" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_hidden_gpu_is_said_and_the_cpu_used_instead(gpu: Gpu) -> None:
+    done = run_script("multiply", "naive", "33", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0, done.stderr
+    assert "finds no" in done.stdout
+    assert "not timed" in done.stdout
+
+
+def test_products_of_one_kernel_are_reproducible(gpu: Gpu, compiled: Compiled) -> None:
+    """No race: the same inputs give the same bits."""
+    variant = load_catalogue().variant("shared_rect_split")
+    multiply = on_gpu(variant, gpu, compiled(variant))
+    shape = Shape(333, 222, 111)
+    a = fills.matrix("uniform", 7, 0, shape.m, shape.k)
+    b = fills.matrix("uniform", 7, 1, shape.k, shape.n)
+    first = multiply(shape, a, b)
+    assert all(np.array_equal(first, multiply(shape, a, b)) for _ in range(5))

@@ -1,0 +1,100 @@
+"""A copy of the project, and Snakemake in it."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from support import CUDA_ENTRY, ROOT
+
+TINY = {
+    "device": "cpu",
+    "architectures": ["sm_90"],
+    "catalogue": "kernels/test.yaml",
+    "shapes": [32, "24x20x17"],
+    "sampling": {"minimum": 6, "maximum": 6, "interval": 0.5, "seconds": 2, "copy_seconds": 0.01},
+}
+
+
+@dataclass
+class Project:
+    """A copy of the project, and Snakemake in it."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def write_catalogue(self, *kept: str, added: str = "") -> None:
+        """kernels/test.yaml: entries of the real catalogue with one variant each; then `added`."""
+        whole = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())
+        entries = {name: whole[name] for name in kept}
+        for entry in entries.values():
+            for values in entry.get("parameters", {}).values():
+                del values[1:]
+        text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True) + added
+        (self.folder / "kernels" / "test.yaml").write_text(text)
+
+    def add_kernel(self, name: str, source: str) -> str:
+        """Write a kernel's source; returns the text of its entry."""
+        (self.folder / "kernels" / f"{name}.cu").write_text(source)
+        entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu", "baselines": ["cublas_sgemm"]}
+        return yaml.safe_dump({name: entry}, sort_keys=False)
+
+    def configure(self, **changes: Any) -> None:
+        """config/test.yaml: a run of seconds on the CPU, with some keys changed."""
+        (self.folder / "config" / "test.yaml").write_text(yaml.safe_dump(TINY | changes))
+
+    def command(self, *arguments: str, configfile: str = "config/test.yaml") -> list[str]:
+        common = ["--cores", "2", "--configfile", configfile, "--nocolor"]
+        return [sys.executable, "-m", "snakemake", *arguments, *common]
+
+    def snakemake(
+        self, *arguments: str, environment: dict[str, str] | None = None, **options: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it; standard output and error come together in `stdout`."""
+        return subprocess.run(
+            self.command(*arguments, **options), cwd=self.folder, text=True,
+            env=self.environment | (environment or {}),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def done(self, *arguments: str) -> str:
+        """Run it to success; what it said."""
+        run = self.snakemake(*arguments)
+        assert run.returncode == 0, run.stdout
+        return run.stdout
+
+    def pending(self, target: str = "all") -> dict[str, set[str]]:
+        """The outputs that the next run would make anew, by rule."""
+        table = self.done(target, "--detailed-summary").partition("output_file\t")[2]
+        found: dict[str, set[str]] = {}
+        for line in table.splitlines()[1:]:
+            columns = line.split("\t")
+            if columns[-1] != "no update":
+                found.setdefault(columns[2], set()).add(columns[0])
+        return found
+
+    def job_counts(self, *arguments: str) -> dict[str, int]:
+        """How many jobs of each rule a dry run lists."""
+        said = self.done(*arguments, "--dry-run")
+        table = said.partition("Job stats:")[2].partition("total")[0]
+        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    def edit(self, name: str, addition: str) -> None:
+        """Append to a file of the project."""
+        path = self.path(name)
+        path.write_text(path.read_text() + addition)
+
+
+@dataclass
+class Faulty:
+    """A run with a kernel that does not compile and one with a wrong result."""
+
+    project: Project
+    code: int
+    said: str

@@ -1,0 +1,380 @@
+"""The workflow as a whole, on a small catalogue and without a GPU."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from project import Faulty, Project
+
+from matmul.dataset import read_json, read_table
+
+Fresh = Callable[[], Project]
+Pending = dict[str, set[str]]
+Copy = Callable[[Project], Project]
+
+MINE = {
+    "compile_cuda": {
+        "results/local/build/sm_90/mine.cubin",
+        "results/local/build/sm_90/mine.json",
+    },
+    "verify_variant": {"results/local/verified/mine.csv"},
+    "measure_variant": {
+        "results/local/measured/mine/points.csv",
+        "results/local/measured/mine/samples.csv.gz",
+        "results/local/measured/mine/facts.json",
+    },
+}
+AFTER = {"collect", "draw_figures", "tabulate", "typeset", "verdict"}
+
+
+def table(project: Project, name: str) -> pd.DataFrame:
+    return read_table(name, project.path(f"results/local/{name}"))
+
+
+def rows(project: Project, name: str, variant: str) -> pd.DataFrame:
+    whole = table(project, name)
+    return whole[whole.variant == variant]
+
+
+# A kernel is one source file and one entry.
+
+
+def test_an_added_kernel_is_compiled(finished: Project) -> None:
+    [kernel] = rows(finished, "kernels.csv", "mine").itertuples()
+    assert kernel.status == "ok"
+    assert kernel.registers > 0
+    assert len(kernel.sha256) == 64
+    cubin = finished.path("results/local/build/sm_90/mine.cubin")
+    assert cubin.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_an_added_kernel_is_verified_on_the_cpu_at_its_shapes(finished: Project) -> None:
+    verified = rows(finished, "verification.csv", "mine")
+    assert set(verified.status) == {"ok"}
+    assert set(verified["where"]) == {"emulation"}
+    assert verified.error.between(0, 1).all()
+    shapes = set(zip(verified.m, verified.n, verified.k, strict=True))
+    assert shapes >= {(1, 1, 1), (15, 15, 15), (17, 17, 17), (53, 97, 71)}
+
+
+def test_an_added_kernel_is_in_the_summary_with_the_reason_for_no_time(finished: Project) -> None:
+    points = rows(finished, "summary.csv", "mine")
+    assert set(points.kernel) == {"mine"}
+    assert set(points.status) == {"skipped"}
+    assert points.reason.str.contains("no GPU").all()
+    shapes = set(zip(points.m, points.n, points.k, points.cache, strict=True))
+    assert shapes == {(m, n, k, cache) for m, n, k in ((32, 32, 32), (24, 20, 17))
+                      for cache in ("hot", "cold")}  # fmt: skip
+
+
+def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None:
+    points = table(finished, "summary.csv")
+    timed = points[(points.status == "ok") & (points.phase == "kernel")]
+    assert set(timed.variant) == {"cpu_loop", "cpu_blas"}
+    assert timed.groupby("variant").size().tolist() == [2, 2]
+    assert (timed["samples"] == 6).all()
+    assert timed.error.between(0, 1).all()
+
+
+def test_the_run_ends_in_a_report_and_a_verdict(finished: Project) -> None:
+    assert finished.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
+    verdict = finished.path("results/local/verdict.txt").read_text()
+    assert "none failed" in verdict
+    assert "no GPU" in verdict
+
+
+def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
+    device = read_json(finished.path("results/local/device.json"))
+    assert device["gpu"] is None
+    assert device["configuration"]["shapes"] == [32, "24x20x17"]
+    assert device["flags"]["mine"].startswith("-O3")
+    assert set(device["compilers"]) == {"nvcc", "gcc"}
+
+
+# What a change makes anew.
+
+
+def launch_with(**changes: Any) -> Callable[[Project], None]:
+    """Another launch of the same source: the binary stays as it is."""
+
+    def change(project: Project) -> None:
+        path = project.path("kernels/test.yaml")
+        entries = yaml.safe_load(path.read_text())
+        entries["mine"] |= changes
+        path.write_text(yaml.safe_dump(entries, sort_keys=False))
+
+    return change
+
+
+def add_second_kernel(project: Project) -> None:
+    source = project.path("kernels/mine.cu").read_text()
+    entry = project.add_kernel("second", source.replace("void mine", "void second"))
+    project.edit("kernels/test.yaml", entry.replace("function: mine", "function: second"))
+
+
+def publish(project: Project) -> None:
+    published = project.path("reports/published/test-card")
+    published.mkdir(parents=True)
+    for file in project.path("results/local").iterdir():
+        if file.is_file():
+            shutil.copyfile(file, published / file.name)
+
+
+def of_second(outputs: set[str]) -> set[str]:
+    return {name.replace("mine", "second") for name in outputs}
+
+
+CHANGES: dict[str, Callable[[Project], None]] = {
+    "nothing": lambda project: None,
+    "a kernel": lambda project: project.edit("kernels/mine.cu", "// changed\n"),
+    "a header": lambda project: project.edit("kernels/tile.h", "// changed\n"),
+    "a block": launch_with(threads=[32, 16]),
+    "a block's memory": launch_with(dynamic_shared_bytes=64),
+    "another kernel": add_second_kernel,
+    "another shape": lambda project: project.configure(shapes=[32, "24x20x17", 40]),
+    "a caption": lambda project: project.edit("reports/captions/rate.rst", " Indeed.\n"),
+    "the report's text": lambda project: project.edit("reports/report.typ", "\n"),
+    "the drawing": lambda project: project.edit("scripts/matmul/charts.py", "\n"),
+    "the collecting": lambda project: project.edit("scripts/collect.py", "\n"),
+    "the sampling": lambda project: project.edit("scripts/matmul/sweep.py", "\n"),
+    "the emulator": lambda p: p.edit("scripts/matmul/cuda_on_cpu/cuda_on_cpu.h", "\n"),
+    "a published data set": publish,
+}
+
+
+@pytest.fixture(scope="module")
+def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
+    """The outputs that would be made anew after each of the changes, by rule."""
+
+    def after(change: Callable[[Project], None]) -> Pending:
+        project = copy_of(finished)
+        change(project)
+        return project.pending()
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(CHANGES, pool.map(after, CHANGES.values()), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "rules"),
+    [
+        ("nothing", set()),
+        ("a kernel", {*MINE, *AFTER}),
+        ("a header", {*MINE, *AFTER}),
+        ("a block", {"verify_variant", "measure_variant", *AFTER}),
+        ("a block's memory", {"verify_variant", "measure_variant", *AFTER}),
+        ("another kernel", {*MINE, *AFTER}),
+        ("another shape", {"measure_variant", *AFTER}),
+        ("a caption", {"typeset", "verdict"}),
+        ("the report's text", {"typeset", "verdict"}),
+        ("the drawing", {"draw_figures", "typeset", "verdict"}),
+        ("the collecting", AFTER),
+        ("the sampling", {"measure_variant", *AFTER}),
+        ("the emulator", {"verify_variant", "measure_variant", *AFTER}),
+        ("a published data set", {"draw_figures", "tabulate", "typeset"}),
+    ],
+)
+def test_a_change_reruns_what_depends_on_it_and_nothing_else(
+    pending: dict[str, Pending], change: str, rules: set[str]
+) -> None:
+    assert set(pending[change]) == rules
+
+
+@pytest.mark.parametrize("change", ["a kernel", "a header", "a block", "a block's memory"])
+def test_a_changed_kernel_reruns_its_own_chain_only(
+    pending: dict[str, Pending], change: str
+) -> None:
+    chain = {rule: outputs for rule, outputs in pending[change].items() if rule in MINE}
+    assert chain == {rule: MINE[rule] for rule in chain}
+
+
+def test_another_kernel_brings_its_own_chain_only(pending: dict[str, Pending]) -> None:
+    for rule, outputs in MINE.items():
+        assert pending["another kernel"][rule] == of_second(outputs)
+
+
+def test_another_emulator_verifies_the_cuda_kernels_only(pending: dict[str, Pending]) -> None:
+    assert pending["the emulator"]["verify_variant"] == MINE["verify_variant"]
+
+
+def test_a_published_data_set_gets_a_report_of_its_own(pending: dict[str, Pending]) -> None:
+    made = pending["a published data set"]["typeset"]
+    assert made == {"results/published/test-card/report.pdf"}
+
+
+def test_the_other_entry_file_gives_the_same_jobs(fresh: Fresh) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_loop", "naive", "cublas_sgemm")
+    root, other = project.job_counts(), project.job_counts("-s", "workflow/Snakefile")
+    assert root.pop("all") == 1
+    assert other.pop("default") == 1
+    assert root == other
+    assert root["measure_variant"] == 3
+
+
+# Kernels with mistakes.
+
+
+def test_kernels_with_mistakes_are_named_in_one_line_and_the_exit_code(faulty: Faulty) -> None:
+    assert faulty.code == 1
+    lines = [line for line in faulty.said.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert "broken: does not compile: " in lines[0]
+    assert '"col" is undefined' in lines[0]
+    assert "wrong: wrong result at " in lines[0]
+    assert "cpu_blas" not in lines[0]
+    assert "Traceback" not in faulty.said
+
+
+def test_the_other_kernels_go_on(faulty: Faulty) -> None:
+    points = rows(faulty.project, "summary.csv", "cpu_blas")
+    assert set(points.status) == {"ok"}
+    assert (points.time_ms > 0).all()
+
+
+@pytest.mark.parametrize("kernel", ["broken", "wrong"])
+def test_a_kernel_with_a_mistake_has_failed_rows_and_no_times(faulty: Faulty, kernel: str) -> None:
+    points = rows(faulty.project, "summary.csv", kernel)
+    assert len(points) == 4
+    assert set(points.status) == {"failed"}
+    assert (points.reason != "").all()
+    assert points.time_ms.isna().all()
+    assert "failed" in set(rows(faulty.project, "verification.csv", kernel).status)
+    compiled = rows(faulty.project, "kernels.csv", kernel).status.tolist()
+    assert compiled == ["failed" if kernel == "broken" else "ok"]
+
+
+def test_the_report_is_written_although_kernels_failed(faulty: Faulty) -> None:
+    assert faulty.project.path("results/local/report.pdf").exists()
+    assert not faulty.project.path("results/local/verdict.txt").exists()
+
+
+def test_a_mended_kernel_is_all_that_runs_again(faulty: Faulty, copy_of: Copy) -> None:
+    project = copy_of(faulty.project)
+    source = project.path("kernels/broken.cu")
+    source.write_text(source.read_text().replace("kol = ", "col = "))
+    pending = project.pending("results/local/summary.csv")
+    assert pending.pop("collect")
+    assert pending == {
+        rule: {name.replace("mine", "broken") for name in outputs} for rule, outputs in MINE.items()
+    }
+
+
+# Bad input.
+
+
+def refusal(project: Project, *arguments: str, **environment: str) -> str:
+    """The error line of a run that does not start."""
+    run = project.snakemake(*arguments, environment=environment)
+    assert run.returncode == 1, run.stdout
+    assert "Traceback" not in run.stdout
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("error: ")]
+    assert run.stdout.rstrip().endswith(line)
+    return line
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"colour": "red"}, ["config/test.yaml", "colour"]),
+        ({"shapes": [64, 0]}, ["shapes[1]", "'0'"]),
+    ],
+)
+def test_a_bad_configuration_is_one_clear_line(
+    fresh: Fresh, changes: dict[str, object], named: list[str]
+) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_blas")
+    project.configure(**changes)
+    line = refusal(project, "all")
+    for fragment in named:
+        assert fragment in line
+
+
+def test_a_bad_value_on_the_command_line_is_one_clear_line(fresh: Fresh) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_blas")
+    line = refusal(project, "all", "--config", "fill=ones")
+    assert "--config" in line
+    assert "'ones'" in line
+
+
+def test_no_nvcc_is_one_clear_line(fresh: Fresh, tmp_path: Path) -> None:
+    """As on a machine without the wheel and without a toolkit."""
+    project = fresh()
+    project.write_catalogue("cpu_blas")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import cuda.pathfinder\ncuda.pathfinder.find_nvidia_binary_utility = lambda name: None\n"
+    )
+    for needed in ("bash", "which"):
+        (tmp_path / needed).symlink_to(shutil.which(needed))
+    inherited = os.environ.get("PYTHONPATH", "")
+    line = refusal(project, "all", PATH=str(tmp_path), PYTHONPATH=f"{tmp_path}:{inherited}")
+    assert line.startswith("error: no nvcc: ")
+
+
+def test_a_cut_samples_file_is_refused_by_name_and_measured_again_when_deleted(
+    finished: Project, copy_of: Copy
+) -> None:
+    project = copy_of(finished)
+    samples = project.path("results/local/measured/cpu_loop/samples.csv.gz")
+    samples.write_bytes(samples.read_bytes()[:100])
+    run = project.snakemake("results/local/summary.csv")
+    assert run.returncode == 1
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("error: ")]
+    assert "results/local/measured/cpu_loop/samples.csv.gz: cut short or damaged" in line
+    assert "delete it" in line
+    assert "Traceback" not in run.stdout
+    samples.unlink()
+    remeasured = project.pending("results/local/summary.csv")["measure_variant"]
+    assert {Path(name).parent.name for name in remeasured} == {"cpu_loop"}
+
+
+# An interrupt.
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_loop")
+    # Each point takes its third of a second: no interval is that narrow.
+    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.3,
+                "copy_seconds": 0.01}  # fmt: skip
+    shapes = [90, 100, 110, 120, 130, 140, 150]
+    project.configure(shapes=shapes, sampling=sampling)
+    target = "results/local/samples.csv.gz"
+    journal = project.path("results/local/journal/cpu_loop")
+
+    running = subprocess.Popen(
+        project.command(target), cwd=project.folder, env=project.environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len([*journal.glob("[0-9]*.json")]) < 2 and time.monotonic() < deadline:
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode != 0
+    kept = {path.stem: read_json(path)["times"] for path in journal.glob("[0-9]*.json")}
+    assert 2 <= len(kept) < len(shapes)
+    assert not project.path("results/local/measured/cpu_loop/points.csv").exists()
+
+    project.done(target)
+    samples = table(project, "samples.csv.gz")
+    assert set(samples.m) == set(shapes)
+    for shape, times in kept.items():
+        found = samples[samples.m == int(shape.split("x")[0])]
+        for variant, phase, cache, taken in times:
+            same = found[(found.phase == phase) & (found.cache == cache)]
+            assert set(same.variant) == {variant}
+            assert same.sort_values("sample").time_ms.tolist() == taken
+    assert not journal.exists()
