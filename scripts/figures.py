@@ -3,11 +3,12 @@
 import logging
 from pathlib import Path
 
-from matmul import arguments, style
+from matmul import arguments
 from matmul.catalogue import load_catalogue
-from matmul.charts import FIGURES
 from matmul.errors import command_line
-from matmul.results import load_results
+from matmul.reporting import style
+from matmul.reporting.charts import FIGURES
+from matmul.reporting.results import load_results
 
 
 @command_line

@@ -12,11 +12,11 @@ import pandas as pd
 
 from matmul import arguments, fills
 from matmul.catalogue import load_catalogue
-from matmul.comparison import compare_documents
 from matmul.dataset import write_json
 from matmul.errors import command_line
-from matmul.findings import all_findings
-from matmul.results import (
+from matmul.reporting.comparison import compare_documents
+from matmul.reporting.findings import all_findings
+from matmul.reporting.results import (
     Results,
     fastest,
     load_results,
@@ -27,9 +27,9 @@ from matmul.results import (
     size_name,
     thermally_throttled,
 )
+from matmul.reporting.traced import Number, cell, total
 from matmul.schema import read_yaml
 from matmul.shapes import Shape
-from matmul.traced import Number, cell, total
 
 GIBIBYTE = 2**30
 PARTS = ("start_s", "inputs_s", "verification_s", "timed_s")  # of a job's wall time

@@ -8,7 +8,7 @@ import pandas as pd
 
 from matmul.catalogue import Catalogue, Kernel, Variant, load_catalogue
 from matmul.dataset import COLUMNS, write_json, write_table
-from matmul.results import Results, load_results
+from matmul.reporting.results import Results, load_results
 from matmul.shapes import Shape, parse_shape
 
 SHAPES = (32, 320, 640, 1024, "3200x2400x1600")

@@ -12,9 +12,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from matmul import charts, style
-from matmul.charts import FIGURES
-from matmul.results import Results
+from matmul.reporting import charts, style
+from matmul.reporting.charts import FIGURES
+from matmul.reporting.results import Results
 
 CAPTIONS = Path(__file__).resolve().parents[2] / "reports" / "captions"
 

@@ -13,15 +13,15 @@ from made_up_data import made_up
 
 import report
 import tables
-from matmul import style
-from matmul.charts import FIGURES
-from matmul.comparison import compare_documents
 from matmul.dataset import write_json
 from matmul.errors import UserError
-from matmul.findings import all_findings
-from matmul.results import Results
+from matmul.reporting import style
+from matmul.reporting.charts import FIGURES
+from matmul.reporting.comparison import compare_documents
+from matmul.reporting.findings import all_findings
+from matmul.reporting.results import Results
+from matmul.reporting.traced import Number, significant
 from matmul.schema import read_yaml
-from matmul.traced import Number, significant
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")

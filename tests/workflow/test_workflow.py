@@ -143,7 +143,7 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "another shape": lambda project: project.configure(shapes=[32, "24x20x17", 40]),
     "a caption": lambda project: project.edit("reports/captions/rate.rst", " Indeed.\n"),
     "the report's text": lambda project: project.edit("reports/report.typ", "\n"),
-    "the drawing": lambda project: project.edit("scripts/matmul/charts.py", "\n"),
+    "the drawing": lambda project: project.edit("scripts/matmul/reporting/charts.py", "\n"),
     "the collecting": lambda project: project.edit("scripts/collect.py", "\n"),
     "the sampling": lambda project: project.edit("scripts/matmul/sweep.py", "\n"),
     "the emulator": lambda p: p.edit("scripts/matmul/cuda_on_cpu/cuda_on_cpu.h", "\n"),

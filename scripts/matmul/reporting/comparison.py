@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.results import Results, at, fastest, size_name
+from matmul.reporting.results import Results, at, fastest, size_name
+from matmul.reporting.traced import Number, cell
 from matmul.shapes import Shape, parse_shape
-from matmul.traced import Number, cell
 
 PER_MS = {"ms": 1.0, "s": 1e-3}
 SPANS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.results import (
+from matmul.reporting.results import (
     PRODUCT,
     Results,
     common_sizes,
@@ -17,7 +17,7 @@ from matmul.results import (
     squares,
     thermally_throttled,
 )
-from matmul.traced import Number, cell
+from matmul.reporting.traced import Number, cell
 
 FINDINGS: dict[str, Callable[[Results], dict[str, Any]]] = {}
 POWER = "power_cap"

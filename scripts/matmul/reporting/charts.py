@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from matmul import style
-from matmul.results import (
+from matmul.reporting import style
+from matmul.reporting.results import (
     PRODUCT,
     Results,
     fastest,
@@ -23,7 +23,7 @@ from matmul.results import (
     squares,
     thermally_throttled,
 )
-from matmul.style import Look
+from matmul.reporting.style import Look
 
 FIGURES: dict[str, Callable[[Results], Figure]] = {}
 
