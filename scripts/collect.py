@@ -4,7 +4,7 @@ Pure arithmetic on files: nothing is timed here, and the same inputs give the sa
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,16 @@ def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, d
     return table.astype(dict.fromkeys(whole, "Int64"))
 
 
+def worst_records(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The compile record of each variant; of several architectures one that failed, if any."""
+    kept: dict[str, dict[str, Any]] = {}
+    for record in records:
+        name = record["variant"]
+        if name not in kept or kept[name]["status"] == "ok":
+            kept[name] = record
+    return kept
+
+
 def machine(facts: dict[str, dict[str, Any]], records: dict[str, dict[str, Any]],
             configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
     """device.json. Raises UserError where the points come from more than one GPU or host."""
@@ -100,7 +110,7 @@ def machine(facts: dict[str, dict[str, Any]], records: dict[str, dict[str, Any]]
         if len(seen) > 1:
             raise UserError(
                 f"points of more than one {what} ({', '.join(seen)}): measure one anew with "
-                "snakemake --forcerun measure"
+                "snakemake --forcerun measure_variant"
             )
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
     for job in facts.values():
@@ -134,7 +144,7 @@ def main() -> None:
     catalogue = load_catalogue(options.catalogue)
     jobs = [read_json(folder / "facts.json") for folder in options.measured]
     facts = {job["split"]["variant"]: job for job in jobs}
-    records = {record["variant"]: record for record in map(read_json, options.records)}
+    records = worst_records(map(read_json, options.records))
     kernels = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
     points = collect_tables("points.csv", [folder / "points.csv" for folder in options.measured])
     files = [folder / "samples.csv.gz" for folder in options.measured]

@@ -23,6 +23,7 @@ from matmul.dataset import read_rows, write_json, write_rows
 from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.gpu_bench import GpuBench
+from matmul.modules import digest, imported_files
 from matmul.occupancy import occupancy
 from matmul.products import compile_failure, compile_record, cpu_product
 from matmul.provenance import commit, host_facts
@@ -54,7 +55,7 @@ def run(
     with opened() as gpu, gpu.held():
         bench = GpuBench(gpu, variant, baselines, build, settings, split)
         split.started()
-        sweep.identity += gpu.uuid
+        sweep.identity += json.dumps([gpu.facts(), bench.tools.cublas.facts()])
         sweep.run(bench, shapes)
         bench.close()
         facts = host_facts() | gpu.facts() | bench.tools.cublas.facts()
@@ -124,7 +125,8 @@ def main() -> None:
     catalogue = load_catalogue(options.catalogue)
     variant, settings = catalogue.variant(options.variant), settings_of(options)
     shapes = sorted({parse_shape(text) for text in options.shapes}, key=lambda s: s.operations)
-    identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings)])
+    code = digest([Path(__file__), *imported_files(Path(__file__))])
+    identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings), code])
     sweep = Sweep(variant, settings, options.journal, identity)
     reason = wrong_at_small_shapes(options.verification) if options.verification else None
     try:

@@ -8,6 +8,7 @@ Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same 
 
 import argparse
 import math
+import os
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from matmul.timing import HeldStream, host_ms
 from matmul.verification import error_share
 
 LAUNCHES = 10
+EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU: half a minute
 
 Timer = Callable[[np.ndarray, np.ndarray], float]
 
@@ -63,7 +65,7 @@ def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
 
 def cpu_timer(variant: Variant, folder: Path, shape: Shape) -> Timer:
     """Milliseconds of one product on the CPU."""
-    product = cpu_product(variant, folder, threads=1)
+    product = cpu_product(variant, folder, threads=len(os.sched_getaffinity(0)))
     c = np.empty((shape.m, shape.n), np.float32)
     return lambda a, b: host_ms(lambda: product(a, b, c))
 
@@ -127,6 +129,8 @@ def main() -> None:
         except NoDevice as missing:
             if variant.kernel.language == "library":
                 raise UserError(f"{variant.name} runs on a GPU, and {missing}") from None
+            if shape.operations > EMULATED_OPERATIONS:
+                raise UserError(f"{shape} takes minutes thread by thread, and {missing}") from None
             print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
             try:
                 multiply = emulated(variant, folder)

@@ -14,6 +14,7 @@ from matmul import arguments
 from matmul.dataset import COLUMNS, read_json, read_table
 from matmul.errors import UserError, command_line
 from matmul.provenance import ROOT
+from matmul.reporting.results import thermally_throttled
 
 PICTURE = "rate.svg"  # the README's
 TABLES = [name for name in COLUMNS if name != "points.csv"]
@@ -26,12 +27,12 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
     if device["dirty"] or "+" in device["commit"]:
         raise UserError(
             f"{data}: measured from commit {device['commit']} with modified files or from several "
-            "commits; commit, then measure anew with snakemake --forcerun measure"
+            "commits; commit, then measure anew with snakemake --forcerun measure_variant"
         )
     summary = read_table("summary.csv", data / "summary.csv")
     if (summary.status == "failed").any():
         raise UserError(f"{data}: has failed points; see results/local/report.pdf")
-    if summary.throttled.str.contains("thermal|hw_slowdown").any():
+    if thermally_throttled(summary.throttled).any():
         raise UserError(f"{data}: the card throttled thermally; let it cool and measure anew")
 
 

@@ -147,7 +147,7 @@ def scope(results: Results) -> dict[str, Any]:
         "gpu_absence": results.absence(set(points[gpu].kernel))
         if gpu.any()
         else "the data set has no kernel for one",
-        "cache": "hot" if "hot" in set(points.cache[gpu]) else "cold",
+        "cache": "hot" if "hot" in set(results.timed().cache) else "cold",
         "shapes": [size_name(shape) for shape in all_shapes(results)],
         "compiled": {s: int((cuda.status == s).sum()) for s in ("ok", "failed")},
         "timed_and_verified": int((timed.error <= 1).sum()),
@@ -233,7 +233,7 @@ def impersonal(row: pd.Series) -> str:
     """A row's reason with its own shape and variant taken out, so that like reasons are equal."""
     text = str(row.reason).replace(str(shape_of(row)), "this shape")
     text = text.replace(row.variant, "the kernel")
-    return re.sub(rf"\b{re.escape(row.kernel)}\b", "the kernel", text)
+    return re.sub(rf"^{re.escape(row.kernel)}\b", "the kernel", text)
 
 
 def pattern(row: pd.Series) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from matmul import arguments
 from matmul.dataset import read_json, read_table, whole_file
 from matmul.errors import UserError, command_line
+from matmul.reporting.results import thermally_throttled
 
 
 def failures(data: Path) -> list[str]:
@@ -27,7 +28,7 @@ def outcome(data: Path) -> str:
     points = read_table("summary.csv", data / "summary.csv").query("phase == 'kernel'")
     shapes = points.drop_duplicates(["variant", "m", "n", "k"]).status.value_counts()
     where = device["gpu"] or "no GPU here: CPU variants measured, kernels verified on the CPU"
-    thermal = points.throttled.str.contains("thermal|hw_slowdown").any()
+    thermal = thermally_throttled(points.throttled).any()
     state = "; the card throttled thermally, its times are not to be quoted" if thermal else ""
     return (
         f"{shapes.get('ok', 0)} points measured, {shapes.get('skipped', 0)} skipped, "

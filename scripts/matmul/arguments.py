@@ -4,15 +4,26 @@ import argparse
 import logging
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from matmul.catalogue import DEFAULT_CATALOGUE
+from matmul.errors import UserError
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the description's lines, and shows defaults."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A wrong command line is a user's mistake like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """A parser whose --help shows `description` (a script's docstring) and every default."""
-    return argparse.ArgumentParser(
-        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
+    return Parser(description=description, formatter_class=HelpFormatter)
 
 
 def add_variant(arguments: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from matmul.schema import SCHEMAS, check, read_yaml
 from matmul.shapes import Shape, grid_of
 
 DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
+LIBRARY_ON_GPU = {"cublasSgemm": True, "numpy.matmul": False}  # what products.py can call
 MAXIMUM_GRID_Y = 65535  # of a grid, on every compute capability
 MAXIMUM_THREADS = 1024  # of a block, on every compute capability since 2.0
 
@@ -39,7 +40,6 @@ class Kernel:
     threads: tuple[int | str, int | str] | None = None
     schedule: str = "full"
     dynamic_shared_bytes: int | str = 0
-    compute_capability: float = 0.0
     baselines: tuple[str, ...] = ()
 
     @cached_property
@@ -50,7 +50,7 @@ class Kernel:
 
     @property
     def on_gpu(self) -> bool:
-        return self.language == "cuda" or self.function.startswith("cublas")
+        return self.language == "cuda" or LIBRARY_ON_GPU.get(self.function, False)
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,10 @@ def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
     if kernel.source and not kernel.source.is_file():
         raise UserError(f"source: there is no file {kernel.source}")
     for baseline in kernel.baselines:
-        if baseline not in catalogue or catalogue[baseline].language != "library":
-            raise UserError(f"baselines: '{baseline}' is no library entry of this catalogue")
+        if baseline not in catalogue or not LIBRARY_ON_GPU.get(catalogue[baseline].function):
+            raise UserError(f"baselines: '{baseline}' is no library of the GPU in this catalogue")
+    if kernel.language == "library" and kernel.function not in LIBRARY_ON_GPU:
+        raise UserError(f"function: '{kernel.function}' is none of {', '.join(LIBRARY_ON_GPU)}")
     if kernel.accepts not in ("any", "square", *kernel.parameters):
         raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
     if kernel.language != "cuda":

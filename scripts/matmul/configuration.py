@@ -45,6 +45,8 @@ def chosen_variants(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str
 def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Where to measure (gpu or cpu), and the architectures to compile for.
 
+    Raises UserError where the driver is older than the toolkit.
+
     With `device: gpu` and no GPU on this machine (a cluster's login node), the configured
     architectures are compiled for, and the jobs find their GPU where they run.
     """

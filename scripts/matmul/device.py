@@ -1,6 +1,7 @@
 """The GPU: found, opened, described, and held by one timing job at a time."""
 
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import tempfile
@@ -31,7 +32,8 @@ class NoDevice(Exception):
 
 @cache
 def driver() -> ModuleType:
-    """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU.
+    """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU, UserError with a
+    driver that is older than the toolkit.
 
     PyCUDA is built without a link to libcuda, so the driver has to be open before the import.
     """
@@ -40,7 +42,11 @@ def driver() -> ModuleType:
     except DynamicLibNotFoundError:
         raise NoDevice("there is no NVIDIA driver on this machine") from None
     # A tool that loaded the driver first (compute-sanitizer) kept its symbols to itself.
-    ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+    # Before the import, because an old driver lacks what PyCUDA asks of a new one.
+    version = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    check_driver(version.value, toolchain.toolkit_version())
     import pycuda.driver as drv
 
     try:
@@ -73,7 +79,6 @@ def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
 def opened() -> Iterator["Gpu"]:
     """The first GPU with its primary context current. Raises NoDevice, UserError (old driver)."""
     drv = driver()
-    check_driver(drv.get_driver_version(), toolchain.toolkit_version())
     device = drv.Device(0)
     context = device.retain_primary_context()
     context.push()
@@ -151,7 +156,9 @@ class Gpu:
     def held(self) -> Iterator[None]:
         """Hold this card's lock: another timing job on this host waits for its turn."""
         path = Path(tempfile.gettempdir()) / f"matmul-sweep-{self.uuid.replace(':', '-')}.lock"
-        with path.open("a") as lock:
+        with contextlib.suppress(FileExistsError):
+            path.touch(mode=0o444, exist_ok=False)
+        with path.open() as lock:  # to read only: another user may have made the file
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

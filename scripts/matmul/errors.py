@@ -15,7 +15,8 @@ def one_line(text: str) -> str:
 
 
 def command_line(main: Callable[[], None]) -> Callable[[], None]:
-    """Wrap a script's main: a UserError becomes `error: ...` on stderr and exit code 1."""
+    """Wrap a script's main: a UserError becomes `error: ...` on stderr and exit code 1,
+    an interrupt one line and 130, the shell's code for it."""
 
     @functools.wraps(main)
     def wrapped() -> None:
@@ -24,5 +25,8 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(1)
+        except KeyboardInterrupt:
+            print("interrupted; the same command goes on where this stopped", file=sys.stderr)
+            sys.exit(130)
 
     return wrapped

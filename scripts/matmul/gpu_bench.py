@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from matmul.bench import LostDevice, Point, Settings, Split, Wrong
 from matmul.catalogue import Variant
@@ -18,7 +19,7 @@ from matmul.shapes import Shape
 from matmul.state import Recorder
 from matmul.timing import HeldStream, host_ms
 
-MOST_PAIRS = 64  # per hold: the driver's queue takes about a thousand commands
+MOST_LAUNCHES = 128  # per hold: the driver's queue takes about a thousand commands
 
 
 class GpuBench:
@@ -44,7 +45,9 @@ class GpuBench:
         return 4 * (a + b + c * len(self.contenders)) + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why the shape does not fit the card's memory, with the numbers."""
+        """Why the shape does not fit the card's or the host's memory, with the numbers."""
+        if reason := host_copies_refusal(shape, self.settings.memory_share):
+            return reason
         needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
         allowed = self.settings.memory_share * free
         if needed > allowed:
@@ -78,8 +81,10 @@ class GpuBench:
                 for cache in self.settings.caches:
                     self.time_kernel(point, cache, launches, error)
             self.time_copies(point, shape, a, b, cs[0])
-        except self.gpu.drv.MemoryError as failure:
-            raise Wrong(f"out of GPU memory: {failure}") from None
+        except (self.gpu.drv.MemoryError, MemoryError) as failure:
+            raise Wrong(f"out of memory: {failure}") from None
+        except TimeoutError as failure:
+            raise Wrong(str(failure)) from None
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point
@@ -113,7 +118,7 @@ class GpuBench:
         before = self.tools.clear_l2 if cache == "cold" else None
 
         def batch(count: int) -> list[list[float]]:
-            pairs = min(count, MOST_PAIRS)
+            pairs = min(count, MOST_LAUNCHES // len(launches))
             order = [i for _ in range(pairs) for i in self.random.permutation(len(launches))]
             times: list[list[float]] = [[] for _ in launches]
             measured = self.stream.times([launches[i] for i in order], before)
@@ -181,3 +186,15 @@ class GpuBench:
 
     def close(self) -> None:
         self.recorder.stop()
+
+
+def host_copies_refusal(shape: Shape, share: float) -> str | None:
+    """Why the host has no room for the matrices, twice: once pageable, once in managed memory."""
+    needed = 2 * 4 * sum(shape.elements)
+    allowed = share * psutil.virtual_memory().available
+    if needed <= allowed:
+        return None
+    return (
+        f"needs {needed / 1e9:.2f} GB of host memory for its copies; "
+        f"{share:.0%} of what is free is {allowed / 1e9:.2f} GB"
+    )

@@ -9,12 +9,12 @@ from matmul import fills
 from matmul.cublas import WORKSPACE_BYTES, Cublas
 from matmul.device import Gpu, architecture
 from matmul.shapes import Shape
+from matmul.verification import ROUNDOFF
 
 SOURCE = Path(__file__).with_name("instruments.cu")
 FLAGS = ["-O3", "-std=c++17"]
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
 PANEL_BYTES = 1 << 30
-UNIT_ROUNDOFF = {"float32": 2.0**-24}
 
 
 class Instruments:
@@ -112,7 +112,7 @@ class Reference:
     def panel_error(self, c: int, count: int) -> float:
         """The largest share of the bound among `count` elements of C from pointer `c` on."""
         drv, stream = self.tools.drv, self.tools.stream
-        scale = self.shape.k * UNIT_ROUNDOFF["float32"]
+        scale = self.shape.k * ROUNDOFF
         drv.memset_d32_async(self.largest, 0, 2, stream)
         self.tools.compare.prepared_async_call(
             BLOCKS, THREADS, stream, c, self.product, self.bound, count, scale, self.largest

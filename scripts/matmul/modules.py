@@ -1,6 +1,8 @@
 """Which files of this package a script imports, so that the workflow can declare them."""
 
 import ast
+import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -16,6 +18,11 @@ def imported_files(script: Path) -> list[Path]:
                 found.add(file)
                 waiting.append(file)
     return sorted(found)
+
+
+def digest(files: Iterable[Path]) -> str:
+    """SHA-256 of the files' bytes, in order."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def imported_names(file: Path) -> list[str]:

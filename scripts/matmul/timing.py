@@ -9,6 +9,7 @@ import numpy as np
 from matmul.instruments import Instruments
 
 PATIENCE_S = 1.0  # after this long the hold kernel lets go by itself
+TRIES = 5
 
 
 def host_ms(action: Callable[[], object]) -> float:
@@ -38,16 +39,20 @@ class HeldStream:
         """Milliseconds of each launch, in order; `before` runs ahead of each, untimed.
 
         The launches are enqueued together, so they must not wait for the device. Where the host
-        took longer than the hold lasts, the times are discarded and taken again.
+        took longer than the hold lasts, the times are discarded and taken again. Raises
+        TimeoutError where that happens time after time.
         """
         while len(self.events) < len(launches):
             self.events.append((self.tools.drv.Event(), self.tools.drv.Event()))
-        while True:
+        for _ in range(TRIES):
             enqueued_s = self.enqueue(launches, before)
             self.tools.stream.synchronize()
             if enqueued_s < PATIENCE_S / 2:
                 used = self.events[: len(launches)]
                 return [stop.time_since(start) for start, stop in used]
+        raise TimeoutError(
+            f"the host needed {enqueued_s:.2f} s to enqueue {len(launches)} launches"
+        )
 
     def enqueue(
         self, launches: Sequence[Callable[[], None]], before: Callable[[], None] | None

@@ -222,6 +222,16 @@ def test_kernels_are_listed_as_compiled(jobs: Jobs) -> None:
     assert "40," in (jobs.folder / "local" / "kernels.csv").read_text()  # no 40.0
 
 
+def test_a_failure_for_one_of_two_architectures_is_not_lost(jobs: Jobs) -> None:
+    jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
+    jobs.compiled(NAIVE, architecture="sm_80", status="failed", reason="does not compile: x")
+    jobs.records[-1] = jobs.records[-1].rename(jobs.folder / "first.json")
+    jobs.compiled(NAIVE, architecture="sm_90")
+    assert jobs.collect().code == 0
+    kernels = jobs.table("kernels.csv").set_index("variant")
+    assert kernels.loc[NAIVE, "reason"] == "does not compile: x"
+
+
 def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
     times = {(NAIVE, "kernel", "hot"): [1.1, 1.3, 0.9], (CUBLAS, "kernel", "hot"): [0.7, 0.6, 0.8]}
     jobs.add(NAIVE, times, [OK])

@@ -13,7 +13,7 @@ from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue
 from matmul import sweep
 from matmul.dataset import read_json, read_table
 
-BLAS = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cpu_blas"]
+CUBLAS = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
 
 
@@ -82,6 +82,10 @@ class TestMultiplyOnTheCpu:
             (["cublas_sgemm", "64"], "GPU"),
             (["naive", "64", "--catalogue", "absent.yaml"], "absent.yaml"),
             (["cpu_blas", "2147483647"], "memory"),
+            (["shared", "4x4x4", "--fill", "foo"], "foo"),
+            (["shared", "4", "--seed", "abc"], "abc"),
+            (["shared"], "shape"),
+            (["naive_rect", "3200x2400x1600"], "minutes"),
         ],
     )
     def test_a_mistake_is_one_line(
@@ -168,7 +172,7 @@ def test_another_launch_of_the_same_source_does_not_resume_the_journal(
             identities.append(self.identity)
 
     monkeypatch.setattr(sweep, "Sweep", Recorded)
-    written = {"mine": entry(baselines=["cpu_blas"]), "cpu_blas": BLAS}
+    written = {"mine": entry(baselines=["cublas_sgemm"]), "cublas_sgemm": CUBLAS}
     for mine in (written["mine"], written["mine"], written["mine"] | changes):
         path = write_catalogue(written | {"mine": mine})
         measure(command, tmp_path, "--catalogue", path, kernel="mine")

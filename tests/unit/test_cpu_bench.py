@@ -10,6 +10,7 @@ from matmul.bench import Settings, Split, Wrong
 from matmul.building import compile_variant
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
+from matmul.gpu_bench import host_copies_refusal
 from matmul.products import CpuProduct, cpu_product
 from matmul.sampling import Rule
 from matmul.shapes import Shape
@@ -74,3 +75,10 @@ def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: P
     product = cpu_product(BLAS, tmp_path, threads=1)
     a, c = np.ones((8, 8), np.float32), np.empty((8, 8), np.float32)
     assert median(host_ms(lambda: product(a, a, c)) for _ in range(21)) < 0.5
+
+
+def test_a_gpu_point_without_room_for_its_copies_on_the_host_is_refused_with_the_numbers() -> None:
+    assert host_copies_refusal(Shape(64, 64, 64), 0.8) is None
+    reason = host_copies_refusal(Shape(2**20, 2**20, 2**20), 0.8)
+    assert reason is not None
+    assert "26388.28 GB of host memory" in reason

@@ -1,9 +1,18 @@
 """The GPU is found, or what is missing is said."""
 
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
-from matmul.device import NoDevice, check_driver, driver
+from matmul.device import Gpu, NoDevice, check_driver, driver
 from matmul.errors import UserError
+from matmul.provenance import ROOT
 
 
 @pytest.mark.parametrize(
@@ -39,3 +48,46 @@ def test_without_a_gpu_it_is_said() -> None:
         assert "NVIDIA driver" in str(missing)
     else:
         pytest.skip("this machine has a GPU")
+
+
+def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
+    no_gpu_here: None, tmp_path: Path
+) -> None:
+    source = "int cuDriverGetVersion(int *v) { *v = 12040; return 0; }"
+    library = tmp_path / "libcuda.so.1"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
+        input=source, text=True, check=True,
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "multiply.py", "shared", "4"],
+        env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the NVIDIA driver speaks CUDA 12.4")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def no_gpu_here() -> None:
+    try:
+        driver()
+    except NoDevice:
+        return
+    pytest.skip("this machine has a GPU, whose driver would be found first")
+
+
+def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    gpu = Gpu.__new__(Gpu)
+    gpu.nvml, gpu.device = None, SimpleNamespace(pci_bus_id=lambda: "0000:00:07.0")
+    for _ in range(2):  # the second time the file is there
+        with gpu.held():
+            (lock,) = tmp_path.iterdir()
+            with lock.open() as other, pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert lock.stat().st_mode & 0o222 == 0
+    with lock.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -89,6 +89,11 @@ def gpus(wildcards):
     return int(DEVICE == "gpu" and VARIANTS[wildcards.slug].kernel.on_gpu)
 
 
+def every_core(wildcards):
+    """All cores of this run, so that nothing runs beside a timing job; one where jobs are sent off."""
+    return workflow.cores or 1
+
+
 def measure_options():
     """The configuration as measure.py's options."""
     sampling, limits = config["sampling"], config["limits"]

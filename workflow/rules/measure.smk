@@ -14,6 +14,7 @@ rule measure_variant:
         "results/local/logs/measure/{slug}.log",
     conda:
         "../../environment.yml"
+    threads: every_core
     resources:
         gpu=gpus,
         timing=1,
