@@ -17,15 +17,6 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
-DATASET = [
-    "device.json",
-    "kernels.csv",
-    "summary.csv",
-    "ratios.csv",
-    "samples.csv.gz",
-    "verification.csv",
-    "jobs.csv",
-]
 VARIANTS, DEVICE, ARCHITECTURES, COMPILER = settle()
 MACHINE = machine_identity()
 

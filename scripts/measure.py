@@ -39,12 +39,10 @@ def run(
     """Measure on the GPU or the CPU, or refuse all; returns the facts of the machine."""
     variant, settings = sweep.variant, sweep.settings
     if variant.kernel.on_gpu and device == "cpu":
-        for shape in shapes:
-            sweep.refuse(shape, "skipped", "there is no GPU on this machine")
+        sweep.refuse_all(shapes, "skipped", "there is no GPU on this machine")
         return host_facts()
     if reason := compile_failure(variant, build):
-        for shape in shapes:
-            sweep.refuse(shape, "failed", reason)
+        sweep.refuse_all(shapes, "failed", reason)
         return host_facts()
     if not variant.kernel.on_gpu:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
@@ -55,11 +53,11 @@ def run(
     with opened() as gpu, gpu.held():
         bench = GpuBench(gpu, variant, baselines, build, settings, split)
         split.started()
-        sweep.identity += json.dumps([gpu.facts(), bench.tools.cublas.facts()])
+        machine = gpu.facts() | bench.tools.cublas.facts()
+        sweep.identity += json.dumps(machine)
         sweep.run(bench, shapes)
         bench.close()
-        facts = host_facts() | gpu.facts() | bench.tools.cublas.facts()
-        return facts | {"occupancy": occupancy_of(variant, build, gpu)}
+        return host_facts() | machine | {"occupancy": occupancy_of(variant, build, gpu)}
 
 
 def occupancy_of(variant: Variant, build: Path, gpu: Gpu) -> float | None:
@@ -131,8 +129,7 @@ def main() -> None:
     reason = wrong_at_small_shapes(options.verification) if options.verification else None
     try:
         if reason:
-            for shape in shapes:
-                sweep.refuse(shape, "failed", reason)
+            sweep.refuse_all(shapes, "failed", reason)
             facts = host_facts()
         else:
             baselines = baselines_of(variant, catalogue)

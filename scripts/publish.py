@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments
-from matmul.dataset import COLUMNS, read_json, read_table
+from matmul.dataset import DATA_SET, read_json, read_table
 from matmul.errors import UserError, command_line
 from matmul.provenance import ROOT
 from matmul.reporting.results import thermally_throttled
 
 PICTURE = "rate.svg"  # the README's
-TABLES = [name for name in COLUMNS if name != "points.csv"]
 
 
 def check_publishable(device: Mapping[str, Any], data: Path) -> None:
@@ -48,7 +47,7 @@ def main() -> None:
     check_publishable(device, options.data)
     folder = options.published / re.sub(r"[^a-z0-9]+", "-", device["gpu"].lower()).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
-    for file in ["device.json", *TABLES]:
+    for file in DATA_SET:
         shutil.copyfile(options.data / file, folder / file)
     shutil.copyfile(options.report, folder / "report.pdf")
     shutil.copyfile(options.data / "figures" / PICTURE, folder / PICTURE)

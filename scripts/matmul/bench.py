@@ -68,3 +68,14 @@ class Point:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     times: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+
+
+def beyond_host_memory(needed: int, purpose: str, share: float) -> str | None:
+    """Why `needed` bytes are over `share` of the host's free memory, or None where they are not."""
+    allowed = share * psutil.virtual_memory().available
+    if needed <= allowed:
+        return None
+    return (
+        f"needs {needed / 1e9:.2f} GB of {purpose}; "
+        f"{share:.0%} of what is free is {allowed / 1e9:.2f} GB"
+    )

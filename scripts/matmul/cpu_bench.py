@@ -3,10 +3,9 @@
 from dataclasses import asdict
 
 import numpy as np
-import psutil
 
 from matmul import fills
-from matmul.bench import Point, Settings, Split, Wrong
+from matmul.bench import Point, Settings, Split, Wrong, beyond_host_memory
 from matmul.catalogue import Variant
 from matmul.products import CpuProduct
 from matmul.sampling import collect
@@ -70,10 +69,4 @@ def host_memory_refusal(shape: Shape, share: float) -> str | None:
     """Why matrices and their float64 reference do not fit `share` of the free memory, or None."""
     a, b, c = shape.elements
     needed = 4 * (a + b + c) + 16 * b + 40 * PANEL_ROWS * (shape.k + shape.n)
-    allowed = share * psutil.virtual_memory().available
-    if needed <= allowed:
-        return None
-    return (
-        f"needs {needed / 1e9:.2f} GB of memory with its reference; "
-        f"{share:.0%} of what is free is {allowed / 1e9:.2f} GB"
-    )
+    return beyond_host_memory(needed, "memory with its reference", share)

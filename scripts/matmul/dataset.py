@@ -45,6 +45,8 @@ COLUMNS = {
     "verification.csv": ["kernel", "variant", *POINT, "where", "status", "reason", "error"],
     "jobs.csv": ["variant", "wall_s", "start_s", "inputs_s", "verification_s", "timed_s"],
 }  # fmt: skip
+# A finished data set; points.csv is a job's, before its samples are summarised.
+DATA_SET = ["device.json", *(name for name in COLUMNS if name != "points.csv")]
 TEXT = [
     "kernel", "variant", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
     "status", "reason", "sha256", "throttled", "where",

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
-from matmul.bench import LostDevice, Point, Settings, Split, Wrong
+from matmul.bench import LostDevice, Point, Settings, Split, Wrong, beyond_host_memory
 from matmul.catalogue import Variant
 from matmul.device import Gpu
 from matmul.instruments import Instruments, Reference, reference_bytes
@@ -190,11 +189,4 @@ class GpuBench:
 
 def host_copies_refusal(shape: Shape, share: float) -> str | None:
     """Why the host has no room for the matrices, twice: once pageable, once in managed memory."""
-    needed = 2 * 4 * sum(shape.elements)
-    allowed = share * psutil.virtual_memory().available
-    if needed <= allowed:
-        return None
-    return (
-        f"needs {needed / 1e9:.2f} GB of host memory for its copies; "
-        f"{share:.0%} of what is free is {allowed / 1e9:.2f} GB"
-    )
+    return beyond_host_memory(2 * 4 * sum(shape.elements), "host memory for its copies", share)

@@ -31,10 +31,14 @@ class Sweep:
     def refuse(self, shape: Shape, status: str, reason: str) -> None:
         """Record that `shape` was not measured, once per cache."""
         logging.info("%s %s: %s: %s", self.variant.name, shape, status, reason)
-        caches = self.settings.caches if self.variant.kernel.on_gpu else ("hot",)
         empty = {"phase": "kernel", "error": None, "status": status, "reason": reason}
-        for cache in caches:
+        for cache in self.caches:
             self.add_row(shape, empty | {"cache": cache} | asdict(State()))
+
+    def refuse_all(self, shapes: Sequence[Shape], status: str, reason: str) -> None:
+        """Record for the same reason that none of `shapes` was measured."""
+        for shape in shapes:
+            self.refuse(shape, status, reason)
 
     def add_row(self, shape: Shape, row: dict[str, Any]) -> None:
         kernel = self.variant.kernel
@@ -93,8 +97,8 @@ class Sweep:
                 self.refuse(shape, "failed", str(error))
             except LostDevice as error:
                 self.refuse(shape, "failed", str(error))
-                for rest in shapes[shapes.index(shape) + 1 :]:
-                    self.refuse(rest, "failed", f"not run: at {shape} {error}")
+                rest = shapes[shapes.index(shape) + 1 :]
+                self.refuse_all(rest, "failed", f"not run: at {shape} {error}")
                 return
 
     def measured(self, bench: GpuBench | CpuBench, shape: Shape) -> Point:

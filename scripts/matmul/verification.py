@@ -21,10 +21,8 @@ def error_share(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
     wide_b, abs_b = b.astype(np.float64), np.abs(b, dtype=np.float64)
     worst = 0.0
     for first in range(0, len(a), PANEL_ROWS):
-        wide_a, panel = (
-            a[first : first + PANEL_ROWS].astype(np.float64),
-            c[first : first + PANEL_ROWS],
-        )
+        rows = slice(first, first + PANEL_ROWS)
+        wide_a, panel = a[rows].astype(np.float64), c[rows]
         error = np.abs(panel - wide_a @ wide_b)
         bound = a.shape[1] * ROUNDOFF * (np.abs(wide_a) @ abs_b)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -11,9 +11,10 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul import configuration, instruments, toolchain
+from matmul import configuration, toolchain
 from matmul.catalogue import source_files
-from matmul.device import NoDevice, opened
+from matmul.dataset import DATA_SET
+from matmul.device import NoDevice
 from matmul.errors import UserError
 from matmul.modules import imported_files
 
@@ -124,4 +125,4 @@ def data_of(wildcards):
     """The tables of a data set: the local one is collected, a published one lies in the repository."""
     local = wildcards.dataset == "local"
     folder = "results/local" if local else ROOT / "reports" / wildcards.dataset
-    return [f"{folder}/{name}" for name in DATASET]
+    return [f"{folder}/{name}" for name in DATA_SET]

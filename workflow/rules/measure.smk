@@ -57,7 +57,7 @@ rule collect:
         verified=rules.verify.input,
         records=rules.compile.input,
     output:
-        expand("results/local/{name}", name=DATASET),
+        expand("results/local/{name}", name=DATA_SET),
     log:
         "results/local/logs/collect.log",
     conda:

@@ -4,7 +4,7 @@
 rule verdict:
     input:
         program("verdict"),
-        data=expand("results/local/{name}", name=DATASET),
+        data=expand("results/local/{name}", name=DATA_SET),
         report="results/local/report.pdf",
     output:
         "results/local/verdict.txt",

@@ -14,7 +14,6 @@ from matplotlib.ticker import PercentFormatter
 
 from matmul.reporting import style
 from matmul.reporting.results import (
-    PRODUCT,
     Results,
     fastest,
     processor,
@@ -208,11 +207,7 @@ def share(results: Results) -> Figure:
 
 def best_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
-    rows = results.ratios
-    for column, value in PRODUCT.items():
-        rows = rows[rows[column] == value]
-    hot = rows[rows.cache == "hot"]
-    rows = squares(rows if hot.empty else hot)
+    rows = results.square_ratios()
     if rows.empty:
         reason = results.absence(k for k in results.present if results.on_gpu(k))
         raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")

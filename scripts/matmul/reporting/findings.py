@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from matmul.reporting.results import (
-    PRODUCT,
     Results,
     common_sizes,
     fastest,
@@ -67,11 +66,8 @@ def best_share(results: Results) -> dict[str, Any]:
 
 def hand_written_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products by CUDA kernels of the catalogue, hot where there are any."""
-    rows = results.ratios
-    for column, value in PRODUCT.items():
-        rows = rows[rows[column] == value]
+    rows = results.square_ratios()
     rows = rows[rows.kernel.map(results.language) == "cuda"]
-    rows = squares(rows[rows.cache == "hot"] if (rows.cache == "hot").any() else rows)
     if rows.empty:
         gpu = [kernel for kernel in results.present if results.language(kernel) == "cuda"]
         raise Missing(results.absence(gpu))

@@ -44,9 +44,7 @@ class Results:
     @cached_property
     def spans(self) -> dict[tuple[str, str], pd.DataFrame]:
         """Measured rows of the products that the figures are about, by phase and cache."""
-        rows = self.summary[self.summary.status == "ok"]
-        for column, value in PRODUCT.items():
-            rows = rows[rows[column] == value]
+        rows = of_product(self.summary[self.summary.status == "ok"])
         return dict(list(rows.groupby(["phase", "cache"], sort=False)))
 
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
@@ -57,6 +55,12 @@ class Results:
         hot, cold = (self.spans.get((phase, which), none) for which in ("hot", "cold"))
         cold = cold[~cold.variant.isin(hot.variant)]
         return hot if cold.empty else pd.concat([hot, cold]).sort_index()
+
+    def square_ratios(self) -> pd.DataFrame:
+        """Ratios of square products to the library, hot where there are any, by size."""
+        rows = of_product(self.ratios)
+        hot = rows[rows.cache == "hot"]
+        return squares(rows if hot.empty else hot)
 
     def title(self, kernel: str) -> str:
         return self.catalogue[kernel].title if kernel in self.catalogue else kernel
@@ -107,6 +111,13 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     summary = read_table("summary.csv", folder / "summary.csv").copy()
     others = [table(f"{name}.csv") for name in ("ratios", "verification", "jobs")]
     return Results(catalogue, device, table("kernels.csv"), summary, *others)
+
+
+def of_product(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the operation and dtype that the figures are about."""
+    for column, value in PRODUCT.items():
+        rows = rows[rows[column] == value]
+    return rows
 
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
