@@ -16,7 +16,7 @@ from matmul.catalogue import Catalogue, load_catalogue
 from matmul.dataset import COLUMNS, POINT, read_json, read_table, write_json, write_table
 from matmul.errors import UserError, command_line
 from matmul.sampling import median_interval
-from matmul.shapes import Shape
+from matmul.shapes import shape_of
 
 SPAN = ["variant", *POINT, "phase", "cache"]
 JOB_ONLY = ("settings", "split", "occupancy")
@@ -29,14 +29,9 @@ def collect_tables(kind: str, files: Sequence[Path]) -> pd.DataFrame:
     return pd.concat(filled or tables[:1], ignore_index=True)
 
 
-def operations(row: Any) -> int:
-    """Floating-point operations of the product in a row."""
-    return Shape(int(row.m), int(row.n), int(row.k)).operations
-
-
 def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     """summary.csv: a row per point, phase and cache, with the median of its samples."""
-    own = samples[samples.baseline_of == ""].groupby(SPAN, sort=False).time_ms
+    own = samples[samples.baseline_of == ""].groupby(SPAN, sort=False, dropna=False).time_ms
     medians = own.agg(
         samples="size",
         time_ms="median",
@@ -48,8 +43,8 @@ def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, st
     lost = summary[(summary.status == "ok") & (summary["samples"] == 0)]
     if not lost.empty:
         row = lost.iloc[0]
-        raise UserError(f"{row.variant} at {row.m}x{row.n}x{row.k} has no samples ({row.phase})")
-    work = np.array([operations(row) for row in summary.itertuples()], float)
+        raise UserError(f"{row.variant} at {shape_of(row)} has no samples ({row.phase})")
+    work = np.array([shape_of(row).operations for row in summary.itertuples()], float)
     rate = work / summary.time_ms / 1e9
     summary["tflops"] = rate.where(summary.phase == "kernel")
     summary["kernel"] = summary.variant.map(kernels)
@@ -66,7 +61,8 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     own = timed[timed.baseline_of == ""][["variant", *key, "time_ms"]]
     pairs = baselines.merge(own, on=["variant", *key], validate="many_to_one")
     pairs["ratio"] = pairs.baseline_ms / pairs.time_ms
-    grouped = pairs.groupby(["variant", "baseline", *POINT, "cache"], sort=False).ratio
+    span = ["variant", "baseline", *POINT, "cache"]
+    grouped = pairs.groupby(span, sort=False, dropna=False).ratio
     ratios = grouped.agg(
         pairs="size",
         ratio="median",

@@ -91,7 +91,7 @@ def parse() -> Namespace:
     parser.add_argument("--maximum", type=int, default=200, help="samples of a point at most")
     parser.add_argument("--interval", type=float, default=0.01, help="of the median, as a share")
     parser.add_argument("--seconds", type=float, default=0.5, help="for a point's kernel samples")
-    parser.add_argument("--copy-seconds", type=float, default=0.1, help="for each copy phase")
+    parser.add_argument("--copy-seconds", type=float, default=0.1, help="of a copy phase; 0: none")
     parser.add_argument("--launch-seconds", type=float, default=10, help="longer launches: skipped")
     parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
     parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
@@ -104,7 +104,7 @@ def parse() -> Namespace:
 
 def settings_of(options: Namespace) -> Settings:
     rule = Rule(options.minimum, options.maximum, options.interval, options.seconds)
-    copies = Rule(5, 50, 0.02, options.copy_seconds)
+    copies = Rule(5, 50, 0.02, options.copy_seconds) if options.copy_seconds else None
     return Settings(
         options.fill, options.seed, tuple(options.caches), rule, copies, options.launch_seconds,
         options.memory_share, len(os.sched_getaffinity(0)),
@@ -122,7 +122,10 @@ def main() -> None:
     arguments.start_log(options.log)
     catalogue = load_catalogue(options.catalogue)
     variant, settings = catalogue.variant(options.variant), settings_of(options)
-    shapes = sorted({parse_shape(text) for text in options.shapes}, key=lambda s: s.operations)
+    operation = variant.kernel.operation
+    shapes = sorted(
+        {parse_shape(text, operation) for text in options.shapes}, key=lambda s: s.operations
+    )
     code = digest([Path(__file__), *imported_files(Path(__file__))])
     identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings), code])
     sweep = Sweep(variant, settings, options.journal, identity)

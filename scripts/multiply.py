@@ -2,6 +2,7 @@
 
     python scripts/multiply.py shared 4x4x4 --print
     python scripts/multiply.py naive_rect 3200x2400x1600 --fill index
+    python scripts/multiply.py gram_register_tile 100x49
 
 Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same way, not timed.
 """
@@ -33,7 +34,7 @@ from matmul.verification import error_share
 LAUNCHES = 10
 EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU: half a minute
 
-Timer = Callable[[np.ndarray, np.ndarray], float]
+Timer = Callable[..., float]  # of the inputs, in ms
 
 
 def build(variant: Variant, folder: Path, arch: str) -> None:
@@ -53,9 +54,9 @@ def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
     tools = Instruments(gpu, folder)
     product = gpu_product(variant, tools, folder)
 
-    def time_ms(a: np.ndarray, b: np.ndarray) -> float:
-        on_device = [gpu.drv.to_device(a), gpu.drv.to_device(b)]
-        c = gpu.drv.mem_alloc(4 * shape.m * shape.n)
+    def time_ms(*inputs: np.ndarray) -> float:
+        on_device = [gpu.drv.to_device(matrix) for matrix in inputs]
+        c = gpu.drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
         with gpu.held():
             times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
         return statistics.median(times)
@@ -66,40 +67,39 @@ def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
 def cpu_timer(variant: Variant, folder: Path, shape: Shape) -> Timer:
     """Milliseconds of one product on the CPU."""
     product = cpu_product(variant, folder, threads=len(os.sched_getaffinity(0)))
-    c = np.empty((shape.m, shape.n), np.float32)
-    return lambda a, b: host_ms(lambda: product(a, b, c))
+    c = np.empty(shape.output, variant.kernel.dtype)
+    return lambda *inputs: host_ms(lambda: product(shape, *inputs, c))
 
 
 def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None,
          options: argparse.Namespace) -> None:  # fmt: skip
     """Run the product and print what happened. Raises UserError on a wrong result."""
     name = variant.name
-    a = fills.matrix(options.fill, options.seed, 0, shape.m, shape.k)
-    b = fills.matrix(options.fill, options.seed, 1, shape.k, shape.n)
+    inputs = fills.inputs(options.fill, options.seed, shape, variant.kernel.dtype)
     if variant.kernel.tile:
         blocks, threads = math.prod(variant.grid(shape)), math.prod(variant.block)
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
-        c = multiply(shape, a, b)
+        c = multiply(shape, *inputs)
     except WrongAccess as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     if options.print:
-        for title, matrix in (("A", a), ("B", b), ("C", c)):
+        for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
             print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
-    share = error_share(c, a, b)
+    share = error_share(c, *inputs, writes=variant.kernel.writes)
     if not share <= 1:
         raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
     if timer is None:
         print("Duration: not timed, the kernel's threads ran one after the other on the CPU")
     else:
-        print(f"Duration: {timer(a, b) / 1e3:.6f} s")
+        print(f"Duration: {timer(*inputs) / 1e3:.6f} s")
 
 
 def parse() -> argparse.Namespace:
     parser = arguments.parser(__doc__)
     arguments.add_variant(parser)
-    parser.add_argument("shape", help="640 for a square, or MxNxK: 3200x2400x1600")
+    parser.add_argument("shape", help="640; MxNxK (gemm): 3200x2400x1600; MxN (gram): 1000x500")
     parser.add_argument("--print", action="store_true", help="print A, B and C")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
@@ -110,8 +110,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     variant = load_catalogue(options.catalogue).variant(options.variant)
-    shape = parse_shape(options.shape)
-    if reason := variant.refusal(shape) or host_memory_refusal(shape, share=1):
+    shape = parse_shape(options.shape, variant.kernel.operation)
+    no_room = host_memory_refusal(shape, variant.kernel.dtype, share=1)
+    if reason := variant.refusal(shape) or no_room:
         raise UserError(reason)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -3,6 +3,7 @@
 Nothing is worded here and nothing is invented: each number carries the cells it was made from.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 
 from matmul import arguments, fills
 from matmul.catalogue import load_catalogue
+from matmul.configuration import sweep_of
 from matmul.dataset import write_json
 from matmul.errors import command_line
 from matmul.reporting.comparison import compare_documents
@@ -19,17 +21,19 @@ from matmul.reporting.findings import all_findings
 from matmul.reporting.results import (
     Results,
     fastest,
+    in_order,
     load_results,
     processor,
     rate_unit,
-    shape_of,
+    series_of,
+    shapes_of,
     short_commit,
     size_name,
     thermally_throttled,
 )
 from matmul.reporting.traced import Number, cell, total
 from matmul.schema import read_yaml
-from matmul.shapes import Shape
+from matmul.shapes import OPERATIONS, Shape, shape_of
 
 GIBIBYTE = 2**30
 PARTS = ("start_s", "inputs_s", "verification_s", "timed_s")  # of a job's wall time
@@ -43,7 +47,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "scope": scope(results),
         "catalogue": catalogue_entries(results),
         "findings": all_findings(results),
-        "rates": rates(results),
+        "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
         "documents": compare_documents(results, documents),
         "not_measured": not_measured(results),
         "verification": verification(results),
@@ -75,6 +79,10 @@ def device_facts(device: dict[str, Any]) -> list[list[str]]:
         "multiprocessors": device.get("multiprocessors"),
         "highest clock": with_unit(device.get("clock_mhz"), "MHz"),
         "float32 peak": with_unit(device.get("fp32_peak_tflops"), "TFLOP/s"),
+        "float64 peak": with_unit(device.get("fp64_peak_tflops"), "TFLOP/s"),
+        "float64 peak of the tensor cores": with_unit(
+            device.get("fp64_tensor_peak_tflops"), "TFLOP/s"
+        ),
         "memory, L2 cache": sizes(device.get("memory_bytes"), device.get("l2_bytes")),
         "power limit": with_unit(device.get("power_limit_w"), "W"),
         "driver": device.get("driver") and f"{device['driver']}{cuda_text(cuda)}",
@@ -88,7 +96,9 @@ def device_facts(device: dict[str, Any]) -> list[list[str]]:
         "BLAS on the CPU": device.get("blas"),
         "compilers": "; ".join(sorted(compilers)) or None,
     }
-    optional = ("math mode", "multiprocessors", "highest clock")
+    optional = (
+        "math mode", "multiprocessors", "highest clock", "float64 peak of the tensor cores"
+    )  # fmt: skip
     return [
         [label, str(fact) if fact is not None else "unknown"]
         for label, fact in facts.items()
@@ -119,7 +129,13 @@ def catalogue_entries(results: Results) -> list[dict[str, Any]]:
     """What the catalogue says of the kernels in the data."""
     known = [results.catalogue[name] for name in results.present if name in results.catalogue]
     return [
-        {"name": k.name, "title": k.title, "teaches": k.teaches, "documents": list(k.documents)}
+        {
+            "name": k.name,
+            "title": k.title,
+            "operation": k.operation,
+            "teaches": k.teaches,
+            "documents": list(k.documents),
+        }
         for k in known
     ]
 
@@ -147,28 +163,32 @@ def scope(results: Results) -> dict[str, Any]:
         "gpu_absence": results.absence(set(points[gpu].kernel))
         if gpu.any()
         else "the data set has no kernel for one",
-        "cache": "hot" if "hot" in set(results.timed().cache) else "cold",
-        "shapes": [size_name(shape) for shape in all_shapes(results)],
         "compiled": {s: int((cuda.status == s).sum()) for s in ("ok", "failed")},
         "timed_and_verified": int((timed.error <= 1).sum()),
         "verified": {
             where: {s: int((rows.status == s).sum()) for s in ("ok", "failed")}
             for where, rows in checked[checked.status != "skipped"].groupby("where")
         },
-        "kernels": len(results.present),
-        "variants": int(results.summary.variant.nunique()),
+        "operations": {
+            operation: {
+                "kernels": len(view.present),
+                "variants": int(view.summary.variant.nunique()),
+                "shapes": by_series(shapes_of(view.summary)),
+            }
+            for operation, view in results.views.items()
+            if view.present
+        },
     }
 
 
-def all_shapes(results: Results) -> list[Shape]:
-    """Every shape of the sweep, by number of operations."""
-    rows = results.summary[results.summary.operation == "gemm"].drop_duplicates(["m", "n", "k"])
-    shapes = [shape_of(row) for _, row in rows.iterrows()]
-    return sorted(shapes, key=lambda shape: (shape.operations, shape))
+def by_series(shapes: Sequence[Shape]) -> list[dict[str, Any]]:
+    """Names of shapes, those of one series together; they come in order."""
+    groups = itertools.groupby(shapes, series_of)
+    return [{"series": name, "shapes": [size_name(s) for s in own]} for name, own in groups]
 
 
 def rates(results: Results) -> dict[str, Any]:
-    """The main table: the rate of each kernel's fastest variant at each shape."""
+    """An operation's main table: the rate of each kernel's fastest variant at each shape."""
     best = fastest(results.timed())
     timed = [kernel for kernel in results.order if kernel in set(best.kernel)]
     unit, factor = rate_unit(best.tflops)
@@ -178,35 +198,38 @@ def rates(results: Results) -> dict[str, Any]:
         | {"variant": row.variant, "throttled": bool(hot[row.name])}
         for _, row in best.iterrows()
     }
-    shapes = [shape for shape in all_shapes(results) if any(key[1] == shape for key in cells)]
     return {
         "unit": unit,
-        "kernels": [{"name": kernel, "title": results.title(kernel)} for kernel in timed],
+        "caches": sorted(set(best[results.gpu(best)].cache)),
+        "kernels": [
+            {"name": name, "title": results.title(name), "half": results.writes_half(name)}
+            for name in timed
+        ],
         "rows": [
             {
                 "size": size_name(shape),
+                "series": series_of(shape),
                 "rates": [cells.get((kernel, shape)) for kernel in timed],
             }
-            for shape in shapes
+            for shape in shapes_of(best)
         ],
     }
 
 
 def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
-    """Points without a time, failed ones first, those of like reason together."""
+    """Points without a time, failed ones first, those of one operation and like reason together."""
     points = points_of(results.summary)
-    groups: dict[tuple[str, str], list[pd.Series]] = {}
+    groups: dict[tuple[str, str, str], list[pd.Series]] = {}
     for _, row in points[points.status != "ok"].iterrows():
-        groups.setdefault((row.status, pattern(row)), []).append(row)
+        groups.setdefault((row.status, row.operation, pattern(row)), []).append(row)
     entries = {"failed": [], "skipped": []}
-    for (status, words), rows in groups.items():
-        shapes = sorted({shape_of(row) for row in rows}, key=lambda s: (s.operations, s))
+    for (status, _, words), rows in groups.items():
         entries[status].append(
             {
                 "reason": ranged(words, [numbers_in(row) for row in rows]),
                 "points": len(rows),
                 "variants": shortened(results, rows),
-                "shapes": [size_name(shape) for shape in shapes],
+                "shapes": by_series(in_order(map(shape_of, rows))),
             }
         )
     return entries
@@ -326,13 +349,12 @@ def spent(row: pd.Series) -> dict[str, Number]:
 
 
 def sampling(device: dict[str, Any]) -> dict[str, Any]:
-    """The configured stopping rule, inputs and limits; empty where the data set has none."""
+    """The configured stopping rules, inputs and limits; empty where the data set has none."""
     configuration = device.get("configuration") or {}
     fill = configuration.get("fill")
+    measured = [name for name, own in configuration.get("sweeps", {}).items() if own["shapes"]]
     return {
-        "rule": configuration.get("sampling"),
-        "limits": configuration.get("limits"),
-        "caches": configuration.get("caches"),
+        "sweeps": {operation: sweep_of(configuration, operation) for operation in measured},
         "seed": configuration.get("seed"),
         "fill": fills.DESCRIPTIONS.get(fill, fill),
         "flags": sorted({re.sub(r" -D\S+", "", f) for f in (device.get("flags") or {}).values()}),

@@ -1,4 +1,4 @@
-"""Verify one variant at tiny, ragged and prime shapes against NumPy in float64.
+"""Verify one variant at tiny, ragged and prime shapes against NumPy in higher precision.
 
 On a GPU the compiled kernel runs there, with C filled with NaN and guard zones behind every
 matrix. Without one, the same source runs on the CPU, each thread of a block a fiber.
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments, emulation, fills
-from matmul.catalogue import Variant, load_catalogue
+from matmul.catalogue import Kernel, Variant, load_catalogue
 from matmul.dataset import point_of, write_rows
 from matmul.device import NoDevice, opened
 from matmul.errors import UserError, command_line
@@ -21,12 +21,11 @@ from matmul.shapes import Shape, parse_shape
 from matmul.verification import error_share, verification_shapes
 
 
-def check(multiply: Multiply, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
+def check(kernel: Kernel, multiply: Multiply, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
     """Status, reason and error of one product."""
-    a = fills.matrix(fill, seed, 0, shape.m, shape.k)
-    b = fills.matrix(fill, seed, 1, shape.k, shape.n)
+    inputs = fills.inputs(fill, seed, shape, kernel.dtype)
     try:
-        share = error_share(multiply(shape, a, b), a, b)
+        share = error_share(multiply(shape, *inputs), *inputs, writes=kernel.writes)
     except WrongAccess as error:
         return {"status": "failed", "reason": str(error), "error": None}
     if share > 1:
@@ -40,7 +39,7 @@ def verify(
     """One row of verification.csv per shape."""
     rows = []
     for shape in shapes:
-        row = row_of(variant, shape, where) | check(multiply, shape, fill, seed)
+        row = row_of(variant, shape, where) | check(variant.kernel, multiply, shape, fill, seed)
         logging.info("%s %s: %s %s", variant.name, shape, row["status"], row["reason"])
         rows.append(row)
     return rows
@@ -49,8 +48,8 @@ def verify(
 def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
     """The columns that name a verification."""
     kernel = variant.kernel
-    point = point_of(kernel.operation, kernel.dtype, shape)
-    return {"kernel": kernel.name, "variant": variant.name, "where": where} | point
+    names = {"kernel": kernel.name, "variant": variant.name, "where": where}
+    return names | point_of(kernel.dtype, shape)
 
 
 def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill: str,
@@ -95,7 +94,7 @@ def main() -> None:
     arguments.start_log(options.log)
 
     variant = load_catalogue(options.catalogue).variant(options.variant)
-    extra = [parse_shape(text) for text in options.shapes]
+    extra = [parse_shape(text, variant.kernel.operation) for text in options.shapes]
     try:
         rows = run(variant, options.build, options.device, extra, options.fill, options.seed)
     except NoDevice as error:

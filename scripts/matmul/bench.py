@@ -20,7 +20,7 @@ class Settings:
     seed: int
     caches: tuple[str, ...]
     rule: Rule
-    copies: Rule
+    copies: Rule | None  # None: copies, end to end and unified memory are not timed
     launch_seconds: float
     memory_share: float
     threads: int

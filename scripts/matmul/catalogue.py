@@ -16,9 +16,30 @@ from matmul.schema import SCHEMAS, check, read_yaml
 from matmul.shapes import Shape, grid_of
 
 DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
-LIBRARY_ON_GPU = {"cublasSgemm": True, "numpy.matmul": False}  # what products.py can call
-MAXIMUM_GRID_Y = 65535  # of a grid, on every compute capability
-MAXIMUM_THREADS = 1024  # of a block, on every compute capability since 2.0
+# Of every compute capability from 7.5 on (CUDA C++ Programming Guide, table of technical
+# specifications), except the dynamic shared memory, which is what 9.0 has: the most of all.
+MAXIMUM_GRID_Y = 65535
+MAXIMUM_THREADS = 1024  # of a block
+MAXIMUM_REGISTERS = 255  # of a thread, 32 bits each
+REGISTER_FILE = 65536  # registers that a block's threads share
+STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched
+DYNAMIC_SHARED = 227 << 10
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A library's function that products.py can call: where it runs, and what it computes."""
+
+    on_gpu: bool
+    products: tuple[tuple[str, str], ...]  # operation and dtype
+
+
+ROUTINES = {
+    "cublasSgemm": Routine(True, (("gemm", "float32"),)),
+    "cublasDgemm": Routine(True, (("gram", "float64"),)),
+    "cublasDsyrk": Routine(True, (("gram", "float64"),)),
+    "numpy.matmul": Routine(False, (("gemm", "float32"), ("gram", "float64"))),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,10 @@ class Kernel:
     tile: tuple[int | str, int | str] | None = None
     threads: tuple[int | str, int | str] | None = None
     schedule: str = "full"
+    writes: str = "full"
+    multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
+    registers: int | str = 0
+    shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
     baselines: tuple[str, ...] = ()
 
@@ -50,7 +75,13 @@ class Kernel:
 
     @property
     def on_gpu(self) -> bool:
-        return self.language == "cuda" or LIBRARY_ON_GPU.get(self.function, False)
+        routine = ROUTINES.get(self.function) if self.language == "library" else None
+        return routine.on_gpu if routine else self.language == "cuda"
+
+    @property
+    def computes(self) -> tuple[str, str]:
+        """Operation and dtype: what has to agree for two kernels to be compared."""
+        return self.operation, self.dtype
 
 
 @dataclass(frozen=True)
@@ -98,7 +129,7 @@ class Variant:
             return f"{self.kernel.name} multiplies square matrices only, not {shape}"
         if accepts in self.parameters:
             step = self.parameters[accepts]
-            if any(extent % step for extent in (shape.m, shape.n, shape.k)):
+            if any(extent % step for extent in shape.dimensions):
                 return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
         blocks = self.grid(shape)[1] if self.kernel.tile else 0
         if blocks > MAXIMUM_GRID_Y:
@@ -116,7 +147,7 @@ class Variant:
         """What decides how it is launched and timed, beside its sources and flags."""
         kernel = self.kernel
         geometry = [self.tile, self.block, self.dynamic_shared_bytes] if kernel.tile else []
-        return [geometry, kernel.accepts, list(kernel.baselines)]
+        return [geometry, kernel.accepts, kernel.writes, list(kernel.baselines)]
 
     @property
     def sha256(self) -> str:
@@ -186,22 +217,61 @@ def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
     """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
     if kernel.source and not kernel.source.is_file():
         raise UserError(f"source: there is no file {kernel.source}")
+    if kernel.language == "library":
+        check_routine(kernel)
     for baseline in kernel.baselines:
-        if baseline not in catalogue or not LIBRARY_ON_GPU.get(catalogue[baseline].function):
+        other = catalogue.get(baseline)
+        if other is None or other.language != "library" or not other.on_gpu:
             raise UserError(f"baselines: '{baseline}' is no library of the GPU in this catalogue")
-    if kernel.language == "library" and kernel.function not in LIBRARY_ON_GPU:
-        raise UserError(f"function: '{kernel.function}' is none of {', '.join(LIBRARY_ON_GPU)}")
+        if other.computes != kernel.computes:
+            raise UserError(
+                f"baselines: '{baseline}' computes {' of '.join(other.computes)}, "
+                f"not {' of '.join(kernel.computes)}"
+            )
     if kernel.accepts not in ("any", "square", *kernel.parameters):
         raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
-    if kernel.language != "cuda":
-        return
-    for variant in kernel.variants:
-        threads = math.prod(variant.block)
-        if threads > MAXIMUM_THREADS or min(*variant.block, *variant.tile) < 1:
-            raise UserError(
-                f"{variant.name}: {variant.block[1]}×{variant.block[0]} = {threads} threads per "
-                f"block and a tile of {variant.tile[0]}×{variant.tile[1]}; a block holds 1 to "
-                f"{MAXIMUM_THREADS} threads"
-            )
-        if variant.dynamic_shared_bytes < 0:
-            raise UserError(f"{variant.name}: dynamic_shared_bytes: below 0")
+    for name in kernel.multiples:
+        if name not in kernel.parameters:
+            raise UserError(f"multiples: '{name}' is none of its parameters")
+    for variant in kernel.variants if kernel.language == "cuda" else ():
+        check_variant(variant)
+
+
+def check_routine(kernel: Kernel) -> None:
+    """A library's entry names a function that can be called, for what it computes."""
+    routine = ROUTINES.get(kernel.function)
+    if routine is None:
+        raise UserError(f"function: '{kernel.function}' is none of {', '.join(ROUTINES)}")
+    if kernel.computes not in routine.products:
+        known = ", ".join(" of ".join(product) for product in routine.products)
+        raise UserError(
+            f"function: '{kernel.function}' is called for {known}, "
+            f"not for {' of '.join(kernel.computes)}"
+        )
+
+
+def check_variant(variant: Variant) -> None:
+    """A variant's parameters fit each other, and its block fits a multiprocessor."""
+    kernel, name = variant.kernel, variant.name
+    for parameter, expression in kernel.multiples.items():
+        value, step = variant.parameters[parameter], evaluate(expression, variant.parameters)
+        if step < 1 or value % step:
+            raise UserError(f"{name}: {parameter}={value} is no multiple of {expression}={step}")
+    threads = math.prod(variant.block)
+    if threads > MAXIMUM_THREADS or min(*variant.block, *variant.tile) < 1:
+        raise UserError(
+            f"{name}: {variant.block[1]}×{variant.block[0]} = {threads} threads per "
+            f"block and a tile of {variant.tile[0]}×{variant.tile[1]}; a block holds 1 to "
+            f"{MAXIMUM_THREADS} threads"
+        )
+    registers = evaluate(kernel.registers, variant.parameters)
+    for key, wanted, limit, unit in (
+        ("registers", registers, MAXIMUM_REGISTERS, "registers a thread"),
+        ("registers", registers * threads, REGISTER_FILE, f"registers for {threads} threads"),
+        ("shared_bytes", evaluate(kernel.shared_bytes, variant.parameters), STATIC_SHARED,
+         "bytes of static shared memory a block"),
+        ("dynamic_shared_bytes", variant.dynamic_shared_bytes, DYNAMIC_SHARED,
+         "bytes of dynamic shared memory a block"),
+    ):  # fmt: skip
+        if not 0 <= wanted <= limit:
+            raise UserError(f"{name}: {key}: {wanted} {unit}, outside 0 to {limit}")

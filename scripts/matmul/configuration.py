@@ -8,7 +8,7 @@ from matmul.catalogue import Catalogue, Variant, load_catalogue
 from matmul.device import NoDevice, architecture, driver
 from matmul.errors import UserError
 from matmul.schema import check
-from matmul.shapes import parse_shape
+from matmul.shapes import OPERATIONS, parse_shape
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -18,14 +18,8 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
     """
     origin = " + ".join(map(str, origins)) or "configuration"
     check(dict(config), "config", origin)
-    for key in ("shapes", "verify_shapes"):
-        for position, text in enumerate(config[key]):
-            try:
-                parse_shape(text)
-            except UserError as error:
-                raise UserError(f"{origin}: {key}[{position}]: {error}") from None
-    if config["sampling"]["maximum"] < config["sampling"]["minimum"]:
-        raise UserError(f"{origin}: sampling: maximum is below minimum; raise it or lower minimum")
+    for operation in OPERATIONS:
+        check_sweep(config, operation, origin)
     catalogue = load_catalogue(Path(config["catalogue"]))
     for name in config["kernels"] if config["kernels"] != "all" else ():
         if name not in catalogue:
@@ -36,10 +30,45 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
     return catalogue
 
 
+def check_sweep(config: Mapping[str, Any], operation: str, origin: str) -> None:
+    """The shapes of one operation are such, and its sampling can be. Raises UserError."""
+    sweep = sweep_of(config, operation)
+    for key in ("shapes", "verify_shapes"):
+        for position, text in enumerate(sweep[key]):
+            try:
+                parse_shape(text, operation)
+            except UserError as error:
+                raise UserError(
+                    f"{origin}: sweeps.{operation}.{key}[{position}]: {error}"
+                ) from None
+    if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
+        raise UserError(
+            f"{origin}: sampling of {operation}: maximum is below minimum; "
+            "raise it or lower minimum"
+        )
+
+
+def sweep_of(config: Mapping[str, Any], operation: str) -> dict[str, Any]:
+    """Everything that decides how an operation is measured: its own keys over the common ones."""
+    own = config["sweeps"][operation]
+    merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
+    return {"caches": config["caches"]} | own | merged
+
+
 def chosen_variants(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Variant]:
-    """The variants of the chosen kernels, by slug."""
+    """The variants, by slug, of the chosen kernels whose operation has shapes to measure.
+
+    Raises UserError where that leaves none.
+    """
     wanted = catalogue if config["kernels"] == "all" else config["kernels"]
-    return {slug: v for slug, v in catalogue.variants.items() if v.kernel.name in wanted}
+    chosen = {
+        slug: variant
+        for slug, variant in catalogue.variants.items()
+        if variant.kernel.name in wanted and config["sweeps"][variant.kernel.operation]["shapes"]
+    }
+    if not chosen:
+        raise UserError("nothing to measure: sweeps has no shapes for the operation of any kernel")
+    return chosen
 
 
 def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:

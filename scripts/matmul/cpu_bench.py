@@ -9,12 +9,12 @@ from matmul.bench import Point, Settings, Split, Wrong, beyond_host_memory
 from matmul.catalogue import Variant
 from matmul.products import CpuProduct
 from matmul.sampling import collect
-from matmul.shapes import Shape
+from matmul.shapes import Gemm, Gram, Shape
 from matmul.state import State
 from matmul.timing import host_ms
 from matmul.verification import PANEL_ROWS, error_share
 
-CALIBRATION = Shape(256, 256, 256)
+CALIBRATION = {"gemm": Gemm(256, 256, 256), "gram": Gram(256, 256)}
 
 
 class CpuBench:
@@ -24,16 +24,18 @@ class CpuBench:
         self, variant: Variant, product: CpuProduct, settings: Settings, split: Split
     ) -> None:
         self.variant, self.product, self.settings, self.split = variant, product, settings, split
+        self.dtype = variant.kernel.dtype
 
     def pace(self) -> float:
         """Seconds per operation of a small product, so that even a first large one is predicted."""
-        a = np.ones((CALIBRATION.m, CALIBRATION.k), np.float32)
-        times = [host_ms(lambda: self.product(a, a, np.empty_like(a))) for _ in range(3)]
-        return min(times) / 1e3 / CALIBRATION.operations
+        shape = CALIBRATION[self.variant.kernel.operation]
+        matrices = [np.ones(extent, self.dtype) for extent in (*shape.inputs, shape.output)]
+        times = [host_ms(lambda: self.product(shape, *matrices)) for _ in range(3)]
+        return min(times) / 1e3 / shape.operations
 
     def refusal(self, shape: Shape) -> str | None:
         """Why the shape does not fit this machine's memory."""
-        return host_memory_refusal(shape, self.settings.memory_share)
+        return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
 
     def measure(self, shape: Shape) -> Point:
         """Verify and time one shape. Raises Wrong."""
@@ -45,17 +47,16 @@ class CpuBench:
     def verified_and_timed(self, shape: Shape) -> Point:
         point, name = Point(), self.variant.name
         with self.split.part("inputs"):
-            a = fills.matrix(self.settings.fill, self.settings.seed, 0, shape.m, shape.k)
-            b = fills.matrix(self.settings.fill, self.settings.seed, 1, shape.k, shape.n)
-            c = np.full((shape.m, shape.n), np.nan, np.float32)
+            inputs = fills.inputs(self.settings.fill, self.settings.seed, shape, self.dtype)
+            c = np.full(shape.output, np.nan, self.dtype)
 
         def run() -> float:
-            return host_ms(lambda: self.product(a, b, c))
+            return host_ms(lambda: self.product(shape, *inputs, c))
 
         with self.split.part("timed"):
             point.times[name, "first", "cold"] = [run()]
         with self.split.part("verification"):
-            error = error_share(c, a, b)
+            error = error_share(c, *inputs)
         if not error <= 1:
             raise Wrong(f"wrong result: error {error:.3g} times the bound")
         with self.split.part("timed"):
@@ -65,8 +66,10 @@ class CpuBench:
         return point
 
 
-def host_memory_refusal(shape: Shape, share: float) -> str | None:
+def host_memory_refusal(shape: Shape, dtype: str, share: float) -> str | None:
     """Why matrices and their float64 reference do not fit `share` of the free memory, or None."""
-    a, b, c = shape.elements
-    needed = 4 * (a + b + c) + 16 * b + 40 * PANEL_ROWS * (shape.k + shape.n)
+    right, width = shape.elements[-2], shape.output[1]
+    wide = 16 if dtype == "float32" else 32  # bytes: in float64, in parts, and its magnitude
+    matrices = np.dtype(dtype).itemsize * sum(shape.elements)
+    needed = matrices + wide * right + 48 * PANEL_ROWS * (shape.terms + width)
     return beyond_host_memory(needed, "memory with its reference", share)

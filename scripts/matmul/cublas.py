@@ -1,7 +1,8 @@
 """cuBLAS through ctypes, in scikit-cuda's style: prototypes declared, statuses raised.
 
 cuBLAS stores matrices by columns. A row-major matrix is the transpose of a column-major one in
-the same memory, and Cᵀ = Bᵀ·Aᵀ: `gemm` swaps the operands, and no other place has to know.
+the same memory, and Cᵀ = Bᵀ·Aᵀ: `gemm` swaps the operands, and no other place has to know. The
+upper triangle of a row-major matrix is the lower one by columns: `syrk` asks for that.
 """
 
 import ctypes
@@ -12,7 +13,8 @@ from functools import cache
 from cuda.pathfinder import load_nvidia_dynamic_lib
 
 DEFAULT_MATH = 0  # cublasMath_t: full float32 for SGEMM, no TF32 and no emulation
-NO_TRANSPOSE = 0  # cublasOperation_t
+NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
+LOWER = 0  # cublasFillMode_t
 WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
 
 _GEMM = [c_void_p, c_int, c_int, c_int, c_int, c_int]
@@ -29,6 +31,10 @@ PROTOTYPES = {
     ],
     "cublasDgemm_v2": [
         *_GEMM, POINTER(c_double), c_void_p, c_int, c_void_p, c_int,
+        POINTER(c_double), c_void_p, c_int,
+    ],
+    "cublasDsyrk_v2": [
+        c_void_p, c_int, c_int, c_int, c_int, POINTER(c_double), c_void_p, c_int,
         POINTER(c_double), c_void_p, c_int,
     ],
 }  # fmt: skip
@@ -81,18 +87,39 @@ class Cublas:
         return {
             "cublas": version,
             "cublas_path": library()[1],
-            "math_mode": "CUBLAS_DEFAULT_MATH (float32 throughout, no TF32)",
+            "math_mode": "CUBLAS_DEFAULT_MATH (no TF32)",
         }
 
     def gemm(self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
         """C = A·B, row-major: A m×k, B k×n, C m×n, device pointers to float32 or float64."""
+        self._gemm(dtype, NO_TRANSPOSE, (m, n, k), (a, k), b, c)
+
+    def gemm_transposed(
+        self, dtype: str, m: int, n: int, k: int, a: int, lda: int, b: int, c: int,
+        add: bool = False,
+    ) -> None:  # fmt: skip
+        """C = Aᵀ·B, or C += Aᵀ·B: A is m columns of a row-major matrix of k×lda."""
+        self._gemm(dtype, TRANSPOSE, (m, n, k), (a, lda), b, c, add)
+
+    def _gemm(
+        self, dtype: str, of_a: int, extents: tuple[int, int, int], a: tuple[int, int], b: int,
+        c: int, add: bool = False,
+    ) -> None:  # fmt: skip
         function, scalar = {
             "float32": ("cublasSgemm_v2", c_float),
             "float64": ("cublasDgemm_v2", c_double),
         }[dtype]
+        (m, n, k), (pointer, lda) = extents, a
         call(
-            function, self.handle, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k,
-            byref(scalar(1)), b, n, a, k, byref(scalar(0)), c, n,
+            function, self.handle, NO_TRANSPOSE, of_a, n, m, k,
+            byref(scalar(1)), b, n, pointer, lda, byref(scalar(add)), c, n,
+        )  # fmt: skip
+
+    def syrk(self, m: int, n: int, a: int, c: int) -> None:
+        """The upper triangle of C = Aᵀ·A, row-major: A m×n, C n×n, device pointers to float64."""
+        call(
+            "cublasDsyrk_v2", self.handle, LOWER, NO_TRANSPOSE, n, m,
+            byref(c_double(1)), a, n, byref(c_double(0)), c, n,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -114,8 +114,8 @@ def read_table(kind: str, path: Path) -> pd.DataFrame:
 
     try:
         empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
-        texts = dict.fromkeys(TEXT, str)
-        table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
+        types = dict.fromkeys(TEXT, str) | {"k": "Int64"}  # gram has no k
+        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except (EOFError, ValueError, OSError, zlib.error) as error:
@@ -148,6 +148,7 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: {reason}; delete it and run again") from None
 
 
-def point_of(operation: str, dtype: str, shape: Shape) -> dict[str, Any]:
-    """The columns that say which product a row is about."""
-    return {"operation": operation, "dtype": dtype, "m": shape.m, "n": shape.n, "k": shape.k}
+def point_of(dtype: str, shape: Shape) -> dict[str, Any]:
+    """The columns that say which product a row is about; k stays empty where there is none."""
+    product = {"operation": shape.operation, "dtype": dtype}
+    return product | {"m": shape.m, "n": shape.n, "k": shape.k}

@@ -19,11 +19,16 @@ from matmul import toolchain
 from matmul.errors import UserError
 from matmul.occupancy import Limits
 
-# float32 units of a multiprocessor, by compute capability (CUDA C++ Programming Guide,
-# table "Throughput of Native Arithmetic Instructions").
-FP32_UNITS = {"7.5": 64, "8.0": 64} | dict.fromkeys(
-    ("8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"), 128
-)
+# Multiply-adds of a multiprocessor in a clock, by compute capability (CUDA C++ Programming Guide,
+# table "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the
+# A100 and the H100).
+UNITS = {
+    "fp32": {"7.5": 64, "8.0": 64}
+    | dict.fromkeys(("8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"), 128),
+    "fp64": {"8.0": 32, "9.0": 64, "10.0": 64}
+    | dict.fromkeys(("7.5", "8.6", "8.7", "8.9", "12.0", "12.1"), 2),
+    "fp64_tensor": {"8.0": 64, "9.0": 128},
+}
 
 
 class NoDevice(Exception):
@@ -121,13 +126,15 @@ class Gpu:
         """The driver's UUID of the card, or its PCI address where NVML does not answer."""
         return pynvml.nvmlDeviceGetUUID(self.nvml) if self.nvml else self.device.pci_bus_id()
 
-    @property
-    def fp32_peak(self) -> float | None:
-        """TFLOP/s: multiprocessors × units × 2 × the highest clock; None for an unknown GPU."""
-        units = FP32_UNITS.get(self.compute_capability)
-        if units is None:
+    def peak(self, units: str) -> float | None:
+        """TFLOP/s of one kind of UNITS: multiprocessors × units × 2 × the highest clock.
+
+        None for an unknown GPU, or one without them.
+        """
+        count = UNITS[units].get(self.compute_capability)
+        if count is None:
             return None
-        return self.attribute("MULTIPROCESSOR_COUNT") * units * 2 * self.clock_khz * 1e-9
+        return self.attribute("MULTIPROCESSOR_COUNT") * count * 2 * self.clock_khz * 1e-9
 
     @property
     def clock_khz(self) -> int:
@@ -141,7 +148,7 @@ class Gpu:
             "compute_capability": self.compute_capability,
             "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
             "clock_mhz": self.clock_khz // 1000,
-            "fp32_peak_tflops": self.fp32_peak,
+            **{f"{units}_peak_tflops": self.peak(units) for units in UNITS},
             "memory_bytes": self.device.total_memory(),
             "l2_bytes": self.l2_bytes,
             "driver": pynvml.nvmlSystemGetDriverVersion() if self.nvml else None,

@@ -6,6 +6,9 @@ the other's arrays to know what any element is.
 
 import numpy as np
 
+from matmul.shapes import Shape
+
+BITS = {"float32": 24, "float64": 53}  # of a mantissa: every uniform value is exact on both sides
 FILLS = ("uniform", "constant", "digits", "index")
 DESCRIPTIONS = {
     "uniform": "uniform in [-1, 1)",
@@ -13,6 +16,7 @@ DESCRIPTIONS = {
     "digits": "uniform in [0, 9], rounded (document 003)",
     "index": "the element's index modulo 100 (documents 000 and 002)",
 }
+LARGEST = {"uniform": 1.0, "constant": 2.0, "digits": 9.0, "index": 99.0}  # no element beyond it
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -30,20 +34,29 @@ def random_bits(start: int, index: np.ndarray) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-def values(fill: str, seed: int, matrix: int, index: np.ndarray) -> np.ndarray:
-    """Elements of a matrix (0 for A, 1 for B) at linear indices `index`, as float32."""
+def values(
+    fill: str, seed: int, matrix: int, index: np.ndarray, dtype: str = "float32"
+) -> np.ndarray:
+    """Elements of a matrix (0 for A, 1 for B) at linear indices `index`, as `dtype`."""
     if fill == "constant":
-        return np.full(index.shape, matrix + 1, np.float32)
+        return np.full(index.shape, matrix + 1, dtype)
     if fill == "index":
-        return (index % 100).astype(np.float32)
-    # 24 bits: every value is exact in float32, on both sides.
-    fraction = (random_bits(start_of(seed, matrix), index) >> np.uint64(40)).astype(np.float64)
+        return (index % 100).astype(dtype)
+    bits = BITS[dtype] if fill == "uniform" else 24
+    fraction = (random_bits(start_of(seed, matrix), index) >> np.uint64(64 - bits)) * 2.0**-bits
     if fill == "digits":
-        return np.floor(fraction * 2.0**-24 * 9 + 0.5).astype(np.float32)
-    return (fraction * 2.0**-23 - 1).astype(np.float32)
+        return np.floor(fraction * 9 + 0.5).astype(dtype)
+    return (fraction * 2 - 1).astype(dtype)
 
 
-def matrix(fill: str, seed: int, which: int, rows: int, columns: int) -> np.ndarray:
-    """A whole matrix (0 for A, 1 for B) of rows×columns, float32, row-major."""
+def matrix(
+    fill: str, seed: int, which: int, rows: int, columns: int, dtype: str = "float32"
+) -> np.ndarray:
+    """A whole matrix (0 for A, 1 for B) of rows×columns, row-major."""
     index = np.arange(rows * columns, dtype=np.uint64)
-    return values(fill, seed, which, index).reshape(rows, columns)
+    return values(fill, seed, which, index, dtype).reshape(rows, columns)
+
+
+def inputs(fill: str, seed: int, shape: Shape, dtype: str) -> list[np.ndarray]:
+    """The inputs of a product, as the kernel takes them."""
+    return [matrix(fill, seed, i, *extent, dtype) for i, extent in enumerate(shape.inputs)]

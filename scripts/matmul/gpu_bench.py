@@ -11,8 +11,9 @@ import numpy as np
 from matmul.bench import LostDevice, Point, Settings, Split, Wrong, beyond_host_memory
 from matmul.catalogue import Variant
 from matmul.device import Gpu
-from matmul.instruments import Instruments, Reference, reference_bytes
+from matmul.instruments import Instruments
 from matmul.products import gpu_product
+from matmul.reference import reference, reference_bytes
 from matmul.sampling import collect
 from matmul.shapes import Shape
 from matmul.state import Recorder
@@ -32,6 +33,8 @@ class GpuBench:
         self.tools = Instruments(gpu, build)
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *baselines]
+        self.dtype = variant.kernel.dtype
+        self.element_bytes = np.dtype(self.dtype).itemsize
         self.products = [gpu_product(v, self.tools, build) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
@@ -39,14 +42,12 @@ class GpuBench:
 
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
-        a, b, c = shape.elements
-        managed = 4 * (a + b + c)
-        return 4 * (a + b + c * len(self.contenders)) + max(reference_bytes(shape), managed)
+        *inputs, c = (self.element_bytes * count for count in shape.elements)
+        managed = sum(inputs) + c if self.settings.copies else 0
+        return sum(inputs) + c * len(self.contenders) + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why the shape does not fit the card's or the host's memory, with the numbers."""
-        if reason := host_copies_refusal(shape, self.settings.memory_share):
-            return reason
         needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
         allowed = self.settings.memory_share * free
         if needed > allowed:
@@ -55,31 +56,31 @@ class GpuBench:
                 f"{self.settings.memory_share:.0%} of the {free / 1e9:.2f} GB free "
                 f"is {allowed / 1e9:.2f} GB"
             )
-        return None
+        copied = self.element_bytes * sum(shape.elements) if self.settings.copies else 0
+        return host_copies_refusal(copied, self.settings.memory_share)
 
     def measure(self, shape: Shape) -> Point:
         """Verify and time one shape. Raises Wrong, LostDevice."""
         point = Point()
         try:
             with self.split.part("inputs"):
-                a, b = self.inputs(shape)
-                cs = [self.gpu.drv.mem_alloc(4 * shape.m * shape.n) for _ in self.contenders]
-                for c in cs:
-                    self.tools.poison(c, shape.m * shape.n)
+                inputs = self.inputs(shape)
+                cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
                 self.tools.stream.synchronize()
             launches = [
-                (lambda product=product, c=c: product(shape, a, b, c))
+                (lambda product=product, c=c: product(shape, *inputs, c))
                 for product, c in zip(self.products, cs, strict=True)
             ]
             with self.split.part("timed"):
                 firsts = [host_ms(lambda run=run: self.finished(run)) for run in launches]
             point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
             with self.split.part("verification"):
-                error = self.verify(shape, a, b, cs)
+                error = self.verify(shape, inputs, cs)
             with self.split.part("timed"):
                 for cache in self.settings.caches:
                     self.time_kernel(point, cache, launches, error)
-            self.time_copies(point, shape, a, b, cs[0])
+            if self.settings.copies:
+                self.time_copies(point, shape, [*inputs, cs[0]])
         except (self.gpu.drv.MemoryError, MemoryError) as failure:
             raise Wrong(f"out of memory: {failure}") from None
         except TimeoutError as failure:
@@ -88,23 +89,22 @@ class GpuBench:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point
 
-    def inputs(self, shape: Shape) -> tuple[Any, Any]:
-        """A and B on the device."""
-        counts = shape.elements[:2]
-        return tuple(
-            self.tools.filled(self.settings.fill, self.settings.seed, which, count)
-            for which, count in enumerate(counts)
-        )
+    def inputs(self, shape: Shape) -> list[Any]:
+        """The product's inputs on the device."""
+        return [
+            self.tools.filled(self.settings.fill, self.settings.seed, which, count, self.dtype)
+            for which, count in enumerate(shape.elements[:-1])
+        ]
 
     def finished(self, launch: Callable[[], None]) -> None:
         launch()
         self.tools.stream.synchronize()
 
-    def verify(self, shape: Shape, a: int, b: int, cs: Sequence[int]) -> float:
+    def verify(self, shape: Shape, inputs: Sequence[int], cs: Sequence[int]) -> float:
         """The kernel's largest error as a share of the bound. Raises Wrong above 1."""
-        reference = Reference(self.tools, shape, a, b)
-        errors = reference.errors(cs)
-        reference.spot_check(self.settings.fill, self.settings.seed)
+        wanted = reference(self.tools, shape, self.settings.fill, inputs)
+        errors = wanted.errors(cs, [variant.kernel.writes for variant in self.contenders])
+        wanted.spot_check(self.settings.fill, self.settings.seed)
         for variant, error in zip(self.contenders, errors, strict=True):
             if not error <= 1:
                 raise Wrong(f"wrong result of {variant.name}: error {error:.3g} times the bound")
@@ -132,29 +132,35 @@ class GpuBench:
             point.times[contender.name, "kernel", cache] = taken
         point.rows.append({"phase": "kernel", "cache": cache, "error": error} | asdict(state))
 
-    def time_copies(self, point: Point, shape: Shape, a: int, b: int, c: int) -> None:
-        """Copies, end to end and unified memory, by the host's clock, from pageable memory."""
+    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int]) -> None:
+        """Copies, end to end and unified memory, by the host's clock, from pageable memory.
+
+        arrays: device pointers to the inputs and to C.
+        """
         drv, name = self.gpu.drv, self.contenders[0].name
         with self.split.part("inputs"):
-            host = [np.empty(count, np.float32) for count in shape.elements]
-            for array, source in zip(host, (a, b, c), strict=True):
+            host = [np.empty(count, self.dtype) for count in shape.elements]
+            for array, source in zip(host, arrays, strict=True):
                 drv.memcpy_dtoh(array, source)
 
         def upload() -> None:
-            drv.memcpy_htod(a, host[0])
-            drv.memcpy_htod(b, host[1])
+            for array, values in zip(arrays[:-1], host[:-1], strict=True):
+                drv.memcpy_htod(array, values)
+
+        def download() -> None:
+            drv.memcpy_dtoh(host[-1], arrays[-1])
 
         def whole() -> None:
             upload()
-            self.finished(lambda: self.products[0](shape, a, b, c))
-            drv.memcpy_dtoh(host[2], c)
+            self.finished(lambda: self.products[0](shape, *arrays))
+            download()
 
         def batch(action: Callable[[], None]) -> Callable[[int], list[list[float]]]:
             return lambda count: [[host_ms(action) for _ in range(count)]]
 
         phases = {
             "h2d": batch(upload),
-            "d2h": batch(lambda: drv.memcpy_dtoh(host[2], c)),
+            "d2h": batch(download),
             "end_to_end": batch(whole),
             "unified": self.unified_batch(shape, host),
         }
@@ -171,7 +177,7 @@ class GpuBench:
         """
         drv = self.gpu.drv
         managed = [
-            drv.managed_empty(count, np.float32, mem_flags=drv.mem_attach_flags.GLOBAL)
+            drv.managed_empty(count, self.dtype, mem_flags=drv.mem_attach_flags.GLOBAL)
             for count in shape.elements
         ]
         pointers = [array.base.get_device_pointer() for array in managed]
@@ -187,6 +193,6 @@ class GpuBench:
         self.recorder.stop()
 
 
-def host_copies_refusal(shape: Shape, share: float) -> str | None:
-    """Why the host has no room for the matrices, twice: once pageable, once in managed memory."""
-    return beyond_host_memory(2 * 4 * sum(shape.elements), "host memory for its copies", share)
+def host_copies_refusal(matrices: int, share: float) -> str | None:
+    """Why the host has no room for the matrices (bytes), twice: pageable, and in managed memory."""
+    return beyond_host_memory(2 * matrices, "host memory for its copies", share)

@@ -14,6 +14,9 @@ extern "C" __global__ void hold(const volatile int* flag, u64 patience_ns)
     while (*flag == 0 && now - start < patience_ns);
 }
 
+__device__ u64 first_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ u64 grid_threads() { return (u64)gridDim.x * blockDim.x; }
+
 // SplitMix64 by counter, as fills.random_bits.
 __device__ u64 random_bits(u64 start, u64 index)
 {
@@ -23,43 +26,102 @@ __device__ u64 random_bits(u64 start, u64 index)
     return z ^ (z >> 31);
 }
 
-// fill is an index into fills.FILLS; start comes from fills.start_of.
-extern "C" __global__ void fill(float* x, u64 count, int fill, u64 start, int matrix)
+// fill is an index into fills.FILLS; start comes from fills.start_of; bits are a mantissa's.
+template <typename Element, int bits>
+__device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix)
 {
-    const u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
-        const double fraction = (double)(random_bits(start, i) >> 40);
-        x[i] = fill == 0 ? (float)(fraction * 0x1p-23 - 1.0)
-             : fill == 1 ? (float)(matrix + 1)
-             : fill == 2 ? (float)floor(fraction * 0x1p-24 * 9.0 + 0.5)
-                         : (float)(i % 100);
+    for (u64 i = first_index(); i < count; i += grid_threads()) {
+        const u64 random = random_bits(start, i);
+        const double unit = 1.0 / (1ull << bits);
+        x[i] = fill == 0 ? (Element)((double)(random >> (64 - bits)) * (2.0 * unit) - 1.0)
+             : fill == 1 ? (Element)(matrix + 1)
+             : fill == 2 ? (Element)floor((double)(random >> 40) * 0x1p-24 * 9.0 + 0.5)
+                         : (Element)(i % 100);
     }
+}
+
+extern "C" __global__ void fill_float32(float* x, u64 count, int kind, u64 start, int matrix)
+{
+    fill<float, 24>(x, count, kind, start, matrix);
+}
+
+extern "C" __global__ void fill_float64(double* x, u64 count, int kind, u64 start, int matrix)
+{
+    fill<double, 53>(x, count, kind, start, matrix);
 }
 
 // x in float64, and |x|: the operands of the reference product and of its error bound.
 extern "C" __global__ void widen(const float* x, double* wide, float* magnitude, u64 count)
 {
-    const u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+    for (u64 i = first_index(); i < count; i += grid_threads()) {
         wide[i] = x[i];
         magnitude[i] = fabsf(x[i]);
     }
 }
 
-// largest[0] becomes the largest |C - reference| / (scale * magnitude), infinity where C is not
-// finite or differs although its bound is zero. Non-negative doubles order like their bits.
-extern "C" __global__ void compare(const float* C, const double* reference, const float* magnitude,
-                                   u64 count, double scale, double* largest)
+// x as the exact sum of multiples of `unit` and a rest (verification.split), and |x|.
+extern "C" __global__ void split(const double* x, double* high, double* low, float* magnitude,
+                                 double unit, u64 count)
+{
+    for (u64 i = first_index(); i < count; i += grid_threads()) {
+        const double nearest = rint(x[i] / unit) * unit;
+        high[i] = nearest;
+        low[i] = x[i] - nearest;
+        magnitude[i] = (float)fabs(x[i]);
+    }
+}
+
+// largest[0] becomes the largest |C - (high + low)| / (scale * magnitude) of `count` elements of C
+// in rows of n, the first of them row `first`; infinity where C is not finite, or differs although
+// its bound is zero. `low` may be null. With `upper`, elements below the diagonal do not count.
+// Non-negative doubles order like their bits.
+template <typename Element>
+__device__ void compare(const Element* C, const double* high, const double* low,
+                        const float* magnitude, u64 count, u64 n, u64 first, int upper,
+                        double scale, double* largest)
 {
     double worst = 0.0;
-    const u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
-        const double error = fabs((double)C[i] - reference[i]);
-        const double share = !isfinite(C[i]) ? INFINITY : error == 0.0 ? 0.0
-                                             : error / (scale * magnitude[i]);
-        worst = fmax(worst, share);
+    for (u64 i = first_index(); i < count; i += grid_threads()) {
+        if (upper && i % n < first + i / n) continue;
+        const double error = fabs(((double)C[i] - high[i]) - (low ? low[i] : 0.0));
+        const double share = error == 0.0 ? 0.0 : error / (scale * magnitude[i]);
+        if (!(share <= worst)) worst = isfinite(share) ? share : INFINITY;
     }
     for (int lane = 16; lane > 0; lane /= 2)
         worst = fmax(worst, __shfl_xor_sync(~0u, worst, lane));
     if (threadIdx.x % 32 == 0) atomicMax((u64*)largest, (u64)__double_as_longlong(worst));
+}
+
+extern "C" __global__ void compare_float32(const float* C, const double* high, const double* low,
+                                           const float* magnitude, u64 count, u64 n, u64 first,
+                                           int upper, double scale, double* largest)
+{
+    compare(C, high, low, magnitude, count, n, first, upper, scale, largest);
+}
+
+extern "C" __global__ void compare_float64(const double* C, const double* high, const double* low,
+                                           const float* magnitude, u64 count, u64 n, u64 first,
+                                           int upper, double scale, double* largest)
+{
+    compare(C, high, low, magnitude, count, n, first, upper, scale, largest);
+}
+
+// The upper triangle of the n×n matrix C, mirrored into the lower one: what a library that writes
+// one triangle leaves to do. A tile is transposed in shared memory, so that reads and writes are
+// both along rows; the padding keeps the transposed reads off one bank.
+constexpr int mirror_tile = 32;
+
+extern "C" __global__ void mirror(double* C, int n)
+{
+    __shared__ double tile[mirror_tile][mirror_tile + 1];
+    if (blockIdx.x < blockIdx.y) return;
+    const int row = blockIdx.y * mirror_tile, col = blockIdx.x * mirror_tile;
+    for (int y = threadIdx.y; y < mirror_tile; y += blockDim.y)
+        if (row + y < n && col + threadIdx.x < n)
+            tile[y][threadIdx.x] = C[(size_t)(row + y) * n + col + threadIdx.x];
+    __syncthreads();
+    for (int y = threadIdx.y; y < mirror_tile; y += blockDim.y) {
+        const int i = col + y, j = row + threadIdx.x;
+        if (i < n && j < i) C[(size_t)i * n + j] = tile[threadIdx.x][y];
+    }
 }

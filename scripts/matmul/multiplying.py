@@ -14,9 +14,9 @@ from matmul.instruments import Instruments
 from matmul.products import cpu_product, gpu_product
 from matmul.shapes import Shape
 
-GUARD = 1024  # elements behind each matrix: NaN before A·B, unchanged after it
+GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
 
-Multiply = Callable[[Shape, np.ndarray, np.ndarray], np.ndarray]
+Multiply = Callable[..., np.ndarray]  # (shape, inputs), all of the variant's dtype
 
 
 class WrongAccess(Exception):
@@ -24,26 +24,26 @@ class WrongAccess(Exception):
 
 
 def on_gpu(variant: Variant, gpu: Gpu, build: Path) -> Multiply:
-    """Multiply on the GPU, with NaN behind A and B and a watched zone behind C."""
+    """Multiply on the GPU, with NaN behind the inputs and a watched zone behind C."""
     tools = Instruments(gpu, build)
     product = gpu_product(variant, tools, build)
 
     def guarded(matrix: np.ndarray) -> Any:
-        padded = np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, np.float32)])
+        padded = np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
         return gpu.drv.to_device(padded)
 
-    def multiply(shape: Shape, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         try:
-            c = np.full(shape.m * shape.n + GUARD, np.nan, np.float32)
-            device_a, device_b, device_c = guarded(a), guarded(b), gpu.drv.to_device(c)
-            product(shape, device_a, device_b, device_c)
+            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
+            device_c = gpu.drv.to_device(c)
+            product(shape, *map(guarded, inputs), device_c)
             tools.stream.synchronize()
             gpu.drv.memcpy_dtoh(c, device_c)
         except gpu.drv.Error as error:
             raise WrongAccess(f"the launch failed: {error}") from None
         if not np.isnan(c[-GUARD:]).all():
             raise WrongAccess("it writes behind the end of C")
-        return c[:-GUARD].reshape(shape.m, shape.n)
+        return c[:-GUARD].reshape(shape.output)
 
     return multiply
 
@@ -52,9 +52,9 @@ def on_cpu(variant: Variant, build: Path) -> Multiply:
     """Multiply by a C or NumPy variant."""
     product = cpu_product(variant, build, threads=len(os.sched_getaffinity(0)))
 
-    def multiply(shape: Shape, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        c = np.full((shape.m, shape.n), np.nan, np.float32)
-        product(a, b, c)
+    def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        c = np.full(shape.output, np.nan, variant.kernel.dtype)
+        product(shape, *inputs, c)
         return c
 
     return multiply
@@ -69,12 +69,12 @@ def emulated(variant: Variant, folder: Path) -> Multiply:
         variant.parameters, executable,
     )  # fmt: skip
 
-    def multiply(shape: Shape, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        c = np.full((shape.m, shape.n), np.nan, np.float32)
+    def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        c = np.full(shape.output, np.nan, kernel.dtype)
         try:
             return emulation.launch(
                 executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
-                (shape.m, shape.n, shape.k), (a, b), c,
+                shape.dimensions, inputs, c,
             )  # fmt: skip
         except emulation.EmulationError as error:
             raise WrongAccess(str(error)) from None

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from matmul.catalogue import Variant
+from matmul.catalogue import STATIC_SHARED, Variant
 from matmul.dataset import read_json
 from matmul.device import architecture
 from matmul.instruments import Instruments
-from matmul.shapes import Shape
+from matmul.shapes import Gemm, Gram, Shape
 
-STATIC_SHARED_LIMIT = 48 << 10  # beyond it a kernel must ask for dynamic shared memory
-
+PARAMETERS = {"gemm": (3, 3), "gram": (2, 2)}  # of a kernel: pointers, then dimensions
 HOST = "host"  # the architecture of what gcc builds
 
-GpuProduct = Callable[[Shape, int, int, int], None]
-CpuProduct = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+GpuProduct = Callable[..., None]  # (shape, device pointers to the inputs and to C)
+CpuProduct = Callable[..., object]  # (shape, arrays of the inputs and C)
 
 
 def compile_failure(variant: Variant, build: Path) -> str | None:
@@ -36,45 +35,65 @@ def compile_record(variant: Variant, build: Path) -> dict[str, Any]:
 
 
 def gpu_product(variant: Variant, tools: Instruments, build: Path) -> GpuProduct:
-    """A function (shape, A, B, C) that enqueues one product on the instruments' stream."""
-    if variant.kernel.function == "cublasSgemm":
-        return lambda shape, a, b, c: tools.cublas.gemm(
-            "float32", shape.m, shape.n, shape.k, int(a), int(b), int(c)
-        )
+    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream."""
+    if variant.kernel.language == "library":
+        return library_product(variant, tools)
     function = load(variant, tools, build)
 
-    def launch(shape: Shape, a: int, b: int, c: int) -> None:
+    def launch(shape: Shape, *arrays: int) -> None:
         function.prepared_async_call(
-            variant.grid(shape), variant.block, tools.stream, a, b, c,
-            shape.m, shape.n, shape.k, shared_size=variant.dynamic_shared_bytes,
+            variant.grid(shape), variant.block, tools.stream, *arrays, *shape.dimensions,
+            shared_size=variant.dynamic_shared_bytes,
         )  # fmt: skip
 
     return launch
+
+
+def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
+    """The same by cuBLAS; one triangle is mirrored where the entry writes the full matrix."""
+    cublas = tools.cublas
+
+    def sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
+        cublas.gemm("float32", shape.m, shape.n, shape.k, int(a), int(b), int(c))
+
+    def dgemm(shape: Gram, a: int, c: int) -> None:
+        n = shape.n
+        cublas.gemm_transposed("float64", n, n, shape.m, int(a), n, int(a), int(c))
+
+    def dsyrk(shape: Gram, a: int, c: int) -> None:
+        cublas.syrk(shape.m, shape.n, int(a), int(c))
+        if variant.kernel.writes == "full":
+            tools.mirror(c, shape.n)
+
+    products = {"cublasSgemm": sgemm, "cublasDgemm": dgemm, "cublasDsyrk": dsyrk}
+    return products[variant.kernel.function]
 
 
 def load(variant: Variant, tools: Instruments, build: Path) -> Any:
     """The kernel's function, from the cubin in `build`, ready for prepared calls."""
     module = tools.drv.module_from_file(str(build / architecture() / f"{variant.slug}.cubin"))
     function = module.get_function(variant.kernel.function)
-    if variant.dynamic_shared_bytes > STATIC_SHARED_LIMIT:
+    if variant.dynamic_shared_bytes > STATIC_SHARED:
         function.set_attribute(
             tools.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, variant.dynamic_shared_bytes
         )
-    return function.prepare("PPPiii")
+    arrays, dimensions = PARAMETERS[variant.kernel.operation]
+    return function.prepare("P" * arrays + "i" * dimensions)
 
 
 def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
-    """A function (A, B, C) that computes one product on the CPU; libraries use `threads` cores."""
-    if variant.kernel.function == "numpy.matmul":
+    """A function (shape, *inputs, C) that computes one product on the CPU; libraries use `threads`
+    cores."""
+    kernel = variant.kernel
+    if kernel.function == "numpy.matmul":
         threadpool_limits(threads)  # here, because finding the thread pools takes milliseconds
-        return lambda a, b, c: np.matmul(a, b, out=c)
+        if kernel.operation == "gram":
+            return lambda shape, a, c: np.matmul(a.T, a, out=c)  # NumPy calls BLAS's syrk for it
+        return lambda shape, a, b, c: np.matmul(a, b, out=c)
     library = ctypes.CDLL(str((build / HOST / f"{variant.slug}.so").resolve()))
-    function = getattr(library, variant.kernel.function)
-    array = np.ctypeslib.ndpointer(np.float32, ndim=2, flags="C_CONTIGUOUS")
-    function.argtypes = [array] * 3 + [ctypes.c_int] * 3
+    function = getattr(library, kernel.function)
+    arrays, dimensions = PARAMETERS[kernel.operation]
+    array = np.ctypeslib.ndpointer(kernel.dtype, ndim=2, flags="C_CONTIGUOUS")
+    function.argtypes = [array] * arrays + [ctypes.c_int] * dimensions
     function.restype = None
-
-    def call(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-        function(a, b, c, c.shape[0], c.shape[1], a.shape[1])
-
-    return call
+    return lambda shape, *matrices: function(*matrices, *shape.dimensions)

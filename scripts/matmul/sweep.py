@@ -41,14 +41,12 @@ class Sweep:
             self.refuse(shape, status, reason)
 
     def add_row(self, shape: Shape, row: dict[str, Any]) -> None:
-        kernel = self.variant.kernel
-        point = point_of(kernel.operation, kernel.dtype, shape)
+        point = point_of(self.variant.kernel.dtype, shape)
         self.rows.append({"variant": self.variant.name} | point | row)
 
     def add(self, shape: Shape, point: Point) -> None:
         """Take over a measured point."""
-        kernel = self.variant.kernel
-        what = point_of(kernel.operation, kernel.dtype, shape)
+        what = point_of(self.variant.kernel.dtype, shape)
         states = {(row["phase"], row["cache"]): row for row in point.rows}
         for (who, phase, cache), times in point.times.items():
             own = who == self.variant.name

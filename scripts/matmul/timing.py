@@ -61,9 +61,7 @@ class HeldStream:
         stream = self.tools.stream
         self.flag[0] = 0
         held = time.perf_counter()
-        self.tools.hold.prepared_async_call(
-            (1, 1, 1), (1, 1, 1), stream, self.flag_pointer, int(PATIENCE_S * 1e9)
-        )
+        self.tools.hold(self.flag_pointer, int(PATIENCE_S * 1e9))
         try:
             for launch, (start, stop) in zip(launches, self.events, strict=False):
                 if before:

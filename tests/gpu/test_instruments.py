@@ -11,18 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matmul import fills, instruments, toolchain
+from matmul import fills, instruments, reference, toolchain
+from matmul.catalogue import load_catalogue
 from matmul.cublas import CublasError
 from matmul.device import Gpu, architecture
-from matmul.instruments import Instruments, Reference
-from matmul.shapes import Shape
+from matmul.instruments import Instruments
+from matmul.products import library_product
+from matmul.reference import panel_rows, row_bytes
+from matmul.shapes import Gemm, Gram, Shape
 from matmul.timing import HeldStream
 from matmul.verification import error_share
 
 pytestmark = pytest.mark.gpu
 
 SEED = 2026
-SHAPE = Shape(301, 203, 105)
+SHAPES = {"gemm": Gemm(301, 203, 105), "gram": Gram(105, 301)}
+DTYPES = {"gemm": "float32", "gram": "float64"}
 
 
 def host_copy(tools: Instruments, pointer: Any, count: int, dtype: Any = np.float32) -> np.ndarray:
@@ -34,15 +38,18 @@ def host_copy(tools: Instruments, pointer: Any, count: int, dtype: Any = np.floa
 
 
 @pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("fill", fills.FILLS)
-def test_device_fill_is_the_hosts_bit_for_bit(tools: Instruments, fill: str, which: int) -> None:
+def test_device_fill_is_the_hosts_bit_for_bit(
+    tools: Instruments, fill: str, dtype: str, which: int
+) -> None:
     """More elements than the fill has threads, so that each thread takes several."""
-    expected = fills.matrix(fill, SEED, which, 811, 701)
+    expected = fills.matrix(fill, SEED, which, 811, 701, dtype)
     threads = instruments.BLOCKS[0] * instruments.THREADS[0]
     assert expected.size > 2 * threads
-    array = tools.filled(fill, SEED, which, expected.size)
-    found = host_copy(tools, array, expected.size).reshape(expected.shape)
-    assert (found.view(np.uint32) == expected.view(np.uint32)).all()
+    array = tools.filled(fill, SEED, which, expected.size, dtype)
+    found = host_copy(tools, array, expected.size, dtype).reshape(expected.shape)
+    assert found.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("fill", ["uniform", "index"])
@@ -51,7 +58,7 @@ def test_device_fill_counts_beyond_32_bits(gpu: Gpu, tools: Instruments, fill: s
     free, _ = gpu.drv.mem_get_info()
     if free < 4 * count * 1.1:
         pytest.skip("a matrix of 2³² elements takes 17 GB, which are not free")
-    array = tools.filled(fill, SEED, 0, count)
+    array = tools.filled(fill, SEED, 0, count, "float32")
     index = np.arange(2**32 - 1000, count, dtype=np.uint64)
     found = host_copy(tools, int(array) + 4 * int(index[0]), index.size)
     assert (found == fills.values(fill, SEED, 0, index)).all()
@@ -59,65 +66,74 @@ def test_device_fill_counts_beyond_32_bits(gpu: Gpu, tools: Instruments, fill: s
 
 @dataclass
 class Product:
-    """A, B and cuBLAS's C on the device, and all three on the host."""
+    """Inputs and the library's C on the device, and the same on the host."""
 
     tools: Instruments
-    on_device: tuple[Any, Any, Any]
-    on_host: tuple[np.ndarray, np.ndarray, np.ndarray]
+    shape: Shape
+    on_device: list[Any]
+    on_host: list[np.ndarray]
 
-    def errors(self) -> list[float]:
-        a, b, c = self.on_device
-        return Reference(self.tools, SHAPE, a, b).errors([c])
+    def reference(self) -> reference.Reference:
+        return reference.reference(self.tools, self.shape, "uniform", self.on_device[:-1])
+
+    def error(self, writes: str = "full") -> float:
+        [found] = self.reference().errors([self.on_device[-1]], [writes])
+        return found
+
+    def error_on_host(self, writes: str = "full") -> float:
+        *inputs, c = self.on_host
+        return error_share(c, *inputs, writes=writes)
 
     def plant(self, row: int, column: int, value: float) -> None:
         """Overwrite one element of C, on the device and on the host."""
-        self.on_host[2][row, column] = value
-        pointer = int(self.on_device[2]) + 4 * (row * SHAPE.n + column)
-        self.tools.drv.memcpy_htod(pointer, np.array([value], np.float32))
+        c = self.on_host[-1]
+        c[row, column] = value
+        pointer = int(self.on_device[-1]) + c.itemsize * (row * c.shape[1] + column)
+        self.tools.drv.memcpy_htod(pointer, c[row, column : column + 1].copy())
 
 
-@pytest.fixture
-def product(tools: Instruments) -> Product:
-    m, n, k = SHAPE.m, SHAPE.n, SHAPE.k
-    a, b = (tools.filled("uniform", SEED, which, SHAPE.elements[which]) for which in (0, 1))
-    c = tools.drv.mem_alloc(4 * m * n)
-    tools.poison(c, m * n)
-    tools.cublas.gemm("float32", m, n, k, int(a), int(b), int(c))
-    on_host = (
-        fills.matrix("uniform", SEED, 0, m, k),
-        fills.matrix("uniform", SEED, 1, k, n),
-        host_copy(tools, c, m * n).reshape(m, n),
-    )
-    return Product(tools, (a, b, c), on_host)
+@pytest.fixture(params=["gemm", "gram"])
+def product(request: pytest.FixtureRequest, tools: Instruments) -> Product:
+    shape, dtype = SHAPES[request.param], DTYPES[request.param]
+    inputs = [
+        tools.filled("uniform", SEED, which, count, dtype)
+        for which, count in enumerate(shape.elements[:-1])
+    ]
+    c = tools.poisoned(shape.elements[-1], dtype)
+    routine = {"gemm": "cublas_sgemm", "gram": "cublas_dgemm"}[request.param]
+    library_product(load_catalogue().variant(routine), tools)(shape, *inputs, c)
+    found = host_copy(tools, c, shape.elements[-1], dtype).reshape(shape.output)
+    on_host = [*fills.inputs("uniform", SEED, shape, dtype), found]
+    return Product(tools, shape, [*inputs, c], on_host)
 
 
 @pytest.fixture(params=[None, 8], ids=["one panel", "panels of 8 rows"])
-def panels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def panels(
+    request: pytest.FixtureRequest, product: Product, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if request.param:
-        size = 12 * (SHAPE.k + SHAPE.n) * request.param
-        monkeypatch.setattr(instruments, "PANEL_BYTES", size)
-        assert instruments.panel_rows(SHAPE) == request.param
-        assert SHAPE.m % request.param  # the last panel is a shorter one
+        monkeypatch.setattr(reference, "PANEL_BYTES", row_bytes(product.shape) * request.param)
+        assert panel_rows(product.shape) == request.param
+        assert product.shape.output[0] % request.param  # the last panel is a shorter one
     else:
-        assert instruments.panel_rows(SHAPE) == SHAPE.m
+        assert panel_rows(product.shape) == product.shape.output[0]
 
 
 @pytest.mark.usefixtures("panels")
-def test_cublas_passes_with_the_share_that_the_host_computes(product: Product) -> None:
-    a, b, c = product.on_host
-    [found] = product.errors()
+def test_the_library_passes_with_the_share_that_the_host_computes(product: Product) -> None:
+    found = product.error()
     assert 0 < found <= 1
-    assert found == pytest.approx(error_share(c, a, b), rel=1e-3)
+    assert found == pytest.approx(product.error_on_host(), rel=1e-3)
 
 
 @pytest.mark.usefixtures("panels")
 @pytest.mark.parametrize("place", [(0, 0), (7, 202), (8, 0), (150, 101), (300, 0), (300, 202)])
 def test_one_wrong_element_is_flagged(product: Product, place: tuple[int, int]) -> None:
-    a, b, c = product.on_host
-    product.plant(*place, float(c[place]) + 1e-3)
-    [found] = product.errors()
+    off = {"gemm": 1e-3, "gram": 1e-12}[product.shape.operation]
+    product.plant(*place, float(product.on_host[-1][place]) + off)
+    found = product.error()
     assert found > 1
-    assert found == pytest.approx(error_share(c, a, b), rel=1e-3)
+    assert found == pytest.approx(product.error_on_host(), rel=1e-3)
 
 
 @pytest.mark.usefixtures("panels")
@@ -127,28 +143,65 @@ def test_one_element_that_is_not_finite_is_flagged(
     product: Product, bad: float, place: tuple[int, int]
 ) -> None:
     product.plant(*place, bad)
-    assert product.errors() == [np.inf]
+    assert product.error() == np.inf
 
 
-def test_each_of_several_products_has_its_own_error(tools: Instruments, product: Product) -> None:
-    a, b, c = product.on_device
-    left_out = tools.drv.mem_alloc(4 * SHAPE.m * SHAPE.n)
-    tools.poison(left_out, SHAPE.m * SHAPE.n)
-    first, second, third = Reference(tools, SHAPE, a, b).errors([c, left_out, c])
+@pytest.mark.usefixtures("panels")
+@pytest.mark.parametrize("place", [(1, 0), (9, 8), (300, 202)])
+def test_below_the_diagonal_counts_only_where_the_full_matrix_is_written(
+    product: Product, place: tuple[int, int]
+) -> None:
+    product.plant(*place, np.nan)
+    assert product.error() == np.inf
+    assert product.error("upper") == pytest.approx(product.error_on_host("upper"), rel=1e-3)
+    product.plant(0, 0, np.nan)
+    assert product.error("upper") == np.inf
+
+
+def test_each_of_several_products_has_its_own_error(product: Product) -> None:
+    c = product.on_device[-1]
+    left_out = product.tools.poisoned(product.shape.elements[-1], DTYPES[product.shape.operation])
+    first, second, third = product.reference().errors([c, left_out, c], ["full"] * 3)
     assert first == third <= 1
     assert second == np.inf
 
 
+def test_a_reference_that_is_not_finite_passes_nothing(product: Product) -> None:
+    """NaN compares false with everything: it must not count as small."""
+    wanted = product.reference()
+    wanted.errors([product.on_device[-1]], ["full"])
+    product.tools.drv.memcpy_htod(int(wanted.product) + 8 * 5, np.array([np.nan]))
+    assert wanted.panel_error(int(product.on_device[-1]), 0, wanted.rows, "full") == np.inf
+
+
 @pytest.mark.usefixtures("panels")
-def test_the_spot_check_knows_the_formula_of_the_inputs(
-    tools: Instruments, product: Product
+def test_the_spot_check_knows_the_formula_of_the_inputs(product: Product) -> None:
+    wanted = product.reference()
+    wanted.errors(product.on_device[-1:], ["full"])
+    wanted.spot_check("uniform", SEED)
+    with pytest.raises(RuntimeError, match="reference differs"):
+        wanted.spot_check("uniform", SEED + 1)
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 97, 1000])
+def test_mirroring_makes_a_triangle_symmetric_and_leaves_it_as_it_was(
+    tools: Instruments, n: int
 ) -> None:
-    a, b, c = product.on_device
-    reference = Reference(tools, SHAPE, a, b)
-    reference.errors([c])
-    reference.spot_check("uniform", SEED)
-    with pytest.raises(RuntimeError, match="float64 reference"):
-        reference.spot_check("uniform", SEED + 1)
+    upper = np.triu(np.random.default_rng(0).uniform(1, 2, (n, n)))
+    c = tools.drv.to_device(upper + np.tril(np.full((n, n), np.nan), -1))
+    tools.mirror(c, n)
+    found = host_copy(tools, c, n * n, np.float64).reshape(n, n)
+    assert (found == upper + np.triu(upper, 1).T).all()
+
+
+def test_syrk_writes_the_upper_triangle_and_nothing_else(tools: Instruments) -> None:
+    shape = Gram(37, 53)
+    [a] = fills.inputs("uniform", SEED, shape, "float64")
+    c = tools.poisoned(shape.elements[-1], "float64")
+    tools.cublas.syrk(shape.m, shape.n, int(tools.drv.to_device(a)), int(c))
+    found = host_copy(tools, c, shape.elements[-1], np.float64).reshape(shape.output)
+    assert error_share(found, a, writes="upper") <= 1
+    assert np.isnan(found[np.tril_indices(shape.n, -1)]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -170,12 +223,9 @@ def test_a_refused_cublas_call_is_raised_with_its_status(tools: Instruments) -> 
         tools.cublas.gemm("float32", -1, 1, 1, 0, 0, 0)
 
 
-def test_poison_is_nan_everywhere_and_nowhere_else(tools: Instruments) -> None:
-    array = tools.drv.to_device(np.zeros(1000, np.float32))
-    tools.poison(array, 900)
-    found = host_copy(tools, array, 1000)
-    assert np.isnan(found[:900]).all()
-    assert (found[900:] == 0).all()
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_poisoned_array_is_nan_everywhere(tools: Instruments, dtype: str) -> None:
+    assert np.isnan(host_copy(tools, tools.poisoned(901, dtype), 901, dtype)).all()
 
 
 @pytest.fixture
@@ -235,3 +285,4 @@ def test_the_cards_facts_are_there(gpu: Gpu) -> None:
     assert facts["compute_capability"].replace(".", "") in architecture()
     assert facts["memory_bytes"] > 10**9
     assert facts["fp32_peak_tflops"] is None or 1 < facts["fp32_peak_tflops"] < 500
+    assert (facts["fp64_peak_tflops"] or 0) < (facts["fp32_peak_tflops"] or 1)

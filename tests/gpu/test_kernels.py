@@ -18,7 +18,7 @@ from matmul.catalogue import Variant, load_catalogue
 from matmul.dataset import read_json, read_table
 from matmul.device import Gpu, architecture
 from matmul.multiplying import on_gpu
-from matmul.shapes import Shape
+from matmul.shapes import Gemm, Gram
 from matmul.verification import error_share, verification_shapes
 
 pytestmark = pytest.mark.gpu
@@ -46,10 +46,12 @@ def test_a_kernel_is_right_at_its_verification_shapes(
 ) -> None:
     """C starts as NaN, A and B end in NaN, and the zone behind C is watched."""
     multiply = on_gpu(variant, gpu, compiled(variant))
-    for shape in verification_shapes(variant, [Shape(129, 257, 65), Shape(256, 256, 256)]):
-        a = fills.matrix(fill, 7, 0, shape.m, shape.k)
-        b = fills.matrix(fill, 7, 1, shape.k, shape.n)
-        assert error_share(multiply(shape, a, b), a, b) <= 1, shape
+    kernel = variant.kernel
+    extra = {"gemm": [Gemm(129, 257, 65), Gemm(256, 256, 256)], "gram": [Gram(257, 192)]}
+    for shape in verification_shapes(variant, extra[kernel.operation]):
+        inputs = fills.inputs(fill, 7, shape, kernel.dtype)
+        product = multiply(shape, *inputs)
+        assert error_share(product, *inputs, writes=kernel.writes) <= 1, shape
 
 
 def measure(variant: Variant, catalogue: Path, build: Path, folder: Path, *shapes: str) -> None:
@@ -169,7 +171,7 @@ def test_verification_finds_a_mistake_and_leaves_a_table(
     failed = table[table.status == "failed"]
     assert failed.reason.str.contains(reason).any()
     assert set(table["where"]) == {"gpu"}
-    assert len(table) == len(verification_shapes(variant, [Shape(128, 128, 128)]))
+    assert len(table) == len(verification_shapes(variant, [Gemm(128, 128, 128)]))
 
 
 def test_multiply_says_the_documents_lines(gpu: Gpu) -> None:
@@ -198,7 +200,7 @@ def test_products_of_one_kernel_are_reproducible(gpu: Gpu, compiled: Compiled) -
     """No race: the same inputs give the same bits."""
     variant = load_catalogue().variant("shared_rect_split")
     multiply = on_gpu(variant, gpu, compiled(variant))
-    shape = Shape(333, 222, 111)
+    shape = Gemm(333, 222, 111)
     a = fills.matrix("uniform", 7, 0, shape.m, shape.k)
     b = fills.matrix("uniform", 7, 1, shape.k, shape.n)
     first = multiply(shape, a, b)

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from support import Entry, WriteCatalogue
 
-from matmul.catalogue import DEFAULT_CATALOGUE, load_catalogue, source_files
+from matmul.building import compile_variant
+from matmul.catalogue import DEFAULT_CATALOGUE, Variant, load_catalogue, source_files
 from matmul.errors import UserError
-from matmul.shapes import Shape
+from matmul.expressions import evaluate
+from matmul.shapes import Gemm
 
 
 def mistake(path: Path) -> str:
@@ -53,6 +55,14 @@ def mistake(path: Path) -> str:
         ({"accepts": "round"}, ["accepts", "round"]),
         ({"baselines": ["mine"]}, ["baselines", "mine"]),
         ({"baselines": ["cublas"]}, ["baselines", "cublas"]),
+        ({"multiples": {"W": 16}}, ["multiples", "'W'"]),
+        ({"parameters": {"W": [48], "B": [32]}, "multiples": {"W": "B"}}, ["W=48", "B=32"]),
+        ({"parameters": {"W": [48]}, "multiples": {"W": "W - 48"}}, ["W=48"]),
+        ({"registers": 256}, ["registers", "256", "255"]),
+        ({"registers": 65, "threads": [32, 32]}, ["registers", "66560", "65536"]),
+        ({"shared_bytes": "48 * 1024 + 4"}, ["shared_bytes", "49156", "49152"]),
+        ({"dynamic_shared_bytes": "228 * 1024"}, ["dynamic_shared_bytes", "233472", "232448"]),
+        ({"writes": "lower"}, ["writes", "lower"]),
         ({"documents": ["009"]}, ["documents", "009"]),
         ({"teaches": None}, ["teaches"]),
         ({"title": 7}, ["title", "7"]),
@@ -85,6 +95,47 @@ def test_a_file_that_is_no_catalogue_is_refused(
     assert named in mistake(write_catalogue(text))
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"function": "cublasZgemm"}, ["function", "cublasZgemm", "cublasSgemm"]),
+        ({"operation": "gram"}, ["cublasSgemm", "gemm of float32", "gram of float32"]),
+        ({"dtype": "float64"}, ["cublasSgemm", "gemm of float32", "gemm of float64"]),
+    ],
+)
+def test_a_library_is_called_for_what_it_computes_only(
+    entry: Entry, write_catalogue: WriteCatalogue, changes: dict[str, Any], named: list[str]
+) -> None:
+    library = {"language": "library", "function": "cublasSgemm", "source": None,
+               "tile": None, "threads": None}  # fmt: skip
+    message = mistake(write_catalogue({"mine": entry(**library | changes)}))
+    for fragment in ["mine", *named]:
+        assert fragment in message
+
+
+def test_a_baseline_computes_what_the_kernel_computes(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    syrk = entry(language="library", function="cublasDsyrk", operation="gram", dtype="float64",
+                 source=None, tile=None, threads=None)  # fmt: skip
+    message = mistake(write_catalogue({"syrk": syrk, "mine": entry(baselines=["syrk"])}))
+    assert "'syrk' computes gram of float64, not gemm of float32" in message
+
+
+@pytest.mark.parametrize(
+    "variant", [v for v in load_catalogue().variants.values() if v.kernel.shared_bytes],
+    ids=lambda v: v.name,
+)  # fmt: skip
+def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_path: Path) -> None:
+    """Shared memory to the byte; registers at least, since addresses and counters need some too."""
+    record = compile_variant(variant, "sm_90", tmp_path / "cubin")
+    assert record["status"] == "ok"
+    kernel = variant.kernel
+    assert record["shared_bytes"] == evaluate(kernel.shared_bytes, variant.parameters)
+    assert record["registers"] >= evaluate(kernel.registers, variant.parameters)
+    assert record["spill_bytes"] == 0
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "No such file" in mistake(tmp_path / "absent.yaml")
 
@@ -111,7 +162,7 @@ def test_each_combination_of_parameters_is_a_variant(
     assert last.tile == (32, 16)
     assert last.block == (16, 8, 1)  # x, y, z from threads = [y, x]
     assert last.dynamic_shared_bytes == 128
-    assert last.grid(Shape(33, 17, 5)) == (2, 2, 1)
+    assert last.grid(Gemm(33, 17, 5)) == (2, 2, 1)
     assert set(last.flags) >= {"-DW=16", "-DR=2"}
 
 
@@ -146,8 +197,8 @@ def test_slugs_are_unique_and_safe_in_paths() -> None:
 @pytest.mark.parametrize("kernel", ["naive", "shared"])
 def test_square_kernels_refuse_other_shapes_and_say_so(kernel: str) -> None:
     variant = load_catalogue().variant(kernel)
-    assert variant.refusal(Shape(33, 33, 33)) is None
-    for shape in (Shape(33, 33, 34), Shape(33, 34, 33), Shape(34, 33, 33)):
+    assert variant.refusal(Gemm(33, 33, 33)) is None
+    for shape in (Gemm(33, 33, 34), Gemm(33, 34, 33), Gemm(34, 33, 33)):
         reason = variant.refusal(shape)
         assert reason
         assert kernel in reason
@@ -160,17 +211,17 @@ def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
 ) -> None:
     written = entry(parameters={"W": [16]}, accepts="W")
     variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
-    assert variant.refusal(Shape(32, 16, 48)) is None
-    for shape in (Shape(33, 16, 48), Shape(32, 17, 48), Shape(32, 16, 49)):
+    assert variant.refusal(Gemm(32, 16, 48)) is None
+    for shape in (Gemm(33, 16, 48), Gemm(32, 17, 48), Gemm(32, 16, 49)):
         assert "W=16" in (variant.refusal(shape) or "")
 
 
 def test_a_grid_over_the_hardware_limit_is_refused() -> None:
     """gridDim.y holds 65535 blocks; m decides it, n (gridDim.x) may be larger."""
     variant = load_catalogue().variant("naive_rect[TILE_WIDTH=16]")
-    assert variant.refusal(Shape(65535 * 16, 1, 1)) is None
-    assert variant.refusal(Shape(1, 65536 * 16, 1)) is None
-    assert "65536" in (variant.refusal(Shape(65535 * 16 + 1, 1, 1)) or "")
+    assert variant.refusal(Gemm(65535 * 16, 1, 1)) is None
+    assert variant.refusal(Gemm(1, 65536 * 16, 1)) is None
+    assert "65536" in (variant.refusal(Gemm(65535 * 16 + 1, 1, 1)) or "")
 
 
 def test_the_digest_changes_with_source_header_and_flags(

@@ -13,6 +13,7 @@ from matmul.dataset import COLUMNS, read_json, read_table, write_json, write_tab
 
 POINT = {"operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16}
 OPERATIONS = 2 * 64 * 32 * 16
+GRAM = {"operation": "gram", "dtype": "float64", "m": 64, "n": 32, "k": None}
 NAIVE, CUBLAS = "naive_rect[TILE_WIDTH=32]", "cublas_sgemm"
 FACTS = {"date": "2026-01-02", "commit": "abc", "dirty": False, "cpu": "a CPU", "gpu": "a GPU",
          "uuid": "GPU-1", "compute_capability": "9.0", "occupancy": 0.75}  # fmt: skip
@@ -32,7 +33,8 @@ class Jobs:
         self.records: list[Path] = []
 
     def add(
-        self, variant: str, times: Times, rows: list[Row], facts: Row | None = None
+        self, variant: str, times: Times, rows: list[Row], facts: Row | None = None,
+        point: Row = POINT,
     ) -> Path:  # fmt: skip
         """`times`: by (variant, phase, cache), the variant's own or its baselines'."""
         folder = self.folder / "measured" / variant
@@ -41,7 +43,7 @@ class Jobs:
                   for row in rows]  # fmt: skip
         write_table(frame("points.csv", points), "points.csv", folder / "points.csv")
         samples = [
-            {"variant": who, "baseline_of": "" if who == variant else variant} | POINT
+            {"variant": who, "baseline_of": "" if who == variant else variant} | point
             | {"phase": phase, "cache": cache, "sample": i, "time_ms": time_ms}
             for (who, phase, cache), taken in times.items()
             for i, time_ms in enumerate(taken)
@@ -103,6 +105,24 @@ def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
     assert (first.time_ms, first.samples) == (20.0, 1)
     assert pd.isna(first.tflops)
     assert pd.isna(first.time_low_ms)
+
+
+def test_gram_and_gemm_are_collected_together_and_gram_has_no_k(jobs: Jobs) -> None:
+    """An empty k must neither drop a row from a group nor turn the others' k into 16.0."""
+    jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
+    times = {("gram_naive[TILE_WIDTH=16]", "kernel", "hot"): [4.0, 2.0, 6.0],
+             ("cublas_dgemm", "kernel", "hot"): [2.0, 2.0, 2.0]}  # fmt: skip
+    jobs.add("gram_naive[TILE_WIDTH=16]", times, [OK | GRAM], point=GRAM)
+    assert jobs.collect().code == 0
+    gemm, gram = (row for _, row in jobs.table("summary.csv").iterrows())
+    assert gemm.k == 16
+    assert pd.isna(gram.k)
+    assert gram.time_ms == 4.0
+    assert gram.tflops == pytest.approx(64 * 32 * 33 / 4e-3 / 1e12)
+    [ratio] = jobs.table("ratios.csv").itertuples()
+    assert (ratio.baseline, ratio.ratio, ratio.pairs) == ("cublas_dgemm", 0.5, 3)
+    assert ",64,32,16," in (jobs.folder / "local" / "summary.csv").read_text()
+    assert ",64,32,," in (jobs.folder / "local" / "summary.csv").read_text()
 
 
 def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs) -> None:

@@ -119,7 +119,7 @@ def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
         [sys.executable, script, "naive", "4x4"], capture_output=True, text=True, cwd="/"
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("error: shape '4x4'")
+    assert done.stderr.startswith("error: gemm shape '4x4'")
     assert "Traceback" not in done.stderr
 
 

@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 from support import ROOT
 
 from matmul.catalogue import load_catalogue
-from matmul.configuration import check_configuration, chosen_variants, resolve_device
+from matmul.configuration import (
+    check_configuration,
+    chosen_variants,
+    resolve_device,
+    sweep_of,
+)
 from matmul.device import NoDevice
 from matmul.errors import UserError
 
@@ -34,18 +40,25 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
     [
         ({"colour": "red"}, ["colour"]),
         ({"sampling.speed": 1}, ["sampling", "speed"]),
-        ({"shapes": 640}, ["shapes", "640"]),
-        ({"shapes": []}, ["shapes"]),
-        ({"shapes": None}, ["shapes", "None"]),
-        ({"shapes": [64, 0]}, ["shapes[1]", "'0'"]),
-        ({"shapes": [-64]}, ["shapes[0]", "'-64'"]),
-        ({"shapes": [640.5]}, ["shapes[0]", "640.5"]),
-        ({"shapes": [True]}, ["shapes[0]", "True"]),
-        ({"shapes": ["large"]}, ["shapes[0]", "'large'"]),
-        ({"shapes": ["64x64"]}, ["shapes[0]", "'64x64'"]),
-        ({"shapes": ["64x0x64"]}, ["shapes[0]", "'64x0x64'"]),
-        ({"shapes": [2**31]}, ["shapes[0]", f"'{2**31}'"]),
-        ({"verify_shapes": ["7x"]}, ["verify_shapes[0]", "'7x'"]),
+        ({"sweeps.gemm.shapes": 640}, ["shapes", "640"]),
+        ({"sweeps": {}}, ["sweeps", "gemm"]),
+        ({"sweeps.spmv": {}}, ["sweeps", "spmv"]),
+        ({"sweeps.gram.shapes": ["64x64x64"]}, ["sweeps.gram.shapes[0]", "'64x64x64'", "MxN"]),
+        ({"sweeps.gram.verify_shapes": [0]}, ["sweeps.gram.verify_shapes[0]", "'0'"]),
+        ({"sweeps.gram.copies": "yes"}, ["sweeps.gram.copies", "yes"]),
+        ({"sweeps.gram.sampling": {"maximum": 5}}, ["gram", "maximum", "minimum"]),
+        ({"sweeps.gram.sampling": {"speed": 5}}, ["sweeps.gram.sampling", "speed"]),
+        ({"sweeps.gram.limits": {"cpu_seconds": 0}}, ["sweeps.gram.limits.cpu_seconds", "0"]),
+        ({"sweeps.gemm.shapes": None}, ["shapes", "None"]),
+        ({"sweeps.gemm.shapes": [64, 0]}, ["shapes[1]", "'0'"]),
+        ({"sweeps.gemm.shapes": [-64]}, ["shapes[0]", "'-64'"]),
+        ({"sweeps.gemm.shapes": [640.5]}, ["shapes[0]", "640.5"]),
+        ({"sweeps.gemm.shapes": [True]}, ["shapes[0]", "True"]),
+        ({"sweeps.gemm.shapes": ["large"]}, ["shapes[0]", "'large'"]),
+        ({"sweeps.gemm.shapes": ["64x64"]}, ["shapes[0]", "'64x64'"]),
+        ({"sweeps.gemm.shapes": ["64x0x64"]}, ["shapes[0]", "'64x0x64'"]),
+        ({"sweeps.gemm.shapes": [2**31]}, ["shapes[0]", f"'{2**31}'"]),
+        ({"sweeps.gemm.verify_shapes": ["7x"]}, ["verify_shapes[0]", "'7x'"]),
         ({"kernels": "naive"}, ["kernels", "naive"]),
         ({"kernels": []}, ["kernels"]),
         ({"kernels": ["naive", "nave"]}, ["kernels", "'nave'", "naive_rect"]),
@@ -100,21 +113,40 @@ def test_a_missing_catalogue_is_named() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "config").glob("*.yaml")), ids=lambda f: f.name)
 def test_the_projects_own_configurations_pass(file: Path) -> None:
-    sections = yaml.safe_load(file.read_text())
-    flat = {
-        f"{key}.{inner}" if inner else key: value
-        for key, part in sections.items()
-        for inner, value in (part.items() if isinstance(part, dict) else [("", part)])
-    }
-    flat.pop("catalogue", None)
-    check_configuration(changed(flat), [str(file)])
+    config = copy.deepcopy(DEFAULT)
+    update_config(config, yaml.safe_load(file.read_text()))  # as --configfile does
+    check_configuration(config | {"catalogue": DEFAULT["catalogue"]}, [str(file)])
 
 
 def test_documents_sweep_has_every_size_of_the_documents() -> None:
-    shapes = set(yaml.safe_load((ROOT / "config" / "documents.yaml").read_text())["shapes"])
+    sweeps = yaml.safe_load((ROOT / "config" / "documents.yaml").read_text())["sweeps"]
+    shapes = set(sweeps["gemm"]["shapes"])
     doubling = {32 * 2**i for i in range(10)}
     assert shapes >= doubling | {320, 640, 6400, 14400, "3200x2400x1600", "1000x1001x999"}
     assert max(doubling) == 16384
+    squares = {str(n) for n in range(500, 18501, 1000)}
+    halves = [(n // 2, n) for n in range(500, 20501, 1000)]
+    assert {str(shape) for shape in sweeps["gram"]["shapes"]} == squares | {
+        f"{rows}x{columns}" for m, n in halves for rows, columns in ((m, n), (n, m))
+    }
+
+
+def test_an_operations_own_keys_stand_over_the_common_ones() -> None:
+    own = {"caches": ["hot"], "sampling": {"seconds": 7}, "limits": {"cpu_seconds": 8}}
+    config = changed({f"sweeps.gram.{key}": value for key, value in own.items()})
+    gemm, gram = sweep_of(config, "gemm"), sweep_of(config, "gram")
+    assert gram["caches"] == ["hot"]
+    assert gram["sampling"] == config["sampling"] | {"seconds": 7}
+    assert gram["limits"] == config["limits"] | {"cpu_seconds": 8}
+    assert (gemm["caches"], gemm["sampling"]) == (config["caches"], config["sampling"])
+
+
+def test_an_operation_without_shapes_is_left_out() -> None:
+    catalogue = load_catalogue()
+    chosen = chosen_variants(changed({"sweeps.gram.shapes": []}), catalogue)
+    assert {variant.kernel.operation for variant in chosen.values()} == {"gemm"}
+    with pytest.raises(UserError, match="nothing to measure"):
+        chosen_variants(changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue)
 
 
 def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:

@@ -13,30 +13,31 @@ from matmul.cpu_bench import CpuBench
 from matmul.gpu_bench import host_copies_refusal
 from matmul.products import CpuProduct, cpu_product
 from matmul.sampling import Rule
-from matmul.shapes import Shape
+from matmul.shapes import Gemm, Gram, Shape
 from matmul.timing import host_ms
 
 RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
 LOOP = load_catalogue().variant("cpu_loop")
 BLAS = load_catalogue().variant("cpu_blas")
-SHAPE = Shape(9, 11, 13)
+GRAM = [load_catalogue().variant(name) for name in ("gram_cpu_loop", "gram_cpu_blas")]
+SHAPE = Gemm(9, 11, 13)
 
 
-def bench(product: CpuProduct, memory_share: float = 0.8) -> CpuBench:
+def bench(product: CpuProduct, memory_share: float = 0.8, variant: Variant = LOOP) -> CpuBench:
     settings = Settings("uniform", 1, ("hot",), RULE, RULE, 1.0, memory_share, 1)
-    return CpuBench(LOOP, product, settings, Split())
+    return CpuBench(variant, product, settings, Split())
 
 
-def right(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def right(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     np.matmul(a, b, out=c)
 
 
-def leaves_an_element_out(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def leaves_an_element_out(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     c[:-1] = (a @ b)[:-1]
     c[-1, :-1] = (a @ b)[-1, :-1]
 
 
-def loses_a_term(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def loses_a_term(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     np.matmul(a[:, :-1], b[:-1], out=c)
 
 
@@ -54,7 +55,7 @@ def test_a_wrong_product_is_refused(product: CpuProduct) -> None:
 
 
 def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
-    large = Shape(2**20, 2**20, 2**20)
+    large = Gemm(2**20, 2**20, 2**20)
     assert "GB" in (bench(right).refusal(large) or "")
     assert bench(right).refusal(SHAPE) is None
     assert bench(right, memory_share=1e-12).refusal(SHAPE)
@@ -66,19 +67,42 @@ def test_a_cpu_variant_multiplies_rectangles(variant: Variant, tmp_path: Path) -
         assert compile_variant(LOOP, "host", tmp_path / "host" / "cpu_loop.so")["status"] == "ok"
     a, b = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((4, 5), np.float32)
     c = np.full((3, 5), np.nan, np.float32)
-    cpu_product(variant, tmp_path, threads=1)(a, b, c)
+    cpu_product(variant, tmp_path, threads=1)(Gemm(3, 5, 4), a, b, c)
     assert (c == a @ b).all()
+
+
+@pytest.mark.parametrize("variant", GRAM, ids=lambda v: v.name)
+@pytest.mark.parametrize("shape", [Gram(1, 1), Gram(3, 5), Gram(5, 3), Gram(1, 4), Gram(4, 1)])
+def test_a_cpu_variant_of_gram_is_measured_in_float64(
+    variant: Variant, shape: Gram, tmp_path: Path
+) -> None:
+    if variant.kernel.language == "c":
+        compile_variant(variant, "host", tmp_path / "host" / f"{variant.slug}.so")
+    product = cpu_product(variant, tmp_path, threads=1)
+    a, c = np.arange(1.0, shape.m * shape.n + 1).reshape(shape.m, shape.n), np.empty(shape.output)
+    product(shape, a, c)
+    assert (c == a.T @ a).all()
+    point = bench(product, variant=variant).measure(shape)
+    assert 0 <= point.rows[0]["error"] <= 1
+
+
+def test_float32_accuracy_is_wrong_in_float64() -> None:
+    def narrow(shape: Gram, a: np.ndarray, c: np.ndarray) -> None:
+        c[:] = a.T.astype(np.float32) @ a.astype(np.float32)
+
+    with pytest.raises(Wrong, match="wrong result"):
+        bench(narrow, variant=GRAM[1]).measure(Gram(9, 11))
 
 
 def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: Path) -> None:
     """Setting the number of threads anew costs milliseconds; an 8×8 product takes microseconds."""
     product = cpu_product(BLAS, tmp_path, threads=1)
     a, c = np.ones((8, 8), np.float32), np.empty((8, 8), np.float32)
-    assert median(host_ms(lambda: product(a, a, c)) for _ in range(21)) < 0.5
+    assert median(host_ms(lambda: product(Gemm(8, 8, 8), a, a, c)) for _ in range(21)) < 0.5
 
 
 def test_a_gpu_point_without_room_for_its_copies_on_the_host_is_refused_with_the_numbers() -> None:
-    assert host_copies_refusal(Shape(64, 64, 64), 0.8) is None
-    reason = host_copies_refusal(Shape(2**20, 2**20, 2**20), 0.8)
+    assert host_copies_refusal(3 * 4 * 64**2, 0.8) is None
+    reason = host_copies_refusal(3 * 4 * 2**40, 0.8)
     assert reason is not None
     assert "26388.28 GB of host memory" in reason

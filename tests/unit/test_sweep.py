@@ -10,13 +10,13 @@ import pytest
 from matmul.bench import LostDevice, Point, Settings, Wrong
 from matmul.catalogue import Variant, load_catalogue
 from matmul.sampling import Rule
-from matmul.shapes import Shape
+from matmul.shapes import Gemm, Shape
 from matmul.state import State
 from matmul.sweep import Sweep
 
 RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
 SETTINGS = Settings("uniform", 1, ("hot", "cold"), RULE, RULE, 1.0, 0.8, 1)
-SHAPES = [Shape(n, n, n) for n in (8, 16, 32, 64)]
+SHAPES = [Gemm(n, n, n) for n in (8, 16, 32, 64)]
 CATALOGUE = load_catalogue()
 CPU, GPU = CATALOGUE.variant("cpu_loop"), CATALOGUE.variant("naive")
 
@@ -132,7 +132,7 @@ def test_a_lost_device_fails_the_rest_and_keeps_what_was_measured(make: MakeSwee
 
 def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(make: MakeSweep) -> None:
     """64³ at 200 ms predicts 12.8 s at 256³, 64 times the operations."""
-    shapes = [Shape(64, 64, 64), Shape(256, 256, 256)]
+    shapes = [Gemm(64, 64, 64), Gemm(256, 256, 256)]
     bench = FakeBench(CPU, time_ms=200)
     sweep = make(CPU)
     sweep.run(bench, shapes)
@@ -144,14 +144,14 @@ def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(make: Mak
 
 
 def test_a_prediction_within_the_budget_is_measured(make: MakeSweep) -> None:
-    shapes = [Shape(64, 64, 64), Shape(256, 256, 256)]
+    shapes = [Gemm(64, 64, 64), Gemm(256, 256, 256)]
     bench = FakeBench(CPU, time_ms=15)
     make(CPU).run(bench, shapes)
     assert bench.measured == shapes
 
 
 def test_a_resumed_point_still_predicts(make: MakeSweep) -> None:
-    shapes = [Shape(64, 64, 64), Shape(256, 256, 256)]
+    shapes = [Gemm(64, 64, 64), Gemm(256, 256, 256)]
     make(CPU).run(FakeBench(CPU, time_ms=200), shapes[:1])
     bench = FakeBench(CPU, time_ms=200)
     make(CPU).run(bench, shapes)
@@ -161,7 +161,7 @@ def test_a_resumed_point_still_predicts(make: MakeSweep) -> None:
 def test_shapes_that_the_kernel_or_the_machine_cannot_take_are_skipped_rows(
     make: MakeSweep,
 ) -> None:
-    shapes = [SHAPES[0], Shape(9, 8, 7), SHAPES[3]]
+    shapes = [SHAPES[0], Gemm(9, 8, 7), SHAPES[3]]
     bench = FakeBench(GPU, refusals={SHAPES[3]: "needs 99 GB"})
     sweep = make(GPU)
     sweep.run(bench, shapes)

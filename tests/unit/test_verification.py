@@ -1,15 +1,24 @@
 """What counts as a right product: every float32 order of summation passes, every mistake fails."""
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import Entry, WriteCatalogue
 
 from matmul import fills
 from matmul.catalogue import Variant, load_catalogue
-from matmul.shapes import Shape
-from matmul.verification import PANEL_ROWS, error_share, verification_shapes
+from matmul.shapes import Gemm
+from matmul.verification import (
+    PANEL_ROWS,
+    error_share,
+    split,
+    split_unit,
+    verification_shapes,
+)
 
 VARIANTS = list(load_catalogue().variants.values())
 
@@ -103,6 +112,68 @@ def test_tf32_is_wrong() -> None:
     assert error_share(cut[0] @ cut[1], a, b) > 1
 
 
+@pytest.mark.parametrize("fill", fills.FILLS)
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (5, 3), (3, 5), (1, 64), (2049, 17), (64, PANEL_ROWS + 9)]
+)
+def test_a_float64_product_is_right_and_one_in_less_precision_is_wrong(
+    fill: str, shape: tuple[int, int]
+) -> None:
+    a = fills.matrix(fill, 2026, 0, *shape, "float64")
+    assert error_share(a.T @ a, a) <= 1
+    narrow = (a.T @ a).astype(np.float32).astype(np.float64)
+    if (narrow != a.T @ a).any():
+        assert error_share(narrow, a) > 1
+
+
+def test_the_float64_reference_sees_what_float64_rounds_away() -> None:
+    """The exact sum of squares is 1 + 2⁻⁶⁰: float64's 1 is off by 2⁻⁶⁰, and 1 + 2⁻⁵² by more."""
+    a = np.array([[1.0], [2.0**-30]])
+    bound = 2 * 2.0**-53 * (1 + 2.0**-60)
+    assert error_share(np.array([[1.0]]), a) == pytest.approx(2.0**-60 / bound)
+    off = (2.0**-52 - 2.0**-60) / bound
+    assert error_share(np.array([[1.0 + 2.0**-52]]), a) == pytest.approx(off)
+
+
+@given(st.integers(1, 300), st.integers(0, 2**32 - 1), st.sampled_from(fills.FILLS))
+def test_split_parts_add_up_and_the_leading_products_are_exact(
+    terms: int, seed: int, fill: str
+) -> None:
+    x = fills.matrix(fill, seed, 0, terms, 1, "float64")
+    unit = split_unit(fills.LARGEST[fill], terms)
+    high, low = split(x, unit)
+    assert (high + low == x).all()
+    assert np.abs(low).max() <= unit / 2
+    exact = sum((Fraction(float(value)) ** 2 for value in high.ravel()), Fraction(0))
+    assert Fraction(float((high.T @ high)[0, 0])) == exact
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda a: a @ a.T,
+        lambda a: a.T @ a[:, ::-1],
+        lambda a: a[1:].T @ a[1:],
+        lambda a: np.triu(a.T @ a),
+    ],
+    ids=["A·Aᵀ", "columns turned", "first term lost", "not mirrored"],
+)
+def test_a_mixed_up_gram_product_is_wrong(mistake: Callable[..., np.ndarray]) -> None:
+    a = fills.matrix("uniform", 2026, 0, 33, 33, "float64")
+    assert error_share(mistake(a), a) > 1
+
+
+def test_only_the_upper_triangle_counts_where_only_it_is_written() -> None:
+    a = fills.matrix("uniform", 2026, 0, 40, PANEL_ROWS + 30, "float64")
+    c = np.where(np.tri(a.shape[1], k=-1), np.nan, a.T @ a)
+    assert error_share(c, a, writes="upper") <= 1
+    assert error_share(c, a) == np.inf
+    for place in ((0, 0), (5, PANEL_ROWS), (PANEL_ROWS + 1, PANEL_ROWS + 1)):
+        spoilt = c.copy()
+        spoilt[place] += 1e-9
+        assert error_share(spoilt, a, writes="upper") > 1
+
+
 def test_a_sum_of_zeros_has_to_be_zero() -> None:
     a, b = np.zeros((2, 3), np.float32), np.ones((3, 2), np.float32)
     assert error_share(np.zeros((2, 2), np.float32), a, b) == 0
@@ -122,18 +193,20 @@ def test_every_variant_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varia
     width = max(variant.tile) if variant.kernel.tile else 16
     squares = {s.m for s in shapes if s.square}
     assert squares >= {1, width - 1, width, width + 1}
-    assert {s.k % width for s in shapes} >= {0, 1, width - 1}
+    assert {s.terms % width for s in shapes} >= {0, 1, width - 1}
     assert all(variant.refusal(shape) is None for shape in shapes)
     if variant.kernel.accepts == "any":
-        assert any(s.k == 1 and not s.square for s in shapes)
+        assert any(s.terms == 1 and not s.square for s in shapes)
         assert any(s.m == 1 and s.n > width for s in shapes)
         assert any(s.n == 1 and s.m > width for s in shapes)
-        assert any(s.m % width == s.n % width == 0 and s.k % width == 1 for s in shapes)
-        assert any(len({s.m, s.n, s.k}) == 3 for s in shapes)
+        assert any(not any(x % width for x in s.output) and s.terms % width == 1 for s in shapes)
+        assert any(len(set(s.dimensions)) == len(s.dimensions) for s in shapes)
+    if variant.kernel.operation == "gram":
+        assert {str(s) for s in shapes} >= {"5x47", "17x49", "33x97", "48x48", "49x1", "1000x1001"}
 
 
 def test_extra_shapes_are_added_where_the_variant_takes_them() -> None:
-    extra = [Shape(65, 65, 65), Shape(3, 4, 5)]
+    extra = [Gemm(65, 65, 65), Gemm(3, 4, 5)]
     catalogue = load_catalogue()
     assert set(verification_shapes(catalogue.variant("naive_rect"), extra)) >= set(extra)
     taken = verification_shapes(catalogue.variant("naive"), extra)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ TINY = {
     "device": "cpu",
     "architectures": ["sm_90"],
     "catalogue": "kernels/test.yaml",
-    "shapes": [32, "24x20x17"],
     "sampling": {"minimum": 6, "maximum": 6, "interval": 0.5, "seconds": 2, "copy_seconds": 0.01},
 }
+
+GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
 
 
 @dataclass
@@ -42,9 +44,13 @@ class Project:
         entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu", "baselines": ["cublas_sgemm"]}
         return yaml.safe_dump({name: entry}, sort_keys=False)
 
-    def configure(self, **changes: Any) -> None:
-        """config/test.yaml: a run of seconds on the CPU, with some keys changed."""
-        (self.folder / "config" / "test.yaml").write_text(yaml.safe_dump(TINY | changes))
+    def configure(
+        self, gemm: Sequence[Any] = GEMM, gram: Sequence[Any] = GRAM, **changes: Any
+    ) -> None:
+        """config/test.yaml: a run of seconds on the CPU at these shapes, with some keys changed."""
+        sweeps = {"gemm": {"shapes": [*gemm]}, "gram": {"shapes": [*gram]}}
+        text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
+        (self.folder / "config" / "test.yaml").write_text(text)
 
     def command(self, *arguments: str, configfile: str = "config/test.yaml") -> list[str]:
         common = ["--cores", "2", "--configfile", configfile, "--nocolor"]

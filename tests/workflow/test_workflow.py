@@ -79,10 +79,27 @@ def test_an_added_kernel_is_in_the_summary_with_the_reason_for_no_time(finished:
 def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None:
     points = table(finished, "summary.csv")
     timed = points[(points.status == "ok") & (points.phase == "kernel")]
-    assert set(timed.variant) == {"cpu_loop", "cpu_blas"}
-    assert timed.groupby("variant").size().tolist() == [2, 2]
+    assert timed.groupby("variant").size().to_dict() == {
+        "cpu_loop": 2, "cpu_blas": 2, "gram_cpu_loop": 2,
+    }  # fmt: skip
     assert (timed["samples"] == 6).all()
     assert timed.error.between(0, 1).all()
+
+
+def test_gram_is_measured_at_its_own_shapes_and_has_no_k(finished: Project) -> None:
+    points = rows(finished, "summary.csv", "gram_cpu_loop")
+    assert set(zip(points.m, points.n, strict=True)) == {(20, 20), (12, 9)}
+    assert points.k.isna().all()
+    assert set(points.dtype) == {"float64"}
+    [timed] = points[(points.phase == "kernel") & (points.m == 12)].itertuples()
+    assert timed.tflops == pytest.approx(12 * 9 * 10 / timed.time_ms / 1e9)
+
+
+def test_gram_kernels_are_verified_on_the_cpu_in_float64(finished: Project) -> None:
+    verified = rows(finished, "verification.csv", "gram_naive[TILE_WIDTH=16]")
+    assert set(verified.status) == {"ok"}
+    assert set(verified["where"]) == {"emulation"}
+    assert set(zip(verified.m, verified.n, strict=True)) >= {(1, 1), (5, 47), (33, 97), (49, 1)}
 
 
 def test_the_run_ends_in_a_report_and_a_verdict(finished: Project) -> None:
@@ -95,7 +112,7 @@ def test_the_run_ends_in_a_report_and_a_verdict(finished: Project) -> None:
 def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
     device = read_json(finished.path("results/local/device.json"))
     assert device["gpu"] is None
-    assert device["configuration"]["shapes"] == [32, "24x20x17"]
+    assert device["configuration"]["sweeps"]["gemm"]["shapes"] == [32, "24x20x17"]
     assert device["flags"]["mine"].startswith("-O3")
     assert set(device["compilers"]) == {"nvcc", "gcc"}
 
@@ -140,7 +157,7 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "a block": launch_with(threads=[32, 16]),
     "a block's memory": launch_with(dynamic_shared_bytes=64),
     "another kernel": add_second_kernel,
-    "another shape": lambda project: project.configure(shapes=[32, "24x20x17", 40]),
+    "another shape": lambda project: project.configure(gemm=[32, "24x20x17", 40]),
     "a caption": lambda project: project.edit("reports/captions/rate.rst", " Indeed.\n"),
     "the report's text": lambda project: project.edit("reports/report.typ", "\n"),
     "the drawing": lambda project: project.edit("scripts/matmul/reporting/charts.py", "\n"),
@@ -203,7 +220,8 @@ def test_another_kernel_brings_its_own_chain_only(pending: dict[str, Pending]) -
 
 
 def test_another_emulator_verifies_the_cuda_kernels_only(pending: dict[str, Pending]) -> None:
-    assert pending["the emulator"]["verify_variant"] == MINE["verify_variant"]
+    gram = "results/local/verified/gram_naive-TILE_WIDTH=16.csv"
+    assert pending["the emulator"]["verify_variant"] == MINE["verify_variant"] | {gram}
 
 
 def test_a_published_data_set_gets_a_report_of_its_own(pending: dict[str, Pending]) -> None:
@@ -286,7 +304,9 @@ def refusal(project: Project, *arguments: str, **environment: str) -> str:
     ("changes", "named"),
     [
         ({"colour": "red"}, ["config/test.yaml", "colour"]),
-        ({"shapes": [64, 0]}, ["shapes[1]", "'0'"]),
+        ({"gemm": [64, 0]}, ["sweeps.gemm.shapes[1]", "'0'"]),
+        ({"gram": ["9x9x9"]}, ["sweeps.gram.shapes[0]", "'9x9x9'"]),
+        ({"gemm": [], "gram": []}, ["nothing to measure"]),
     ],
 )
 def test_a_bad_configuration_is_one_clear_line(
@@ -349,7 +369,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.3,
                 "copy_seconds": 0.01}  # fmt: skip
     shapes = [90, 100, 110, 120, 130, 140, 150]
-    project.configure(shapes=shapes, sampling=sampling)
+    project.configure(shapes, sampling=sampling)
     target = "results/local/samples.csv.gz"
     journal = project.path("results/local/journal/cpu_loop")
 

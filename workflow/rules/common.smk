@@ -95,24 +95,35 @@ def every_core(wildcards):
     return workflow.cores or 1
 
 
-def measure_options():
+def sweep(wildcards):
+    """What the configuration says of a variant's operation."""
+    return configuration.sweep_of(config, VARIANTS[wildcards.slug].kernel.operation)
+
+
+def shapes(wildcards):
+    """The shapes at which a variant is measured."""
+    return sweep(wildcards)["shapes"]
+
+
+def verify_shapes(wildcards):
+    """The shapes at which a variant is verified beside the built-in ones."""
+    return sweep(wildcards)["verify_shapes"]
+
+
+def measure_options(wildcards):
     """The configuration as measure.py's options."""
-    sampling, limits = config["sampling"], config["limits"]
+    wanted, gpu = sweep(wildcards), VARIANTS[wildcards.slug].kernel.on_gpu
+    sampling, limits = wanted["sampling"], wanted["limits"]
     return " ".join(
         [
-            f"--caches {' '.join(config['caches'])}",
+            f"--caches {' '.join(wanted['caches'])}",
             f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
             f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
-            f"--copy-seconds {sampling['copy_seconds']}",
+            f"--copy-seconds {sampling['copy_seconds'] if wanted['copies'] else 0}",
+            f"--launch-seconds {limits['gpu_seconds' if gpu else 'cpu_seconds']}",
             f"--memory-share {limits['memory_share']}",
         ]
     )
-
-
-def launch_seconds(wildcards):
-    """The longest launch that a variant may take."""
-    gpu = VARIANTS[wildcards.slug].kernel.on_gpu
-    return config["limits"]["gpu_seconds" if gpu else "cpu_seconds"]
 
 
 def published():

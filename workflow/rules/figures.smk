@@ -9,6 +9,9 @@ FIGURES = [
     "tile_width",
     "speedup",
     "copies",
+    "gram_duration",
+    "gram_ratio",
+    "gram_rate",
 ]
 
 

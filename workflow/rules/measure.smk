@@ -22,11 +22,10 @@ rule measure_variant:
         script=program("measure")[0],
         catalogue=config["catalogue"],
         device=DEVICE,
-        shapes=lambda wildcards: config["shapes"],
+        shapes=shapes,
         fill=config["fill"],
         seed=config["seed"],
-        options=measure_options(),
-        launch_seconds=launch_seconds,
+        options=measure_options,
         identity=run_identity,
         build="results/local/build",
         journal="results/local/journal/{slug}",
@@ -36,7 +35,7 @@ rule measure_variant:
         "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --shapes {params.shapes}"
         " --verification {input.verification:q} --fill {params.fill} --seed {params.seed}"
-        " {params.options} --launch-seconds {params.launch_seconds}"
+        " {params.options}"
         " --journal {params.journal:q} --points {output.points:q} --samples {output.samples:q}"
         " --facts {output.facts:q} --log {log:q}"
 

@@ -18,7 +18,7 @@ rule verify_variant:
         script=program("verify")[0],
         catalogue=config["catalogue"],
         device=DEVICE,
-        shapes=lambda wildcards: config["verify_shapes"],
+        shapes=verify_shapes,
         fill=config["fill"],
         seed=config["seed"],
         identity=run_identity,

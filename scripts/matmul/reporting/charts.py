@@ -5,7 +5,7 @@ what is missing.
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,9 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from matmul.reporting import style
+from matmul.reporting.peaks import TENSOR, VECTOR, float64_peak
 from matmul.reporting.results import (
+    GRAM_LIBRARIES,
+    SERIES,
     Results,
     fastest,
+    of_series,
     processor,
     rate_unit,
     short_commit,
@@ -24,7 +28,8 @@ from matmul.reporting.results import (
 )
 from matmul.reporting.style import Look
 
-FIGURES: dict[str, Callable[[Results], Figure]] = {}
+Draw = Callable[[Results], Figure]
+FIGURES: dict[str, Draw] = {}
 
 # Phases are no kernels: greys, so that a colour always means a kernel.
 PHASES = {
@@ -40,12 +45,14 @@ class Missing(Exception):
     """A figure's data are not there; the message is a sentence for its place."""
 
 
-def figure(title: str) -> Callable[[Callable[[Results], Figure]], Callable[[Results], Figure]]:
-    """Register a figure: in the theme, with its title, its source, and a panel for want of data."""
+def figure(operation: str, title: str) -> Callable[[Draw], Draw]:
+    """Register a figure of one operation: in the theme, with its title, its source, and a panel
+    for want of data."""
 
-    def decorate(draw: Callable[[Results], Figure]) -> Callable[[Results], Figure]:
+    def decorate(draw: Draw) -> Draw:
         @functools.wraps(draw)
-        def drawn(results: Results) -> Figure:
+        def drawn(whole: Results) -> Figure:
+            results = whole.of(operation)
             with style.theme():
                 try:
                     made = draw(results)
@@ -53,6 +60,7 @@ def figure(title: str) -> Callable[[Callable[[Results], Figure]], Callable[[Resu
                 except Missing as reason:
                     made = style.empty_panel(str(reason))
                     lines = [source_line(results)]
+                lines += half_notes(results, made)
                 if style.has_hollow(made):
                     lines.append("hollow: the card slowed down for heat while this was measured")
                 style.finish(made, title, "\n".join(lines))
@@ -79,9 +87,19 @@ def cache_note(results: Results) -> str:
     return "".join(words[cache] for cache in sorted(caches))
 
 
+def half_notes(results: Results, made: Figure) -> list[str]:
+    """A line for each drawn kernel whose product is not all of C."""
+    halves = [kernel for kernel in results.order if results.writes_half(kernel)]
+    return [
+        f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
+        for kernel in halves
+        if style.has_line(made, kernel)
+    ]
+
+
 def look(results: Results, kernel: str) -> Look:
     """A kernel's colour and marker, by its place in the catalogue."""
-    return style.kernel_look(results.order.index(kernel), results.language(kernel))
+    return style.kernel_look(results.position(kernel), results.language(kernel))
 
 
 def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:
@@ -106,10 +124,20 @@ def kernel_lines(ax: Axes, results: Results, rows: pd.DataFrame, column: str) ->
     return drawn
 
 
-def name_lines(ax: Axes, results: Results, kernels: Iterable[str]) -> None:
-    """Direct labels for the kernels' lines."""
-    labels = {kernel: results.title(kernel) for kernel in kernels}
-    style.label_ends(ax, labels, {kernel: look(results, kernel) for kernel in kernels})
+def name_lines(
+    axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
+    others: Mapping[str, Look] | None = None,
+) -> None:  # fmt: skip
+    """Direct labels for the kernels drawn in each panel: at the ends of the last panel's lines,
+    with those of `others`, and inside for lines that it lacks."""
+    last = list(drawn[-1])
+    labels = {kernel: results.title(kernel) for kernel in last}
+    looks = {kernel: look(results, kernel) for kernel in last} | (others or {})
+    style.label_ends(axes[-1], labels | {name: name for name in others or ()}, looks)
+    for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
+        for kernel in (name for name in kernels if name not in labels):
+            labels[kernel] = results.title(kernel)
+            style.label_inside(ax, kernel, labels[kernel])
 
 
 def linear_durations(results: Results, document: str, unit: str, per_ms: float) -> Figure:
@@ -121,23 +149,23 @@ def linear_durations(results: Results, document: str, unit: str, per_ms: float) 
     style.size_axis(ax, rows.n, log=False)
     ax.set_ylim(bottom=0)
     ax.set_ylabel(f"time in {unit}")
-    name_lines(ax, results, drawn)
+    name_lines([ax], results, [drawn])
     return made
 
 
-@figure("Duration of matrix multiplication, in seconds")
+@figure("gemm", "Duration of matrix multiplication, in seconds")
 def duration_seconds(results: Results) -> Figure:
     """As document 002 draws it: CPU loop, naive and shared, linear, in s."""
     return linear_durations(results, "002", "s", 1e-3)
 
 
-@figure("Comparison of times, in milliseconds")
+@figure("gemm", "Comparison of times, in milliseconds")
 def duration_milliseconds(results: Results) -> Figure:
     """As document 003 draws it: naive and shared, linear, in ms."""
     return linear_durations(results, "003", "ms", 1)
 
 
-@figure("Duration of every kernel, both axes logarithmic")
+@figure("gemm", "Duration of every kernel, both axes logarithmic")
 def duration_loglog(results: Results) -> Figure:
     """All kernels, with the slope that n³ operations at a constant rate would have."""
     rows = best_squares(results)
@@ -147,7 +175,7 @@ def duration_loglog(results: Results) -> Figure:
     style.log_values(ax)
     ax.set_ylabel("time in ms")
     cubic_guide(ax, rows)
-    name_lines(ax, results, drawn)
+    name_lines([ax], results, [drawn])
     return made
 
 
@@ -161,7 +189,7 @@ def cubic_guide(ax: Axes, rows: pd.DataFrame) -> None:
                 color=style.QUIET)  # fmt: skip
 
 
-@figure("Rate of square products")
+@figure("gemm", "Rate of square products")
 def rate(results: Results) -> Figure:
     """Rate against size, with the card's float32 peak in TFLOP/s; in GFLOP/s where all are slow."""
     rows = best_squares(results)
@@ -178,30 +206,20 @@ def rate(results: Results) -> Figure:
                     textcoords="offset points", va="top", fontsize=7.5)  # fmt: skip
     ax.set_ylim(bottom=0)
     ax.set_ylabel(f"rate in {unit} (2n³ operations)")
-    name_lines(ax, results, drawn)
+    name_lines([ax], results, [drawn])
     return made
 
 
-@figure("Share of cuBLAS")
+@figure("gemm", "Share of cuBLAS")
 def share(results: Results) -> Figure:
     """cuBLAS time over kernel time, neighbours in time, with the median's 95% interval."""
     rows = best_ratios(results)
     made, (ax,) = style.panels()
-    drawn = kernel_lines(ax, results, rows, "ratio")
-    for kernel in drawn:
-        own = rows[rows.kernel == kernel].dropna(subset=["ratio_low", "ratio_high"])
-        spans = [own.ratio - own.ratio_low, own.ratio_high - own.ratio]
-        ax.errorbar(own.n, own.ratio, spans, fmt="none", ecolor=look(results, kernel).colour,
-                    elinewidth=0.9, capsize=2)  # fmt: skip
+    drawn = share_lines(ax, results, rows)
     style.size_axis(ax, rows.n)
-    style.parity(ax)
-    baseline = results.title(rows.baseline.iloc[0])
-    ax.annotate(f"as fast as {baseline}", (0.99, 1), xycoords=("axes fraction", "data"),
-                xytext=(0, 3), textcoords="offset points", ha="right", fontsize=7.5)  # fmt: skip
-    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    ax.set_ylim(0, max(1.1, rows.ratio_high.max() * 1.05))
-    ax.set_ylabel(f"{baseline} time / kernel time")
-    name_lines(ax, results, drawn)
+    share_axis(ax, rows)
+    ax.set_ylabel(f"{results.title(rows.baseline.iloc[0])} time / kernel time")
+    name_lines([ax], results, [drawn])
     return made
 
 
@@ -209,12 +227,33 @@ def best_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
     rows = results.square_ratios()
     if rows.empty:
-        reason = results.absence(k for k in results.present if results.on_gpu(k))
+        reason = results.absence(k for k in results.order if results.on_gpu(k))
         raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")
-    return rows.loc[rows.groupby(["kernel", "n"], sort=False).ratio.idxmax()]
+    return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]
 
 
-@figure("Tile width 16 against 32 at equal n")
+def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
+    """Ratios to one library with their intervals, and the line of parity; the kernels drawn."""
+    drawn = kernel_lines(ax, results, rows, "ratio")
+    for kernel in drawn:
+        own = rows[rows.kernel == kernel].dropna(subset=["ratio_low", "ratio_high"])
+        spans = [own.ratio - own.ratio_low, own.ratio_high - own.ratio]
+        ax.errorbar(own.n, own.ratio, spans, fmt="none", ecolor=look(results, kernel).colour,
+                    elinewidth=0.9, capsize=2)  # fmt: skip
+    style.parity(ax)
+    baseline = results.title(rows.baseline.iloc[0])
+    ax.annotate(f"as fast as {baseline}", (0.99, 1), xycoords=("axes fraction", "data"),
+                xytext=(0, 3), textcoords="offset points", ha="right", fontsize=7.5)  # fmt: skip
+    return drawn
+
+
+def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
+    """From nothing to above parity and all of these ratios, in percent."""
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set_ylim(0, max(1.1, rows[["ratio", "ratio_high"]].max(axis=None) * 1.05))
+
+
+@figure("gemm", "Tile width 16 against 32 at equal n")
 def tile_width(results: Results) -> Figure:
     """Rate by tile width, a panel per kernel of document 001: the comparison that it meant."""
     kernels = [k for k in results.of_document("001")
@@ -242,7 +281,7 @@ def tile_width(results: Results) -> Figure:
     return made
 
 
-@figure("Speed-up over the CPU")
+@figure("gemm", "Speed-up over the CPU")
 def speedup(results: Results) -> Figure:
     """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
     rows = best_squares(results)
@@ -252,15 +291,14 @@ def speedup(results: Results) -> Figure:
         raise Missing("No size was measured both on the CPU and by another kernel.")
     made, axes = style.panels(len(bases))
     axes[0].set_ylabel("CPU time / kernel time")
+    drawn = []
     for ax, (base, found) in zip(axes, bases.items(), strict=True):
-        drawn = kernel_lines(ax, results, found, "speedup")
+        drawn.append(kernel_lines(ax, results, found, "speedup"))
         style.size_axis(ax, found.n)
         style.log_values(ax)
         style.parity(ax)
         ax.set_title(f"over {results.title(base)}", loc="left")
-    name_lines(axes[-1], results, drawn)
-    for name in set(bases["cpu_loop"].kernel) - set(drawn) if len(bases) > 1 else ():
-        style.label_inside(axes[0], name, results.title(name))
+    name_lines(axes, results, drawn)
     return made
 
 
@@ -273,7 +311,7 @@ def speedups(results: Results, rows: pd.DataFrame, base: str) -> pd.DataFrame:
     return others.assign(speedup=others.n.map(slow) / others.time_ms)
 
 
-@figure("Kernel time against copies, end to end, and unified memory")
+@figure("gemm", "Kernel time against copies, end to end, and unified memory")
 def copies(results: Results) -> Figure:
     """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
     wanted = ["cublas_sgemm", "shared"]
@@ -293,3 +331,62 @@ def copies(results: Results) -> Figure:
         ax.set_title(results.title(kernel), loc="left")
     style.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
     return made
+
+
+@figure("gram", "Duration of AᵀA, in milliseconds")
+def gram_duration(results: Results) -> Figure:
+    """As document 004 draws it: cuBLAS, naive and register tile over the size of a square A."""
+    return linear_durations(results, "004", "ms", 1)
+
+
+@figure("gram", "AᵀA against the library's general and its symmetric product")
+def gram_ratio(results: Results) -> Figure:
+    """Library time over kernel time of square A, a panel per library, with 95% intervals."""
+    rows = best_ratios(results)
+    panels = {name: own for name in GRAM_LIBRARIES if len(own := rows[rows.baseline == name])}
+    if not panels:
+        names = " and ".join(map(results.title, GRAM_LIBRARIES))
+        raise Missing(f"No kernel was timed beside {names} ({results.absence(GRAM_LIBRARIES)}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("library time / kernel time")
+    drawn = []
+    for ax, (library, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(share_lines(ax, results, own))
+        style.size_axis(ax, own.n, log=False)
+        ax.set_title(f"against {results.title(library)}", loc="left")
+    share_axis(axes[0], pd.concat(panels.values()))
+    name_lines(axes, results, drawn)
+    return made
+
+
+@figure("gram", "Rate of AᵀA on the GPU, by the form of A (m×n)")
+def gram_rate(results: Results) -> Figure:
+    """Rate by mn(n+1), a panel per series of document 004, under the card's float64 peaks."""
+    timed = fastest(results.timed())
+    timed = timed[results.gpu(timed)]
+    panels = {name: own for name in SERIES if len(own := of_series(timed, name))}
+    if not panels:
+        kernels = [kernel for kernel in results.order if results.on_gpu(kernel)]
+        raise Missing(f"No kernel was timed on a GPU ({results.absence(kernels)}).")
+    unit, per_tflops = rate_unit(timed.tflops)
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel(f"rate in {unit}, by mn(n+1) operations")
+    drawn = []
+    for ax, (name, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, own.assign(rate=own.tflops * per_tflops), "rate"))
+        peaks = peak_lines(ax, results, own.n.max(), per_tflops)
+        style.size_axis(ax, own.n, log=False, words="n, columns of A")
+        ax.set_title(name, loc="left")
+    axes[0].set_ylim(bottom=0)
+    name_lines(axes, results, drawn, peaks)
+    return made
+
+
+def peak_lines(ax: Axes, results: Results, end: int, per_tflops: float) -> dict[str, Look]:
+    """The card's float64 peaks as lines from 0 to `end`; the look of each, by its words."""
+    dashes = {TENSOR: (0, (6, 2)), VECTOR: (0, (6, 2, 1, 2))}
+    peaks = {units: peak for units in dashes if (peak := float64_peak(results, units))}
+    looks = {f"peak, {units}": Look(style.INK, "", dashes[units]) for units in peaks}
+    for peak, (words, drawn) in zip(peaks.values(), looks.items(), strict=True):
+        style.draw_line(ax, [0, end], [peak.value * per_tflops] * 2, drawn, words)
+    return looks

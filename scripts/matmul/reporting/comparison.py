@@ -1,10 +1,11 @@
-"""The documents' numbers beside ours: value, ours, and the document's over ours."""
+"""The documents' numbers beside ours: value, ours, the document's over ours, and their rates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from matmul.reporting.peaks import binding_peak, executed, rate
 from matmul.reporting.results import Results, at, fastest, size_name
 from matmul.reporting.traced import Number, cell
 from matmul.shapes import Shape, parse_shape
@@ -25,24 +26,33 @@ class NotMeasured(Exception):
 def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One entry per document, with a row per number and per figure of ours that compares."""
     return [
-        {
-            "document": name,
-            "title": document["title"],
-            "card": document["card"],
-            "why": document["why"],
-            "rows": [
-                row
-                for number in document["numbers"]
-                for row in number_rows(results, number)
-            ],
-        }
+        compare_document(results.of(document.get("operation", "gemm")), document)
+        | {"document": name}
         for name, document in documents.items()
-    ]  # fmt: skip
+    ]
+
+
+def compare_document(results: Results, document: Mapping[str, Any]) -> dict[str, Any]:
+    """One document against its operation's results."""
+    numbers = document["numbers"]
+    return {
+        "operation": results.operation,
+        "title": document["title"],
+        "card": document["card"],
+        "why": document["why"],
+        "rows": [row for number in numbers for row in number_rows(results, number)],
+        "peak": document.get("peak"),
+        "rates": [
+            rate_row(results, number, document["peak"])
+            for number in numbers
+            if "computes" in number
+        ],
+    }
 
 
 def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A document's number against each of ours; its own columns stand in the first row only."""
-    shape = parse_shape(number["shape"])
+    shape = parse_shape(number["shape"], results.operation)
     facts = {
         "system": number["system"],
         "size": size_name(shape),
@@ -55,8 +65,18 @@ def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, A
     return [(facts | {"lines": len(rows)} if i == 0 else {}) | row for i, row in enumerate(rows)]
 
 
+def printed(value: float) -> Number:
+    """A number that a document prints."""
+    return Number(value, repr(value))
+
+
 def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
-    """As the document prints it, digit for digit."""
+    """As the document prints it, digit for digit; or of two numbers of it, the quotient."""
+    if "quotient_of" in number:
+        slow, fast = map(printed, number["quotient_of"])
+        return (slow / fast).json()
+    if "value" not in number:
+        return {"value": None, "text": "not known"}
     parts = (number.get("about"), f"{number['value']:.10g}", unit_of(number))
     return {"value": number["value"], "text": " ".join(part for part in parts if part)}
 
@@ -65,7 +85,7 @@ def compared(
     results: Results, number: Mapping[str, Any], ours: Mapping[str, Any], shape: Shape
 ) -> dict[str, Any]:
     """Ours in the document's unit, and the document's value over it where both are times."""
-    shape = parse_shape(ours["shape"]) if "shape" in ours else shape
+    shape = parse_shape(ours["shape"], results.operation) if "shape" in ours else shape
     cache = ours.get("cache")
     span = SPANS[ours["phase"]]
     if ours["phase"] == "kernel" and cache == "cold":
@@ -79,8 +99,8 @@ def compared(
     row |= {"missing": None, "ours": value.json(), "unit": unit_of(number)}
     row |= {"variant": names[0]} if len(names) == 1 else {"span": f"{span}, fastest variants"}
     # A quotient of quotients would say nothing; nor would one with a difference below zero.
-    if number["quantity"] != "quotient" and value.value > 0:
-        row["ratio"] = (Number(number["value"], repr(number["value"])) / value).json()
+    if number["quantity"] != "quotient" and "value" in number and value.value > 0:
+        row["ratio"] = (printed(number["value"]) / value).json()
     return row
 
 
@@ -117,3 +137,36 @@ def only(results: Results, rows: pd.DataFrame, name: str, shape: Shape) -> pd.Se
     if rows.empty:
         raise NotMeasured(results.absence([name.split("[")[0]], shape))
     return rows.iloc[0]
+
+
+def rate_row(
+    results: Results, number: Mapping[str, Any], peak: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The rate at which a document's system computed, and ours by the same count of operations.
+
+    `half_s` is what half of a symmetric C would have taken the document's system at its rate.
+    """
+    shape = parse_shape(number["shape"], results.operation)
+    work, theirs = executed(shape, number["computes"]), printed(number["value"])
+    gflops = rate(work, theirs).times(1e3)
+    row = {
+        "system": number["system"],
+        "size": size_name(shape),
+        "computes": number["computes"],
+        "document_s": theirs.times(1e-3).json(),
+        "document": gflops.json(),
+        "document_share": (gflops / printed(peak["value"])).json(),
+        "half_s": (executed(shape, "half") / (work / theirs)).times(1e-3).json(),
+    }
+    try:
+        (variant,), (time_ms,) = our_times(results, number["ours"][-1], shape)
+    except NotMeasured as reason:
+        return row | {"missing": str(reason)}
+    ours = rate(work, time_ms)
+    units, bound = binding_peak(results, variant.split("[")[0]) or (None, None)
+    return row | {
+        "missing": None,
+        "ours": ours.json(),
+        "units": units,
+        "share": bound and (ours / bound).json(),
+    }

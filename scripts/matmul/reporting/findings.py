@@ -3,12 +3,15 @@
 A finding that the data do not bear out is {"missing": why}. Every number names its cells.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
+from matmul.reporting.peaks import VECTOR, binding_peak, executed, float64_peak, rate
 from matmul.reporting.results import (
+    GRAM_LIBRARIES,
     Results,
     common_sizes,
     fastest,
@@ -17,18 +20,30 @@ from matmul.reporting.results import (
     thermally_throttled,
 )
 from matmul.reporting.traced import Number, cell
+from matmul.shapes import shape_of
 
-FINDINGS: dict[str, Callable[[Results], dict[str, Any]]] = {}
+Compute = Callable[[Results], dict[str, Any]]
+FINDINGS: dict[str, Compute] = {}
 POWER = "power_cap"
+SETTLED = 4500  # from this size on the register tile is held against naive
 
 
 class Missing(Exception):
     """The data do not bear a finding; the message says why."""
 
 
-def finding(compute: Callable[[Results], dict[str, Any]]) -> Callable[[Results], dict[str, Any]]:
-    FINDINGS[compute.__name__] = compute
-    return compute
+def finding(operation: str | None) -> Callable[[Compute], Compute]:
+    """Register what a data set shows of one operation, or (None) of all that was timed."""
+
+    def decorate(compute: Compute) -> Compute:
+        @functools.wraps(compute)
+        def found(whole: Results) -> dict[str, Any]:
+            return compute(whole.of(operation) if operation else whole)
+
+        FINDINGS[compute.__name__] = found
+        return found
+
+    return decorate
 
 
 def all_findings(results: Results) -> dict[str, dict[str, Any]]:
@@ -42,10 +57,14 @@ def all_findings(results: Results) -> dict[str, dict[str, Any]]:
     return found
 
 
-@finding
+@finding("gemm")
 def best_share(results: Results) -> dict[str, Any]:
     """The hand-written kernel with the largest share of its library, at the largest square size."""
-    rows = hand_written_ratios(results)
+    return largest_share(results, hand_written_ratios(results))
+
+
+def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
+    """Of ratios to one library the largest at the largest size, and where some are above 1."""
     largest = rows[rows.n == rows.n.max()]
     best = largest.loc[largest.ratio.idxmax()]
     own, library = (
@@ -61,6 +80,7 @@ def best_share(results: Results) -> dict[str, Any]:
         "rate": cell(own, "tflops").json() if own is not None else None,
         "library_rate": cell(library, "tflops").json() if library is not None else None,
         "faster_at": sizes_above_one(rows),
+        "sizes": int(rows.n.nunique()),
     }
 
 
@@ -69,7 +89,7 @@ def hand_written_ratios(results: Results) -> pd.DataFrame:
     rows = results.square_ratios()
     rows = rows[rows.kernel.map(results.language) == "cuda"]
     if rows.empty:
-        gpu = [kernel for kernel in results.present if results.language(kernel) == "cuda"]
+        gpu = [kernel for kernel in results.order if results.language(kernel) == "cuda"]
         raise Missing(results.absence(gpu))
     return rows
 
@@ -96,7 +116,7 @@ def named(results: Results, kernel: str, variant: str) -> dict[str, str]:
     return {"name": kernel, "title": results.title(kernel), "variant": variant}
 
 
-@finding
+@finding("gemm")
 def peak(results: Results) -> dict[str, Any]:
     """The highest rate of a square product, and its share of the card's float32 peak."""
     rows = squares(results.timed())
@@ -105,32 +125,32 @@ def peak(results: Results) -> dict[str, Any]:
     best = rows.loc[rows.tflops.idxmax()]
     ceiling = results.device.get("fp32_peak_tflops")
     unit, factor = rate_unit(rows.tflops)
-    rate, share = cell(best, "tflops"), None
+    highest, share = cell(best, "tflops"), None
     if ceiling and results.on_gpu(best.kernel):
-        share = rate / Number(ceiling, "device.json:fp32_peak_tflops")
+        share = highest / Number(ceiling, "device.json:fp32_peak_tflops")
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
-        "rate": rate.times(factor).json(),
+        "rate": highest.times(factor).json(),
         "unit": unit,
         "peak": Number(ceiling, "device.json:fp32_peak_tflops").json() if share else None,
         "share": share.json() if share else None,
     }
 
 
-@finding
+@finding("gemm")
 def shared_over_naive(results: Results) -> dict[str, Any]:
     """How much sooner shared is done than naive, at the largest square size of both."""
     return versus(results, "naive", "shared")
 
 
-@finding
+@finding("gemm")
 def split_paths(results: Results) -> dict[str, Any]:
     """What the split into whole tiles and edges gains over guards everywhere."""
     return versus(results, "shared_rect", "shared_rect_split")
 
 
-@finding
+@finding("gemm")
 def blas_over_loop(results: Results) -> dict[str, Any]:
     """What a library makes of the same processor."""
     return versus(results, "cpu_loop", "cpu_blas")
@@ -139,18 +159,29 @@ def blas_over_loop(results: Results) -> dict[str, Any]:
 def versus(results: Results, slow: str, fast: str) -> dict[str, Any]:
     """Time of one kernel over another's at the largest common square size, fastest variants."""
     rows = squares(fastest(results.timed()))
+    return quotient_at(results, rows, slow, fast, sizes_of_both(results, rows, slow, fast)[-1])
+
+
+def sizes_of_both(results: Results, rows: pd.DataFrame, slow: str, fast: str) -> list[int]:
+    """Square sizes of two kernels, one at least. Raises Missing."""
     sizes = common_sizes(rows, [slow, fast])
     if not sizes:
         absent = next((k for k in (slow, fast) if rows[rows.kernel == k].empty), None)
         why = results.absence([absent]) if absent else "they have no size in common"
         raise Missing(why)
-    one, other = (rows[(rows.kernel == k) & (rows.n == sizes[-1])].iloc[0] for k in (slow, fast))
-    quotient = cell(one, "time_ms") / cell(other, "time_ms")
+    return sizes
+
+
+def quotient_at(
+    results: Results, rows: pd.DataFrame, slow: str, fast: str, n: int
+) -> dict[str, Any]:
+    """Time of one kernel over another's at one size."""
+    one, other = (rows[(rows.kernel == k) & (rows.n == n)].iloc[0] for k in (slow, fast))
     return {
-        "n": int(sizes[-1]),
+        "n": int(n),
         "slow": named(results, slow, one.variant) | {"time_ms": cell(one, "time_ms").json()},
         "fast": named(results, fast, other.variant) | {"time_ms": cell(other, "time_ms").json()},
-        "quotient": quotient.json(),
+        "quotient": (cell(one, "time_ms") / cell(other, "time_ms")).json(),
         "verdict": verdict(one, other),
     }
 
@@ -167,7 +198,7 @@ def verdict(one: pd.Series, other: pd.Series) -> str:
     return "slower" if other.time_low_ms > one.time_high_ms else "alike"
 
 
-@finding
+@finding("gemm")
 def over_cpu(results: Results) -> dict[str, Any]:
     """The fastest GPU kernel over the CPU's two, at the largest size that each was measured at."""
     rows = squares(fastest(results.timed()))
@@ -192,7 +223,7 @@ def over_cpu(results: Results) -> dict[str, Any]:
     return {"over": list(found.values())}
 
 
-@finding
+@finding("gemm")
 def tile_widths(results: Results) -> dict[str, Any]:
     """Document 001's question: which tile width is faster, at equal n."""
     rows = squares(results.timed())
@@ -232,7 +263,7 @@ def width_row(rows: pd.DataFrame, narrow: str, wide: str, n: int) -> dict[str, A
     }
 
 
-@finding
+@finding("gemm")
 def copies(results: Results) -> dict[str, Any]:
     """What the copies cost beside the kernel, at the largest square size."""
     entries = [
@@ -268,7 +299,7 @@ def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
     )
 
 
-@finding
+@finding(None)
 def throttling(results: Results) -> dict[str, Any]:
     """At how many of the GPU's timed points the card slowed down, and why."""
     rows = results.summary[(results.summary.phase == "kernel") & (results.summary.status == "ok")]
@@ -295,3 +326,120 @@ def extremes(rows: pd.DataFrame, column: str) -> Sequence[dict[str, Any]] | None
         return None
     places = (rows[column].idxmin(), rows[column].idxmax())
     return [cell(rows.loc[place], column).json() for place in places]
+
+
+@finding("gram")
+def gram_share(results: Results) -> dict[str, Any]:
+    """The best hand-written kernel against the library's general and its symmetric product."""
+    rows = hand_written_ratios(results)
+    against = [rows[rows.baseline == library] for library in GRAM_LIBRARIES]
+    found = [largest_share(results, own) for own in against if not own.empty]
+    if not found:
+        raise Missing(results.absence(GRAM_LIBRARIES))
+    return {"against": found}
+
+
+@finding("gram")
+def gram_over_naive(results: Results) -> dict[str, Any]:
+    """What the register tile gains: at the largest square size, and the least from SETTLED on."""
+    pair = ("gram_naive", "gram_register_tile")
+    rows = squares(fastest(results.timed()))
+    sizes = sizes_of_both(results, rows, *pair)
+    settled = [quotient_at(results, rows, *pair, n) for n in sizes if n >= SETTLED]
+    return quotient_at(results, rows, *pair, sizes[-1]) | {
+        "settled": SETTLED,
+        "least": min(settled, key=lambda found: found["quotient"]["value"], default=None),
+    }
+
+
+@finding("gram")
+def gram_symmetry(results: Results) -> dict[str, Any]:
+    """What the library gains by symmetry, of what n(n+1)/2 elements instead of n² could gain."""
+    found = versus(results, *GRAM_LIBRARIES)
+    n = found["n"]
+    return found | {"possible": Number(2 * n / (n + 1), f"2 * {n} / ({n} + 1)").json()}
+
+
+@finding("gram")
+def gram_mirroring(results: Results) -> dict[str, Any]:
+    """What it costs the library's symmetric product to fill the other triangle."""
+    return versus(results, "cublas_dsyrk", "cublas_dsyrk_triangle")
+
+
+@finding("gram")
+def gram_peaks(results: Results) -> dict[str, Any]:
+    """The highest rates of squares by the operations executed, as shares of the units' peaks."""
+    rows = squares(results.timed())
+    rows = rows[results.gpu(rows)]
+    if rows.empty:
+        raise Missing(results.absence(k for k in results.order if results.on_gpu(k)))
+    unit, factor = rate_unit(rows.tflops)
+    general, symmetric = (rows[rows.kernel == library] for library in GRAM_LIBRARIES)
+    own = rows[rows.kernel.map(results.language) == "cuda"]
+    parts = [("half", own), ("full", general), ("half", symmetric)]
+    return {
+        "unit": unit,
+        "rates": [
+            highest_rate(results, found, part, factor) for part, found in parts if not found.empty
+        ],
+    }
+
+
+def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -> dict[str, Any]:
+    """The highest rate of these rows, by the operations executed and as a share of its peak.
+
+    Of a library `ceiling` is the speed, over its own, of a kernel at the vector units' whole peak.
+    """
+    best = rows.loc[rows.tflops.idxmax()]
+    highest = rate(executed(shape_of(best), part), cell(best, "time_ms"))
+    units, bound = binding_peak(results, best.kernel) or (None, None)
+    vector = float64_peak(results, VECTOR) if results.language(best.kernel) == "library" else None
+    return {
+        "n": int(best.n),
+        "kernel": named(results, best.kernel, best.variant),
+        "part": part,
+        "rate": highest.times(factor).json(),
+        "units": units,
+        "peak": bound and bound.times(factor).json(),
+        "share": bound and (highest / bound).json(),
+        "ceiling": vector and (vector / cell(best, "tflops")).json(),
+    }
+
+
+@finding("gram")
+def gram_tile_widths(results: Results) -> dict[str, Any]:
+    """The time of each variant of the register tile at each square size, and the fastest."""
+    rows = squares(results.timed())
+    rows = rows[rows.kernel == "gram_register_tile"]
+    kernel = results.catalogue.get("gram_register_tile")
+    if rows.empty or kernel is None:
+        raise Missing(results.absence(["gram_register_tile"]))
+    timed = [variant for variant in kernel.variants if variant.name in set(rows.variant)]
+    timed.sort(key=lambda variant: list(variant.parameters.values()))
+    by_size = [tile_row(own, [variant.name for variant in timed]) for _, own in rows.groupby("n")]
+    names = ["/".join(map(str, variant.parameters.values())) for variant in timed]
+    return named(results, kernel.name, "") | {
+        "parameters": " / ".join(kernel.parameters),
+        "variants": [
+            {"name": name, "fastest_at": [row["n"] for row in by_size if row["fastest"] == i]}
+            for i, name in enumerate(names)
+        ],
+        "rows": by_size,
+    }
+
+
+def tile_row(rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
+    """The variants' times at one size, and which of them is the least."""
+    own = {row.variant: row for _, row in rows.iterrows()}
+    times = [cell(own[name], "time_ms") if name in own else None for name in variants]
+    return {
+        "n": int(rows.n.iloc[0]),
+        "times_ms": [time and time.json() for time in times],
+        "fastest": list(variants).index(rows.loc[rows.time_ms.idxmin()].variant),
+    }
+
+
+@finding("gram")
+def gram_blas_over_loop(results: Results) -> dict[str, Any]:
+    """What a library makes of the same processor, for AᵀA."""
+    return versus(results, "gram_cpu_loop", "gram_cpu_blas")

@@ -3,6 +3,7 @@
 Selected rows keep the index that they have in their file, so that a number can name its line.
 """
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,15 +14,20 @@ import pandas as pd
 
 from matmul.catalogue import Catalogue
 from matmul.dataset import COLUMNS, read_json, read_table
-from matmul.shapes import Shape
+from matmul.shapes import OPERATIONS, Gram, Shape, shape_of
 
 THERMAL = ("hw_thermal", "sw_thermal", "hw_slowdown")
-PRODUCT = {"operation": "gemm", "dtype": "float32"}  # what the figures are about
+# What AᵀA is held against: the library's general product, and its symmetric one, which writes both
+# triangles too.
+GRAM_LIBRARIES = ("cublas_dgemm", "cublas_dsyrk")
+# Document 004's three series of A, m×n, by rows per column.
+SERIES = {"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0}
+OTHER = "other"  # of gram, and in no series
 
 
 @dataclass(frozen=True)
 class Results:
-    """One data set, and the catalogue that names and orders its kernels."""
+    """One data set, or what it has of one operation, and the catalogue that names its kernels."""
 
     catalogue: Catalogue
     device: dict[str, Any]
@@ -30,11 +36,38 @@ class Results:
     ratios: pd.DataFrame
     verification: pd.DataFrame
     jobs: pd.DataFrame
+    operation: str | None = None  # whose summary and ratios these are; None: everything
+
+    def of(self, operation: str) -> "Results":
+        """The same data set with the summary and the ratios of one operation."""
+        return self.views[operation]
+
+    @cached_property
+    def views(self) -> dict[str, "Results"]:
+        """What there is of each operation."""
+        return {
+            operation: dataclasses.replace(
+                self,
+                operation=operation,
+                summary=self.summary[self.summary.operation == operation],
+                ratios=self.ratios[self.ratios.operation == operation],
+            )
+            for operation in OPERATIONS
+        }
 
     @cached_property
     def order(self) -> list[str]:
         """All kernels: the catalogue's, then those that only the data know."""
-        return list(dict.fromkeys([*self.catalogue, *sorted(set(self.summary.kernel))]))
+        known = [
+            name
+            for name, kernel in self.catalogue.items()
+            if self.operation in (None, kernel.operation)
+        ]
+        return list(dict.fromkeys([*known, *sorted(set(self.summary.kernel))]))
+
+    def position(self, kernel: str) -> int:
+        """A kernel's place in the whole catalogue, or behind it: it decides the kernel's look."""
+        return list(dict.fromkeys([*self.catalogue, *self.order])).index(kernel)
 
     @cached_property
     def present(self) -> list[str]:
@@ -43,8 +76,8 @@ class Results:
 
     @cached_property
     def spans(self) -> dict[tuple[str, str], pd.DataFrame]:
-        """Measured rows of the products that the figures are about, by phase and cache."""
-        rows = of_product(self.summary[self.summary.status == "ok"])
+        """Measured rows by phase and cache."""
+        rows = self.summary[self.summary.status == "ok"]
         return dict(list(rows.groupby(["phase", "cache"], sort=False)))
 
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
@@ -58,9 +91,8 @@ class Results:
 
     def square_ratios(self) -> pd.DataFrame:
         """Ratios of square products to the library, hot where there are any, by size."""
-        rows = of_product(self.ratios)
-        hot = rows[rows.cache == "hot"]
-        return squares(rows if hot.empty else hot)
+        hot = self.ratios[self.ratios.cache == "hot"]
+        return squares(self.ratios if hot.empty else hot)
 
     def title(self, kernel: str) -> str:
         return self.catalogue[kernel].title if kernel in self.catalogue else kernel
@@ -74,6 +106,10 @@ class Results:
 
     def language(self, kernel: str) -> str:
         return self.catalogue[kernel].language if kernel in self.catalogue else "cuda"
+
+    def writes_half(self, kernel: str) -> bool:
+        """Whether it leaves one triangle of C as it was."""
+        return kernel in self.catalogue and self.catalogue[kernel].writes != "full"
 
     def of_document(self, document: str) -> list[str]:
         """Kernels of the catalogue that a document describes."""
@@ -113,36 +149,57 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     return Results(catalogue, device, table("kernels.csv"), summary, *others)
 
 
-def of_product(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the operation and dtype that the figures are about."""
-    for column, value in PRODUCT.items():
-        rows = rows[rows[column] == value]
-    return rows
-
-
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
     """Of each kernel at each shape the variant with the least time."""
-    best = rows.groupby(["kernel", "m", "n", "k"], sort=False).time_ms.idxmin()
+    shape = ["kernel", "m", "n", "k"]
+    best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
     return rows.loc[best]
 
 
 def squares(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of square products, by size."""
-    return rows[(rows.m == rows.n) & (rows.n == rows.k)].sort_values("n", kind="stable")
+    """Rows of products of square matrices, by size."""
+    square = (rows.m == rows.n) & (rows.k.fillna(rows.n) == rows.n)
+    return rows[square].sort_values("n", kind="stable")
 
 
 def at(rows: pd.DataFrame, shape: Shape) -> pd.DataFrame:
     """Rows of one shape."""
-    return rows[(rows.m == shape.m) & (rows.n == shape.n) & (rows.k == shape.k)]
-
-
-def shape_of(row: pd.Series) -> Shape:
-    return Shape(int(row.m), int(row.n), int(row.k))
+    here = rows.operation == shape.operation
+    for name, extent in zip(shape.__match_args__, shape.dimensions, strict=True):
+        here &= rows[name] == extent
+    return rows[here]
 
 
 def size_name(shape: Shape) -> str:
-    """`640` for a square product, `3200×2400×1600` (m×n×k) for another."""
-    return str(shape.n) if shape.square else f"{shape.m}×{shape.n}×{shape.k}"
+    """`640` for a square product, `3200×2400×1600` (m×n×k) or `250×500` (m×n) for another."""
+    return str(shape.n) if shape.square else "×".join(map(str, shape.dimensions))
+
+
+def of_series(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows of gram in one of SERIES, by size."""
+    return rows[rows.m == SERIES[name] * rows.n].sort_values("n", kind="stable")
+
+
+def series_of(shape: Shape) -> str:
+    """The one of SERIES, or OTHER, that a shape of gram belongs to; empty for other operations."""
+    if not isinstance(shape, Gram):
+        return ""
+    forms = (name for name, per_column in SERIES.items() if shape.m == per_column * shape.n)
+    return next(forms, OTHER)
+
+
+def in_order(shapes: Iterable[Shape]) -> list[Shape]:
+    """Shapes without repetition, by series, and by number of operations in each."""
+    order = ["", *SERIES, OTHER]
+    return sorted(
+        set(shapes), key=lambda s: (order.index(series_of(s)), s.operations, s.dimensions)
+    )
+
+
+def shapes_of(rows: pd.DataFrame) -> list[Shape]:
+    """Every shape of these rows, in order."""
+    distinct = rows.drop_duplicates(["operation", "m", "n", "k"])
+    return in_order(shape_of(row) for row in distinct.itertuples())
 
 
 def thermally_throttled(throttled: pd.Series) -> pd.Series:

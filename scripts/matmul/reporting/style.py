@@ -9,7 +9,7 @@ import matplotlib as mpl
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 WIDTH, HEIGHT = 6.7, 3.5  # inches: the text's width on A4, two figures to a page
@@ -18,6 +18,7 @@ COLOURS = [c for i, c in enumerate(sns.color_palette("colorblind").as_hex()) if 
 # Another length than the colours': colour and marker together stay unique for 90 kernels.
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
+SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
 DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "library": (0, (4, 1.6))}
 
 SETTINGS = {
@@ -94,11 +95,18 @@ def finish(figure: Figure, title: str, source: str) -> None:
 
 
 def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str) -> None:
-    """One line with its markers; `name` lets others find it again."""
+    """One line with its markers, smaller where they would touch; `name` lets others find it."""
+    x = list(x)
+    crowded = len(x) * columns(ax) > 40
     ax.plot(
-        list(x), list(y), color=look.colour, marker=look.marker, linestyle=look.dashes,
-        markeredgecolor="white", label=name,
+        x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes,
+        markeredgecolor="white", label=name, **(SMALL if crowded else {}),
     )  # fmt: skip
+
+
+def columns(ax: Axes) -> int:
+    """Panels side by side in the axes' figure."""
+    return ax.get_subplotspec().get_gridspec().ncols
 
 
 def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
@@ -114,18 +122,26 @@ def has_hollow(figure: Figure) -> bool:
     return any(line.get_gid() == HOLLOW for ax in figure.axes for line in ax.get_lines())
 
 
-def size_axis(ax: Axes, sizes: Iterable[int], log: bool = True) -> None:
-    """The x axis of square products, with powers of two as ticks where it is logarithmic."""
+def has_line(figure: Figure, name: str) -> bool:
+    """Whether a line was drawn under `name`."""
+    return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
+
+
+def size_axis(
+    ax: Axes, sizes: Iterable[int], log: bool = True, words: str = "n of the n×n matrices"
+) -> None:
+    """The x axis of sizes, with powers of two as ticks where it is logarithmic."""
     sizes = sorted(set(sizes))
-    ax.set_xlabel("n of the n×n matrices")
+    ax.set_xlabel(words)
+    room = 10 // columns(ax)  # ticks that fit a panel
     if not log:
         ax.set_xlim(left=0)
+        ax.xaxis.set_major_locator(MaxNLocator(room, steps=[1, 2, 5, 10]))
         return
     ax.set_xscale("log", base=2)
     low, high = sizes[0], sizes[-1]
     ax.set_xlim(low / 1.15, high * 1.15)
     powers = [2**i for i in range(40) if low / 1.15 <= 2**i <= high * 1.15]
-    room = 10 // ax.get_subplotspec().get_gridspec().ncols  # ticks that fit a panel
     ax.xaxis.set_major_locator(FixedLocator(powers[:: -(-len(powers) // room)] or sizes))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -167,7 +183,9 @@ def label_ends(ax: Axes, labels: dict[str, str], looks: dict[str, Look]) -> None
         )  # fmt: skip
         ax.plot(1.03, y, look.marker, color=look.colour, markersize=4.5, markeredgewidth=0,
                 transform=ax.transAxes, clip_on=False)  # fmt: skip
-        ax.text(1.05, y, labels[name], transform=ax.transAxes, va="center", fontsize=7.5)
+        ax.annotate(labels[name], (1.03, y), xycoords="axes fraction", xytext=(6, 0),
+                    textcoords="offset points", va="center", fontsize=7.5,
+                    annotation_clip=False)  # fmt: skip
 
 
 def label_inside(ax: Axes, name: str, words: str) -> None:

@@ -1,0 +1,38 @@
+"""Rates by the operations that a program executes, and the card's float64 peaks to hold them to."""
+
+from matmul.reporting.results import Results
+from matmul.reporting.traced import Number
+from matmul.shapes import Gram
+
+VECTOR, TENSOR = "vector units", "tensor cores"
+FACTS = {TENSOR: "fp64_tensor_peak_tflops", VECTOR: "fp64_peak_tflops"}
+
+
+def executed(shape: Gram, part: str) -> Number:
+    """Operations of AᵀA: `full` where all of C is computed, `half` where symmetry is used."""
+    m, n = shape.dimensions
+    if part == "full":
+        return Number(2 * m * n * n, f"2 * {m} * {n} * {n}")
+    return Number(shape.operations, f"{m} * {n} * ({n} + 1)")
+
+
+def rate(operations: Number, time_ms: Number) -> Number:
+    """In TFLOP/s."""
+    return (operations / time_ms).times(1e-9)
+
+
+def float64_peak(results: Results, units: str) -> Number | None:
+    """What these units of the card could do at most, in TFLOP/s; None where it is not known."""
+    peak = results.device.get(FACTS[units])
+    return Number(peak, f"device.json:{FACTS[units]}") if peak else None
+
+
+def binding_peak(results: Results, kernel: str) -> tuple[str, Number] | None:
+    """The units that bound a GPU's kernel, and their peak; None where it is not known.
+
+    cuBLAS may use tensor cores where there are any; the kernels written here never do.
+    """
+    for units in FACTS if results.language(kernel) == "library" else (VECTOR,):
+        if peak := float64_peak(results, units):
+            return units, peak
+    return None

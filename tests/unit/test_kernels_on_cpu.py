@@ -1,0 +1,59 @@
+"""The catalogue's CUDA kernels on the CPU under the sanitizers, and mistakes planted in them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matmul import emulation, fills
+from matmul.catalogue import Kernel, Variant, load_catalogue
+from matmul.emulation import EmulationError
+from matmul.shapes import Gemm, Gram
+from matmul.verification import error_share
+
+KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
+SHAPES = {
+    "gemm": [Gemm(1, 1, 1), Gemm(37, 37, 37), Gemm(33, 41, 49), Gemm(3, 50, 1)],
+    "gram": [Gram(1, 1), Gram(5, 47), Gram(17, 49), Gram(33, 97), Gram(49, 1)],
+}
+BARRIER = "            __syncthreads();\n            stage();"
+
+def multiply(variant: Variant, source: Path, sanitizer: str, folder: Path) -> None:
+    """Every shape that the variant takes, right or an exception."""
+    kernel, executable = variant.kernel, folder / "kernel"
+    emulation.build(source, kernel.function, *kernel.computes, variant.parameters, executable,
+                    sanitizer)  # fmt: skip
+    for shape in SHAPES[kernel.operation]:
+        if variant.refusal(shape):
+            continue
+        inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
+        c = np.full(shape.output, np.nan, kernel.dtype)
+        c = emulation.launch(
+            executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
+            shape.dimensions, inputs, c,
+        )  # fmt: skip
+        assert error_share(c, *inputs) <= 1, shape
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_kernel_is_right_and_clean(kernel: Kernel, sanitizer: str, tmp_path: Path) -> None:
+    multiply(kernel.variants[0], kernel.source, sanitizer, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("if (i > j || j >= n) continue;", "if (i >= n || j >= n) continue;"),
+        (BARRIER, BARRIER.replace("__syncthreads();", "")),
+    ],
+    ids=["diagonal tiles stored twice", "no barrier before staging"],
+)
+def test_a_race_in_the_register_tile_is_found(right: str, wrong: str, tmp_path: Path) -> None:
+    variant = load_catalogue().variant("gram_register_tile")
+    text = variant.kernel.source.read_text()
+    assert text.count(right) == 1
+    source = tmp_path / "spoilt.cu"
+    source.write_text(text.replace(right, wrong))
+    with pytest.raises(EmulationError, match="data race"):
+        multiply(variant, source, "thread", tmp_path)
