@@ -1,13 +1,15 @@
 """The figures: same bytes, same colours, right points, and a sentence for want of data."""
 
+import ast
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import made_up
+from made_up_data import SHAPES, made_up
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,7 +18,8 @@ from matmul.reporting import charts, style
 from matmul.reporting.charts import FIGURES
 from matmul.reporting.results import Results
 
-CAPTIONS = Path(__file__).resolve().parents[2] / "reports" / "captions"
+ROOT = Path(__file__).resolve().parents[2]
+CAPTIONS = ROOT / "reports" / "captions"
 
 
 def lines_of(figure: Figure) -> Iterator[tuple[str, Line2D]]:
@@ -53,7 +56,7 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results) -> None:
         for name, line in lines_of(draw(results)):
             if name in results.catalogue:
                 colours.setdefault(name, set()).add(to_hex(line.get_color()))
-    assert set(colours) == set(results.catalogue)
+    assert set(colours) == set(results.catalogue) - {"gram_cpu_loop", "gram_cpu_blas"}
     assert all(len(seen) == 1 for seen in colours.values()), colours
 
 
@@ -70,7 +73,10 @@ def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
     assert np.array_equal(line.get_ydata(), best.to_numpy())
 
 
-@pytest.mark.parametrize("name", ["duration_milliseconds", "share", "tile_width", "copies"])
+GRAM = ["gram_duration", "gram_ratio", "gram_rate"]
+
+
+@pytest.mark.parametrize("name", ["duration_milliseconds", "share", "tile_width", "copies", *GRAM])
 def test_without_a_gpu_a_sentence_says_why(tmp_path: Path, name: str) -> None:
     figure = FIGURES[name](made_up(tmp_path, gpu=False))
     assert not any(ax.axison for ax in figure.axes)
@@ -137,6 +143,84 @@ def test_labels_keep_apart(count: int) -> None:
     gaps = [b - a for a, b in itertools.pairwise(placed)]
     assert all(gap > 0.0499 for gap in gaps)
     assert max(placed) <= 1
+
+
+@pytest.mark.parametrize("name", GRAM)
+def test_without_gram_a_sentence_says_so(tmp_path: Path, name: str) -> None:
+    figure = FIGURES[name](made_up(tmp_path, shapes={"gemm": SHAPES["gemm"]}))
+    assert not any(ax.axison for ax in figure.axes)
+    assert "not in this data set" in words_of(figure)
+
+
+def hot(results: Results, kernel: str) -> pd.DataFrame:
+    """The hot kernel times of AᵀA by one kernel."""
+    return results.summary.query(
+        "kernel == @kernel and phase == 'kernel' and cache == 'hot' and status == 'ok'"
+    )
+
+
+def test_the_graph_of_document_004_has_its_three_implementations(results: Results) -> None:
+    figure = FIGURES["gram_duration"](results)
+    drawn = {name: line for name, line in lines_of(figure) if name in results.catalogue}
+    assert set(drawn) == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
+    best = hot(results, "gram_register_tile").query("m == n").groupby("n").time_ms.min()
+    assert np.array_equal(drawn["gram_register_tile"].get_xdata(), best.index)
+    assert np.array_equal(drawn["gram_register_tile"].get_ydata(), best.to_numpy())
+
+
+def test_ratios_stand_in_the_panel_of_their_library(results: Results) -> None:
+    figure = FIGURES["gram_ratio"](results)
+    for ax, library in zip(figure.axes, ("cublas_dgemm", "cublas_dsyrk"), strict=True):
+        assert results.title(library) in ax.get_title(loc="left")
+        (line,) = [line for line in ax.get_lines() if line.get_label() == "gram_naive"]
+        rows = results.ratios.query(
+            "kernel == 'gram_naive' and baseline == @library and m == n and cache == 'hot'"
+        )
+        assert np.array_equal(line.get_ydata(), rows.groupby("n").ratio.max().to_numpy())
+
+
+def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    results.ratios[["ratio_low", "ratio_high"]] = np.nan
+    results.ratios["ratio"] += 2
+    (ax,) = FIGURES["share"](results).axes
+    assert ax.get_ylim()[1] > results.of("gemm").ratios.ratio.max()
+
+
+def test_rates_stand_in_the_panel_of_their_form_under_the_peaks(results: Results) -> None:
+    figure = FIGURES["gram_rate"](results)
+    shapes = {"square": {500, 2500, 4500}, "wide": {4500}, "tall": {2250}}
+    for ax, (form, sizes) in zip(figure.axes, shapes.items(), strict=True):
+        assert ax.get_title(loc="left").startswith(form)
+        lines = {line.get_label(): line for line in ax.get_lines()}
+        assert set(lines["gram_naive"].get_xdata()) == sizes
+        assert set(lines["peak, vector units"].get_ydata()) == {30.0}
+        assert set(lines["peak, tensor cores"].get_ydata()) == {65.0}
+        assert "gram_cpu_blas" not in lines
+    tall = {line.get_label(): line for line in figure.axes[2].get_lines()}["cublas_dsyrk"]
+    assert tall.get_ydata() == hot(results, "cublas_dsyrk").query("m == 2 * n").tflops.to_list()
+
+
+def test_a_library_that_writes_half_of_c_is_said_to(results: Results) -> None:
+    assert "triangle: writes one half" in words_of(FIGURES["gram_rate"](results))
+    assert "one half" not in words_of(FIGURES["gram_duration"](results))
+
+
+def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(tmp_path: Path) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        gone = (summary.kernel == "gram_naive") & (summary.m > summary.n)
+        return summary[~gone].reset_index(drop=True)
+
+    figure = FIGURES["gram_rate"](made_up(tmp_path, change=change))
+    named = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert named.count("AᵀA naive") == 1
+    assert "AᵀA naive" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_the_workflow_draws_every_figure() -> None:
+    text = (ROOT / "workflow" / "rules" / "figures.smk").read_text()
+    listed = re.search(r"^FIGURES = (\[.*?\])", text, re.DOTALL | re.MULTILINE)[1]
+    assert ast.literal_eval(listed) == list(FIGURES)
 
 
 def test_every_figure_has_a_caption() -> None:

@@ -18,6 +18,7 @@ SHAPES = {
 }
 BARRIER = "            __syncthreads();\n            stage();"
 
+
 def multiply(variant: Variant, source: Path, sanitizer: str, folder: Path) -> None:
     """Every shape that the variant takes, right or an exception."""
     kernel, executable = variant.kernel, folder / "kernel"

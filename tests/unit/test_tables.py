@@ -1,5 +1,6 @@
 """tables.json: every number traces to its cells, and nothing is claimed that the data lack."""
 
+import csv
 import math
 import re
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import made_up
+from made_up_data import DEVICE, SHAPES, made_up
 
 import report
 import tables
@@ -18,14 +19,16 @@ from matmul.errors import UserError
 from matmul.reporting import style
 from matmul.reporting.charts import FIGURES
 from matmul.reporting.comparison import compare_documents
-from matmul.reporting.findings import all_findings
-from matmul.reporting.results import Results
+from matmul.reporting.findings import FINDINGS, all_findings
+from matmul.reporting.results import Results, at, fastest, shapes_of, squares
 from matmul.reporting.traced import Number, significant
 from matmul.schema import read_yaml
+from matmul.shapes import Gemm, Gram
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm"]  # kernels enough for most questions
+GEMM_ONLY = {"gemm": SHAPES["gemm"]}
 CELL = re.compile(r"([a-z_]+\.csv):(\d+):([a-z0-9_]+)")
 
 
@@ -58,9 +61,9 @@ def recomputed(origin: str, folder: Path, device: dict[str, Any]) -> float:
     """The value of an origin's expression, from the lines of the files themselves."""
 
     def look_up(match: re.Match[str]) -> str:
-        lines = (folder / match[1]).read_text().splitlines()
-        column = lines[0].split(",").index(match[3])
-        return lines[int(match[2]) - 1].split(",")[column]
+        with (folder / match[1]).open(newline="") as file:
+            lines = list(csv.reader(file))
+        return lines[int(match[2]) - 1][lines[0].index(match[3])]
 
     text = CELL.sub(look_up, origin)
     text = re.sub(r"device\.json:(\w+)", lambda match: repr(device[match[1]]), text)
@@ -68,12 +71,20 @@ def recomputed(origin: str, folder: Path, device: dict[str, Any]) -> float:
     return eval(text)
 
 
-@pytest.mark.parametrize("gpu", [True, False])
-def test_every_number_traces_to_the_files(tmp_path: Path, gpu: bool) -> None:
-    results = made_up(tmp_path, gpu=gpu)
+ALL = {"shapes": SHAPES | {"gram": (*SHAPES["gram"], 18500)}}  # with document 004's size
+
+
+@pytest.mark.parametrize(
+    ("options", "least"), [(ALL, 500), ({"gpu": False}, 50), ({"shapes": GEMM_ONLY}, 200)],
+    ids=["gpu", "no gpu", "no gram"],
+)  # fmt: skip
+def test_every_number_traces_to_the_files(
+    tmp_path: Path, options: dict[str, Any], least: int
+) -> None:
+    results = made_up(tmp_path, **options)
     computed = tables.tables_of(results, DOCUMENTS)
     numbers = list(traced(computed))
-    assert len(numbers) > (200 if gpu else 50)
+    assert len(numbers) > least
     for number in numbers:
         value = recomputed(number["origin"], tmp_path, results.device)
         assert math.isclose(number["value"], value, rel_tol=1e-12), number
@@ -154,7 +165,7 @@ def test_without_a_gpu_no_finding_is_about_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernel", ["naive", "cublas_sgemm", "cpu_loop"])
 def test_one_kernel_alone(tmp_path: Path, kernel: str) -> None:
     computed = tables.tables_of(made_up(tmp_path, kernels=[kernel]), DOCUMENTS)
-    assert [entry["name"] for entry in computed["rates"]["kernels"]] == [kernel]
+    assert [entry["name"] for entry in computed["rates"]["gemm"]["kernels"]] == [kernel]
     assert computed["findings"]["shared_over_naive"]["missing"] == "not in this data set"
 
 
@@ -179,7 +190,7 @@ def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
         "reason": "wrong result of the kernel: error 6.4 to 10.24 times the bound",
         "points": 2,
         "variants": ["shared[TILE_WIDTH=16]"],
-        "shapes": ["640", "1024"],
+        "shapes": [{"series": "", "shapes": ["640", "1024"]}],
     }
     assert computed["scope"]["timed"]["gpu"]["failed"] == 2
     (skipped,) = computed["not_measured"]["skipped"]
@@ -283,9 +294,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [{"gpu": False}, {"kernels": ["naive"]}, {"device": {}}, {"change": fail_shared},
-     {"shapes": ["3200x2400x1600"]},
+     {"shapes": {"gemm": ["3200x2400x1600"]}}, {"kernels": (), "shapes": SHAPES},
+     {"kernels": (), "shapes": {"gram": SHAPES["gram"]}},
+     {"kernels": (), "gpu": False, "shapes": SHAPES},
      {"change": lambda s: s.assign(status="failed", reason="lost", time_ms=None, tflops=None)}],
-    ids=["no gpu", "one kernel", "unknown device", "failures", "no square", "nothing"],
+    ids=["no gpu", "one kernel", "unknown device", "failures", "no square", "all", "gram alone",
+         "all without gpu", "nothing"],
 )  # fmt: skip
 def test_every_data_set_has_a_report(tmp_path: Path, options: dict[str, Any]) -> None:
     results = made_up(tmp_path, **({"kernels": FEW} | options))
@@ -298,3 +312,234 @@ def test_a_data_set_of_two_tables_has_a_report(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").unlink()
     results = tables.load_results(tmp_path, tables.load_catalogue())
     assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Both operations, on a GPU, without holes."""
+    return made_up(tmp_path_factory.mktemp("whole"))
+
+
+def kernel_time(results: Results, variant: str, m: int, n: int) -> float:
+    """The hot kernel time of AᵀA, read from the whole summary."""
+    rows = results.summary.query(
+        "variant == @variant and m == @m and n == @n and operation == 'gram' "
+        "and phase == 'kernel' and cache == 'hot'"
+    )
+    return rows.time_ms.item()
+
+
+def best_time(results: Results, kernel: str, n: int) -> float:
+    variants = set(results.summary[results.summary.kernel == kernel].variant)
+    return min(kernel_time(results, variant, n, n) for variant in variants)
+
+
+def test_a_view_has_the_rows_of_its_operation_and_their_index(whole: Results) -> None:
+    for operation, count in (("gemm", 5), ("gram", 6)):
+        view = whole.of(operation)
+        assert set(view.summary.operation) == set(view.ratios.operation) == {operation}
+        pd.testing.assert_frame_equal(view.summary, whole.summary.loc[view.summary.index])
+        assert len(shapes_of(view.summary)) == count
+    both = len(whole.of("gemm").summary) + len(whole.of("gram").summary)
+    assert both == len(whole.summary)
+
+
+def test_gram_has_squares_and_a_fastest_variant_though_it_has_no_k(whole: Results) -> None:
+    timed = whole.of("gram").timed()
+    assert list(squares(timed).n.unique()) == [500, 2500, 4500]
+    best = fastest(timed)
+    assert len(best) == 6 * len(whole.of("gram").present)
+    assert best.k.isna().all()
+
+
+def test_a_shape_of_one_operation_is_not_taken_for_another_s(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes={"gemm": [500], "gram": [500]})
+    assert set(at(results.summary, Gram(500, 500)).operation) == {"gram"}
+    assert set(at(results.summary, Gemm(500, 500, 500)).operation) == {"gemm"}
+
+
+def test_shapes_of_gram_stand_by_series(whole: Results) -> None:
+    computed = tables.rates(whole.of("gram"))
+    assert [(row["series"], row["size"]) for row in computed["rows"]] == [
+        *(("square (m = n)", n) for n in ("500", "2500", "4500")),
+        ("wide (m = n/2)", "2250×4500"),
+        ("tall (m = 2n)", "4500×2250"),
+        ("other", "1000×1001"),
+    ]
+    halves = [kernel["name"] for kernel in computed["kernels"] if kernel["half"]]
+    assert halves == ["cublas_dsyrk_triangle"]
+
+
+def test_operations_that_share_a_reason_are_told_apart(tmp_path: Path) -> None:
+    skipped = tables.not_measured(made_up(tmp_path, gpu=False))["skipped"]
+    assert [group["reason"] for group in skipped] == ["there is no GPU on this machine"] * 2
+    assert "gram_naive" not in skipped[0]["variants"] and "gram_naive" in skipped[1]["variants"]
+
+
+def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Results) -> None:
+    sweeps = tables.sampling(whole.device)["sweeps"]
+    assert sweeps["gemm"]["sampling"] == DEVICE["configuration"]["sampling"]
+    assert sweeps["gram"]["sampling"] == sweeps["gemm"]["sampling"] | {"seconds": 2}
+    assert (sweeps["gemm"]["caches"], sweeps["gram"]["caches"]) == (["hot", "cold"], ["hot"])
+    before_gram = {"configuration": {"sampling": {"seconds": 1}, "shapes": [32]}}
+    assert tables.sampling(before_gram)["sweeps"] == {}
+    off = {"sweeps": {"gram": {"shapes": []}}}
+    assert tables.sampling({"configuration": off})["sweeps"] == {}
+
+
+def faster(variant: str, n: int, library: str) -> Any:
+    """A change that makes a variant 4% faster than a library at one square size."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        here = (summary.phase == "kernel") & (summary.m == n) & (summary.n == n)
+        times = summary[here & (summary.variant == library)].set_index("cache").time_ms
+        own = here & (summary.variant == variant)
+        summary.loc[own, "time_ms"] = summary[own].cache.map(times) / 1.04
+        return summary
+
+    return change
+
+
+REGISTER_TILE = "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]"
+
+
+def test_the_share_of_each_of_the_library_s_two_products(tmp_path: Path) -> None:
+    results = made_up(tmp_path, change=faster(REGISTER_TILE, 2500, "cublas_dgemm"))
+    found = {x["library"]["name"]: x for x in FINDINGS["gram_share"](results)["against"]}
+    assert list(found) == ["cublas_dgemm", "cublas_dsyrk"]
+    assert found["cublas_dgemm"]["faster_at"] == [2500]
+    for library, share in found.items():
+        assert share["n"] == 4500 and share["sizes"] == 3
+        best = min(best_time(results, k, 4500) for k in ("gram_naive", "gram_register_tile"))
+        ratio = best_time(results, library, 4500) / best
+        assert share["ratio"]["value"] == pytest.approx(ratio)
+        ends = [end["value"] for end in share["interval"]]
+        assert ends == pytest.approx([ratio * 0.99, ratio * 1.01])
+
+
+def test_the_register_tile_over_naive_at_the_largest_size_and_at_least(tmp_path: Path) -> None:
+    sizes = [2500, 4500, 5500, 6500]
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        naive = summary.variant == "gram_naive[TILE_WIDTH=32]"
+        summary.loc[naive & (summary.n == 2500), "time_ms"] = 1e-6
+        summary.loc[naive & (summary.n == 5500), "time_ms"] /= 2
+        return summary
+
+    results = made_up(tmp_path, shapes={"gram": sizes}, change=change)
+    found = FINDINGS["gram_over_naive"](results)
+    naive, tile = ({n: best_time(results, kernel, n) for n in sizes}
+                   for kernel in ("gram_naive", "gram_register_tile"))  # fmt: skip
+    quotients = {n: naive[n] / tile[n] for n in sizes}
+    assert (found["n"], found["quotient"]["value"]) == (6500, pytest.approx(quotients[6500]))
+    least = found["least"]
+    assert (least["n"], least["quotient"]["value"]) == (5500, pytest.approx(quotients[5500]))
+
+
+def test_no_least_quotient_below_the_sizes_that_it_is_wanted_for(tmp_path: Path) -> None:
+    found = FINDINGS["gram_over_naive"](made_up(tmp_path, shapes={"gram": [500]}))
+    assert found["n"] == 500 and found["least"] is None
+
+
+def test_what_the_library_gains_by_symmetry_and_loses_by_mirroring(whole: Results) -> None:
+    times = {k: best_time(whole, k, 4500) for k in whole.of("gram").present if "cublas" in k}
+    symmetry, mirroring = (FINDINGS[name](whole) for name in ("gram_symmetry", "gram_mirroring"))
+    gain = times["cublas_dgemm"] / times["cublas_dsyrk"]
+    assert symmetry["quotient"]["value"] == pytest.approx(gain)
+    assert symmetry["possible"]["value"] == pytest.approx(2 * 4500 / 4501)
+    cost = times["cublas_dsyrk"] / times["cublas_dsyrk_triangle"]
+    assert mirroring["quotient"]["value"] == pytest.approx(cost)
+
+
+def test_rates_are_held_against_the_units_that_bound_them(whole: Results) -> None:
+    found = FINDINGS["gram_peaks"](whole)
+    own, general, symmetric = found["rates"]
+    n = general["n"]
+    executed = 2 * n**3 / best_time(whole, "cublas_dgemm", n) / 1e9
+    assert general["rate"]["value"] == pytest.approx(executed)
+    assert general["share"]["value"] == pytest.approx(executed / 65)
+    assert (own["units"], general["units"], symmetric["units"]) == (
+        "vector units", "tensor cores", "tensor cores",
+    )  # fmt: skip
+    assert own["share"]["value"] == pytest.approx(own["rate"]["value"] / 30)
+    assert own["ceiling"] is None
+    useful = n**2 * (n + 1) / best_time(whole, "cublas_dgemm", n) / 1e9
+    assert general["ceiling"]["value"] == pytest.approx(30 / useful)
+
+
+@pytest.mark.parametrize(
+    ("vector", "units"), [(30.0, "vector units"), (None, None)], ids=["no tensor cores", "unknown"]
+)
+def test_without_tensor_cores_the_library_is_held_against_the_vector_units(
+    tmp_path: Path, vector: float | None, units: str | None
+) -> None:
+    device = DEVICE | {"fp64_peak_tflops": vector, "fp64_tensor_peak_tflops": None}
+    found = FINDINGS["gram_peaks"](made_up(tmp_path, device=device))
+    assert {x["units"] for x in found["rates"]} == {units}
+    assert all((x["share"] is None) == (units is None) for x in found["rates"])
+
+
+def test_the_fastest_tile_width_of_each_size(tmp_path: Path) -> None:
+    results = made_up(tmp_path, change=faster(REGISTER_TILE, 2500, "cublas_dgemm"))
+    found = FINDINGS["gram_tile_widths"](results)
+    names = [variant["name"] for variant in found["variants"]]
+    assert names[:2] == ["32/16", "48/16"] and names[-1] == "128/16"
+    assert found["parameters"] == "TILE_WIDTH / BLOCK_WIDTH"
+    assert {v["name"]: v["fastest_at"] for v in found["variants"] if v["fastest_at"]} == {
+        "48/16": [2500], "128/16": [500, 4500],
+    }  # fmt: skip
+    row = next(row for row in found["rows"] if row["n"] == 4500)
+    wanted = kernel_time(results, REGISTER_TILE, 4500, 4500)
+    assert row["times_ms"][names.index("48/16")]["value"] == pytest.approx(wanted)
+
+
+def document_004(results: Results) -> dict[str, Any]:
+    return next(x for x in compare_documents(results, DOCUMENTS) if x["document"] == "004")
+
+
+def test_document_004_beside_ours(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes=ALL["shapes"])
+    rows = document_004(results)["rows"]
+    known = [row for row in rows if row.get("size") == "18500"]
+    assert [row["document"]["text"] for row in known[:3]] == [
+        "43581.59 ms", "360222.531 ms", "30854.096 ms",
+    ]  # fmt: skip
+    variants = [row["variant"] for row in rows if str(row["variant"]).startswith("gram_register")]
+    assert variants[:2] == [REGISTER_TILE, "gram_register_tile[TILE_WIDTH=128,BLOCK_WIDTH=16]"]
+    dgemm, tile = (best_time(results, k, 18500) for k in ("cublas_dgemm", "gram_register_tile"))
+    assert known[0]["ratio"]["value"] == pytest.approx(43581.59 / dgemm)
+    quotient = known[3]
+    assert quotient["document"]["value"] == pytest.approx(43581.59 / 30854.096)
+    assert quotient["ours"]["value"] == pytest.approx(dgemm / tile)
+    unknown = [row for row in rows if row.get("document", {"value": 0})["value"] is None]
+    assert {row["size"] for row in unknown} == {"500", "9500", "10250×20500"}
+    assert all(row["document"]["text"] == "not known" for row in unknown)
+    at_500 = next(row for row in unknown if row["size"] == "500")
+    assert at_500["ours"] is not None and at_500["ratio"] is None
+
+
+def test_document_004_computed_slower_than_its_library(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes=ALL["shapes"])
+    library, simple, optimised = document_004(results)["rates"]
+    assert library["document"]["text"] == "291"
+    assert simple["document"]["value"] == pytest.approx(2 * 18500**3 / 360.222531 / 1e9)
+    work = 18500**2 * 18501
+    assert optimised["document"]["value"] == pytest.approx(work / 30.854096 / 1e9)
+    assert library["document_share"]["value"] == pytest.approx(290.57 / 515, rel=1e-4)
+    assert library["half_s"]["value"] == pytest.approx(43.58159 / 2, rel=1e-4)
+    ours = work / best_time(results, "gram_register_tile", 18500) / 1e9
+    assert optimised["ours"]["value"] == pytest.approx(ours)
+    assert optimised["share"]["value"] == pytest.approx(ours / 30)
+    assert library["units"] == "tensor cores"
+
+
+def test_without_gram_its_findings_and_rates_are_missing(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes=GEMM_ONLY)
+    computed = tables.tables_of(results, DOCUMENTS)
+    assert list(computed["scope"]["operations"]) == ["gemm"]
+    assert computed["rates"]["gram"]["rows"] == []
+    gram = [found for name, found in computed["findings"].items() if name.startswith("gram_")]
+    assert len(gram) == 7
+    assert all(found == {"missing": "not in this data set"} for found in gram)
+    rates = computed["documents"][-1]["rates"]
+    assert [rate["missing"] for rate in rates] == ["not in this data set"] * 3
