@@ -59,6 +59,9 @@ class Sweep:
                 row = states.get((phase, cache), {"error": None} | asdict(State()))
                 named = {"phase": phase, "cache": cache, "status": "ok", "reason": ""}
                 self.add_row(shape, row | named)
+        for span, row in states.items():
+            if (self.variant.name, *span) not in point.times:
+                self.add_row(shape, row)
         hot = point.times[self.variant.name, "kernel", self.caches[0]]
         median = float(np.median(hot))
         self.pace = median / 1e3 / shape.operations

@@ -107,6 +107,24 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(
     assert "no TF32" in facts["math_mode"]
 
 
+def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(
+    gpu: Gpu, compiled: Compiled, tmp_path: Path
+) -> None:
+    catalogue = ROOT / "kernels" / "catalogue.yaml"
+    variant = load_catalogue(catalogue).variant("naive")
+    measure(variant, catalogue, compiled(variant), tmp_path, "512", "8192")
+    points, samples = tables(tmp_path)
+    long, cold = points[points.m == 8192], points.cache == "cold"
+    (row,) = long[cold & (long.phase == "kernel")].itertuples()
+    assert (row.status, row.reason) == (
+        "skipped",
+        "cold and hot are alike: a launch takes over 50 ms",
+    )
+    timed = samples[samples.phase == "kernel"]
+    assert set(timed[timed.m == 8192].cache) == {"hot"}
+    assert set(timed[timed.m == 512].cache) == {"hot", "cold"}
+
+
 @pytest.fixture
 def bad_kernel(tmp_path: Path) -> Callable[[str], tuple[Path, Variant]]:
     """A catalogue in which kernel `mine`, held against cuBLAS, has the given source."""

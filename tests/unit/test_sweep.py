@@ -91,6 +91,24 @@ def test_an_interrupted_sweep_measures_nothing_finished_again(
     assert all(row["status"] == "ok" for row in second.rows)
 
 
+def test_a_span_that_was_left_out_is_a_row_that_says_why(make: MakeSweep) -> None:
+    class HotOnly(FakeBench):
+        def measure(self, shape: Shape) -> Point:
+            point = super().measure(shape)
+            for who in (self.variant.name, *self.variant.kernel.baselines):
+                del point.times[who, "kernel", "cold"]
+            point.rows[-1] |= {"status": "skipped", "reason": "alike"}
+            return point
+
+    sweep = make(GPU)
+    sweep.run(HotOnly(GPU), SHAPES[:1])
+    found = {(row["phase"], row["cache"]): (row["status"], row["reason"]) for row in sweep.rows}
+    assert found["kernel", "cold"] == ("skipped", "alike")
+    assert found["kernel", "hot"] == ("ok", "")
+    assert len(sweep.rows) == len(found) == 3
+    assert {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"} == {"hot"}
+
+
 def test_the_journal_of_another_identity_is_not_used(make: MakeSweep) -> None:
     make(CPU, "old kernel").run(FakeBench(CPU), SHAPES)
     bench = FakeBench(CPU)
