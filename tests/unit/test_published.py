@@ -18,9 +18,11 @@ def test_there_is_a_published_data_set() -> None:
 
 @folders
 def test_published_rows_carry_the_digests_of_todays_kernels(folder: Path) -> None:
+    """A kernel may be too new to be published; none that is published may be an older one."""
     published = read_table("kernels.csv", folder / "kernels.csv")
     today = {v.name: v.sha256 for v in load_catalogue().variants.values()}
-    assert dict(zip(published.variant, published.sha256, strict=True)) == today
+    digests = dict(zip(published.variant, published.sha256, strict=True))
+    assert digests == {name: today.get(name) for name in digests}
 
 
 @folders
