@@ -183,6 +183,27 @@ def fail_shared(summary: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([summary[~wrong], changed], ignore_index=True)
 
 
+def long_launches(summary: pd.DataFrame) -> pd.DataFrame:
+    """Cold launches at 1024 were left out, as too long to differ from the hot ones."""
+    cold = (summary.cache == "cold") & (summary.phase == "kernel") & (summary.n == 1024)
+    empty = dict.fromkeys(("time_ms", "time_low_ms", "time_high_ms", "tflops"), np.nan)
+    alike = summary[cold].assign(status="skipped", reason="cold and hot are alike", **empty)
+    return pd.concat([summary[~cold], alike], ignore_index=True)
+
+
+def test_a_number_held_against_cold_launches_takes_the_hot_where_there_are_no_others(
+    tmp_path: Path,
+) -> None:
+    computed = tables.tables_of(made_up(tmp_path, change=long_launches), DOCUMENTS)
+    (third,) = (entry for entry in computed["documents"] if entry["document"] == "003")
+    rows = {row["size"]: row for row in third["rows"] if row.get("system") == "conventional"}
+    assert (rows["32"]["span"], rows["1024"]["span"]) == ("kernel, cold", "kernel, hot")
+    assert rows["1024"]["ours"]["value"] > rows["32"]["ours"]["value"]
+    # What is missing elsewhere is not blamed on the cold launches that nobody misses.
+    assert "alike" not in rows["16384"]["missing"]
+    assert all("alike" not in entry["reason"] for entry in computed["not_measured"]["skipped"])
+
+
 def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
     computed = tables.tables_of(made_up(tmp_path, change=fail_shared), DOCUMENTS)
     (group,) = computed["not_measured"]["failed"]

@@ -86,18 +86,20 @@ def compared(
 ) -> dict[str, Any]:
     """Ours in the document's unit, and the document's value over it where both are times."""
     shape = parse_shape(ours["shape"], results.operation) if "shape" in ours else shape
-    cache = ours.get("cache")
     span = SPANS[ours["phase"]]
-    if ours["phase"] == "kernel" and cache == "cold":
-        span += ", cold"
     row = {"phase": ours["phase"], "span": span, "variant": None, "ours": None, "ratio": None}
     try:
-        names, times = our_times(results, ours, shape)
+        chosen = our_rows(results, ours, shape)
     except NotMeasured as reason:
         return row | {"missing": str(reason)}
-    value = combined(number, times)
-    row |= {"missing": None, "ours": value.json(), "unit": unit_of(number)}
-    row |= {"variant": names[0]} if len(names) == 1 else {"span": f"{span}, fastest variants"}
+    value = combined(number, [cell(own, "time_ms") for own in chosen])
+    if ours["phase"] == "kernel" and ours.get("cache"):
+        span = ", ".join([span, *dict.fromkeys(own.cache for own in chosen)])
+    row |= {"missing": None, "ours": value.json(), "unit": unit_of(number), "span": span}
+    if len(chosen) == 1:
+        row["variant"] = chosen[0].variant
+    else:
+        row["span"] += ", fastest variants"
     # A quotient of quotients would say nothing; nor would one with a difference below zero.
     if number["quantity"] != "quotient" and "value" in number and value.value > 0:
         row["ratio"] = (printed(number["value"]) / value).json()
@@ -118,18 +120,19 @@ def unit_of(number: Mapping[str, Any]) -> str:
     return "" if number["unit"] == "1" else number["unit"]
 
 
-def our_times(
-    results: Results, ours: Mapping[str, Any], shape: Shape
-) -> tuple[list[str], list[Number]]:
-    """Variants and times in ms of what `ours` names. Raises NotMeasured."""
-    rows = at(results.timed(ours["phase"], ours.get("cache")), shape)
+def our_rows(results: Results, ours: Mapping[str, Any], shape: Shape) -> list[pd.Series]:
+    """The rows that `ours` names. Raises NotMeasured.
+
+    Where a variant was not timed with its cache, hot launches: long ones are timed hot only.
+    """
+    phase, cache = ours["phase"], ours.get("cache")
+    rows, hot = (at(results.timed(phase, which), shape) for which in (cache, "hot"))
+    rows = pd.concat([rows, hot[~hot.variant.isin(rows.variant)]])
     if "variant" in ours:
-        chosen = [only(results, rows[rows.variant == ours["variant"]], ours["variant"], shape)]
-    else:
-        kernels = ours.get("kernels") or [ours["kernel"]]
-        best = fastest(rows)
-        chosen = [only(results, best[best.kernel == kernel], kernel, shape) for kernel in kernels]
-    return [row.variant for row in chosen], [cell(row, "time_ms") for row in chosen]
+        return [only(results, rows[rows.variant == ours["variant"]], ours["variant"], shape)]
+    kernels = ours.get("kernels") or [ours["kernel"]]
+    best = fastest(rows)
+    return [only(results, best[best.kernel == kernel], kernel, shape) for kernel in kernels]
 
 
 def only(results: Results, rows: pd.DataFrame, name: str, shape: Shape) -> pd.Series:
@@ -159,11 +162,11 @@ def rate_row(
         "half_s": (executed(shape, "half") / (work / theirs)).times(1e-3).json(),
     }
     try:
-        (variant,), (time_ms,) = our_times(results, number["ours"][-1], shape)
+        (chosen,) = our_rows(results, number["ours"][-1], shape)
     except NotMeasured as reason:
         return row | {"missing": str(reason)}
-    ours = rate(work, time_ms)
-    units, bound = binding_peak(results, variant.split("[")[0]) or (None, None)
+    ours = rate(work, cell(chosen, "time_ms"))
+    units, bound = binding_peak(results, chosen.kernel) or (None, None)
     return row | {
         "missing": None,
         "ours": ours.json(),
