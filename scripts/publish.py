@@ -4,7 +4,6 @@ Refused where the figures could not be repeated: no GPU, files that differ from 
 failed points, or a card that throttled thermally.
 """
 
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from matmul import arguments
 from matmul.dataset import DATA_SET, read_json, read_table
 from matmul.errors import UserError, command_line
 from matmul.provenance import ROOT
-from matmul.reporting.results import thermally_throttled
+from matmul.reporting.results import published_name, thermally_throttled
 
 PICTURE = "rate.svg"  # the README's
 
@@ -45,7 +44,7 @@ def main() -> None:
 
     device = read_json(options.data / "device.json")
     check_publishable(device, options.data)
-    folder = options.published / re.sub(r"[^a-z0-9]+", "-", device["gpu"].lower()).strip("-")
+    folder = options.published / published_name(device)
     folder.mkdir(parents=True, exist_ok=True)
     for file in DATA_SET:
         shutil.copyfile(options.data / file, folder / file)

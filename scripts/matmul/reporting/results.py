@@ -4,6 +4,7 @@ Selected rows keep the index that they have in their file, so that a number can 
 """
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -231,3 +232,8 @@ def short_commit(device: dict[str, Any]) -> str:
 def processor(device: dict[str, Any]) -> str:
     """The GPU's name, or the CPU's where there is none."""
     return device.get("gpu") or device.get("cpu") or "unknown device"
+
+
+def published_name(device: dict[str, Any]) -> str:
+    """The folder of reports/published that a device's data set has: nvidia-h100-80gb-hbm3."""
+    return re.sub(r"[^a-z0-9]+", "-", processor(device).lower()).strip("-")

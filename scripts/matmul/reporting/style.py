@@ -20,6 +20,8 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
 DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "library": (0, (4, 1.6))}
+# File formats, each with the metadata to leave out: they name a date or a version.
+FORMATS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 SETTINGS = {
     "figure.dpi": 160,
@@ -207,12 +209,12 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
     return placed
 
 
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write NAME.svg and NAME.png; the same figure gives the same bytes."""
+def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
+    """Write NAME.svg and NAME.png, or one of them; the same figure gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     with theme():
-        # Once for both: the layout is the slowest part of drawing.
+        # Once for all: the layout is the slowest part of drawing.
         figure.get_layout_engine().execute(figure)
         figure.set_layout_engine("none")
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
-        figure.savefig(folder / f"{name}.png", metadata={"Software": None})
+        for kind in formats:
+            figure.savefig(folder / f"{name}.{kind}", metadata=FORMATS[kind])
