@@ -3,6 +3,8 @@
 snakemake --cores 1 all                                 the whole experiment
 snakemake --cores 1 compile                             up to a step: compile, verify, measure,
                                                         figures, report
+snakemake --cores 1 compare                             hold what was measured against the
+                                                        published data set
 snakemake --cores 1 all --configfile config/documents.yaml    every size of the documents
 """
 
@@ -33,6 +35,7 @@ include: "workflow/rules/measure.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/verdict.smk"
+include: "workflow/rules/compare.smk"
 
 
 rule all:

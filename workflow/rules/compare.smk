@@ -1,0 +1,26 @@
+# What was measured beside what is published: of the same device, or else by ratios to the library.
+
+
+# A slower kernel fails this job, and Snakemake deletes the outputs of a job that failed. So its
+# files are none: the text is the log, and table and figure are written whole by the script.
+rule compare:
+    input:
+        program("compare"),
+        expand(ROOT / "reports/{dataset}/{name}", dataset=published(), name=DATA_SET),
+        data=expand("results/local/{name}", name=DATA_SET),
+        catalogue=config["catalogue"],
+    log:
+        "results/local/compare.txt",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("compare")[0],
+        published=ROOT / "reports/published",
+        folder=lambda wildcards, input: os.path.dirname(input.data[0]),
+        table="results/local/compare.csv",
+        figure="results/local/compare.svg",
+    message:
+        "compare with the published data set"
+    shell:
+        "python {params.script} {params.published:q} {params.folder} --catalogue {input.catalogue:q}"
+        " --csv {params.table} --figure {params.figure} 2>&1 | tee {log:q}"
