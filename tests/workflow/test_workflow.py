@@ -15,7 +15,7 @@ import pytest
 import yaml
 from project import Faulty, Project
 
-from matmul.dataset import read_json, read_table
+from matmul.dataset import read_json, read_table, write_json, write_table
 
 Fresh = Callable[[], Project]
 Pending = dict[str, set[str]]
@@ -285,6 +285,49 @@ def test_a_mended_kernel_is_all_that_runs_again(faulty: Faulty, copy_of: Copy) -
     assert pending == {
         rule: {name.replace("mine", "broken") for name in outputs} for rule, outputs in MINE.items()
     }
+
+
+# Beside a published data set.
+
+
+def slow_down(project: Project, factor: float) -> None:
+    """As if what was measured here had taken longer."""
+    path = project.path("results/local/summary.csv")
+    summary = read_table("summary.csv", path)
+    times = ["time_ms", "time_low_ms", "time_high_ms"]
+    write_table(summary.assign(**(summary[times] * factor)), "summary.csv", path)
+
+
+def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(
+    finished: Project, copy_of: Copy
+) -> None:
+    project = copy_of(finished)
+    publish(project)
+    slow_down(project, 1000)
+    run = project.snakemake("compare")
+    assert run.returncode == 1
+    text = project.path("results/local/compare.txt").read_text()
+    assert "kernels slower: cpu_loop" in text
+    assert text in run.stdout
+    points = pd.read_csv(project.path("results/local/compare.csv"))
+    assert "slower" in set(points.verdict)
+    assert project.path("results/local/compare.svg").read_text().startswith("<?xml")
+
+
+def test_a_comparison_by_ratios_needs_a_gpu_and_says_so_in_one_line(
+    finished: Project, copy_of: Copy
+) -> None:
+    project = copy_of(finished)
+    publish(project)
+    path = project.path("reports/published/test-card/device.json")
+    write_json(read_json(path) | {"gpu": "Test Card"}, path)
+    run = project.snakemake("compare")
+    assert run.returncode == 1
+    [line] = project.path("results/local/compare.txt").read_text().splitlines()
+    assert line.startswith("error: ")
+    assert "has no kernel ratios of " in line
+    assert line in run.stdout
+    assert "Traceback" not in run.stdout
 
 
 # Bad input.
