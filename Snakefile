@@ -19,11 +19,13 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
-VARIANTS, DEVICE, ARCHITECTURES, COMPILER = settle()
+JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
+VARIANTS = {slug: variant for variants in JOBS.values() for slug, variant in variants.items()}
 MACHINE = machine_identity()
 
 
 wildcard_constraints:
+    sweep="|".join(JOBS),
     slug="|".join(map(re.escape, VARIANTS)),
     arch="sm_[0-9]+[a-z]?",
     dataset="local|published/[a-z0-9-]+",

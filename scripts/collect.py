@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import bootstrap
 
 from matmul import arguments
 from matmul.catalogue import Catalogue, load_catalogue
 from matmul.dataset import COLUMNS, POINT, read_json, read_table, write_json, write_table
 from matmul.errors import UserError, command_line
-from matmul.sampling import median_interval
+from matmul.sampling import SMALLEST, median_interval
 from matmul.shapes import shape_of
 
 SPAN = ["variant", *POINT, "phase", "cache"]
+RESAMPLES = 999
 JOB_ONLY = ("settings", "split", "occupancy")
 
 
@@ -63,14 +65,22 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     pairs["ratio"] = pairs.baseline_ms / pairs.time_ms
     span = ["variant", "baseline", *POINT, "cache"]
     grouped = pairs.groupby(span, sort=False, dropna=False).ratio
-    ratios = grouped.agg(
-        pairs="size",
-        ratio="median",
-        ratio_low=lambda values: median_interval(values)[0],
-        ratio_high=lambda values: median_interval(values)[1],
-    ).reset_index()
+    ratios = grouped.agg(pairs="size", ratio="median").reset_index()
+    ends = [resampled_interval(values.to_numpy()) for _, values in grouped]
+    ratios[["ratio_low", "ratio_high"]] = np.array(ends).reshape(-1, 2)
     ratios["kernel"] = ratios.variant.map(kernels)
     return ratios
+
+
+def resampled_interval(ratios: np.ndarray) -> tuple[float, float]:
+    """The 95% interval of the median of ratios by the percentile bootstrap, the same every time.
+
+    Both ends are NaN below SMALLEST pairs, where resamples only repeat what little there is.
+    """
+    if len(ratios) < SMALLEST:
+        return np.nan, np.nan
+    found = bootstrap((ratios,), np.median, n_resamples=RESAMPLES, method="percentile", rng=0)
+    return found.confidence_interval
 
 
 def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, dict[str, Any]],
@@ -98,22 +108,23 @@ def worst_records(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]
     return kept
 
 
-def machine(facts: dict[str, dict[str, Any]], records: dict[str, dict[str, Any]],
+def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
             configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
     """device.json. Raises UserError where the points come from more than one GPU or host."""
     for key, what in (("uuid", "GPU"), ("cpu", "processor")):
-        seen = sorted({job[key] for job in facts.values() if job.get(key)})
+        seen = sorted({job[key] for job in jobs if job.get(key)})
         if len(seen) > 1:
             raise UserError(
                 f"points of more than one {what} ({', '.join(seen)}): measure one anew with "
                 "snakemake --forcerun measure_variant"
             )
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
-    for job in facts.values():
+    for job in jobs:
         merged |= {key: value for key, value in job.items() if key not in JOB_ONLY}
-    merged["date"] = max(job["date"] for job in facts.values())
-    merged["commit"] = "+".join(sorted({job["commit"] for job in facts.values()}))
-    merged["dirty"] = any(job["dirty"] for job in facts.values())
+    merged["date"] = max(job["date"] for job in jobs)
+    merged["commit"] = "+".join(sorted({job["commit"] for job in jobs}))
+    merged["code"] = "+".join(sorted({job["code"] for job in jobs}))
+    merged["dirty"] = any(job["dirty"] for job in jobs)
     compilers = {
         Path(record["compiler_path"]).name: {
             key: record[key] for key in ("compiler", "compiler_path", "architecture")
@@ -139,7 +150,7 @@ def main() -> None:
 
     catalogue = load_catalogue(options.catalogue)
     jobs = [read_json(folder / "facts.json") for folder in options.measured]
-    facts = {job["split"]["variant"]: job for job in jobs}
+    facts = {job["split"]["variant"]: job for job in jobs}  # of each variant one job's
     records = worst_records(map(read_json, options.records))
     kernels = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
     points = collect_tables("points.csv", [folder / "points.csv" for folder in options.measured])
@@ -150,13 +161,14 @@ def main() -> None:
         "summary.csv": summarise(points, samples, kernels),
         "ratios.csv": pair_ratios(samples, kernels),
         "samples.csv.gz": samples,
+        "states.csv": collect_tables("states.csv", [f / "states.csv" for f in options.measured]),
         "kernels.csv": kernel_rows(catalogue, list(facts), records, facts),
         "verification.csv": collect_tables("verification.csv", options.verified),
         "jobs.csv": pd.DataFrame([job["split"] for job in jobs]),
     }
     for name, table in tables.items():
         write_table(table, name, options.output / name)
-    device = machine(facts, records, json.loads(options.configuration))
+    device = machine(jobs, records, json.loads(options.configuration))
     write_json(device, options.output / "device.json")
 
 

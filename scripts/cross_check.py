@@ -1,57 +1,134 @@
-"""Hold cublas_sgemm's times against Triton's do_bench, which shares no code with this project.
+"""Hold a data set's times of cuBLAS against Triton's do_bench, which shares no code with them.
 
-Needs PyTorch and Triton, which the project does not install: run it where they are, with the
-data set of the same card at hand. do_bench clears the L2 before each launch and takes the median,
-so it is held against our cold figures. PyTorch runs its own copy of cuBLAS.
+Needs PyTorch and Triton, which the project does not install: run it where they are, on the card of
+the data set. do_bench clears the L2 before each launch and takes the median, so it is held against
+cold times, or against hot ones where the data set has no others. PyTorch runs its own cuBLAS.
+
+    python scripts/cross_check.py --data results/local
 """
 
+import ctypes
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pandas as pd
+import psutil
 
 from matmul import arguments
-from matmul.dataset import read_table
-from matmul.errors import UserError, command_line
+from matmul.dataset import read_table, write_table
+from matmul.errors import UserError, command_line, one_line
+from matmul.reporting.checks import CROSS, check_card
+from matmul.reporting.results import squares
 
+SWEEPS = {"cublas_sgemm": "gemm", "cublas_dgemm": "gram"}  # where each routine is the product timed
+SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps
+ROUNDS = 3  # of do_bench over all sizes
 BUDGET_MS = {"warmup": 100, "rep": 400}
 
 
-def do_bench_ms(n: int) -> float:
-    """Median milliseconds of a float32 product of size n by PyTorch, TF32 off, by do_bench."""
-    import torch
+def pytorch() -> ModuleType:
+    """`torch`, without TF32. Raises UserError where it, Triton or a GPU is missing."""
+    try:
+        import torch
+        import triton.testing  # noqa: F401
+    except ImportError as error:
+        reason = one_line(str(error))
+        raise UserError(f"PyTorch and Triton have to be installed: {reason}") from None
+    if not torch.cuda.is_available():
+        raise UserError("PyTorch finds no GPU on this machine")
+    torch.set_float32_matmul_precision("highest")
+    return torch
+
+
+def cublas_version() -> str:
+    """Of the cuBLAS that this process has loaded, as NVIDIA writes it (13.1.0); or unknown."""
+    mapped = (Path(file.path) for file in psutil.Process().memory_maps())
+    path = next((path for path in mapped if path.name.startswith("libcublas.so")), None)
+    if path is None:
+        return "unknown"
+    library, value, parts = ctypes.CDLL(str(path)), ctypes.c_int(), []
+    for which in range(3):  # libraryPropertyType: major, minor, patch
+        library.cublasGetProperty(which, ctypes.byref(value))
+        parts.append(str(value.value))
+    return ".".join(parts)
+
+
+def identity(torch: ModuleType) -> dict[str, str]:
+    """Versions of what was timed with, and the card's UUID as NVML writes it."""
+    import triton
+
+    return {
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "cublas": cublas_version(),
+        "uuid": f"GPU-{torch.cuda.get_device_properties(0).uuid}",
+    }
+
+
+def points_of(summary: pd.DataFrame, sizes: list[int]) -> pd.DataFrame:
+    """cuBLAS's rows at these sizes of squares, one of each, cold where there is one.
+
+    Raises UserError where there are none.
+    """
+    rows = squares(summary).query(
+        "phase == 'kernel' and status == 'ok' and fill == 'uniform' and mode == 'burst'"
+    )
+    own = rows[rows.variant.map(SWEEPS) == rows.sweep]
+    chosen = own[own.n.isin(sizes)]
+    if chosen.empty:
+        known = ", ".join(map(str, sorted(set(own.n)))) or "no size"
+        wanted = ", ".join(map(str, sizes))
+        raise UserError(
+            f"no times of {' or '.join(SWEEPS)} at n = {wanted}: the data set has them at {known}"
+        )
+    return chosen.sort_values(["sweep", "n", "cache"]).drop_duplicates(["sweep", "n"])
+
+
+def do_bench_ms(torch: ModuleType, point: Any) -> float:
+    """Median milliseconds of one point's product by PyTorch, on uniform inputs in [-1, 1)."""
     from triton.testing import do_bench
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    a, b = (torch.rand(n, n, device="cuda") * 2 - 1 for _ in range(2))
+    def uniform() -> Any:
+        n, dtype = int(point.n), getattr(torch, point.dtype)
+        return torch.rand(n, n, dtype=dtype, device="cuda") * 2 - 1
+
+    a = uniform()
+    left, right = (a.T, a) if point.operation == "gram" else (a, uniform())
     c = torch.empty_like(a)
-    return do_bench(lambda: torch.mm(a, b, out=c), **BUDGET_MS, return_mode="median")
+    return do_bench(lambda: torch.mm(left, right, out=c), **BUDGET_MS, return_mode="median")
 
 
-def compare(summary: pd.DataFrame) -> pd.DataFrame:
-    """n, our median, do_bench's, and the difference as a share, for the squares of the data set."""
-    ours = summary.query(
-        "variant == 'cublas_sgemm' and phase == 'kernel' and cache == 'cold' and status == 'ok'"
-        " and m == n and n == k"
+def timed(torch: ModuleType, points: pd.DataFrame) -> pd.DataFrame:
+    """The points with the median of ROUNDS times by do_bench, the least and the largest, in ms.
+
+    A round goes over all points, so that the spread holds what changes from minute to minute.
+    """
+    times = [[do_bench_ms(torch, point) for point in points.itertuples()] for _ in range(ROUNDS)]
+    return points.assign(
+        rounds=ROUNDS,
+        do_bench_ms=np.median(times, axis=0),
+        do_bench_low_ms=np.min(times, axis=0),
+        do_bench_high_ms=np.max(times, axis=0),
     )
-    table = ours[["n", "time_ms"]].copy()
-    table["do_bench_ms"] = [do_bench_ms(n) for n in table.n]
-    table["difference"] = table.time_ms / table.do_bench_ms - 1
-    return table
 
 
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--data", type=Path, default=Path("results/local"))
-    parser.add_argument("--output", type=Path, default=Path("results/local/cross_check.csv"))
+    parser.add_argument("--data", type=Path, default=Path("results/local"), help="a data set")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="n, where in the data")
     options = parser.parse_args()
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        raise UserError("PyTorch and Triton are not installed here") from None
-    table = compare(read_table("summary.csv", options.data / "summary.csv"))
-    table.to_csv(options.output, index=False)
-    print(table.to_string(index=False, float_format="{:.4g}".format))
+
+    points = points_of(read_table("summary.csv", options.data / "summary.csv"), options.sizes)
+    torch = pytorch()
+    check_card(options.data, torch.cuda.get_device_name(0))
+    table = timed(torch, points).assign(**identity(torch))
+    write_table(table, CROSS, options.data / CROSS)
+    table["difference"] = table.time_ms / table.do_bench_ms - 1
+    shown = ["variant", "n", "cache", "time_ms", "do_bench_ms", "difference"]
+    print(table[shown].to_string(index=False, float_format="{:.4g}".format))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measure one variant over all shapes of the sweep, each verified before it is timed.
+"""Measure one variant over a sweep's shapes, fills and modes, each verified before it is timed.
 
 At each shape the kernel and its baselines are timed in turn on the same inputs. Each finished
 point goes to a journal, so that an interrupted job goes on where it stopped. Points that cannot
@@ -16,46 +16,46 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments, fills
-from matmul.bench import Settings, Split
+from matmul.bench import CACHES, MODES, Case, Settings, Split
 from matmul.catalogue import Catalogue, Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
 from matmul.dataset import read_rows, write_json, write_rows
 from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.gpu_bench import GpuBench
-from matmul.modules import digest, imported_files
+from matmul.modules import program_digest
 from matmul.occupancy import occupancy
 from matmul.products import compile_failure, compile_record, cpu_product
 from matmul.provenance import commit, host_facts
 from matmul.sampling import Rule
-from matmul.shapes import Shape, parse_shape
+from matmul.shapes import parse_shape
 from matmul.sweep import Sweep
 
 
 def run(
-    sweep: Sweep, baselines: Sequence[Variant], build: Path, device: str, shapes: Sequence[Shape],
+    sweep: Sweep, baselines: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
     split: Split,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure on the GPU or the CPU, or refuse all; returns the facts of the machine."""
     variant, settings = sweep.variant, sweep.settings
     if variant.kernel.on_gpu and device == "cpu":
-        sweep.refuse_all(shapes, "skipped", "there is no GPU on this machine")
+        sweep.refuse_all(cases, "skipped", "there is no GPU on this machine")
         return host_facts()
     if reason := compile_failure(variant, build):
-        sweep.refuse_all(shapes, "failed", reason)
+        sweep.refuse_all(cases, "failed", reason)
         return host_facts()
     if not variant.kernel.on_gpu:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
         split.started()
         sweep.pace = bench.pace()
-        sweep.run(bench, shapes)
+        sweep.run(bench, cases)
         return host_facts()
     with opened() as gpu, gpu.held():
         bench = GpuBench(gpu, variant, baselines, build, settings, split)
         split.started()
         machine = gpu.facts() | bench.tools.cublas.facts()
         sweep.identity += json.dumps(machine)
-        sweep.run(bench, shapes)
+        sweep.run(bench, cases)
         bench.close()
         return host_facts() | machine | {"occupancy": occupancy_of(variant, build, gpu)}
 
@@ -84,19 +84,26 @@ def parse() -> Namespace:
     parser.add_argument("--verification", type=Path, help="verify.py's table of this variant")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--shapes", nargs="+", required=True)
-    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
+    parser.add_argument("--sweep", required=True, help="its name, in the data")
+    parser.add_argument("--fills", nargs="+", choices=fills.FILLS, default=["uniform"])
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=["burst"])
     parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--caches", nargs="+", choices=("hot", "cold"), default=["hot", "cold"])
+    parser.add_argument("--caches", nargs="+", choices=CACHES, default=["hot", "cold"])
     parser.add_argument("--minimum", type=int, default=10, help="samples of a point at least")
     parser.add_argument("--maximum", type=int, default=200, help="samples of a point at most")
     parser.add_argument("--interval", type=float, default=0.01, help="of the median, as a share")
     parser.add_argument("--seconds", type=float, default=0.5, help="for a point's kernel samples")
     parser.add_argument("--copy-seconds", type=float, default=0.1, help="of a copy phase; 0: none")
+    parser.add_argument("--warm-seconds", type=float, default=0.1, help="before burst samples")
+    parser.add_argument("--load-seconds", type=float, default=3, help="before sustained samples")
+    parser.add_argument("--cool-celsius", type=float, default=75, help="hotter: wait")
+    parser.add_argument("--cool-seconds", type=float, default=60, help="of waiting, at most")
     parser.add_argument("--launch-seconds", type=float, default=10, help="longer launches: skipped")
     parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
     parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
     parser.add_argument("--points", type=Path, required=True, help="points.csv")
     parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
+    parser.add_argument("--states", type=Path, required=True, help="states.csv")
     parser.add_argument("--facts", type=Path, required=True, help="JSON of the machine and job")
     arguments.add_log(parser)
     return parser.parse_args()
@@ -106,9 +113,28 @@ def settings_of(options: Namespace) -> Settings:
     rule = Rule(options.minimum, options.maximum, options.interval, options.seconds)
     copies = Rule(5, 50, 0.02, options.copy_seconds) if options.copy_seconds else None
     return Settings(
-        options.fill, options.seed, tuple(options.caches), rule, copies, options.launch_seconds,
-        options.memory_share, len(os.sched_getaffinity(0)),
-    )  # fmt: skip
+        seed=options.seed,
+        caches=tuple(options.caches),
+        rule=rule,
+        copies=copies,
+        warm_seconds={"burst": options.warm_seconds, "sustained": options.load_seconds},
+        cool_celsius=options.cool_celsius,
+        cool_seconds=options.cool_seconds,
+        launch_seconds=options.launch_seconds,
+        memory_share=options.memory_share,
+        threads=len(os.sched_getaffinity(0)),
+    )
+
+
+def cases_of(options: Namespace, operation: str) -> list[Case]:
+    """Every shape with every fill in every mode, small shapes first."""
+    shapes = {parse_shape(text, operation) for text in options.shapes}
+    return [
+        Case(shape, fill, mode)
+        for shape in sorted(shapes, key=lambda shape: shape.operations)
+        for fill in options.fills
+        for mode in options.modes
+    ]
 
 
 def baselines_of(variant: Variant, catalogue: Catalogue) -> list[Variant]:
@@ -122,29 +148,27 @@ def main() -> None:
     arguments.start_log(options.log)
     catalogue = load_catalogue(options.catalogue)
     variant, settings = catalogue.variant(options.variant), settings_of(options)
-    operation = variant.kernel.operation
-    shapes = sorted(
-        {parse_shape(text, operation) for text in options.shapes}, key=lambda s: s.operations
-    )
-    code = digest([Path(__file__), *imported_files(Path(__file__))])
+    cases = cases_of(options, variant.kernel.operation)
+    code = program_digest(Path(__file__))
     identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings), code])
-    sweep = Sweep(variant, settings, options.journal, identity)
+    sweep = Sweep(options.sweep, variant, settings, options.journal, identity)
     reason = wrong_at_small_shapes(options.verification) if options.verification else None
     try:
         if reason:
-            sweep.refuse_all(shapes, "failed", reason)
+            sweep.refuse_all(cases, "failed", reason)
             facts = host_facts()
         else:
             baselines = baselines_of(variant, catalogue)
-            facts = run(sweep, baselines, options.build, options.device, shapes, split)
+            facts = run(sweep, baselines, options.build, options.device, cases, split)
     except NoDevice as error:
         raise UserError(f"--device gpu: {error}") from None
 
     write_rows(sweep.rows, "points.csv", options.points)
     write_rows(sweep.samples, "samples.csv.gz", options.samples)
-    split_row = split.row(variant)
+    write_rows(sweep.states, "states.csv", options.states)
+    split_row = {"sweep": sweep.name, "variant": variant.name} | split.row()
     logging.info("time split: %s", split_row)
-    job = {"settings": asdict(settings), "split": split_row}
+    job = {"code": code, "settings": asdict(settings), "split": split_row}
     write_json(facts | commit() | job, options.facts)
     shutil.rmtree(options.journal, ignore_errors=True)
 

@@ -29,7 +29,7 @@ from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
 from matmul.products import HOST, cpu_product, gpu_product
 from matmul.shapes import Shape, parse_shape
 from matmul.timing import HeldStream, host_ms
-from matmul.verification import error_share
+from matmul.verification import accuracy
 
 LAUNCHES = 10
 EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU: half a minute
@@ -86,7 +86,7 @@ def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
             print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
-    share = error_share(c, *inputs, writes=variant.kernel.writes)
+    share = accuracy(variant.kernel, c, *inputs).share
     if not share <= 1:
         raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")

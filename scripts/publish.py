@@ -1,7 +1,7 @@
 """Copy a measured data set and its report to reports/published/<device>/.
 
-Refused where the figures could not be repeated: no GPU, files that differ from the commit,
-failed points, or a card that throttled thermally.
+Refused where the figures could not be repeated: no GPU, files that differ from the commit, other
+programs or kernels than those of this checkout, failed points, a card that throttled thermally.
 """
 
 import shutil
@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments
-from matmul.dataset import DATA_SET, read_json, read_table
+from matmul.catalogue import load_catalogue
+from matmul.dataset import CHECKS, DATA_SET, read_json, read_table
 from matmul.errors import UserError, command_line
+from matmul.modules import program_digest
 from matmul.provenance import ROOT
 from matmul.reporting.results import published_name, thermally_throttled
 
@@ -26,6 +28,16 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
         raise UserError(
             f"{data}: measured from commit {device['commit']} with modified files or from several "
             "commits; commit, then measure anew with snakemake --forcerun measure_variant"
+        )
+    today = {variant.name: variant.sha256 for variant in load_catalogue().variants.values()}
+    kernels = read_table("kernels.csv", data / "kernels.csv")
+    other = [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
+    if device.get("code") != program_digest(ROOT / "scripts" / "measure.py"):
+        other.insert(0, "scripts/measure.py")
+    if other:
+        raise UserError(
+            f"{data}: measured with another {', '.join(other)} than this checkout's; "
+            "check out what measured it, or measure anew"
         )
     summary = read_table("summary.csv", data / "summary.csv")
     if (summary.status == "failed").any():
@@ -48,6 +60,10 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in DATA_SET:
         shutil.copyfile(options.data / file, folder / file)
+    for file in CHECKS:  # those of an older data set go with it
+        (folder / file).unlink(missing_ok=True)
+        if (options.data / file).exists():
+            shutil.copyfile(options.data / file, folder / file)
     shutil.copyfile(options.report, folder / "report.pdf")
     shutil.copyfile(options.data / "figures" / PICTURE, folder / PICTURE)
     print(f"published in {folder}")

@@ -14,29 +14,32 @@ import pandas as pd
 from matmul import arguments, fills
 from matmul.catalogue import load_catalogue
 from matmul.configuration import sweep_of
-from matmul.dataset import write_json
+from matmul.dataset import POINT, write_json
 from matmul.errors import command_line
+from matmul.reporting.checks import cross_check, timer_check
 from matmul.reporting.comparison import compare_documents
 from matmul.reporting.findings import all_findings
 from matmul.reporting.results import (
     Results,
     fastest,
     in_order,
+    limits_of,
     load_results,
+    over_hot,
     processor,
     rate_unit,
     series_of,
     shapes_of,
     short_commit,
     size_name,
-    thermally_throttled,
+    verdict_of,
 )
 from matmul.reporting.traced import Number, cell, total
 from matmul.schema import read_yaml
 from matmul.shapes import OPERATIONS, Shape, shape_of
 
 GIBIBYTE = 2**30
-PARTS = ("start_s", "inputs_s", "verification_s", "timed_s")  # of a job's wall time
+PARTS = ("start_s", "inputs_s", "verification_s", "cooling_s", "timed_s")  # of a job's wall time
 
 
 def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
@@ -48,12 +51,18 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "catalogue": catalogue_entries(results),
         "findings": all_findings(results),
         "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
+        "cold_over_hot": {
+            operation: cold_quotients(results.of(operation)) for operation in OPERATIONS
+        },
         "documents": compare_documents(results, documents),
         "not_measured": not_measured(results),
         "verification": verification(results),
         "kernels": kernels(results),
         "jobs": jobs(results),
         "sampling": sampling(results.device),
+        "stopped": stopped(results),
+        "cross_check": cross_check(results),
+        "timer_check": timer_check(results),
     }
 
 
@@ -141,9 +150,9 @@ def catalogue_entries(results: Results) -> list[dict[str, Any]]:
 
 
 def points_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per point (variant and shape) of the kernel phase, whatever the cache; ok wins."""
+    """One row per point of the kernel phase, whatever the cache; ok wins."""
     ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
-    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", "m", "n", "k"])
+    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", *POINT])
 
 
 def scope(results: Results) -> dict[str, Any]:
@@ -175,8 +184,8 @@ def scope(results: Results) -> dict[str, Any]:
                 "variants": int(view.summary.variant.nunique()),
                 "shapes": by_series(shapes_of(view.summary)),
             }
-            for operation, view in results.views.items()
-            if view.present
+            for operation in OPERATIONS
+            if (view := results.of(operation, reduced=True)).present
         },
     }
 
@@ -190,29 +199,56 @@ def by_series(shapes: Sequence[Shape]) -> list[dict[str, Any]]:
 def rates(results: Results) -> dict[str, Any]:
     """An operation's main table: the rate of each kernel's fastest variant at each shape."""
     best = fastest(results.timed())
-    timed = [kernel for kernel in results.order if kernel in set(best.kernel)]
     unit, factor = rate_unit(best.tflops)
-    hot = thermally_throttled(best.throttled)
-    cells = {
-        (row.kernel, shape_of(row)): cell(row, "tflops").times(factor).json()
-        | {"variant": row.variant, "throttled": bool(hot[row.name])}
+    cells = [
+        cell(row, "tflops").times(factor).json()
+        | {"variant": row.variant, "limits": limits_of(row.throttled)}
         for _, row in best.iterrows()
-    }
+    ]
+    caches = sorted(set(best[results.gpu(best)].cache))
+    return {"unit": unit, "caches": caches} | grid(results, best, cells)
+
+
+def cold_quotients(results: Results) -> dict[str, Any]:
+    """Cold time over hot time of each kernel at each shape, with the verdict on the hot one."""
+    pairs = over_hot(results, "cold")
+    cells = [
+        (cell(results.summary.loc[row.other], "time_ms") / cell(row, "time_ms")).json()
+        | {"verdict": verdict_of(row.ratio_low, row.ratio_high)}
+        | {"limits": limits_of("+".join([row.throttled, row.throttled_other]))}
+        for _, row in pairs.iterrows()
+    ]
+    return grid(results, pairs, cells)
+
+
+def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A table of a row per shape and a column per kernel: `cells`, one for each of `rows`."""
+    columns = [kernel for kernel in results.order if kernel in set(rows.kernel)]
+    places = [(row.kernel, shape_of(row)) for row in rows.itertuples()]
+    found = dict(zip(places, cells, strict=True))
     return {
-        "unit": unit,
-        "caches": sorted(set(best[results.gpu(best)].cache)),
         "kernels": [
             {"name": name, "title": results.title(name), "half": results.writes_half(name)}
-            for name in timed
+            for name in columns
         ],
         "rows": [
             {
                 "size": size_name(shape),
                 "series": series_of(shape),
-                "rates": [cells.get((kernel, shape)) for kernel in timed],
+                "cells": [found.get((kernel, shape)) for kernel in columns],
             }
-            for shape in shapes_of(best)
+            for shape in shapes_of(rows)
         ],
+    }
+
+
+def stopped(results: Results) -> dict[str, dict[str, int]]:
+    """Of each sweep, how many series of kernel launches each part of the rule ended."""
+    timed = results.summary[(results.summary.phase == "kernel") & (results.summary.status == "ok")]
+    ends = ("interval", "maximum", "seconds")
+    return {
+        sweep: {end: int((rows.stopped == end).sum()) for end in ends}
+        for sweep, rows in timed.groupby("sweep", sort=False)
     }
 
 
@@ -328,7 +364,10 @@ def kernels(results: Results) -> list[dict[str, Any]]:
 
 def jobs(results: Results) -> dict[str, Any]:
     """Where the wall time of the measuring jobs went, in seconds; other is what is left."""
-    rows = [{"variant": row.variant} | spent(row) for _, row in results.jobs.iterrows()]
+    rows = [
+        {"sweep": row.sweep, "variant": row.variant} | spent(row)
+        for _, row in results.jobs.iterrows()
+    ]
     if not rows:
         return {"rows": [], "total": None, "share": None}
     totals = {
@@ -336,7 +375,9 @@ def jobs(results: Results) -> dict[str, Any]:
     }
     share = {column: value / totals["wall_s"] for column, value in totals.items()}
     return {
-        "rows": [{k: v if k == "variant" else v.json() for k, v in row.items()} for row in rows],
+        "rows": [
+            {k: v if isinstance(v, str) else v.json() for k, v in row.items()} for row in rows
+        ],
         "total": {column: value.json() for column, value in totals.items()},
         "share": {column: value.json() for column, value in share.items()},
     }
@@ -351,12 +392,11 @@ def spent(row: pd.Series) -> dict[str, Number]:
 def sampling(device: dict[str, Any]) -> dict[str, Any]:
     """The configured stopping rules, inputs and limits; empty where the data set has none."""
     configuration = device.get("configuration") or {}
-    fill = configuration.get("fill")
     measured = [name for name, own in configuration.get("sweeps", {}).items() if own["shapes"]]
     return {
-        "sweeps": {operation: sweep_of(configuration, operation) for operation in measured},
+        "sweeps": {name: sweep_of(configuration, name) for name in measured},
         "seed": configuration.get("seed"),
-        "fill": fills.DESCRIPTIONS.get(fill, fill),
+        "fills": fills.DESCRIPTIONS,
         "flags": sorted({re.sub(r" -D\S+", "", f) for f in (device.get("flags") or {}).values()}),
     }
 

@@ -1,14 +1,20 @@
-"""What the run came to: one line when all is well, else a line per failure and exit code 1.
+"""What the run came to: a line, and one on the card's state, when all is well; else a line per
+failure and exit code 1.
 
 The report is written before this speaks, and shows the failures too.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from matmul import arguments
-from matmul.dataset import read_json, read_table, whole_file
+from matmul.dataset import POINT, read_json, read_table, whole_file
 from matmul.errors import UserError, command_line
-from matmul.reporting.results import thermally_throttled
+from matmul.reporting.results import power_capped, state_absence, thermally_throttled
+from matmul.state import THERMAL
 
 
 def failures(data: Path) -> list[str]:
@@ -22,17 +28,34 @@ def failures(data: Path) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def outcome(data: Path) -> str:
-    """What was measured where, in one line."""
-    device = read_json(data / "device.json")
-    points = read_table("summary.csv", data / "summary.csv").query("phase == 'kernel'")
-    shapes = points.drop_duplicates(["variant", "m", "n", "k"]).status.value_counts()
+def outcome(device: Mapping[str, Any], points: pd.DataFrame) -> str:
+    """What was measured where, in one line; points: kernel rows of the summary."""
+    shapes = points.drop_duplicates(["variant", *POINT]).status.value_counts()
     where = device["gpu"] or "no GPU here: CPU variants measured, kernels verified on the CPU"
     thermal = thermally_throttled(points.throttled).any()
     state = "; the card throttled thermally, its times are not to be quoted" if thermal else ""
     return (
         f"{shapes.get('ok', 0)} points measured, {shapes.get('skipped', 0)} skipped, "
         f"none failed ({where}){state}"
+    )
+
+
+def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
+    """The state of the card while these points were timed, in one line; None without a GPU."""
+    if not device["gpu"]:
+        return None
+    read = points[(points.status == "ok") & points.temperature_c.notna()]
+    if read.empty:
+        return f"card's state unknown: {state_absence(device)}"
+    temperature, clock = read.temperature_c, read.sm_clock_mhz
+    thermal = read[thermally_throttled(read.throttled)]
+    reasons = sorted({r for text in thermal.throttled for r in text.split("+") if r in THERMAL})
+    heat = f"thermal throttle in {len(thermal)} ({', '.join(reasons)})" if reasons else ""
+    return (
+        f"card: {temperature.min():.0f} to {temperature.max():.0f} °C, "
+        f"SM clock {clock.median():.0f} MHz (lowest {clock.min():.0f}), "
+        f"at its power cap in {power_capped(read.throttled).sum()} of {len(read)} series, "
+        f"{heat or 'no thermal throttle'}"
     )
 
 
@@ -47,10 +70,13 @@ def main() -> None:
     found = failures(options.data)
     if found:
         raise UserError("; ".join([*found, f"the rest is in {options.report}"]))
-    line = f"{outcome(options.data)}: {options.report}"
-    print(line)
+    device = read_json(options.data / "device.json")
+    points = read_table("summary.csv", options.data / "summary.csv").query("phase == 'kernel'")
+    lines = [f"{outcome(device, points)}: {options.report}", card(device, points)]
+    text = "\n".join(line for line in lines if line)
+    print(text)
     with whole_file(options.output) as temporary:
-        temporary.write_text(line + "\n")
+        temporary.write_text(text + "\n")
 
 
 if __name__ == "__main__":

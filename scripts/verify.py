@@ -12,20 +12,20 @@ from typing import Any
 
 from matmul import arguments, emulation, fills
 from matmul.catalogue import Kernel, Variant, load_catalogue
-from matmul.dataset import point_of, write_rows
+from matmul.dataset import product_of, write_rows
 from matmul.device import NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
 from matmul.products import compile_failure
 from matmul.shapes import Shape, parse_shape
-from matmul.verification import error_share, verification_shapes
+from matmul.verification import accuracy, verification_shapes
 
 
 def check(kernel: Kernel, multiply: Multiply, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
     """Status, reason and error of one product."""
     inputs = fills.inputs(fill, seed, shape, kernel.dtype)
     try:
-        share = error_share(multiply(shape, *inputs), *inputs, writes=kernel.writes)
+        share = accuracy(kernel, multiply(shape, *inputs), *inputs).share
     except WrongAccess as error:
         return {"status": "failed", "reason": str(error), "error": None}
     if share > 1:
@@ -49,7 +49,7 @@ def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
     """The columns that name a verification."""
     kernel = variant.kernel
     names = {"kernel": kernel.name, "variant": variant.name, "where": where}
-    return names | point_of(kernel.dtype, shape)
+    return names | product_of(kernel.dtype, shape)
 
 
 def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill: str,

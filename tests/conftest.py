@@ -19,6 +19,8 @@ from support import (
 )
 
 from matmul import device
+from matmul.catalogue import load_catalogue
+from matmul.modules import program_digest
 
 
 @pytest.fixture
@@ -76,15 +78,21 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def data_set(tmp_path: Path) -> DataSet:
-    point = {"operation": "gemm", "dtype": "float32", "m": 64, "n": 64, "k": 64}
+    point = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 64, "k": 64,
+             "fill": "uniform", "mode": "burst"}  # fmt: skip
     row = {"status": "ok", "reason": "", "phase": "kernel", "cache": "hot", "samples": 9,
            "time_ms": 1.5, "throttled": ""}  # fmt: skip
-    names = ["naive", "cublas_sgemm"]
+    variants = [load_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
+    digests = {variant.name: variant.sha256 for variant in variants}
+    names = {variant.name: variant.kernel.name for variant in variants}
+    code = program_digest(ROOT / "scripts" / "measure.py")
     return DataSet(
         tmp_path / "data",
-        {"gpu": "NVIDIA H100 80GB HBM3", "commit": "a" * 40, "dirty": False, "date": "2026-01-01"},
-        [{"kernel": name, "variant": name} | point | row for name in names],
-        [{"kernel": name, "variant": name, "status": "ok", "reason": ""} for name in names],
-        [{"kernel": name, "variant": name, "where": "gpu"} | point
-         | {"status": "ok", "reason": "", "error": 0.1} for name in names],
+        {"gpu": "NVIDIA H100 80GB HBM3", "commit": "a" * 40, "code": code, "dirty": False,
+         "date": "2026-01-01"},
+        [{"kernel": kernel, "variant": name} | point | row for name, kernel in names.items()],
+        [{"kernel": kernel, "variant": name, "sha256": digests[name], "status": "ok", "reason": ""}
+         for name, kernel in names.items()],
+        [{"kernel": kernel, "variant": name, "where": "gpu"} | point
+         | {"status": "ok", "reason": "", "error": 0.1} for name, kernel in names.items()],
     )  # fmt: skip

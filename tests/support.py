@@ -1,13 +1,16 @@
 """Types and constants that tests and fixtures share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from matmul.dataset import COLUMNS, write_json, write_table
+from matmul.catalogue import load_catalogue
+from matmul.dataset import COLUMNS, DATA_SET, write_json, write_table
+from matmul.verification import accuracy
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,6 +60,14 @@ class Outcome:
         return lines[0]
 
 
+def error_share(
+    c: np.ndarray, a: np.ndarray, b: np.ndarray | None = None, writes: str = "full"
+) -> float:
+    """The largest error of a product of full arithmetic as a share of its bound."""
+    kernel = load_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
+    return accuracy(replace(kernel, writes=writes), c, a, b).share
+
+
 Command = Callable[..., Outcome]
 
 
@@ -76,7 +87,7 @@ class DataSet:
             "kernels.csv": self.kernels,
             "verification.csv": self.verification,
         }
-        for name in set(COLUMNS) - {"points.csv"}:
+        for name in set(DATA_SET) - {"device.json"}:
             table = pd.DataFrame(tables.get(name, []), columns=COLUMNS[name])
             write_table(table, name, self.folder / name)
         write_json(self.device, self.folder / "device.json")

@@ -1,29 +1,50 @@
 """What every bench shares: settings, the split of a job's time, a measured point, and failures."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
 
-from matmul.catalogue import Variant
 from matmul.sampling import Rule
+from matmul.shapes import Shape
+from matmul.verification import Accuracy
+
+MODES = ("burst", "sustained")
+CACHES = ("hot", "rotated", "cold")
 
 
 @dataclass(frozen=True)
 class Settings:
     """What decides how a point is measured; a change of it measures anew."""
 
-    fill: str
     seed: int
     caches: tuple[str, ...]
     rule: Rule
     copies: Rule | None  # None: copies, end to end and unified memory are not timed
+    warm_seconds: Mapping[str, float]  # of launches ahead of a point's samples, by mode
+    cool_celsius: float  # a card that is hotter, or slows down for heat, is left to cool
+    cool_seconds: float  # at most, of a job
     launch_seconds: float
     memory_share: float
     threads: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured at a time: a shape, what fills its inputs, and in which mode.
+
+    mode: burst or sustained, which says how long it is launched before it is timed.
+    """
+
+    shape: Shape
+    fill: str
+    mode: str
+
+    def __str__(self) -> str:
+        return f"{self.shape} {self.fill} {self.mode}"
 
 
 @dataclass
@@ -46,12 +67,11 @@ class Split:
         """Everything until now was the start: imports, the driver, the context, the library."""
         self.seconds["start"] = time.time() - self.begun
 
-    def row(self, variant: Variant) -> dict[str, Any]:
-        """A row of jobs.csv."""
+    def row(self) -> dict[str, float]:
+        """The seconds of a row of jobs.csv."""
         parts = {f"{name}_s": round(self.seconds.get(name, 0.0), 3)
-                 for name in ("start", "inputs", "verification", "timed")}  # fmt: skip
-        wall = round(time.time() - self.begun, 3)
-        return {"variant": variant.name, "wall_s": wall} | parts
+                 for name in ("start", "inputs", "verification", "cooling", "timed")}  # fmt: skip
+        return {"wall_s": round(time.time() - self.begun, 3)} | parts
 
 
 class Wrong(Exception):
@@ -64,10 +84,18 @@ class LostDevice(Exception):
 
 @dataclass
 class Point:
-    """What one shape of one variant gave: rows of points.csv, and times by (who, phase, cache)."""
+    """What one case of one variant gave: rows of points.csv and of states.csv, and times by
+    (who, phase, cache)."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    states: list[dict[str, Any]] = field(default_factory=list)
     times: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+
+
+def error_columns(errors: Accuracy) -> dict[str, float]:
+    """The columns of a verified point, to four digits."""
+    found = {"error": errors.share, "largest_error": errors.largest, "mean_error": errors.mean}
+    return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
 def beyond_host_memory(needed: int, purpose: str, share: float) -> str | None:

@@ -32,10 +32,11 @@ class Routine:
 
     on_gpu: bool
     products: tuple[tuple[str, str], ...]  # operation and dtype
+    arithmetics: tuple[str, ...] = ("full",)
 
 
 ROUTINES = {
-    "cublasSgemm": Routine(True, (("gemm", "float32"),)),
+    "cublasSgemm": Routine(True, (("gemm", "float32"),), ("full", "tf32")),
     "cublasDgemm": Routine(True, (("gram", "float64"),)),
     "cublasDsyrk": Routine(True, (("gram", "float64"),)),
     "numpy.matmul": Routine(False, (("gemm", "float32"), ("gram", "float64"))),
@@ -61,6 +62,7 @@ class Kernel:
     threads: tuple[int | str, int | str] | None = None
     schedule: str = "full"
     writes: str = "full"
+    arithmetic: str = "full"
     multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     registers: int | str = 0
     shared_bytes: int | str = 0
@@ -147,7 +149,7 @@ class Variant:
         """What decides how it is launched and timed, beside its sources and flags."""
         kernel = self.kernel
         geometry = [self.tile, self.block, self.dynamic_shared_bytes] if kernel.tile else []
-        return [geometry, kernel.accepts, kernel.writes, list(kernel.baselines)]
+        return [geometry, kernel.accepts, kernel.writes, kernel.arithmetic, list(kernel.baselines)]
 
     @property
     def sha256(self) -> str:
@@ -219,6 +221,8 @@ def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
         raise UserError(f"source: there is no file {kernel.source}")
     if kernel.language == "library":
         check_routine(kernel)
+    elif kernel.arithmetic != "full":
+        raise UserError("arithmetic: only a library's routine has another than full")
     for baseline in kernel.baselines:
         other = catalogue.get(baseline)
         if other is None or other.language != "library" or not other.on_gpu:
@@ -247,6 +251,11 @@ def check_routine(kernel: Kernel) -> None:
         raise UserError(
             f"function: '{kernel.function}' is called for {known}, "
             f"not for {' of '.join(kernel.computes)}"
+        )
+    if kernel.arithmetic not in routine.arithmetics:
+        raise UserError(
+            f"arithmetic: '{kernel.function}' has {' and '.join(routine.arithmetics)}, "
+            f"not {kernel.arithmetic}"
         )
 
 

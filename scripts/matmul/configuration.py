@@ -8,7 +8,7 @@ from matmul.catalogue import Catalogue, Variant, load_catalogue
 from matmul.device import NoDevice, architecture, driver
 from matmul.errors import UserError
 from matmul.schema import check
-from matmul.shapes import OPERATIONS, parse_shape
+from matmul.shapes import parse_shape
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -18,56 +18,71 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
     """
     origin = " + ".join(map(str, origins)) or "configuration"
     check(dict(config), "config", origin)
-    for operation in OPERATIONS:
-        check_sweep(config, operation, origin)
     catalogue = load_catalogue(Path(config["catalogue"]))
-    for name in config["kernels"] if config["kernels"] != "all" else ():
-        if name not in catalogue:
-            raise UserError(
-                f"{origin}: kernels: '{name}' is not in {config['catalogue']}; "
-                f"it has {', '.join(catalogue)}"
-            )
+    check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
+    for name in config["sweeps"]:
+        check_sweep(sweep_of(config, name), catalogue, f"{origin}: sweeps.{name}")
     return catalogue
 
 
-def check_sweep(config: Mapping[str, Any], operation: str, origin: str) -> None:
-    """The shapes of one operation are such, and its sampling can be. Raises UserError."""
-    sweep = sweep_of(config, operation)
+def check_kernels(
+    kernels: str | Sequence[str], catalogue: Catalogue, where: str, operation: str | None
+) -> None:
+    """Names are of kernels or variants of the catalogue, and of `operation` where one is given.
+
+    Raises UserError.
+    """
+    possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
+    variants = {v.name for name in possible for v in catalogue[name].variants}
+    for name in kernels if kernels != "all" else ():
+        if name not in {*possible, *variants}:
+            computing = f" for {operation}" if operation else ""
+            raise UserError(
+                f"{where}: '{name}' is not in the catalogue{computing}; "
+                f"it has {', '.join(possible)}"
+            )
+
+
+def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> None:
+    """Its shapes are of its operation, its kernels too, its sampling can be. Raises UserError."""
+    operation = sweep["operation"]
     for key in ("shapes", "verify_shapes"):
         for position, text in enumerate(sweep[key]):
             try:
                 parse_shape(text, operation)
             except UserError as error:
-                raise UserError(
-                    f"{origin}: sweeps.{operation}.{key}[{position}]: {error}"
-                ) from None
+                raise UserError(f"{where}.{key}[{position}]: {error}") from None
+    check_kernels(sweep["kernels"], catalogue, f"{where}.kernels", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
-        raise UserError(
-            f"{origin}: sampling of {operation}: maximum is below minimum; "
-            "raise it or lower minimum"
-        )
+        raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
 
 
-def sweep_of(config: Mapping[str, Any], operation: str) -> dict[str, Any]:
-    """Everything that decides how an operation is measured: its own keys over the common ones."""
-    own = config["sweeps"][operation]
+def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Everything that decides how a sweep is measured: its own keys over the common ones."""
+    common = {key: config[key] for key in ("fills", "modes", "caches")}
+    own = {"kernels": "all", "verify_shapes": [], "copies": False} | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
-    return {"caches": config["caches"]} | own | merged
+    return common | own | merged
 
 
-def chosen_variants(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Variant]:
-    """The variants, by slug, of the chosen kernels whose operation has shapes to measure.
+def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
+    """The variants, by slug, that each sweep with shapes measures.
 
     Raises UserError where that leaves none.
     """
-    wanted = catalogue if config["kernels"] == "all" else config["kernels"]
     chosen = {
-        slug: variant
-        for slug, variant in catalogue.variants.items()
-        if variant.kernel.name in wanted and config["sweeps"][variant.kernel.operation]["shapes"]
-    }
-    if not chosen:
-        raise UserError("nothing to measure: sweeps has no shapes for the operation of any kernel")
+        name: {
+            slug: variant
+            for slug, variant in catalogue.variants.items()
+            if variant.kernel.operation == sweep["operation"]
+            and all(wanted == "all" or {variant.kernel.name, variant.name} & {*wanted}
+                    for wanted in (config["kernels"], sweep["kernels"]))
+        }
+        for name in config["sweeps"]
+        if (sweep := sweep_of(config, name))["shapes"]
+    }  # fmt: skip
+    if not any(chosen.values()):
+        raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")
     return chosen
 
 

@@ -5,14 +5,14 @@ from dataclasses import asdict
 import numpy as np
 
 from matmul import fills
-from matmul.bench import Point, Settings, Split, Wrong, beyond_host_memory
+from matmul.bench import Case, Point, Settings, Split, Wrong, beyond_host_memory, error_columns
 from matmul.catalogue import Variant
 from matmul.products import CpuProduct
-from matmul.sampling import collect
+from matmul.sampling import collect, run_for
 from matmul.shapes import Gemm, Gram, Shape
 from matmul.state import State
 from matmul.timing import host_ms
-from matmul.verification import PANEL_ROWS, error_share
+from matmul.verification import PANEL_ROWS, accuracy
 
 CALIBRATION = {"gemm": Gemm(256, 256, 256), "gram": Gram(256, 256)}
 
@@ -37,17 +37,17 @@ class CpuBench:
         """Why the shape does not fit this machine's memory."""
         return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
 
-    def measure(self, shape: Shape) -> Point:
-        """Verify and time one shape. Raises Wrong."""
+    def measure(self, case: Case) -> Point:
+        """Verify and time one case. Raises Wrong."""
         try:
-            return self.verified_and_timed(shape)
+            return self.verified_and_timed(case)
         except MemoryError as failure:
             raise Wrong(f"out of memory: {failure}") from None
 
-    def verified_and_timed(self, shape: Shape) -> Point:
-        point, name = Point(), self.variant.name
+    def verified_and_timed(self, case: Case) -> Point:
+        point, name, shape = Point(), self.variant.name, case.shape
         with self.split.part("inputs"):
-            inputs = fills.inputs(self.settings.fill, self.settings.seed, shape, self.dtype)
+            inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
             c = np.full(shape.output, np.nan, self.dtype)
 
         def run() -> float:
@@ -56,13 +56,17 @@ class CpuBench:
         with self.split.part("timed"):
             point.times[name, "first", "cold"] = [run()]
         with self.split.part("verification"):
-            error = error_share(c, *inputs)
-        if not error <= 1:
-            raise Wrong(f"wrong result: error {error:.3g} times the bound")
+            errors = accuracy(self.variant.kernel, c, *inputs)
+        if not errors.share <= 1:
+            raise Wrong(f"wrong result: error {errors.share:.3g} times the bound")
         with self.split.part("timed"):
-            times = collect(self.settings.rule, lambda count: [[run() for _ in range(count)]])
+            run_for(self.settings.warm_seconds[case.mode], run)
+            times, stopped = collect(
+                self.settings.rule, lambda count: [[run() for _ in range(count)]]
+            )
         point.times[name, "kernel", "hot"] = times[0]
-        point.rows.append({"phase": "kernel", "cache": "hot", "error": error} | asdict(State()))
+        row = {"phase": "kernel", "cache": "hot", "stopped": stopped}
+        point.rows.append(row | error_columns(errors) | asdict(State()))
         return point
 
 

@@ -12,7 +12,7 @@ from functools import cache
 
 from cuda.pathfinder import load_nvidia_dynamic_lib
 
-DEFAULT_MATH = 0  # cublasMath_t: full float32 for SGEMM, no TF32 and no emulation
+MATH_MODES = {"full": 0, "tf32": 3}  # cublasMath_t; the default has no TF32 and no emulation
 NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
 LOWER = 0  # cublasFillMode_t
 WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
@@ -47,8 +47,8 @@ class CublasError(Exception):
 @cache
 def library() -> tuple[ctypes.CDLL, str]:
     """The loaded library with its prototypes declared, and the path it came from."""
-    # An inherited override would turn SGEMM into TF32 behind the math mode's back.
-    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    # An inherited override would turn SGEMM into TF32, or keep it from it, behind the math mode.
+    os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
     found = load_nvidia_dynamic_lib("cublas")
     lib = ctypes.CDLL(found.abs_path)
     for name, arguments in PROTOTYPES.items():
@@ -77,7 +77,11 @@ class Cublas:
         call("cublasSetStream_v2", self.handle, stream)
         # With a workspace of its own, cuBLAS never allocates, which would wait for the stream.
         call("cublasSetWorkspace_v2", self.handle, workspace, WORKSPACE_BYTES)
-        call("cublasSetMathMode", self.handle, DEFAULT_MATH)
+        self.set_arithmetic("full")
+
+    def set_arithmetic(self, arithmetic: str) -> None:
+        """Of the calls that follow: a catalogue's `arithmetic`."""
+        call("cublasSetMathMode", self.handle, MATH_MODES[arithmetic])
 
     def facts(self) -> dict[str, str]:
         """Version as NVIDIA writes it (13.1.0), the library's path, and the math mode."""
@@ -87,7 +91,7 @@ class Cublas:
         return {
             "cublas": version,
             "cublas_path": library()[1],
-            "math_mode": "CUBLAS_DEFAULT_MATH (no TF32)",
+            "math_mode": "CUBLAS_DEFAULT_MATH (no TF32), except where an entry asks for it",
         }
 
     def gemm(self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int) -> None:

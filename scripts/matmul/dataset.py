@@ -20,7 +20,9 @@ from matmul.shapes import Shape
 if TYPE_CHECKING:
     import pandas as pd
 
-POINT = ["operation", "dtype", "m", "n", "k"]
+PRODUCT = ["operation", "dtype", "m", "n", "k"]
+POINT = ["sweep", *PRODUCT, "fill", "mode"]
+STATE = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "throttled"]
 COLUMNS = {
     "kernels.csv": [
         "kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
@@ -30,26 +32,41 @@ COLUMNS = {
         "variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
     ],
     "points.csv": [
-        "variant", *POINT, "phase", "cache", "status", "reason", "error",
-        "sm_clock_mhz", "power_w", "temperature_c", "throttled",
+        "variant", *POINT, "phase", "cache", "status", "reason", "stopped",
+        "error", "largest_error", "mean_error", *STATE,
     ],
+    "states.csv": ["variant", *POINT, "phase", "cache", "when", "readings", *STATE],
     "summary.csv": [
-        "kernel", "variant", *POINT, "phase", "cache", "status", "reason", "samples",
-        "time_ms", "time_low_ms", "time_high_ms", "tflops", "error",
-        "sm_clock_mhz", "power_w", "temperature_c", "throttled",
+        "kernel", "variant", *POINT, "phase", "cache", "status", "reason", "samples", "stopped",
+        "time_ms", "time_low_ms", "time_high_ms", "tflops",
+        "error", "largest_error", "mean_error", *STATE,
     ],
     "ratios.csv": [
         "kernel", "variant", "baseline", *POINT, "cache", "pairs",
         "ratio", "ratio_low", "ratio_high",
     ],
-    "verification.csv": ["kernel", "variant", *POINT, "where", "status", "reason", "error"],
-    "jobs.csv": ["variant", "wall_s", "start_s", "inputs_s", "verification_s", "timed_s"],
+    "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
+    "jobs.csv": [
+        "sweep", "variant",
+        "wall_s", "start_s", "inputs_s", "verification_s", "cooling_s", "timed_s",
+    ],
+    "cross_check.csv": [
+        "variant", *POINT, "cache", "rounds", "do_bench_ms", "do_bench_low_ms", "do_bench_high_ms",
+        "torch", "triton", "cublas", "uuid",
+    ],
+    "timer_check.csv": [
+        "variant", "n", "recorder", "readings", "samples", "time_ms", "time_low_ms", "time_high_ms",
+        "ratio", "ratio_low", "ratio_high", "uuid",
+    ],
 }  # fmt: skip
+# What checks of the timing leave beside a data set, which is whole without them.
+CHECKS = ["cross_check.csv", "timer_check.csv"]
 # A finished data set; points.csv is a job's, before its samples are summarised.
-DATA_SET = ["device.json", *(name for name in COLUMNS if name != "points.csv")]
+DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *CHECKS))]
 TEXT = [
     "kernel", "variant", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
-    "status", "reason", "sha256", "throttled", "where",
+    "status", "reason", "sha256", "throttled", "where", "sweep", "fill", "mode", "stopped", "when",
+    "torch", "triton", "cublas", "uuid", "recorder",
 ]  # fmt: skip
 
 
@@ -148,7 +165,7 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: {reason}; delete it and run again") from None
 
 
-def point_of(dtype: str, shape: Shape) -> dict[str, Any]:
+def product_of(dtype: str, shape: Shape) -> dict[str, Any]:
     """The columns that say which product a row is about; k stays empty where there is none."""
     product = {"operation": shape.operation, "dtype": dtype}
     return product | {"m": shape.m, "n": shape.n, "k": shape.k}

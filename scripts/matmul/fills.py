@@ -9,14 +9,16 @@ import numpy as np
 from matmul.shapes import Shape
 
 BITS = {"float32": 24, "float64": 53}  # of a mantissa: every uniform value is exact on both sides
-FILLS = ("uniform", "constant", "digits", "index")
+FILLS = ("uniform", "constant", "digits", "index", "normal")
 DESCRIPTIONS = {
     "uniform": "uniform in [-1, 1)",
     "constant": "ones in A and twos in B (document 001)",
     "digits": "uniform in [0, 9], rounded (document 003)",
     "index": "the element's index modulo 100 (documents 000 and 002)",
+    "normal": "nearly normal, the sum of twelve uniform numbers less six",
 }
-LARGEST = {"uniform": 1.0, "constant": 2.0, "digits": 9.0, "index": 99.0}  # no element beyond it
+# No element is beyond it.
+LARGEST = {"uniform": 1.0, "constant": 2.0, "digits": 9.0, "index": 99.0, "normal": 6.0}
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -42,11 +44,27 @@ def values(
         return np.full(index.shape, matrix + 1, dtype)
     if fill == "index":
         return (index % 100).astype(dtype)
+    if fill == "normal":
+        return normal(start_of(seed, matrix), index).astype(dtype)
     bits = BITS[dtype] if fill == "uniform" else 24
     fraction = (random_bits(start_of(seed, matrix), index) >> np.uint64(64 - bits)) * 2.0**-bits
     if fill == "digits":
         return np.floor(fraction * 9 + 0.5).astype(dtype)
     return (fraction * 2 - 1).astype(dtype)
+
+
+def normal(start: int, index: np.ndarray) -> np.ndarray:
+    """The sum of twelve uniform numbers of 16 bits, less six: mean 0, variance 1, within ±6.
+
+    In whole numbers until the end, so that the device has the same bits; a normal number proper
+    takes a logarithm or a cosine, of which each library has its own last bit.
+    """
+    total = np.zeros(index.shape, np.uint64)
+    for word in range(3):
+        bits = random_bits(start, index * np.uint64(3) + np.uint64(word))
+        for part in range(4):
+            total += bits >> np.uint64(16 * part) & np.uint64(0xFFFF)
+    return total.astype(np.float64) * 2.0**-16 - 6
 
 
 def matrix(

@@ -1,5 +1,7 @@
 """Measuring on the GPU: verify, then time a kernel and its baselines in turn on the same inputs."""
 
+import functools
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -8,21 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from matmul.bench import LostDevice, Point, Settings, Split, Wrong, beyond_host_memory
+from matmul.bench import (
+    Case,
+    LostDevice,
+    Point,
+    Settings,
+    Split,
+    Wrong,
+    beyond_host_memory,
+    error_columns,
+)
 from matmul.catalogue import Variant
 from matmul.device import Gpu
 from matmul.instruments import Instruments
-from matmul.products import gpu_product
+from matmul.products import GpuProduct, gpu_product
 from matmul.reference import reference, reference_bytes
-from matmul.sampling import collect
-from matmul.shapes import Shape
-from matmul.state import Recorder, State
+from matmul.sampling import collect, run_for
+from matmul.shapes import Shape, ceil_div
+from matmul.state import Recorder, State, cool, state_of
 from matmul.timing import HeldStream, host_ms
+from matmul.verification import Accuracy
 
 MOST_LAUNCHES = 128  # per hold: the driver's queue takes about a thousand commands
 # Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, writing back what it held as long again: under a
 # thousandth of a launch of this length, so that cold and hot times cannot be told apart.
 LONG_MS = 50
+COOLING_STEP_S = 0.5
+ALIGNMENT = 256  # bytes, as the driver allocates
 
 
 class GpuBench:
@@ -62,12 +76,13 @@ class GpuBench:
         copied = self.element_bytes * sum(shape.elements) if self.settings.copies else 0
         return host_copies_refusal(copied, self.settings.memory_share)
 
-    def measure(self, shape: Shape) -> Point:
-        """Verify and time one shape. Raises Wrong, LostDevice."""
-        point = Point()
+    def measure(self, case: Case) -> Point:
+        """Verify and time one case. Raises Wrong, LostDevice."""
+        point, shape = Point(), case.shape
+        self.let_cool()
         try:
             with self.split.part("inputs"):
-                inputs = self.inputs(shape)
+                inputs = self.inputs(case)
                 cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
                 self.tools.stream.synchronize()
             launches = [
@@ -78,10 +93,10 @@ class GpuBench:
                 firsts = [host_ms(lambda run=run: self.finished(run)) for run in launches]
             point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
             with self.split.part("verification"):
-                error = self.verify(shape, inputs, cs)
+                errors = self.verify(case, inputs, cs)
             with self.split.part("timed"):
                 for cache in self.settings.caches:
-                    self.time_kernel(point, cache, launches, error)
+                    self.time_kernel(point, case, cache, launches, errors)
             if self.settings.copies:
                 self.time_copies(point, shape, [*inputs, cs[0]])
         except (self.gpu.drv.MemoryError, MemoryError) as failure:
@@ -92,57 +107,105 @@ class GpuBench:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point
 
-    def inputs(self, shape: Shape) -> list[Any]:
+    def let_cool(self) -> None:
+        """Wait while the card is too hot, as long as the job's budget for it lasts."""
+        left = self.settings.cool_seconds - self.split.seconds.get("cooling", 0.0)
+        end = time.perf_counter() + left
+        with self.split.part("cooling"):
+            while not all(cool(now, self.settings.cool_celsius) for now in self.recorder.now()):
+                if time.perf_counter() >= end:
+                    return
+                time.sleep(COOLING_STEP_S)
+
+    def inputs(self, case: Case) -> list[Any]:
         """The product's inputs on the device."""
         return [
-            self.tools.filled(self.settings.fill, self.settings.seed, which, count, self.dtype)
-            for which, count in enumerate(shape.elements[:-1])
+            self.tools.filled(case.fill, self.settings.seed, which, count, self.dtype)
+            for which, count in enumerate(case.shape.elements[:-1])
         ]
 
     def finished(self, launch: Callable[[], None]) -> None:
         launch()
         self.tools.stream.synchronize()
 
-    def verify(self, shape: Shape, inputs: Sequence[int], cs: Sequence[int]) -> float:
-        """The kernel's largest error as a share of the bound. Raises Wrong above 1."""
-        wanted = reference(self.tools, shape, self.settings.fill, inputs)
-        errors = wanted.errors(cs, [variant.kernel.writes for variant in self.contenders])
-        wanted.spot_check(self.settings.fill, self.settings.seed)
-        for variant, error in zip(self.contenders, errors, strict=True):
-            if not error <= 1:
-                raise Wrong(f"wrong result of {variant.name}: error {error:.3g} times the bound")
+    def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
+        """The kernel's errors. Raises Wrong where one, or a baseline's, is over the bound."""
+        wanted = reference(self.tools, case.shape, case.fill, inputs)
+        errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
+        wanted.spot_check(case.fill, self.settings.seed)
+        for variant, found in zip(self.contenders, errors, strict=True):
+            if not found.share <= 1:
+                raise Wrong(
+                    f"wrong result of {variant.name}: error {found.share:.3g} times the bound"
+                )
         return errors[0]
 
     def time_kernel(
-        self, point: Point, cache: str, launches: Sequence[Callable[[], None]], error: float
-    ) -> None:
-        """Kernel times of all contenders, interleaved at random, with or without the L2 cleared.
-
-        Cold ones of launches that took over LONG_MS hot are not taken: the point's row says so.
+        self, point: Point, case: Case, cache: str, launches: Sequence[Callable[[], None]],
+        errors: Accuracy,
+    ) -> None:  # fmt: skip
+        """Kernel times of all contenders, interleaved at random: back to back, the same on buffers
+        in rotation, or with the L2 cleared before each. What is left out is a row that says why.
         """
-        row = {"phase": "kernel", "cache": cache, "error": error}
-        hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
-        if cache == "cold" and hot and np.median(hot) > LONG_MS:
-            reason = f"cold and hot are alike: a launch takes over {LONG_MS} ms"
+        span = {"phase": "kernel", "cache": cache}
+        row = span | error_columns(errors)
+        if reason := self.left_out(point, case.shape, cache):
             point.rows.append(row | {"status": "skipped", "reason": reason} | asdict(State()))
             return
-        before = self.tools.clear_l2 if cache == "cold" else None
+        if cache == "rotated":
+            launches = self.rotating(case)
+        clear = self.tools.clear_l2 if cache == "cold" else None
 
         def batch(count: int) -> list[list[float]]:
             pairs = min(count, MOST_LAUNCHES // len(launches))
             order = [i for _ in range(pairs) for i in self.random.permutation(len(launches))]
             times: list[list[float]] = [[] for _ in launches]
-            measured = self.stream.times([launches[i] for i in order], before)
+            measured = self.stream.times([launches[i] for i in order], clear)
             for who, time_ms in zip(order, measured, strict=True):
                 times[who].append(time_ms)
             return times
 
+        before = self.recorder.now()
+        run_for(self.settings.warm_seconds[case.mode], lambda: batch(1))
         start = time.perf_counter()
-        times = collect(self.settings.rule, batch)
-        state = self.recorder.between(start, time.perf_counter())
+        times, stopped = collect(self.settings.rule, batch)
+        end, after = time.perf_counter(), self.recorder.now()
         for contender, taken in zip(self.contenders, times, strict=True):
             point.times[contender.name, "kernel", cache] = taken
-        point.rows.append(row | asdict(state))
+        # Shorter than the recorder's period: the moment after is the nearest to it.
+        during = self.recorder.span(start, end) or after
+        point.rows.append(row | {"stopped": stopped} | asdict(state_of(during)))
+        for when, readings in (("before", before), ("during", during), ("after", after)):
+            read = {"when": when, "readings": len(readings)}
+            point.states.append(span | read | asdict(state_of(readings)))
+
+    def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
+        """Why times of this cache would be those of hot launches, or None where they may differ."""
+        hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
+        if cache == "cold" and hot and np.median(hot) > LONG_MS:
+            return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
+        if cache == "rotated" and self.element_bytes * sum(shape.elements) > self.gpu.l2_bytes:
+            return "rotated and hot are alike: the matrices do not fit the L2"
+        return None
+
+    def rotating(self, case: Case) -> list[Callable[[], None]]:
+        """Launches that each take the next of so many copies of the matrices that none is left in
+        the L2 when its turn comes again."""
+        sizes = [
+            ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
+        ]
+        offsets = [sum(sizes[:i]) for i in range(len(sizes))]
+        stride = sum(sizes)
+        copies = ceil_div(2 * self.gpu.l2_bytes, stride)
+        count = copies * stride // self.element_bytes
+        arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
+        places = itertools.cycle(range(copies))
+
+        def launch(product: GpuProduct) -> None:
+            place = int(arena) + stride * next(places)
+            product(case.shape, *(place + offset for offset in offsets))
+
+        return [functools.partial(launch, product) for product in self.products]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int]) -> None:
         """Copies, end to end and unified memory, by the host's clock, from pageable memory.
@@ -178,7 +241,8 @@ class GpuBench:
         }
         with self.split.part("timed"):
             for phase, take in phases.items():
-                point.times[name, phase, "cold"] = collect(self.settings.copies, take)[0]
+                times, _ = collect(self.settings.copies, take)
+                point.times[name, phase, "cold"] = times[0]
 
     def unified_batch(
         self, shape: Shape, host: Sequence[np.ndarray]

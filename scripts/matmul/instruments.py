@@ -1,4 +1,4 @@
-"""The instruments on the device: fill, mirror, clear the L2, and hold the stream."""
+"""The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from matmul.shapes import ceil_div
 
 SOURCE = Path(__file__).with_name("instruments.cu")
 FLAGS = ["-O3", "-std=c++17"]
+ONE = (1, 1, 1)
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
 MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
 FUNCTIONS = {
     "hold": "PQ",
+    "empty": "",
     "fill_float32": "PQiQi",
     "fill_float64": "PQiQi",
     "widen": "PPPQ",
@@ -49,8 +51,11 @@ class Instruments:
 
     def hold(self, flag: int, patience_ns: int) -> None:
         """Keep the stream busy until the host writes to what `flag` points to."""
-        one = (1, 1, 1)
-        self.functions["hold"].prepared_async_call(one, one, self.stream, flag, patience_ns)
+        self.functions["hold"].prepared_async_call(ONE, ONE, self.stream, flag, patience_ns)
+
+    def empty(self) -> None:
+        """Launch a kernel that does nothing."""
+        self.functions["empty"].prepared_async_call(ONE, ONE, self.stream)
 
     def filled(self, fill: str, seed: int, matrix: int, count: int, dtype: str) -> Any:
         """A device array of `count` elements of matrix 0 (A) or 1 (B)."""

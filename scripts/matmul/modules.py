@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -20,9 +19,14 @@ def imported_files(script: Path) -> list[Path]:
     return sorted(found)
 
 
-def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of the files' bytes, in order."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+def program_files(script: Path) -> list[Path]:
+    """A script and the modules that it imports."""
+    return [script, *imported_files(script)]
+
+
+def program_digest(script: Path) -> str:
+    """SHA-256 of the bytes of a script and of the modules that it imports."""
+    return hashlib.sha256(b"".join(f.read_bytes() for f in program_files(script))).hexdigest()
 
 
 def imported_names(file: Path) -> list[str]:

@@ -54,7 +54,9 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
     cublas = tools.cublas
 
     def sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
+        cublas.set_arithmetic(variant.kernel.arithmetic)
         cublas.gemm("float32", shape.m, shape.n, shape.k, int(a), int(b), int(c))
+        cublas.set_arithmetic("full")
 
     def dgemm(shape: Gram, a: int, c: int) -> None:
         n = shape.n

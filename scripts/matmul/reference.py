@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from matmul import fills
+from matmul.catalogue import Kernel
 from matmul.instruments import Instruments
 from matmul.shapes import Gemm, Gram, Shape
-from matmul.verification import ROUNDOFF, split_unit
+from matmul.verification import Accuracy, bound_scale, split_unit, written
 
 PANEL_BYTES = 1 << 30
 
@@ -52,7 +53,7 @@ class Reference:
     def __init__(self, tools: Instruments, shape: Shape) -> None:
         self.tools, self.shape = tools, shape
         self.rows = panel_rows(shape)
-        self.largest = tools.drv.mem_alloc(8)
+        self.found = tools.drv.mem_alloc(16)
 
     def compute_panel(self, first: int, rows: int) -> None:
         """Compute product, rest and bound of `rows` rows of C from row `first` on."""
@@ -63,35 +64,41 @@ class Reference:
         these columns: arrays of rows×terms and of terms×columns."""
         raise NotImplementedError
 
-    def errors(self, products: Sequence[int], writes: Sequence[str]) -> list[float]:
-        """For each C (device pointers): its largest error as a share of the bound.
-
-        writes: full or upper, the part of each C that counts.
-        """
+    def errors(self, products: Sequence[int], kernels: Sequence[Kernel]) -> list[Accuracy]:
+        """How far each kernel's C (device pointers) is from the reference."""
         height, width = self.shape.output
         size = np.dtype(self.dtype).itemsize
-        worst = [0.0] * len(products)
+        worst, total = np.zeros((2, len(products)))
         for first in range(0, height, self.rows):
             rows = min(self.rows, height - first)
             self.compute_panel(first, rows)
-            for which, (c, part) in enumerate(zip(products, writes, strict=True)):
+            for which, (c, kernel) in enumerate(zip(products, kernels, strict=True)):
                 panel = int(c) + size * first * width
-                worst[which] = max(worst[which], self.panel_error(panel, first, rows, part))
-        return worst
+                largest, added = self.panel_shares(panel, first, rows, kernel)
+                worst[which] = max(worst[which], largest)
+                total[which] += added
+        scales = [bound_scale(kernel, self.shape.terms) for kernel in kernels]
+        counts = [written(kernel, self.shape.output) for kernel in kernels]
+        return [
+            Accuracy(share, share * scale, shares / count * scale)
+            for share, shares, scale, count in zip(
+                worst.tolist(), total.tolist(), scales, counts, strict=True
+            )
+        ]
 
-    def panel_error(self, c: int, first: int, rows: int, part: str) -> float:
-        """The largest share of the bound in `rows` rows at pointer `c`, row `first` of C on."""
+    def panel_shares(self, c: int, first: int, rows: int, kernel: Kernel) -> tuple[float, float]:
+        """The largest and the sum of the shares of the bound in `rows` rows at pointer `c`, row
+        `first` of C on."""
         drv, stream, width = self.tools.drv, self.tools.stream, self.shape.output[1]
-        scale = self.shape.terms * ROUNDOFF[self.dtype]
-        drv.memset_d32_async(self.largest, 0, 2, stream)
+        drv.memset_d32_async(self.found, 0, 4, stream)
         self.tools.call(
             f"compare_{self.dtype}", c, self.product, self.rest, self.bound, rows * width, width,
-            first, part == "upper", scale, self.largest,
+            first, kernel.writes == "upper", bound_scale(kernel, self.shape.terms), self.found,
         )  # fmt: skip
         stream.synchronize()
-        found = np.empty(1, np.float64)
-        drv.memcpy_dtoh(found, self.largest)
-        return float(found[0])
+        found = np.empty(2, np.float64)
+        drv.memcpy_dtoh(found, self.found)
+        return float(found[0]), float(found[1])
 
     def spot_check(self, fill: str, seed: int, spots: int = 8) -> None:
         """Hold spots² elements of the last panel against NumPy's, computed from the formula of the

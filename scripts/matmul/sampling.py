@@ -8,11 +8,14 @@ from functools import cache
 
 import numpy as np
 
+SMALLEST = 6  # samples that bear a 95% interval of their median
+
 
 @dataclass(frozen=True)
 class Rule:
     """When to stop: after `minimum` samples, once the median's interval is within ±`interval` of
-    the median; or at `maximum` samples; or when `seconds` are spent, however many there are."""
+    the median; or at `maximum` samples; or when `seconds` are spent, twice as many where there are
+    too few samples yet to bear an interval."""
 
     minimum: int
     maximum: int
@@ -25,7 +28,7 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 
     The number of n samples below the median is binomial (n, 1/2); cutting its two tails of 2.5%
     leaves the ranks of the interval's ends (Conover, Practical Nonparametric Statistics, 3rd ed.,
-    section 3.2). Both ends are NaN below six samples, which cannot bear 95%.
+    section 3.2). Both ends are NaN below SMALLEST samples.
     """
     rank = lower_rank(len(samples))
     if rank is None:
@@ -54,11 +57,19 @@ def settled(samples: Sequence[float], interval: float) -> bool:
     return (high - low) / 2 <= interval * float(np.median(samples))  # NaN compares false
 
 
-def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> list[list[float]]:
+def run_for(seconds: float, action: Callable[[], object]) -> None:
+    """Repeat `action` until `seconds` have passed, not once where they are none."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        action()
+
+
+def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> tuple[list[list[float]], str]:
     """Sample until the rule says stop.
 
     `batch(count)` returns, for each thing that is timed, up to `count` times in ms, at least one.
-    Batches grow to a tenth of the budget. Returns all times, in order, one list per thing.
+    Batches grow to a tenth of the budget. Returns all times, in order, one list per thing,
+    and what ended it: interval, maximum or seconds.
     """
     start = begun = time.perf_counter()
     times = batch(1)
@@ -66,9 +77,12 @@ def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> list[list[
     while True:
         now = time.perf_counter()
         taken = len(times[0])
-        enough = taken >= rule.minimum and all(settled(t, rule.interval) for t in times)
-        if enough or taken >= rule.maximum or now - start >= rule.seconds:
-            return times
+        if taken >= rule.minimum and all(settled(t, rule.interval) for t in times):
+            return times, "interval"
+        if taken >= rule.maximum:
+            return times, "maximum"
+        if now - start >= rule.seconds * (1 if taken >= SMALLEST else 2):
+            return times, "seconds"
         affordable = int(rule.seconds / 10 * count / max(now - begun, 1e-9))
         count = max(1, min(2 * count, affordable, rule.maximum - taken))
         begun = time.perf_counter()

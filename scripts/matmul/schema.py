@@ -12,7 +12,7 @@ from matmul.errors import UserError, one_line
 SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 
 
-class UniqueKeys(yaml.SafeLoader):
+class UniqueKeys(yaml.CSafeLoader):
     """YAML as it should be: a key given twice is a mistake, not an overwriting."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -1,10 +1,11 @@
-"""The card's clock, power, temperature and throttle reasons while it is timed, by NVML."""
+"""The card's clocks, power, temperature and throttle reasons around a measurement, by NVML."""
 
 import statistics
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pynvml
 
@@ -18,11 +19,26 @@ REASONS = {
 }
 
 
+THERMAL = ("hw_slowdown", "sw_thermal", "hw_thermal")
+
+
+class Reading(NamedTuple):
+    """The card at one moment."""
+
+    time: float  # s, time.perf_counter
+    sm_clock_mhz: float
+    memory_clock_mhz: float
+    power_w: float
+    temperature_c: float
+    reasons: int  # bits: why it slows down
+
+
 @dataclass(frozen=True)
 class State:
     """Medians over a span of time, the highest temperature, and every reason that was seen."""
 
     sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
     throttled: str | None = None
@@ -34,38 +50,64 @@ class Recorder(threading.Thread):
     def __init__(self, handle: Any, period: float = 0.02) -> None:
         super().__init__(daemon=True)
         self.handle, self.period = handle, period
-        self.readings: list[tuple[float, float, float, float, int]] = []
+        self.readings: list[Reading] = []
         self.finished = threading.Event()
 
     def run(self) -> None:
         while self.handle and not self.finished.wait(self.period):
             self.readings.append(self.read())
 
-    def read(self) -> tuple[float, float, float, float, int]:
-        """Time, SM clock in MHz, power in W, temperature in °C, bits of the throttle reasons."""
-        return (
+    def read(self) -> Reading:
+        handle = self.handle
+        return Reading(
             time.perf_counter(),
-            pynvml.nvmlDeviceGetClockInfo(self.handle, pynvml.NVML_CLOCK_SM),
-            pynvml.nvmlDeviceGetPowerUsage(self.handle) / 1000,
-            pynvml.nvmlDeviceGetTemperature(self.handle, pynvml.NVML_TEMPERATURE_GPU),
-            pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(self.handle),
+            pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+            pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+            power_w(handle),
+            pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
+            pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
         )
 
-    def between(self, start: float, end: float) -> State:
-        """The state from `start` to `end` (time.perf_counter), or at its end if that was short."""
-        if not self.handle:
-            return State()
-        span = [r for r in self.readings if start <= r[0] <= end] or [self.read()]
-        _, clocks, powers, temperatures, reasons = zip(*span, strict=True)
-        seen = 0
-        for bits in reasons:
-            seen |= bits
-        return State(
-            statistics.median(clocks),
-            round(statistics.median(powers), 1),
-            max(temperatures),
-            "+".join(name for bit, name in REASONS.items() if seen & bit),
-        )
+    def span(self, start: float, end: float) -> list[Reading]:
+        """The readings from `start` to `end` (time.perf_counter)."""
+        return [reading for reading in self.readings if start <= reading.time <= end]
+
+    def now(self) -> list[Reading]:
+        """One reading, or none without NVML."""
+        return [self.read()] if self.handle else []
 
     def stop(self) -> None:
         self.finished.set()
+
+
+def power_w(handle: Any) -> float:
+    """The power at this moment; where the driver has it not, an average over up to a second."""
+    try:
+        (field,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_POWER_INSTANT])
+        if field.nvmlReturn == pynvml.NVML_SUCCESS:
+            return field.value.uiVal / 1000
+    except pynvml.NVMLError:
+        pass
+    return pynvml.nvmlDeviceGetPowerUsage(handle) / 1000
+
+
+def state_of(readings: Sequence[Reading]) -> State:
+    """Several readings as one state; of none, nothing is known."""
+    if not readings:
+        return State()
+    seen = 0
+    for reading in readings:
+        seen |= reading.reasons
+    return State(
+        statistics.median(reading.sm_clock_mhz for reading in readings),
+        statistics.median(reading.memory_clock_mhz for reading in readings),
+        round(statistics.median(reading.power_w for reading in readings), 1),
+        max(reading.temperature_c for reading in readings),
+        "+".join(name for bit, name in REASONS.items() if seen & bit),
+    )
+
+
+def cool(reading: Reading, celsius: float) -> bool:
+    """Whether the card is below `celsius` and does not slow down for heat."""
+    thermal = sum(bit for bit, name in REASONS.items() if name in THERMAL)
+    return reading.temperature_c <= celsius and not reading.reasons & thermal

@@ -1,4 +1,4 @@
-"""One variant over its shapes: what is refused, what is resumed, what is measured."""
+"""One variant over a sweep's cases: what is refused, what is resumed, what is measured."""
 
 import logging
 from collections.abc import Sequence
@@ -9,44 +9,52 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from matmul.bench import LostDevice, Point, Settings, Wrong
+from matmul.bench import Case, LostDevice, Point, Settings, Wrong
 from matmul.catalogue import Variant
 from matmul.cpu_bench import CpuBench
-from matmul.dataset import point_of, read_json, write_json
+from matmul.dataset import product_of, read_json, write_json
 from matmul.gpu_bench import GpuBench
 from matmul.shapes import Shape
 from matmul.state import State
 
 
 class Sweep:
-    """One variant over its shapes: what is refused, what is resumed, what is measured."""
+    """One variant over a sweep's cases: what is refused, what is resumed, what is measured."""
 
-    def __init__(self, variant: Variant, settings: Settings, journal: Path, identity: str) -> None:
-        self.variant, self.settings = variant, settings
+    def __init__(
+        self, name: str, variant: Variant, settings: Settings, journal: Path, identity: str
+    ) -> None:
+        self.name, self.variant, self.settings = name, variant, settings
         self.journal, self.identity = journal, identity
         self.rows: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
+        self.states: list[dict[str, Any]] = []
         self.pace: float | None = None  # seconds per operation at the last measured shape
 
-    def refuse(self, shape: Shape, status: str, reason: str) -> None:
-        """Record that `shape` was not measured, once per cache."""
-        logging.info("%s %s: %s: %s", self.variant.name, shape, status, reason)
-        empty = {"phase": "kernel", "error": None, "status": status, "reason": reason}
+    def point_of(self, case: Case) -> dict[str, Any]:
+        """The columns that say which point a row is about."""
+        what = {"sweep": self.name} | product_of(self.variant.kernel.dtype, case.shape)
+        return what | {"fill": case.fill, "mode": case.mode}
+
+    def refuse(self, case: Case, status: str, reason: str) -> None:
+        """Record that `case` was not measured, once per cache."""
+        logging.info("%s %s: %s: %s", self.variant.name, case, status, reason)
+        empty = {"phase": "kernel", "status": status, "reason": reason}
         for cache in self.caches:
-            self.add_row(shape, empty | {"cache": cache} | asdict(State()))
+            self.add_row(case, empty | {"cache": cache} | asdict(State()))
 
-    def refuse_all(self, shapes: Sequence[Shape], status: str, reason: str) -> None:
-        """Record for the same reason that none of `shapes` was measured."""
-        for shape in shapes:
-            self.refuse(shape, status, reason)
+    def refuse_all(self, cases: Sequence[Case], status: str, reason: str) -> None:
+        """Record for the same reason that none of `cases` was measured."""
+        for case in cases:
+            self.refuse(case, status, reason)
 
-    def add_row(self, shape: Shape, row: dict[str, Any]) -> None:
-        point = point_of(self.variant.kernel.dtype, shape)
-        self.rows.append({"variant": self.variant.name} | point | row)
+    def add_row(self, case: Case, row: dict[str, Any]) -> None:
+        self.rows.append({"variant": self.variant.name} | self.point_of(case) | row)
 
-    def add(self, shape: Shape, point: Point) -> None:
+    def add(self, case: Case, point: Point) -> None:
         """Take over a measured point."""
-        what = point_of(self.variant.kernel.dtype, shape)
+        what = self.point_of(case)
+        self.states += [{"variant": self.variant.name} | what | row for row in point.states]
         states = {(row["phase"], row["cache"]): row for row in point.rows}
         for (who, phase, cache), times in point.times.items():
             own = who == self.variant.name
@@ -56,16 +64,16 @@ class Sweep:
                 key | {"sample": i, "time_ms": time_ms} for i, time_ms in enumerate(times)
             ]
             if own:
-                row = states.get((phase, cache), {"error": None} | asdict(State()))
+                row = states.get((phase, cache), asdict(State()))
                 named = {"phase": phase, "cache": cache, "status": "ok", "reason": ""}
-                self.add_row(shape, row | named)
+                self.add_row(case, row | named)
         for span, row in states.items():
             if (self.variant.name, *span) not in point.times:
-                self.add_row(shape, row)
+                self.add_row(case, row)
         hot = point.times[self.variant.name, "kernel", self.caches[0]]
         median = float(np.median(hot))
-        self.pace = median / 1e3 / shape.operations
-        logging.info("%s %s: %.4g ms, %d samples", self.variant.name, shape, median, len(hot))
+        self.pace = median / 1e3 / case.shape.operations
+        logging.info("%s %s: %.4g ms, %d samples", self.variant.name, case, median, len(hot))
 
     @property
     def caches(self) -> tuple[str, ...]:
@@ -83,40 +91,44 @@ class Sweep:
             f"{self.settings.launch_seconds:g} s"
         )
 
-    def run(self, bench: GpuBench | CpuBench, shapes: Sequence[Shape]) -> None:
-        """Measure every shape, small ones first."""
-        for shape in tqdm(shapes, desc=self.variant.name, disable=None, leave=False, unit="shape"):
+    def run(self, bench: GpuBench | CpuBench, cases: Sequence[Case]) -> None:
+        """Measure every case, small shapes first."""
+        for case in tqdm(cases, desc=self.variant.name, disable=None, leave=False, unit="point"):
             # A point of the journal is kept, whatever would be predicted of it today.
-            point = self.resumed(shape)
+            point, shape = self.resumed(case), case.shape
             reason = self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
             if reason and not point:
-                self.refuse(shape, "skipped", reason)
+                self.refuse(case, "skipped", reason)
                 continue
             try:
-                self.add(shape, point or self.measured(bench, shape))
+                self.add(case, point or self.measured(bench, case))
             except Wrong as error:
-                self.refuse(shape, "failed", str(error))
+                self.refuse(case, "failed", str(error))
             except LostDevice as error:
-                self.refuse(shape, "failed", str(error))
-                rest = shapes[shapes.index(shape) + 1 :]
+                self.refuse(case, "failed", str(error))
+                rest = cases[cases.index(case) + 1 :]
                 self.refuse_all(rest, "failed", f"not run: at {shape} {error}")
                 return
 
-    def measured(self, bench: GpuBench | CpuBench, shape: Shape) -> Point:
+    def entry(self, case: Case) -> Path:
+        """The journal's file of a case."""
+        return self.journal / f"{case.shape}-{case.fill}-{case.mode}.json"
+
+    def measured(self, bench: GpuBench | CpuBench, case: Case) -> Point:
         """Measure a point and put it into the journal."""
-        point = bench.measure(shape)
+        point = bench.measure(case)
         times = [[*key, taken] for key, taken in point.times.items()]
-        entry = {"identity": self.identity, "rows": point.rows, "times": times}
-        write_json(entry, self.journal / f"{shape}.json")
+        parts = {"rows": point.rows, "states": point.states, "times": times}
+        write_json({"identity": self.identity} | parts, self.entry(case))
         return point
 
-    def resumed(self, shape: Shape) -> Point | None:
+    def resumed(self, case: Case) -> Point | None:
         """The point as an interrupted job of the same identity left it."""
-        path = self.journal / f"{shape}.json"
+        path = self.entry(case)
         if not path.exists():
             return None
         entry = read_json(path)
         if entry["identity"] != self.identity:
             return None
         times = {(who, phase, cache): taken for who, phase, cache, taken in entry["times"]}
-        return Point(entry["rows"], times)
+        return Point(entry["rows"], entry["states"], times)

@@ -7,14 +7,37 @@ is larger is wrong.
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from matmul.catalogue import Variant
+from matmul.catalogue import Kernel, Variant
 from matmul.shapes import Gemm, Gram, Shape
 
 ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
+TF32_ROUNDOFF = 2.0**-10  # of an input: 10 bits of fraction, the others dropped
 PANEL_ROWS = 512  # of C at a time, to bound the memory of the float64 arrays
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How far a product is from its reference: the largest error as a share of the bound, and the
+    largest and the mean one of its elements as shares of their Σ|a||b|."""
+
+    share: float
+    largest: float
+    mean: float
+
+
+def bound_scale(kernel: Kernel, terms: int) -> float:
+    """What an element's error may be at most, as a share of its Σ|a||b|.
+
+    TF32 rounds both inputs first, and its units drop bits of the sums instead of rounding them.
+    """
+    unit = ROUNDOFF[kernel.dtype]
+    if kernel.arithmetic == "tf32":
+        return 2 * TF32_ROUNDOFF + 2 * terms * unit
+    return terms * unit
 
 
 def split_unit(largest: float, terms: int) -> float:
@@ -34,14 +57,12 @@ def split(x: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
     return high, x - high
 
 
-def error_share(c: np.ndarray, a: np.ndarray, b: np.ndarray | None = None,
-                writes: str = "full") -> float:  # fmt: skip
-    """The largest error of C = A·B, or of C = Aᵀ·A without a B, as a share of its bound.
+def accuracy(kernel: Kernel, c: np.ndarray, a: np.ndarray, b: np.ndarray | None = None) -> Accuracy:
+    """The errors of a kernel's C = A·B, or C = Aᵀ·A without a B; of what it writes of C.
 
-    C: float32 or float64; A and B have its dtype. writes: "upper" where only the elements on and
-    above the diagonal count. Infinity where an element is not finite, or differs although its
-    bound is zero; above 1 the product is wrong. The reference has twice the precision of C's dtype,
-    nearly so for float64: the leading product there is exact, the rest is rounded.
+    C, A and B have the kernel's dtype. Infinity where an element is not finite, or differs although
+    its bound is zero; a share above 1 is a wrong product. The reference has twice the precision of
+    C's dtype, nearly so for float64: the leading product there is exact, the rest is rounded.
     """
     left, right = (a.T, a) if b is None else (a, b)
     wide = right.astype(np.float64)
@@ -49,7 +70,8 @@ def error_share(c: np.ndarray, a: np.ndarray, b: np.ndarray | None = None,
     unit = split_unit(float(largest), len(right)) if c.dtype == np.float64 else None
     right_parts = (wide,) if unit is None else split(wide, unit)
     magnitude = np.abs(wide)
-    worst = 0.0
+    scale, upper = bound_scale(kernel, len(right)), kernel.writes == "upper"
+    worst = total = 0.0
     for first in range(0, len(left), PANEL_ROWS):
         rows, panel = left[first : first + PANEL_ROWS].astype(np.float64), c[first:][:PANEL_ROWS]
         if unit is None:
@@ -57,12 +79,19 @@ def error_share(c: np.ndarray, a: np.ndarray, b: np.ndarray | None = None,
         else:
             high, low = split(rows, unit)
             error = (panel - high @ right_parts[0]) - (high @ right_parts[1] + low @ wide)
-        bound = len(right) * ROUNDOFF[c.dtype.name] * (np.abs(rows) @ magnitude)
+        bound = scale * (np.abs(rows) @ magnitude)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(error == 0, 0.0, np.abs(error) / bound)
         share[~np.isfinite(panel)] = np.inf
-        worst = max(worst, float((np.triu(share, first) if writes == "upper" else share).max()))
-    return worst
+        share = np.triu(share, first) if upper else share
+        worst, total = max(worst, float(share.max())), total + float(share.sum())
+    return Accuracy(worst, worst * scale, total / written(kernel, c.shape) * scale)
+
+
+def written(kernel: Kernel, output: tuple[int, int]) -> int:
+    """How many elements of C a kernel writes."""
+    rows, columns = output
+    return rows * (rows + 1) // 2 if kernel.writes == "upper" else rows * columns
 
 
 def verification_shapes(variant: Variant, extra: Sequence[Shape]) -> list[Shape]:

@@ -3,16 +3,18 @@
 import fcntl
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
+from support import error_share
 
+import timer_check
 from matmul import fills, instruments, reference, toolchain
-from matmul.catalogue import load_catalogue
+from matmul.catalogue import Kernel, load_catalogue
 from matmul.cublas import CublasError
 from matmul.device import Gpu, architecture
 from matmul.instruments import Instruments
@@ -20,7 +22,7 @@ from matmul.products import library_product
 from matmul.reference import panel_rows, row_bytes
 from matmul.shapes import Gemm, Gram, Shape
 from matmul.timing import HeldStream
-from matmul.verification import error_share
+from matmul.verification import Accuracy, accuracy
 
 pytestmark = pytest.mark.gpu
 
@@ -69,6 +71,7 @@ class Product:
     """Inputs and the library's C on the device, and the same on the host."""
 
     tools: Instruments
+    kernel: Kernel
     shape: Shape
     on_device: list[Any]
     on_host: list[np.ndarray]
@@ -77,7 +80,12 @@ class Product:
         return reference.reference(self.tools, self.shape, "uniform", self.on_device[:-1])
 
     def error(self, writes: str = "full") -> float:
-        [found] = self.reference().errors([self.on_device[-1]], [writes])
+        kernel = replace(self.kernel, writes=writes)
+        [found] = self.reference().errors([self.on_device[-1]], [kernel])
+        return found.share
+
+    def accuracy(self) -> Accuracy:
+        [found] = self.reference().errors(self.on_device[-1:], [self.kernel])
         return found
 
     def error_on_host(self, writes: str = "full") -> float:
@@ -101,10 +109,11 @@ def product(request: pytest.FixtureRequest, tools: Instruments) -> Product:
     ]
     c = tools.poisoned(shape.elements[-1], dtype)
     routine = {"gemm": "cublas_sgemm", "gram": "cublas_dgemm"}[request.param]
-    library_product(load_catalogue().variant(routine), tools)(shape, *inputs, c)
+    variant = load_catalogue().variant(routine)
+    library_product(variant, tools)(shape, *inputs, c)
     found = host_copy(tools, c, shape.elements[-1], dtype).reshape(shape.output)
     on_host = [*fills.inputs("uniform", SEED, shape, dtype), found]
-    return Product(tools, shape, [*inputs, c], on_host)
+    return Product(tools, variant.kernel, shape, [*inputs, c], on_host)
 
 
 @pytest.fixture(params=[None, 8], ids=["one panel", "panels of 8 rows"])
@@ -124,6 +133,31 @@ def test_the_library_passes_with_the_share_that_the_host_computes(product: Produ
     found = product.error()
     assert 0 < found <= 1
     assert found == pytest.approx(product.error_on_host(), rel=1e-3)
+
+
+@pytest.mark.usefixtures("panels")
+def test_largest_and_mean_error_are_what_the_host_computes(product: Product) -> None:
+    *inputs, c = product.on_host
+    expected, found = accuracy(product.kernel, c, *inputs), product.accuracy()
+    assert found.largest == pytest.approx(expected.largest, rel=1e-3)
+    assert found.mean == pytest.approx(expected.mean, rel=1e-3)
+    assert 0 < found.mean < found.largest
+
+
+def test_tf32_is_what_the_entry_asks_for_and_no_other_has(tools: Instruments) -> None:
+    """The full product right after the TF32 one: the handle's mode is put back."""
+    shape = Gemm(256, 256, 256)
+    inputs = fills.inputs("uniform", SEED, shape, "float32")
+    on_device = [tools.drv.to_device(x) for x in inputs]
+    errors = {}
+    for name in ("cublas_sgemm_tf32", "cublas_sgemm"):
+        c = tools.poisoned(shape.elements[-1], "float32")
+        variant = load_catalogue().variant(name)
+        library_product(variant, tools)(shape, *on_device, c)
+        found = host_copy(tools, c, shape.elements[-1]).reshape(shape.output)
+        errors[name] = accuracy(variant.kernel, found, *inputs)
+        assert errors[name].share <= 1
+    assert errors["cublas_sgemm_tf32"].mean > 50 * errors["cublas_sgemm"].mean
 
 
 @pytest.mark.usefixtures("panels")
@@ -161,23 +195,24 @@ def test_below_the_diagonal_counts_only_where_the_full_matrix_is_written(
 def test_each_of_several_products_has_its_own_error(product: Product) -> None:
     c = product.on_device[-1]
     left_out = product.tools.poisoned(product.shape.elements[-1], DTYPES[product.shape.operation])
-    first, second, third = product.reference().errors([c, left_out, c], ["full"] * 3)
-    assert first == third <= 1
-    assert second == np.inf
+    first, second, third = product.reference().errors([c, left_out, c], [product.kernel] * 3)
+    assert first.share == third.share <= 1
+    assert second.share == np.inf
 
 
 def test_a_reference_that_is_not_finite_passes_nothing(product: Product) -> None:
     """NaN compares false with everything: it must not count as small."""
     wanted = product.reference()
-    wanted.errors([product.on_device[-1]], ["full"])
+    wanted.errors([product.on_device[-1]], [product.kernel])
     product.tools.drv.memcpy_htod(int(wanted.product) + 8 * 5, np.array([np.nan]))
-    assert wanted.panel_error(int(product.on_device[-1]), 0, wanted.rows, "full") == np.inf
+    largest, _ = wanted.panel_shares(int(product.on_device[-1]), 0, wanted.rows, product.kernel)
+    assert largest == np.inf
 
 
 @pytest.mark.usefixtures("panels")
 def test_the_spot_check_knows_the_formula_of_the_inputs(product: Product) -> None:
     wanted = product.reference()
-    wanted.errors(product.on_device[-1:], ["full"])
+    wanted.errors(product.on_device[-1:], [product.kernel])
     wanted.spot_check("uniform", SEED)
     with pytest.raises(RuntimeError, match="reference differs"):
         wanted.spot_check("uniform", SEED + 1)
@@ -242,14 +277,21 @@ def launch_of(tools: Instruments, tmp_path: Path) -> Callable[[str, str], Callab
     return make
 
 
-def test_an_empty_kernel_takes_under_four_microseconds(
-    tools: Instruments, launch_of: Callable[..., Callable[[], None]]
-) -> None:
+def test_an_empty_kernel_takes_under_four_microseconds(tools: Instruments) -> None:
     """Events around a launch from Python read three times as much: the stream has to be held."""
-    launch = launch_of("", 0)
-    stream = HeldStream(tools)
-    stream.times([launch] * 5)
-    assert 0 < median(stream.times([launch] * 50)) < 0.004
+    row = timer_check.empty_row(tools, HeldStream(tools))
+    assert row["samples"] == timer_check.LAUNCHES
+    assert 0 < row["time_low_ms"] <= row["time_ms"] < 0.004
+
+
+def test_the_recorder_reads_while_it_runs_and_does_not_disturb(
+    gpu: Gpu, tools: Instruments
+) -> None:
+    rows = timer_check.recorder_rows(HeldStream(tools), tools.empty, gpu.nvml, 0)
+    assert [row["recorder"] for row in rows] == ["off", "on"]
+    off, on = rows
+    assert off["readings"] == 0 < on["readings"]
+    assert on["ratio"] == pytest.approx(1, abs=0.05)
 
 
 def test_a_kernel_that_waits_a_while_takes_that_while(
@@ -262,11 +304,8 @@ def test_a_kernel_that_waits_a_while_takes_that_while(
     assert times == pytest.approx([2.0] * 5, abs=0.05)
 
 
-def test_what_runs_before_a_launch_is_not_timed(
-    tools: Instruments, launch_of: Callable[..., Callable[[], None]]
-) -> None:
-    launch = launch_of("", 0)
-    times = HeldStream(tools).times([launch] * 20, before=tools.clear_l2)
+def test_what_runs_before_a_launch_is_not_timed(tools: Instruments) -> None:
+    times = HeldStream(tools).times([tools.empty] * 20, before=tools.clear_l2)
     assert median(times) < 0.010  # clearing takes some 40 µs itself
 
 

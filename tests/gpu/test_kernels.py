@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from matmul.dataset import read_json, read_table
 from matmul.device import Gpu, architecture
 from matmul.multiplying import on_gpu
 from matmul.shapes import Gemm, Gram
-from matmul.verification import error_share, verification_shapes
+from matmul.verification import accuracy, verification_shapes
 
 pytestmark = pytest.mark.gpu
 
@@ -51,17 +51,20 @@ def test_a_kernel_is_right_at_its_verification_shapes(
     for shape in verification_shapes(variant, extra[kernel.operation]):
         inputs = fills.inputs(fill, 7, shape, kernel.dtype)
         product = multiply(shape, *inputs)
-        assert error_share(product, *inputs, writes=kernel.writes) <= 1, shape
+        assert accuracy(kernel, product, *inputs).share <= 1, shape
 
 
-def measure(variant: Variant, catalogue: Path, build: Path, folder: Path, *shapes: str) -> None:
+def measure(
+    variant: Variant, catalogue: Path, build: Path, folder: Path, *shapes: str,
+    more: Sequence[object] = (),
+) -> None:  # fmt: skip
     """measure.py in its own process, to exit code 0, into `folder`."""
     done = run_script(
         "measure", variant.name, "--catalogue", catalogue, "--build", build, "--device", "gpu",
-        "--shapes", *shapes, "--minimum", 6, "--maximum", 12, "--seconds", 0.2,
+        "--sweep", "gemm", "--shapes", *shapes, "--minimum", 6, "--maximum", 12, "--seconds", 0.2,
         "--copy-seconds", 0.02, "--journal", folder / "journal", "--points", folder / "points.csv",
-        "--samples", folder / "samples.csv.gz", "--facts", folder / "facts.json",
-        "--log", folder / "log",
+        "--samples", folder / "samples.csv.gz", "--states", folder / "states.csv",
+        "--facts", folder / "facts.json", "--log", folder / "log", *more,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -105,6 +108,54 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(
     assert 0 < facts["occupancy"] <= 1
     assert facts["cublas_path"]
     assert "no TF32" in facts["math_mode"]
+
+
+def test_every_fill_mode_and_cache_is_a_point_with_its_states(
+    gpu: Gpu, compiled: Compiled, tmp_path: Path
+) -> None:
+    catalogue = ROOT / "kernels" / "catalogue.yaml"
+    variant = load_catalogue(catalogue).variant("shared_rect")
+    axes = ["--fills", "uniform", "normal", "--modes", "burst", "sustained", "--caches", "hot",
+            "rotated", "cold", "--warm-seconds", 0, "--load-seconds", 0.3]  # fmt: skip
+    shapes = ("300x200x100", "4096")
+    measure(variant, catalogue, compiled(variant), tmp_path, *shapes, more=axes)
+    points, samples = tables(tmp_path)
+    timed = points[points.phase == "kernel"]
+    case = ["m", "fill", "mode", "cache"]
+    assert len(timed) == timed[case].drop_duplicates().shape[0] == 2 * 2 * 2 * 3
+    too_large = (timed.m == 4096) & (timed.cache == "rotated")
+    assert set(timed[too_large].status) == {"skipped"}
+    assert set(timed[~too_large].status) == {"ok"}
+    assert set(timed[~too_large].stopped) <= {"interval", "maximum", "seconds"}
+    assert (timed[~too_large].mean_error < timed[~too_large].largest_error).all()
+
+    medians = samples[samples.phase == "kernel"].groupby(["variant", *case]).time_ms.median()
+    ours = medians[variant.name]
+    for fill in ("uniform", "normal"):  # from the memory is slower than from the L2
+        assert ours[300, fill, "burst", "hot"] <= ours[300, fill, "burst", "cold"]
+
+    states = read_table("states.csv", tmp_path / "states.csv")
+    assert set(states.when) == {"before", "during", "after"}
+    assert len(states) == 3 * (~too_large).sum()
+    if gpu.nvml:
+        assert (states.readings >= 1).all()
+        assert (states[["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"]] > 0).all(
+            axis=None
+        )
+
+
+def test_a_hot_card_is_waited_for_within_the_budget(
+    gpu: Gpu, compiled: Compiled, tmp_path: Path
+) -> None:
+    if not gpu.nvml:
+        pytest.skip("NVML does not answer here")
+    catalogue = ROOT / "kernels" / "catalogue.yaml"
+    variant = load_catalogue(catalogue).variant("naive")
+    cold_as_ice = ["--cool-celsius", 1, "--cool-seconds", 2, "--warm-seconds", 0]
+    measure(variant, catalogue, compiled(variant), tmp_path, "32", "64", "96", more=cold_as_ice)
+    points, _ = tables(tmp_path)
+    assert set(points.status) == {"ok"}
+    assert 2 <= read_json(tmp_path / "facts.json")["split"]["cooling_s"] < 4
 
 
 def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(

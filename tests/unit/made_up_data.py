@@ -1,15 +1,20 @@
 """A small data set that no machine measured: plausible times, seeded, with holes on demand."""
 
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from matmul.bench import MODES
 from matmul.catalogue import Catalogue, Kernel, Variant, load_catalogue
-from matmul.dataset import COLUMNS, point_of, write_json, write_table
+from matmul.dataset import COLUMNS, POINT, product_of, write_json, write_table
+from matmul.fills import FILLS
 from matmul.reporting.results import Results, load_results
+from matmul.sampling import lower_rank
 from matmul.shapes import Shape, parse_shape
 
 SHAPES = {
@@ -17,6 +22,17 @@ SHAPES = {
     "gram": (500, "1000x1001", 2500, 4500, "2250x4500", "4500x2250"),
 }
 PACE = {"c": 1e-6, "cuda": 1e-10, "library": 2e-11}  # ms per operation
+# Sweeps that vary an axis at one size: kernels, shape, fills and modes, as documents.yaml has them.
+STUDIES = {
+    "fills": (("shared_rect", "cublas_sgemm"), 2048, FILLS, ("sustained",)),
+    "sustained": (
+        ("gram_register_tile", "cublas_dgemm", "cublas_dsyrk"),
+        3000,
+        ("uniform",),
+        MODES,
+    ),
+}
+TF32 = "cublas_sgemm_tf32"
 COPIES = {"h2d": 2.0, "d2h": 1.0, "end_to_end": 4.0, "unified": 9.0}  # times the kernel
 DEVICE = {
     "gpu": "Imaginary GPU",
@@ -24,6 +40,9 @@ DEVICE = {
     "date": "2026-01-02",
     "commit": "0123456789abcdef0123456789abcdef01234567",
     "dirty": False,
+    "nvml": "available",
+    "uuid": "GPU-of-this-card",
+    "cublas": "13.1.0",
     "fp32_peak_tflops": 60.0,
     "fp64_peak_tflops": 30.0,
     "fp64_tensor_peak_tflops": 65.0,
@@ -31,21 +50,46 @@ DEVICE = {
     "cores": 4,
     "configuration": {
         "sweeps": {
-            "gemm": {"shapes": [32], "verify_shapes": [], "copies": True},
-            "gram": {"shapes": [500], "verify_shapes": [], "copies": False, "caches": ["hot"],
+            "gemm": {"operation": "gemm", "shapes": [32], "copies": True},
+            "gram": {"operation": "gram", "shapes": [500], "caches": ["hot"],
                      "sampling": {"seconds": 2}},
+            "fills": {"operation": "gemm", "shapes": [2048], "kernels": ["shared_rect"],
+                      "fills": list(FILLS), "modes": ["sustained"], "caches": ["hot"]},
+            "sustained": {"operation": "gram", "shapes": [3000], "modes": list(MODES),
+                          "caches": ["hot"]},
         },
-        "fill": "uniform",
+        "fills": ["uniform"],
+        "modes": ["burst"],
         "seed": 1,
         "caches": ["hot", "cold"],
         "sampling": {"minimum": 10, "maximum": 20, "interval": 0.01, "seconds": 1,
-                     "copy_seconds": 0.1},
-        "limits": {"gpu_seconds": 5, "cpu_seconds": 6, "memory_share": 0.8},
+                     "copy_seconds": 0.1, "warm_seconds": 0.1,
+                     "load_seconds": 3},
+        "limits": {"gpu_seconds": 5, "cpu_seconds": 6, "memory_share": 0.8, "cool_celsius": 75,
+                   "cool_seconds": 60},
     },
 }  # fmt: skip
 
 the_catalogue = functools.cache(load_catalogue)
 Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def with_tf32() -> Catalogue:
+    """The catalogue with cuBLAS in TF32 too."""
+    catalogue = Catalogue(the_catalogue())
+    default = catalogue["cublas_sgemm"]
+    catalogue[TF32] = dataclasses.replace(
+        default, name=TF32, title="cuBLAS TF32", arithmetic="tf32", baselines=(default.name,)
+    )
+    return catalogue
+
+
+def speed_up_tf32(summary: pd.DataFrame) -> pd.DataFrame:
+    """TF32 ten times as fast, and as wrong."""
+    own = summary.kernel == TF32
+    summary.loc[own, ["tflops", "largest_error", "mean_error"]] *= 10
+    summary.loc[own, ["time_ms", "time_low_ms", "time_high_ms"]] /= 10
+    return summary
 
 
 def made_up(
@@ -57,8 +101,10 @@ def made_up(
     device: dict | None = None,
     change: Change = lambda summary: summary,
     catalogue: Catalogue | None = None,
+    checked: bool = False,
 ) -> Results:
-    """Write a data set and load it; `change` alters its summary first."""
+    """Write a data set and load it; `change` alters its summary first. `checked`: with both checks
+    of the timing."""
     catalogue = catalogue or the_catalogue()
     chosen = [
         kernel
@@ -73,6 +119,7 @@ def made_up(
         for text in shapes[variant.kernel.operation]
         for row in point(variant, parse_shape(text, variant.kernel.operation), gpu, caches, random)
     ]
+    rows += study_rows(variants, gpu, random)
     columns = COLUMNS["summary.csv"]
     summary = change(pd.DataFrame(rows, columns=columns).astype({"k": "Int64"}))
     write_table(summary, "summary.csv", folder / "summary.csv")
@@ -80,6 +127,9 @@ def made_up(
     write_table(verifications(variants, gpu), "verification.csv", folder / "verification.csv")
     write_table(records(chosen), "kernels.csv", folder / "kernels.csv")
     write_table(jobs(variants), "jobs.csv", folder / "jobs.csv")
+    if checked:
+        write_table(cross_checks(summary), "cross_check.csv", folder / "cross_check.csv")
+        write_table(timer_checks(), "timer_check.csv", folder / "timer_check.csv")
     peaks = dict.fromkeys(key for key in DEVICE if key.endswith("_peak_tflops"))
     known = DEVICE if gpu else DEVICE | {"gpu": None} | peaks
     write_json(known if device is None else device, folder / "device.json")
@@ -91,7 +141,8 @@ def point(
 ) -> list[dict]:
     """Summary rows of one point: all its phases, or why there are none."""
     kernel = variant.kernel
-    what = point_of(kernel.dtype, shape)
+    what = product_of(kernel.dtype, shape)
+    what |= {"sweep": kernel.operation, "fill": "uniform", "mode": "burst"}
     own = caches if kernel.on_gpu else ("hot",)
     reason = variant.refusal(shape)
     if kernel.on_gpu and not gpu:
@@ -106,12 +157,37 @@ def point(
     factors["first", "cold"] = 3.0
     if kernel.on_gpu and shape.operation == "gemm":
         factors |= {(phase, "cold"): factor for phase, factor in COPIES.items()}
-    state = {"sm_clock_mhz": 1980.0, "power_w": 300.0, "temperature_c": 50.0}
+    state = {
+        "sm_clock_mhz": 1980.0,
+        "memory_clock_mhz": 2619.0,
+        "power_w": 300.0,
+        "temperature_c": 50.0,
+    }
     return [
         what | span(phase, cache, time * factor, shape)
         | (state if kernel.on_gpu and phase == "kernel" else {})
         for (phase, cache), factor in factors.items()
     ]  # fmt: skip
+
+
+def study_rows(variants: Sequence[Variant], gpu: bool, random: np.random.Generator) -> list[dict]:
+    """Hot kernel rows of STUDIES: less power for other fills, less speed when sustained."""
+    rows = []
+    for sweep, (kernels, n, fills, modes) in STUDIES.items():
+        for variant in (v for v in variants if v.kernel.name in kernels):
+            shape = parse_shape(n, variant.kernel.operation)
+            (row,) = (
+                row | {"sweep": sweep, "kernel": variant.kernel.name, "variant": variant.name}
+                for row in point(variant, shape, gpu, ["hot"], random)
+                if row["phase"] == "kernel"
+            )
+            for i, (fill, mode) in enumerate(itertools.product(fills, modes)):
+                own = {"fill": fill, "mode": mode}
+                if row["status"] == "ok" and mode == "sustained":
+                    own |= span("kernel", "hot", row["time_ms"] * (1 + i / 20), shape)
+                    own |= {"power_w": 400.0 - 30 * i, "sm_clock_mhz": 1700.0}
+                rows.append(row | own)
+    return rows
 
 
 def span(phase: str, cache: str, time_ms: float, shape: Shape) -> dict:
@@ -127,13 +203,28 @@ def span(phase: str, cache: str, time_ms: float, shape: Shape) -> dict:
         "time_high_ms": time_ms * 1.01,
         "tflops": shape.operations / time_ms / 1e9 if timed else None,
         "error": 0.5 if timed else None,
+        "largest_error": 1e-6 if timed else None,
+        "mean_error": 1e-7 if timed else None,
+        "stopped": "interval" if timed else None,
     }
+
+
+def samples(summary: pd.DataFrame) -> pd.DataFrame:
+    """Samples with the medians and intervals of the summary's kernel rows: as many at each end of
+    the interval as its rank leaves beyond it, the others at the median."""
+    timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
+    rows = timed.loc[timed.index.repeat(timed.samples)].reset_index()
+    place = rows.groupby("index").cumcount()
+    beyond = rows.samples.map(lower_rank) + 1
+    ends = [place < beyond, place >= rows.samples - beyond]
+    times = np.select(ends, [rows.time_low_ms, rows.time_high_ms], rows.time_ms)
+    return rows.assign(baseline_of="", sample=place, time_ms=times)
 
 
 def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Library time over kernel time, wherever both are."""
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
-    key = ["operation", "dtype", "m", "n", "k", "cache"]
+    key = [*POINT, "cache"]
     libraries = timed[["kernel", *key, "time_ms"]].rename(columns={"kernel": "baseline"})
     held = [(name, library) for name, k in catalogue.items() for library in k.baselines]
     rivals = pd.DataFrame(held, columns=["kernel", "baseline"])
@@ -153,7 +244,7 @@ def verifications(variants: Sequence[Variant], gpu: bool) -> pd.DataFrame:
         where = "cpu" if not kernel.on_gpu else "gpu" if gpu else "emulation"
         for n in (1, 17):
             rows.append(
-                point_of(kernel.dtype, parse_shape(n, kernel.operation))
+                product_of(kernel.dtype, parse_shape(n, kernel.operation))
                 | {
                     "kernel": kernel.name, "variant": variant.name, "where": where,
                     "status": "skipped" if skipped else "ok",
@@ -174,6 +265,33 @@ def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
 
 
 def jobs(variants: Sequence[Variant]) -> pd.DataFrame:
-    rows = [{"variant": variant.name, "wall_s": 10.0, "start_s": 1.0, "inputs_s": 0.5,
-             "verification_s": 2.0, "timed_s": 6.0} for variant in variants]  # fmt: skip
+    rows = [{"sweep": variant.kernel.operation, "variant": variant.name, "wall_s": 10.0,
+             "start_s": 1.0, "inputs_s": 0.5, "verification_s": 2.0, "cooling_s": 0.0,
+             "timed_s": 6.0} for variant in variants]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["jobs.csv"])
+
+
+def cross_checks(summary: pd.DataFrame) -> pd.DataFrame:
+    """do_bench 2% faster than the library's cold times of squares."""
+    libraries = summary.variant.isin(["cublas_sgemm", "cublas_dgemm"])
+    cold = (summary.phase == "kernel") & (summary.cache == "cold") & (summary.m == summary.n)
+    rows = summary[libraries & cold & (summary.status == "ok")]
+    theirs = rows.time_ms / 1.02
+    return rows.assign(
+        rounds=3, do_bench_ms=theirs, do_bench_low_ms=theirs * 0.99, do_bench_high_ms=theirs * 1.01,
+        torch="2.9.1", triton="3.5.1", cublas="13.1.0", uuid=DEVICE["uuid"],
+    )  # fmt: skip
+
+
+def timer_checks() -> pd.DataFrame:
+    """An empty kernel of 3 µs, and a recorder that costs 0.1% at each of two sizes."""
+    empty = {"variant": "empty kernel", "n": None, "recorder": "off", "readings": 0, "samples": 200,
+             "time_ms": 0.003, "time_low_ms": 0.00298, "time_high_ms": 0.00302}  # fmt: skip
+    off, on = (
+        {"variant": "cublas_sgemm", "recorder": recorder, "readings": readings, "samples": 16,
+         "time_ms": time, "time_low_ms": time * 0.99, "time_high_ms": time * 1.01}
+        for recorder, readings, time in (("off", 0, 1.0), ("on", 200, 1.001))
+    )  # fmt: skip
+    on |= {"ratio": 1.001, "ratio_low": 0.999, "ratio_high": 1.003}
+    rows = [empty, *(row | {"n": n} for n in (320, 1024) for row in (off, on))]
+    return pd.DataFrame(rows).assign(uuid=DEVICE["uuid"]).astype({"n": "Int64"})

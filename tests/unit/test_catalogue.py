@@ -101,6 +101,11 @@ def test_a_file_that_is_no_catalogue_is_refused(
         ({"function": "cublasZgemm"}, ["function", "cublasZgemm", "cublasSgemm"]),
         ({"operation": "gram"}, ["cublasSgemm", "gemm of float32", "gram of float32"]),
         ({"dtype": "float64"}, ["cublasSgemm", "gemm of float32", "gemm of float64"]),
+        (
+            {"function": "numpy.matmul", "arithmetic": "tf32"},
+            ["arithmetic", "numpy.matmul", "full"],
+        ),
+        ({"arithmetic": "half"}, ["arithmetic", "half"]),
     ],
 )
 def test_a_library_is_called_for_what_it_computes_only(
@@ -111,6 +116,12 @@ def test_a_library_is_called_for_what_it_computes_only(
     message = mistake(write_catalogue({"mine": entry(**library | changes)}))
     for fragment in ["mine", *named]:
         assert fragment in message
+
+
+def test_no_kernel_of_ones_own_is_excused_from_full_arithmetic(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    assert "arithmetic" in mistake(write_catalogue({"mine": entry(arithmetic="tf32")}))
 
 
 def test_a_baseline_computes_what_the_kernel_computes(

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import SHAPES, made_up
+from made_up_data import SHAPES, TF32, made_up, speed_up_tf32, with_tf32
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from matmul.fills import FILLS
 from matmul.reporting import charts, style
 from matmul.reporting.charts import FIGURES
 from matmul.reporting.results import Results
@@ -76,7 +77,11 @@ def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
 GRAM = ["gram_duration", "gram_ratio", "gram_rate"]
 
 
-@pytest.mark.parametrize("name", ["duration_milliseconds", "share", "tile_width", "copies", *GRAM])
+GPU_ONLY = ["duration_milliseconds", "share", "tile_width", "copies", "hot_and_cold", *GRAM,
+            "fills", "sustained"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GPU_ONLY)
 def test_without_a_gpu_a_sentence_says_why(tmp_path: Path, name: str) -> None:
     figure = FIGURES[name](made_up(tmp_path, gpu=False))
     assert not any(ax.axison for ax in figure.axes)
@@ -154,7 +159,7 @@ def test_without_gram_a_sentence_says_so(tmp_path: Path, name: str) -> None:
 
 def hot(results: Results, kernel: str) -> pd.DataFrame:
     """The hot kernel times of AᵀA by one kernel."""
-    return results.summary.query(
+    return results.of("gram").summary.query(
         "kernel == @kernel and phase == 'kernel' and cache == 'hot' and status == 'ok'"
     )
 
@@ -199,6 +204,45 @@ def test_rates_stand_in_the_panel_of_their_form_under_the_peaks(results: Results
         assert "gram_cpu_blas" not in lines
     tall = {line.get_label(): line for line in figure.axes[2].get_lines()}["cublas_dsyrk"]
     assert tall.get_ydata() == hot(results, "cublas_dsyrk").query("m == 2 * n").tflops.to_list()
+
+
+def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
+    results = made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32)
+    drawn = {name for name, draw in FIGURES.items() if TF32 in dict(lines_of(draw(results)))}
+    assert drawn == {"accuracy"}
+
+
+def test_an_error_stands_over_its_rate_with_the_largest_as_whisker(results: Results) -> None:
+    (ax,) = FIGURES["accuracy"](results).axes
+    (line,) = [line for line in ax.get_lines() if line.get_label() == "cublas_sgemm"]
+    rows = results.of("gemm").summary.query(
+        "kernel == 'cublas_sgemm' and n == 1024 and phase == 'kernel' and cache == 'hot'"
+    )
+    assert line.get_xydata().tolist() == [[rows.tflops.item(), 1e-7]]
+    ends = {y for bars in ax.collections for path in bars.get_paths() for _, y in path.vertices}
+    assert ends == {1e-7, 1e-6}
+
+
+def test_a_study_has_a_panel_for_each_quantity_that_is_known(tmp_path: Path) -> None:
+    def titles(name: str, results: Results) -> list[str]:
+        return [ax.get_title(loc="left").split(" in ")[0] for ax in FIGURES[name](results).axes]
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(power_w=np.nan, sm_clock_mhz=np.nan)
+
+    whole, bare = made_up(tmp_path / "a"), made_up(tmp_path / "b", change=change)
+    assert titles("fills", whole) == ["rate", "power"]
+    assert titles("sustained", whole) == ["rate", "SM clock", "power"]
+    assert titles("fills", bare) == titles("sustained", bare) == ["rate"]
+
+
+def test_the_fills_are_points_in_their_order(results: Results) -> None:
+    ax = FIGURES["fills"](results).axes[0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == list(FILLS)
+    (line,) = [line for line in ax.get_lines() if line.get_label() == "cublas_sgemm"]
+    rows = results.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'")
+    assert line.get_ydata().tolist() == rows.tflops.to_list()
+    assert line.get_linestyle() == "None"
 
 
 def test_a_library_that_writes_half_of_c_is_said_to(results: Results) -> None:

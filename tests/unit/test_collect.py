@@ -11,14 +11,24 @@ from support import Command, Outcome
 from matmul.catalogue import load_catalogue
 from matmul.dataset import COLUMNS, read_json, read_table, write_json, write_table
 
-POINT = {"operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16}
+POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
+         "fill": "uniform", "mode": "burst"}  # fmt: skip
 OPERATIONS = 2 * 64 * 32 * 16
-GRAM = {"operation": "gram", "dtype": "float64", "m": 64, "n": 32, "k": None}
+GRAM = POINT | {"sweep": "gram", "operation": "gram", "dtype": "float64", "k": None}
 NAIVE, CUBLAS = "naive_rect[TILE_WIDTH=32]", "cublas_sgemm"
-FACTS = {"date": "2026-01-02", "commit": "abc", "dirty": False, "cpu": "a CPU", "gpu": "a GPU",
-         "uuid": "GPU-1", "compute_capability": "9.0", "occupancy": 0.75}  # fmt: skip
-SPLIT = {"wall_s": 5.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 0.5, "timed_s": 3.0}
+FACTS = {"date": "2026-01-02", "commit": "abc", "code": "c0de", "dirty": False, "cpu": "a CPU",
+         "gpu": "a GPU", "uuid": "GPU-1", "compute_capability": "9.0",
+         "occupancy": 0.75}  # fmt: skip
+SPLIT = {
+    "wall_s": 5.0,
+    "start_s": 1.0,
+    "inputs_s": 0.5,
+    "verification_s": 0.5,
+    "cooling_s": 0.0,
+    "timed_s": 3.0,
+}
 OK = {"status": "ok", "reason": ""}
+STATE = {"phase": "kernel", "cache": "hot", "when": "during", "readings": 9, "power_w": 300.5}
 
 Row = dict[str, Any]
 Times = dict[tuple[str, str, str], list[float]]
@@ -50,7 +60,9 @@ class Jobs:
         ]  # fmt: skip
         path = folder / "samples.csv.gz"
         write_table(frame("samples.csv.gz", samples), "samples.csv.gz", path)
-        split = {"variant": variant} | SPLIT
+        states = [{"variant": variant} | point | STATE]
+        write_table(frame("states.csv", states), "states.csv", folder / "states.csv")
+        split = {"sweep": point["sweep"], "variant": variant} | SPLIT
         job = FACTS | (facts or {}) | {"split": split, "settings": {}}
         write_json({k: v for k, v in job.items() if v is not None}, folder / "facts.json")
         verified = [{"kernel": variant, "variant": variant, "where": "gpu"} | POINT | OK]
@@ -211,12 +223,13 @@ def test_a_job_without_gpu_beside_one_with_a_gpu_is_no_second_machine(jobs: Jobs
 
 def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
     jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK], {"dirty": True})
-    later = {"commit": "def", "date": "2026-02-01"}
+    later = {"commit": "def", "code": "0ther", "date": "2026-02-01"}
     jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [1.0]}, [OK], later)
     jobs.compiled(NAIVE)
     assert jobs.collect().code == 0
     found = read_json(jobs.folder / "local" / "device.json")
     assert found["commit"] == "abc+def"
+    assert found["code"] == "0ther+c0de"
     assert found["dirty"] is True
     assert found["date"] == "2026-02-01"
     assert found["configuration"] == {"seed": 7}

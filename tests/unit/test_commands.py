@@ -126,10 +126,12 @@ def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
 def measure(command: Command, folder: Path, *more: object, kernel: str = "cpu_blas") -> Any:
     """measure.py without a GPU at two shapes."""
     return command(
-        "measure", kernel, "--build", folder, "--device", "cpu", "--shapes", "8", "9x8x7",
+        "measure", kernel, "--build", folder, "--device", "cpu", "--sweep", "gemm",
+        "--shapes", "8", "9x8x7",
         "--minimum", 6, "--maximum", 6, "--seconds", 5, "--journal", folder / "journal",
         "--points", folder / "points.csv", "--samples", folder / "samples.csv.gz",
-        "--facts", folder / "facts.json", "--log", folder / "log", *more,
+        "--states", folder / "states.csv", "--facts", folder / "facts.json",
+        "--log", folder / "log", *more,
     )  # fmt: skip
 
 
@@ -194,14 +196,16 @@ def verdict(command: Command, folder: Path) -> Any:
     return command("verdict", "--data", folder, "--report", report, "--output", output)
 
 
-def test_the_verdict_on_a_good_run_is_one_line(command: Command, data_set: DataSet) -> None:
+def test_the_verdict_on_a_good_run_is_one_line_and_one_on_the_card(
+    command: Command, data_set: DataSet
+) -> None:
     data_set.summary[1]["status"] = "skipped"
     folder = data_set.write()
     told = verdict(command, folder)
     assert told.code == 0
     assert told.out == (folder / "verdict.txt").read_text()
     assert "1 points measured, 1 skipped, none failed (NVIDIA H100" in told.out
-    assert told.out.count("\n") == 1
+    assert told.out.splitlines()[1:] == ["card's state unknown: no reading is on record"]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_the_verdict_names_what_failed_and_writes_nothing(
     getattr(data_set, table)[0].update(status="failed", reason=reason)
     folder = data_set.write()
     error = verdict(command, folder).error()
-    assert f"naive: {reason}" in error
+    assert f"naive[TILE_WIDTH=32]: {reason}" in error
     assert "report.pdf" in error
     assert not (folder / "verdict.txt").exists()
 
@@ -228,6 +232,35 @@ def test_the_verdict_says_that_a_hot_card_was_not_to_be_quoted(
 ) -> None:
     data_set.summary[0]["throttled"] = "power_cap+hw_thermal"
     assert "throttled thermally" in verdict(command, data_set.write()).out
+
+
+STATE = {"sm_clock_mhz": 1980.0, "power_w": 640.0, "temperature_c": 56.0, "throttled": "power_cap"}
+
+
+@pytest.mark.parametrize(
+    ("device", "state", "line"),
+    [
+        ({}, {}, "card: 34 to 56 °C, SM clock 1695 MHz (lowest 1410), at its power cap in 1 of 2 "
+         "series, no thermal throttle"),
+        ({}, {"throttled": "power_cap+sw_thermal+hw_slowdown"},
+         "card: 34 to 56 °C, SM clock 1695 MHz (lowest 1410), at its power cap in 1 of 2 "
+         "series, thermal throttle in 1 (hw_slowdown, sw_thermal)"),
+        ({"nvml": "unavailable: no permission"}, None,
+         "card's state unknown: NVML unavailable: no permission"),
+        ({"gpu": None}, None, None),
+    ],
+    ids=["cool", "hot", "no NVML", "no GPU"],
+)  # fmt: skip
+def test_the_verdict_ends_with_the_state_of_the_card(
+    command: Command, data_set: DataSet, device: dict[str, Any], state: dict[str, Any] | None,
+    line: str | None,
+) -> None:  # fmt: skip
+    data_set.device.update(device)
+    if state is not None:
+        data_set.summary[0].update(STATE | state)
+        cool = {"sm_clock_mhz": 1410.0, "temperature_c": 34.0, "throttled": ""}
+        data_set.summary[1].update(STATE | cool)
+    assert verdict(command, data_set.write()).out.splitlines()[1:] == ([line] if line else [])
 
 
 def publish(command: Command, folder: Path) -> Any:
@@ -248,12 +281,35 @@ def test_a_data_set_is_published_whole_under_its_devices_name(
         assert (published / name).read_bytes() == file.read_bytes()
 
 
+def test_what_an_older_kernel_measured_is_not_published(
+    command: Command, data_set: DataSet
+) -> None:
+    data_set.kernels[0]["sha256"] = "01d"
+    assert "another naive[TILE_WIDTH=32]" in publish(command, data_set.write()).error()
+
+
+def test_checks_of_the_timing_are_published_and_leave_with_their_data_set(
+    command: Command, data_set: DataSet
+) -> None:
+    folder = data_set.write()
+    published = folder.parent / "published" / "nvidia-h100-80gb-hbm3"
+    (folder / "timer_check.csv").write_text("of the first\n")
+    assert publish(command, folder).code == 0
+    assert (published / "timer_check.csv").read_text() == "of the first\n"
+    assert not (published / "cross_check.csv").exists()
+    (folder / "timer_check.csv").rename(folder / "cross_check.csv")
+    assert publish(command, folder).code == 0
+    assert not (published / "timer_check.csv").exists()
+    assert (published / "cross_check.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("device", "row", "said"),
     [
         ({"gpu": None}, {}, "GPU"),
         ({"dirty": True}, {}, "modified"),
         ({"commit": "abc+def"}, {}, "several commits"),
+        ({"code": "0ther"}, {}, "scripts/measure.py"),
         ({}, {"status": "failed", "reason": "wrong"}, "failed"),
         ({}, {"throttled": "sw_thermal"}, "throttled"),
         ({}, {"throttled": "power_cap+hw_slowdown"}, "throttled"),

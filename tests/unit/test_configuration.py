@@ -12,7 +12,7 @@ from support import ROOT
 from matmul.catalogue import load_catalogue
 from matmul.configuration import (
     check_configuration,
-    chosen_variants,
+    chosen_jobs,
     resolve_device,
     sweep_of,
 )
@@ -41,8 +41,16 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"colour": "red"}, ["colour"]),
         ({"sampling.speed": 1}, ["sampling", "speed"]),
         ({"sweeps.gemm.shapes": 640}, ["shapes", "640"]),
-        ({"sweeps": {}}, ["sweeps", "gemm"]),
-        ({"sweeps.spmv": {}}, ["sweeps", "spmv"]),
+        ({"sweeps": {}}, ["sweeps"]),
+        ({"sweeps.mine": {}}, ["sweeps.mine", "operation"]),
+        ({"sweeps.a b": {}}, ["sweeps", "a b"]),
+        ({"sweeps.gemm.operation": "spmv"}, ["sweeps.gemm.operation", "spmv"]),
+        ({"sweeps.gram.kernels": ["naive"]}, ["sweeps.gram.kernels", "'naive'", "gram_naive"]),
+        ({"kernels": ["naive[TILE_WIDTH=17]"]}, ["kernels", "naive[TILE_WIDTH=17]"]),
+        ({"sweeps.gram.fills": ["ones"]}, ["sweeps.gram.fills[0]", "ones"]),
+        ({"sweeps.gram.modes": ["idle"]}, ["sweeps.gram.modes[0]", "idle", "sustained"]),
+        ({"modes": []}, ["modes"]),
+        ({"limits.cool_seconds": -1}, ["limits.cool_seconds", "-1"]),
         ({"sweeps.gram.shapes": ["64x64x64"]}, ["sweeps.gram.shapes[0]", "'64x64x64'", "MxN"]),
         ({"sweeps.gram.verify_shapes": [0]}, ["sweeps.gram.verify_shapes[0]", "'0'"]),
         ({"sweeps.gram.copies": "yes"}, ["sweeps.gram.copies", "yes"]),
@@ -66,7 +74,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"architectures": ["90"]}, ["architectures[0]", "90"]),
         ({"architectures": "sm_90"}, ["architectures", "sm_90"]),
         ({"architectures": []}, ["architectures"]),
-        ({"fill": "ones"}, ["fill", "ones", "constant"]),
+        ({"fills": ["ones"]}, ["fills[0]", "ones", "constant"]),
         ({"seed": -1}, ["seed", "-1"]),
         ({"seed": "today"}, ["seed", "today"]),
         ({"seed": 1.5}, ["seed", "1.5"]),
@@ -131,30 +139,52 @@ def test_documents_sweep_has_every_size_of_the_documents() -> None:
     }
 
 
-def test_an_operations_own_keys_stand_over_the_common_ones() -> None:
-    own = {"caches": ["hot"], "sampling": {"seconds": 7}, "limits": {"cpu_seconds": 8}}
+def test_a_sweeps_own_keys_stand_over_the_common_ones() -> None:
+    own = {
+        "caches": ["hot"],
+        "modes": ["sustained"],
+        "sampling": {"seconds": 7},
+        "limits": {"cpu_seconds": 8},
+    }
     config = changed({f"sweeps.gram.{key}": value for key, value in own.items()})
     gemm, gram = sweep_of(config, "gemm"), sweep_of(config, "gram")
-    assert gram["caches"] == ["hot"]
+    assert (gram["caches"], gram["modes"], gram["fills"]) == (["hot"], ["sustained"], ["uniform"])
     assert gram["sampling"] == config["sampling"] | {"seconds": 7}
     assert gram["limits"] == config["limits"] | {"cpu_seconds": 8}
     assert (gemm["caches"], gemm["sampling"]) == (config["caches"], config["sampling"])
 
 
-def test_an_operation_without_shapes_is_left_out() -> None:
+def test_a_sweep_without_shapes_is_left_out() -> None:
     catalogue = load_catalogue()
-    chosen = chosen_variants(changed({"sweeps.gram.shapes": []}), catalogue)
-    assert {variant.kernel.operation for variant in chosen.values()} == {"gemm"}
+    jobs = chosen_jobs(changed({"sweeps.gram.shapes": []}), catalogue)
+    assert {variant.kernel.operation for variant in jobs.pop("gemm").values()} == {"gemm"}
+    assert not jobs
     with pytest.raises(UserError, match="nothing to measure"):
-        chosen_variants(changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue)
+        chosen_jobs(changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue)
+
+
+def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
+    mine = {"operation": "gemm", "kernels": ["naive", "cublas_sgemm"], "shapes": [64]}
+    catalogue = load_catalogue()
+    jobs = chosen_jobs(changed({"sweeps.mine": mine}), catalogue)
+    assert set(jobs["mine"]) == {"naive-TILE_WIDTH=32", "naive-TILE_WIDTH=16", "cublas_sgemm"}
+    assert set(jobs["gemm"]) > set(jobs["mine"])
+    jobs = chosen_jobs(changed({"sweeps.mine": mine, "kernels": ["naive"]}), catalogue)
+    assert len(jobs["mine"]) == 2
+    one = mine | {"kernels": ["naive[TILE_WIDTH=16]"]}
+    assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue)["mine"]) == {
+        "naive-TILE_WIDTH=16"
+    }
 
 
 def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
     catalogue = load_catalogue()
     config = changed({"kernels": ["naive", "cpu_blas"]})
     expected = {"naive-TILE_WIDTH=32", "naive-TILE_WIDTH=16", "cpu_blas"}
-    assert set(chosen_variants(config, catalogue)) == expected
-    assert len(chosen_variants(DEFAULT, catalogue)) == len(catalogue.variants)
+    jobs = chosen_jobs(config, catalogue)
+    assert {slug for variants in jobs.values() for slug in variants} == expected
+    jobs = chosen_jobs(DEFAULT, catalogue)
+    assert sum(map(len, jobs.values())) == len(catalogue.variants)
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("gpu", "gpu")])

@@ -1,12 +1,14 @@
 """Measuring on the CPU: only right products are timed, and the time is the product's."""
 
+import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
 
-from matmul.bench import Settings, Split, Wrong
+from matmul.bench import Case, Settings, Split, Wrong
 from matmul.building import compile_variant
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
@@ -24,8 +26,13 @@ SHAPE = Gemm(9, 11, 13)
 
 
 def bench(product: CpuProduct, memory_share: float = 0.8, variant: Variant = LOOP) -> CpuBench:
-    settings = Settings("uniform", 1, ("hot",), RULE, RULE, 1.0, memory_share, 1)
+    warm = {"burst": 0.0, "sustained": 0.05}
+    settings = Settings(1, ("hot",), RULE, RULE, warm, 75, 60, 1.0, memory_share, 1)
     return CpuBench(variant, product, settings, Split())
+
+
+def case(shape: Shape, mode: str = "burst") -> Case:
+    return Case(shape, "uniform", mode)
 
 
 def right(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
@@ -42,16 +49,35 @@ def loses_a_term(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> N
 
 
 def test_a_right_product_is_timed() -> None:
-    point = bench(right).measure(SHAPE)
+    point = bench(right).measure(case(SHAPE))
     assert len(point.times["cpu_loop", "kernel", "hot"]) == 6
     assert len(point.times["cpu_loop", "first", "cold"]) == 1
     assert 0 <= point.rows[0]["error"] <= 1
 
 
+def test_a_sustained_point_is_under_load_before_its_samples() -> None:
+    launches = {}
+    for mode in ("burst", "sustained"):
+        launched = 0
+
+        def product(*arguments: Any) -> None:
+            nonlocal launched
+            launched += 1
+            right(*arguments)
+
+        start = time.perf_counter()
+        point = bench(product).measure(case(SHAPE, mode))
+        assert len(point.times["cpu_loop", "kernel", "hot"]) == 6
+        launches[mode] = launched
+        assert time.perf_counter() - start >= (0.05 if mode == "sustained" else 0)
+    assert launches["burst"] == 1 + 6  # the first, and the samples
+    assert launches["sustained"] > 20
+
+
 @pytest.mark.parametrize("product", [leaves_an_element_out, loses_a_term])
 def test_a_wrong_product_is_refused(product: CpuProduct) -> None:
     with pytest.raises(Wrong, match="wrong result"):
-        bench(product).measure(SHAPE)
+        bench(product).measure(case(SHAPE))
 
 
 def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
@@ -82,7 +108,7 @@ def test_a_cpu_variant_of_gram_is_measured_in_float64(
     a, c = np.arange(1.0, shape.m * shape.n + 1).reshape(shape.m, shape.n), np.empty(shape.output)
     product(shape, a, c)
     assert (c == a.T @ a).all()
-    point = bench(product, variant=variant).measure(shape)
+    point = bench(product, variant=variant).measure(case(shape))
     assert 0 <= point.rows[0]["error"] <= 1
 
 
@@ -91,7 +117,7 @@ def test_float32_accuracy_is_wrong_in_float64() -> None:
         c[:] = a.T.astype(np.float32) @ a.astype(np.float32)
 
     with pytest.raises(Wrong, match="wrong result"):
-        bench(narrow, variant=GRAM[1]).measure(Gram(9, 11))
+        bench(narrow, variant=GRAM[1]).measure(case(Gram(9, 11)))
 
 
 def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def column_values(name: str) -> st.SearchStrategy[Any]:
     return st.integers(1, 2**31 - 1) if name in WHOLE else NUMBERS
 
 
-@pytest.mark.parametrize("kind", ["samples.csv.gz", "summary.csv"])
+@pytest.mark.parametrize(
+    "kind", ["samples.csv.gz", "summary.csv", "cross_check.csv", "timer_check.csv"]
+)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_rows_are_read_back_as_they_were_written(
@@ -116,8 +118,9 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, write: Callable[..., 
 def samples(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A whole samples file of 2000 rows."""
     path = tmp_path_factory.mktemp("whole") / "samples.csv.gz"
-    row = {"variant": "naive", "operation": "gemm", "dtype": "float32", "m": 8, "n": 8, "k": 8,
-           "baseline_of": "", "phase": "kernel", "cache": "hot"}  # fmt: skip
+    row = {"variant": "naive", "sweep": "gemm", "operation": "gemm", "dtype": "float32",
+           "m": 8, "n": 8, "k": 8, "fill": "uniform", "mode": "burst", "baseline_of": "",
+           "phase": "kernel", "cache": "hot"}  # fmt: skip
     rows = [row | {"sample": i, "time_ms": math.sqrt(i + 1)} for i in range(2000)]
     write_table(pd.DataFrame(rows), "samples.csv.gz", path)
     return path.read_bytes()

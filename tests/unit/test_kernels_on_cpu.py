@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import error_share
 
 from matmul import emulation, fills
 from matmul.catalogue import Kernel, Variant, load_catalogue
 from matmul.emulation import EmulationError
 from matmul.shapes import Gemm, Gram
-from matmul.verification import error_share
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
 SHAPES = {

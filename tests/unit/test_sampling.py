@@ -65,7 +65,8 @@ class Bench:
 
     def run(self, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
         monkeypatch.setattr(sampling.time, "perf_counter", lambda: self.now)
-        return collect(rule, self.batch)
+        times, self.stopped = collect(rule, self.batch)
+        return times
 
 
 RULE = Rule(minimum=10, maximum=100, interval=0.01, seconds=1.0)
@@ -80,8 +81,10 @@ def restless(i: int) -> float:
 
 
 def test_steady_times_stop_soon_after_the_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    [times] = Bench(steady, seconds=1e-4).run(RULE, monkeypatch)
+    bench = Bench(steady, seconds=1e-4)
+    [times] = bench.run(RULE, monkeypatch)
     assert 10 <= len(times) <= 20
+    assert bench.stopped == "interval"
 
 
 def test_the_minimum_is_kept_although_the_interval_is_reached(
@@ -92,8 +95,10 @@ def test_the_minimum_is_kept_although_the_interval_is_reached(
 
 
 def test_restless_times_stop_at_the_maximum_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    [times] = Bench(restless, seconds=1e-4).run(RULE, monkeypatch)
+    bench = Bench(restless, seconds=1e-4)
+    [times] = bench.run(RULE, monkeypatch)
     assert len(times) == 100
+    assert bench.stopped == "maximum"
 
 
 def test_restless_times_stop_when_the_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +114,18 @@ def test_no_batch_takes_more_than_a_tenth_of_the_budget(monkeypatch: pytest.Monk
     assert max(bench.asked) * bench.seconds <= 0.1 + bench.seconds
 
 
-def test_a_sample_over_the_budget_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_over_twice_the_budget_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Bench(steady, seconds=30).run(RULE, monkeypatch) == [[2.0]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.1, 10), (0.19, 6), (0.3, 6), (0.34, 6), (0.5, 4)]
+)
+def test_too_few_samples_for_an_interval_get_twice_the_time(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, expected: int
+) -> None:
+    [times] = Bench(steady, seconds=seconds).run(RULE, monkeypatch)
+    assert len(times) == expected
 
 
 def test_sampling_stops_once_the_interval_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matmul.dataset import point_of
+from matmul.dataset import product_of
 from matmul.errors import UserError
 from matmul.shapes import LARGEST, Gemm, Gram, Shape, grid_of, parse_shape, shape_of
 
@@ -86,7 +86,7 @@ def test_elements_are_those_of_the_inputs_and_of_c() -> None:
 
 @pytest.mark.parametrize("shape", [Gemm(3, 7, 5), Gram(5, 7)])
 def test_a_tables_row_gives_its_shape_back(shape: Shape) -> None:
-    row = pd.DataFrame([point_of("float32", shape)]).astype({"k": "Int64"})
+    row = pd.DataFrame([product_of("float32", shape)]).astype({"k": "Int64"})
     assert shape_of(row.iloc[0]) == shape
     assert shape_of(next(row.itertuples())) == shape
 

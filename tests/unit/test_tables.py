@@ -1,6 +1,7 @@
 """tables.json: every number traces to its cells, and nothing is claimed that the data lack."""
 
 import csv
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -10,22 +11,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, SHAPES, made_up
+from made_up_data import DEVICE, SHAPES, STUDIES, TF32, made_up, samples, speed_up_tf32, with_tf32
 
 import report
 import tables
-from matmul.dataset import write_json
+from matmul.dataset import COLUMNS, POINT, STATE, read_table, write_json, write_table
 from matmul.errors import UserError
 from matmul.reporting import style
 from matmul.reporting.charts import FIGURES
 from matmul.reporting.comparison import compare_documents
 from matmul.reporting.findings import FINDINGS, all_findings
-from matmul.reporting.results import Results, at, fastest, shapes_of, squares
+from matmul.reporting.results import (
+    Results,
+    at,
+    fastest,
+    limits_of,
+    shapes_of,
+    squares,
+    verdict_of,
+)
 from matmul.reporting.traced import Number, significant
+from matmul.sampling import median_interval
 from matmul.schema import read_yaml
 from matmul.shapes import Gemm, Gram
 
 ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/summary.csv"))
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm"]  # kernels enough for most questions
 GEMM_ONLY = {"gemm": SHAPES["gemm"]}
@@ -75,8 +86,9 @@ ALL = {"shapes": SHAPES | {"gram": (*SHAPES["gram"], 18500)}}  # with document 0
 
 
 @pytest.mark.parametrize(
-    ("options", "least"), [(ALL, 500), ({"gpu": False}, 50), ({"shapes": GEMM_ONLY}, 200)],
-    ids=["gpu", "no gpu", "no gram"],
+    ("options", "least"),
+    [(ALL, 500), ({"gpu": False}, 50), ({"shapes": GEMM_ONLY}, 200), ({"checked": True}, 400)],
+    ids=["gpu", "no gpu", "no gram", "checked"],
 )  # fmt: skip
 def test_every_number_traces_to_the_files(
     tmp_path: Path, options: dict[str, Any], least: int
@@ -91,6 +103,44 @@ def test_every_number_traces_to_the_files(
         printed = float(number["text"].replace("\u2009", ""))
         assert math.isclose(printed, value, rel_tol=0.05, abs_tol=1e-12), number
     assert list(untraced_floats(computed)) == []
+
+
+def check_some_medians(folder: Path, count: int = 40) -> None:
+    """Random kernel rows of a data set's summary, made anew of its samples."""
+    summary = read_table("summary.csv", folder / "summary.csv")
+    taken = read_table("samples.csv.gz", folder / "samples.csv.gz").query("baseline_of == ''")
+    timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
+    chosen = timed.sample(min(count, len(timed)), random_state=1)
+    span = ["variant", *POINT, "phase", "cache"]
+    own = dict(list(taken.fillna({"k": -1}).groupby(span).time_ms))
+    for _, row in chosen.fillna({"k": -1}).iterrows():
+        times = own[tuple(row[span])]
+        assert len(times) == row.samples
+        assert np.median(times) == pytest.approx(row.time_ms, rel=1e-12), row
+        ends = (row.time_low_ms, row.time_high_ms)
+        assert median_interval(times) == pytest.approx(ends, rel=1e-12, nan_ok=True), row
+
+
+def test_medians_and_intervals_are_those_of_the_samples(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    write_table(samples(results.summary), "samples.csv.gz", tmp_path / "samples.csv.gz")
+    check_some_medians(tmp_path)
+    results.summary["time_ms"] *= 1.001
+    write_table(results.summary, "summary.csv", tmp_path / "summary.csv")
+    with pytest.raises(AssertionError):
+        check_some_medians(tmp_path)
+
+
+def has_todays_columns(folder: Path) -> bool:
+    with (folder / "summary.csv").open() as file:
+        return file.readline().strip().split(",") == COLUMNS["summary.csv"]
+
+
+@pytest.mark.parametrize(
+    "folder", [f for f in PUBLISHED if has_todays_columns(f)], ids=lambda folder: folder.name
+)
+def test_published_medians_and_intervals_are_those_of_the_samples(folder: Path) -> None:
+    check_some_medians(folder)
 
 
 def test_the_document_over_ours(tmp_path: Path) -> None:
@@ -234,7 +284,7 @@ def with_times(**times: tuple[float, float]) -> Any:
 
 @pytest.mark.parametrize(
     ("shared", "verdict"),
-    [((1.0, 1.9), "faster"), ((1.0, 2.1), "alike"), ((3.1, 4.0), "slower"),
+    [((1.0, 1.9), "faster"), ((1.0, 2.1), "tie"), ((3.1, 4.0), "slower"),
      ((1.0, np.nan), "unknown")],
 )  # fmt: skip
 def test_a_verdict_needs_intervals_apart(tmp_path: Path, shared: Any, verdict: str) -> None:
@@ -247,6 +297,147 @@ def test_a_verdict_needs_intervals_apart(tmp_path: Path, shared: Any, verdict: s
     found = all_findings(made_up(tmp_path, kernels=FEW, change=change))["shared_over_naive"]
     assert found["n"] == 1024
     assert found["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(1.01, 1.2, "faster"), (0.8, 0.99, "slower"), (0.99, 1.01, "tie"), (1.0, 1.2, "tie"),
+     (np.nan, np.nan, "unknown")],
+)  # fmt: skip
+def test_a_ratio_whose_interval_contains_1_is_a_tie(low: float, high: float, verdict: str) -> None:
+    assert verdict_of(low, high) == verdict
+
+
+def test_a_share_within_its_interval_of_the_library_is_called_a_tie(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=FEW)
+    own = results.ratios.kernel == "shared"
+    for n, ends in ((640, (1.01, 1.05)), (1024, (0.97, 1.01))):
+        here = own & (results.ratios.n == n)
+        results.ratios.loc[here, ["ratio", "ratio_low", "ratio_high"]] = np.mean(ends), *ends
+    found = all_findings(results)["best_share"]
+    assert (found["verdict"], found["faster_at"], found["tie_at"]) == ("tie", [640], [1024])
+
+
+def test_tf32_is_never_called_the_fastest(tmp_path: Path) -> None:
+    results = made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32)
+    computed = tables.tables_of(results, DOCUMENTS)
+    findings = computed["findings"]
+    assert findings["peak"]["kernel"]["name"] == "cublas_sgemm"
+    assert all(x["kernel"]["name"] == "cublas_sgemm" for x in findings["over_cpu"]["over"])
+    for table in (computed["rates"]["gemm"], computed["cold_over_hot"]["gemm"]):
+        assert TF32 not in [kernel["name"] for kernel in table["kernels"]]
+    (entry,) = (k for k in findings["accuracy"]["kernels"] if k["reduced"])
+    assert entry["name"] == TF32
+    assert TF32 in [kernel["name"] for kernel in computed["catalogue"]]
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_errors_stand_at_the_largest_size_that_all_kernels_have(tmp_path: Path) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        gone = (summary.kernel == "naive") & (summary.n == 1024)
+        worst = summary.kernel == "shared"
+        summary.loc[worst, "mean_error"] *= 2
+        return summary[~gone].reset_index(drop=True)
+
+    found = all_findings(made_up(tmp_path, kernels=FEW, change=change))["accuracy"]
+    assert found["n"] == 640
+    assert [k["name"] for k in found["kernels"]] == ["naive", "cublas_sgemm", "shared"]
+    assert found["kernels"][-1]["mean_error"]["text"] == "2.00e-7"
+
+
+def of_sweep(sweep: str, columns: tuple[str, ...], *values: Any) -> Any:
+    """A change that sets columns of a study's rows, in their order."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        rows = summary.index[summary.sweep == sweep]
+        for place, value in zip(rows, itertools.cycle(values), strict=False):
+            summary.loc[place, list(columns)] = value
+        return summary
+
+    return change
+
+
+TIMES = ("time_ms", "time_low_ms", "time_high_ms", "tflops")
+
+
+@pytest.mark.parametrize(
+    ("sustained", "verdict"),
+    [((2.0, 1.98, 2.02, 50.0), "slower"), ((1.01, 0.99, 1.03, 99.0), "tie"),
+     ((0.8, 0.79, 0.81, 125.0), "faster"), ((2.0, np.nan, np.nan, 50.0), "unknown")],
+)  # fmt: skip
+def test_what_sustained_load_does_to_a_rate(
+    tmp_path: Path, sustained: tuple[float, ...], verdict: str
+) -> None:
+    change = of_sweep("sustained", TIMES, (1.0, 0.99, 1.01, 100.0), sustained)
+    results = made_up(tmp_path, kernels=["cublas_dgemm"], change=change)
+    (found,) = all_findings(results)["sustained"]["kernels"]
+    assert found["verdict"] == verdict
+    assert found["change"]["value"] == pytest.approx(sustained[-1] / 100 - 1)
+    assert [row["value"] for row in found["rows"]] == ["burst", "sustained"]
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_what_the_fill_does_to_rate_and_power(tmp_path: Path) -> None:
+    rows = [(t, t * 0.99, t * 1.01, 100 / t, w) for t, w in
+            ((2.0, 600), (1.0, 300), (1.5, 400), (1.2, 500), (1.9, np.nan))]  # fmt: skip
+    change = of_sweep("fills", (*TIMES, "power_w"), *rows)
+    results = made_up(tmp_path, kernels=["cublas_sgemm"], change=change)
+    (found,) = all_findings(results)["fills"]["kernels"]
+    assert (found["slow"], found["fast"], found["verdict"]) == ("uniform", "constant", "faster")
+    assert found["quotient"]["value"] == pytest.approx(2)
+    assert (found["power"]["least"], found["power"]["most"]) == ("constant", "uniform")
+    assert found["rows"][-1]["power_w"] is None
+
+
+def test_a_study_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:
+    found = all_findings(made_up(tmp_path / "one", kernels=["naive"]))
+    assert found["fills"] == {"missing": "no sweep of this data set varies the fill"}
+    found = all_findings(made_up(tmp_path / "cpu", gpu=False))
+    assert found["sustained"] == {"missing": "there is no GPU on this machine"}
+
+
+def test_hot_and_cold_times_are_told_apart_by_their_intervals(tmp_path: Path) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        alike = (summary.n == 1024) & (summary.phase == "kernel")
+        summary.loc[alike, list(TIMES)] = (1.0, 0.99, 1.01, 50.0)
+        return summary
+
+    computed = tables.tables_of(made_up(tmp_path, kernels=["naive"], change=change), DOCUMENTS)
+    counts = computed["findings"]["hot_and_cold"]["points"]
+    assert counts == {"gemm": {"faster": 3, "slower": 0, "tie": 1, "unknown": 0}}
+    cells = {row["size"]: row["cells"][0] for row in computed["cold_over_hot"]["gemm"]["rows"]}
+    assert cells["1024"]["verdict"] == "tie" and cells["32"]["verdict"] == "faster"
+    assert cells["32"]["value"] == pytest.approx(1.2)
+
+
+def test_what_held_the_card_back_is_a_letter_for_each_reason() -> None:
+    assert limits_of("power_cap") == "p"
+    assert limits_of("sw_thermal") == limits_of("hw_slowdown+hw_thermal") == "h"
+    assert limits_of("power_cap+sw_thermal") == "ph"
+    assert limits_of("") == limits_of(np.nan) == limits_of("power_brake") == ""
+
+
+def test_what_ended_the_sampling_is_counted_by_sweep(tmp_path: Path) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        spent = (summary.n == 1024) & (summary.phase == "kernel")
+        return summary.assign(stopped=summary.stopped.mask(spent, "seconds"))
+
+    results = made_up(tmp_path, kernels=["cublas_sgemm"], change=change)
+    assert tables.stopped(results) == {
+        "gemm": {"interval": 8, "maximum": 0, "seconds": 2},
+        "fills": {"interval": 5, "maximum": 0, "seconds": 0},
+    }
+
+
+def test_without_nvml_the_reason_is_said(tmp_path: Path) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(**dict.fromkeys(STATE[:-1]), throttled="")
+
+    device = DEVICE | {"nvml": "unavailable: no permission"}
+    results = made_up(tmp_path, kernels=FEW, change=change, device=device)
+    found = all_findings(results)["throttling"]
+    assert found == {"missing": "not recorded: NVML unavailable: no permission"}
+    assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
 def test_throttling_for_heat_and_for_power_are_kept_apart(tmp_path: Path) -> None:
@@ -272,7 +463,7 @@ def test_arithmetic_writes_itself_down() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.01234, "0.0123"), (1.3, "1.30"), (99.96, "100"), (5566.7, "5570"), (95486, "95\u2009500"),
-     (0, "0"), (1.2e-9, "1.20e-9")],
+     (0, "0"), (1e-6, "1.00e-6"), (1.2e-9, "1.20e-9")],
 )  # fmt: skip
 def test_significant_digits(value: float, text: str) -> None:
     assert significant(value) == text
@@ -317,10 +508,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     [{"gpu": False}, {"kernels": ["naive"]}, {"device": {}}, {"change": fail_shared},
      {"shapes": {"gemm": ["3200x2400x1600"]}}, {"kernels": (), "shapes": SHAPES},
      {"kernels": (), "shapes": {"gram": SHAPES["gram"]}},
-     {"kernels": (), "gpu": False, "shapes": SHAPES},
+     {"kernels": (), "gpu": False, "shapes": SHAPES}, {"checked": True},
      {"change": lambda s: s.assign(status="failed", reason="lost", time_ms=None, tflops=None)}],
     ids=["no gpu", "one kernel", "unknown device", "failures", "no square", "all", "gram alone",
-         "all without gpu", "nothing"],
+         "all without gpu", "checked", "nothing"],
 )  # fmt: skip
 def test_every_data_set_has_a_report(tmp_path: Path, options: dict[str, Any]) -> None:
     results = made_up(tmp_path, **({"kernels": FEW} | options))
@@ -361,8 +552,9 @@ def test_a_view_has_the_rows_of_its_operation_and_their_index(whole: Results) ->
         assert set(view.summary.operation) == set(view.ratios.operation) == {operation}
         pd.testing.assert_frame_equal(view.summary, whole.summary.loc[view.summary.index])
         assert len(shapes_of(view.summary)) == count
+    other = whole.summary.sweep.isin(STUDIES) | (whole.summary.kernel == "cublas_sgemm_tf32")
     both = len(whole.of("gemm").summary) + len(whole.of("gram").summary)
-    assert both == len(whole.summary)
+    assert both == len(whole.summary[~other]) < len(whole.summary)
 
 
 def test_gram_has_squares_and_a_fastest_variant_though_it_has_no_k(whole: Results) -> None:

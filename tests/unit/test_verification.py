@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Entry, WriteCatalogue
+from support import Entry, WriteCatalogue, error_share
 
 from matmul import fills
 from matmul.catalogue import Variant, load_catalogue
 from matmul.shapes import Gemm
 from matmul.verification import (
     PANEL_ROWS,
-    error_share,
+    accuracy,
     split,
     split_unit,
     verification_shapes,
@@ -35,6 +35,44 @@ def running_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     for p in range(a.shape[1]):
         c += a[:, p : p + 1] * b[p]
     return c
+
+
+def tf32(x: np.ndarray) -> np.ndarray:
+    """x with the last 13 bits of its fraction dropped, as the tensor cores take it."""
+    return (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+@pytest.mark.parametrize("fill", fills.FILLS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 1), (33, 17, 2049)])
+def test_a_tf32_product_is_right_by_its_own_bound_only(
+    fill: str, shape: tuple[int, int, int]
+) -> None:
+    a, b = inputs(fill, *shape)
+    c = tf32(a) @ tf32(b)
+    kernel = load_catalogue()["cublas_sgemm_tf32"]
+    assert accuracy(kernel, c, a, b).share <= 1
+    if fill == "uniform" and shape[2] == 1:
+        assert error_share(c, a, b) > 1
+    magnitude = np.abs(a) @ np.abs(b)
+    assert not magnitude.any() or accuracy(kernel, c + magnitude / 64, a, b).share > 1
+
+
+def test_largest_and_mean_error_by_hand() -> None:
+    """Errors of 0, 2, 0 and 4 units where Σ|a||b| is 8: 1/2 and 3/16 of it."""
+    a, b = np.full((2, 2), 2.0, np.float32), np.full((2, 2), 2.0, np.float32)
+    c = np.array([[8, 10], [8, 4]], np.float32)
+    kernel = load_catalogue()["cublas_sgemm"]
+    found = accuracy(kernel, c, a, b)
+    assert (found.largest, found.mean) == (0.5, 3 / 16)
+    assert found.share == 0.5 / (2 * 2.0**-24)
+
+
+def test_what_a_kernel_leaves_out_is_in_no_mean() -> None:
+    """Of three elements on and above the diagonal one is off by a half."""
+    a = np.eye(2)
+    c = np.array([[1.0, 0.0], [np.nan, 1.5]])
+    found = accuracy(load_catalogue()["cublas_dsyrk_triangle"], c, a)
+    assert (found.largest, found.mean) == (0.5, 0.5 / 3)
 
 
 @pytest.mark.parametrize("fill", fills.FILLS)

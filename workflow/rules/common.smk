@@ -13,10 +13,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul import configuration, toolchain
 from matmul.catalogue import source_files
-from matmul.dataset import DATA_SET
+from matmul.dataset import CHECKS, DATA_SET
 from matmul.device import NoDevice
 from matmul.errors import UserError
-from matmul.modules import imported_files
+from matmul.modules import program_files
 
 
 def settle():
@@ -29,7 +29,7 @@ def settle():
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = configuration.resolve_device(config)
-        return configuration.chosen_variants(config, catalogue), device, architectures, compiler
+        return configuration.chosen_jobs(config, catalogue), device, architectures, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -37,8 +37,7 @@ def settle():
 @functools.cache
 def program(name):
     """A step's script and the shared modules that it imports."""
-    script = ROOT / "scripts" / f"{name}.py"
-    return [script, *imported_files(script)]
+    return program_files(ROOT / "scripts" / f"{name}.py")
 
 
 def sources(wildcards):
@@ -95,35 +94,43 @@ def every_core(wildcards):
     return workflow.cores or 1
 
 
-def sweep(wildcards):
-    """What the configuration says of a variant's operation."""
-    return configuration.sweep_of(config, VARIANTS[wildcards.slug].kernel.operation)
-
-
-def shapes(wildcards):
-    """The shapes at which a variant is measured."""
-    return sweep(wildcards)["shapes"]
-
-
 def verify_shapes(wildcards):
-    """The shapes at which a variant is verified beside the built-in ones."""
-    return sweep(wildcards)["verify_shapes"]
+    """The shapes at which a variant is verified beside the built-in ones: those of its sweeps."""
+    own = [name for name, variants in JOBS.items() if wildcards.slug in variants]
+    found = [configuration.sweep_of(config, name)["verify_shapes"] for name in own]
+    return list(dict.fromkeys(shape for shapes in found for shape in shapes))
 
 
 def measure_options(wildcards):
-    """The configuration as measure.py's options."""
-    wanted, gpu = sweep(wildcards), VARIANTS[wildcards.slug].kernel.on_gpu
+    """The configuration of a sweep as measure.py's options."""
+    wanted = configuration.sweep_of(config, wildcards.sweep)
     sampling, limits = wanted["sampling"], wanted["limits"]
+    gpu = VARIANTS[wildcards.slug].kernel.on_gpu
     return " ".join(
         [
-            f"--caches {' '.join(wanted['caches'])}",
+            *(
+                f"--{key} {' '.join(map(str, wanted[key]))}"
+                for key in ("shapes", "fills", "modes", "caches")
+            ),
             f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
             f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
             f"--copy-seconds {sampling['copy_seconds'] if wanted['copies'] else 0}",
+            f"--warm-seconds {sampling['warm_seconds']} --load-seconds {sampling['load_seconds']}",
+            f"--cool-celsius {limits['cool_celsius']} --cool-seconds {limits['cool_seconds']}",
             f"--launch-seconds {limits['gpu_seconds' if gpu else 'cpu_seconds']}",
             f"--memory-share {limits['memory_share']}",
         ]
     )
+
+
+def measured(*files):
+    """These files of every measuring job."""
+    return [
+        f"results/local/measured/{sweep}/{slug}/{file}"
+        for sweep, variants in JOBS.items()
+        for slug in variants
+        for file in files
+    ]
 
 
 def published():
@@ -132,8 +139,17 @@ def published():
     return sorted(f"published/{file.parent.name}" for file in folders)
 
 
+def folder_of(wildcards):
+    """Where a data set lies: the local one is collected, a published one is in the repository."""
+    return "results/local" if wildcards.dataset == "local" else ROOT / "reports" / wildcards.dataset
+
+
 def data_of(wildcards):
-    """The tables of a data set: the local one is collected, a published one lies in the repository."""
-    local = wildcards.dataset == "local"
-    folder = "results/local" if local else ROOT / "reports" / wildcards.dataset
-    return [f"{folder}/{name}" for name in DATA_SET]
+    """The tables of a data set."""
+    return [f"{folder_of(wildcards)}/{name}" for name in DATA_SET]
+
+
+def checks_of(wildcards):
+    """The checks of a data set's timing, where they were made."""
+    files = [f"{folder_of(wildcards)}/{name}" for name in CHECKS]
+    return list(filter(os.path.exists, files))

@@ -9,9 +9,13 @@ FIGURES = [
     "tile_width",
     "speedup",
     "copies",
+    "hot_and_cold",
+    "accuracy",
     "gram_duration",
     "gram_ratio",
     "gram_rate",
+    "fills",
+    "sustained",
 ]
 
 

@@ -1,4 +1,4 @@
-# A timing job is one variant over all shapes; collecting its results is arithmetic on files.
+# A timing job is one variant over all points of a sweep; collecting its results is arithmetic on files.
 
 
 rule measure_variant:
@@ -7,11 +7,12 @@ rule measure_variant:
         program("measure"),
         verification="results/local/verified/{slug}.csv",
     output:
-        points="results/local/measured/{slug}/points.csv",
-        samples="results/local/measured/{slug}/samples.csv.gz",
-        facts="results/local/measured/{slug}/facts.json",
+        points="results/local/measured/{sweep}/{slug}/points.csv",
+        samples="results/local/measured/{sweep}/{slug}/samples.csv.gz",
+        states="results/local/measured/{sweep}/{slug}/states.csv",
+        facts="results/local/measured/{sweep}/{slug}/facts.json",
     log:
-        "results/local/logs/measure/{slug}.log",
+        "results/local/logs/measure/{sweep}/{slug}.log",
     conda:
         "../../environment.yml"
     threads: every_core
@@ -22,37 +23,31 @@ rule measure_variant:
         script=program("measure")[0],
         catalogue=config["catalogue"],
         device=DEVICE,
-        shapes=shapes,
-        fill=config["fill"],
         seed=config["seed"],
         options=measure_options,
         identity=run_identity,
         build="results/local/build",
-        journal="results/local/journal/{slug}",
+        journal="results/local/journal/{sweep}/{slug}",
     message:
-        "measure {wildcards.slug}"
+        "measure {wildcards.slug}, {wildcards.sweep}"
     shell:
         "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
-        " --build {params.build} --device {params.device} --shapes {params.shapes}"
-        " --verification {input.verification:q} --fill {params.fill} --seed {params.seed}"
-        " {params.options}"
+        " --build {params.build} --device {params.device} --sweep {wildcards.sweep}"
+        " --verification {input.verification:q} --seed {params.seed} {params.options}"
         " --journal {params.journal:q} --points {output.points:q} --samples {output.samples:q}"
+        " --states {output.states:q}"
         " --facts {output.facts:q} --log {log:q}"
 
 
 rule measure:
     input:
-        expand("results/local/measured/{slug}/facts.json", slug=VARIANTS),
+        measured("facts.json"),
 
 
 rule collect:
     input:
         program("collect"),
-        measured=expand(
-            "results/local/measured/{slug}/{file}",
-            slug=VARIANTS,
-            file=["points.csv", "samples.csv.gz", "facts.json"],
-        ),
+        measured=measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
         verified=rules.verify.input,
         records=rules.compile.input,
     output:
@@ -64,7 +59,7 @@ rule collect:
     params:
         script=program("collect")[0],
         catalogue=config["catalogue"],
-        measured=expand("results/local/measured/{slug}", slug=VARIANTS),
+        measured=lambda wildcards: [os.path.dirname(file) for file in measured("facts.json")],
         configuration=json.dumps(config),
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:

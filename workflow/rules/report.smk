@@ -5,6 +5,7 @@ rule tabulate:
     input:
         program("tables"),
         data=data_of,
+        checks=checks_of,
         documents=ROOT / "reports/documents.yaml",
         catalogue=config["catalogue"],
     output:

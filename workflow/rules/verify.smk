@@ -19,7 +19,7 @@ rule verify_variant:
         catalogue=config["catalogue"],
         device=DEVICE,
         shapes=verify_shapes,
-        fill=config["fill"],
+        fill=config["fills"][0],
         seed=config["seed"],
         identity=run_identity,
         build="results/local/build",

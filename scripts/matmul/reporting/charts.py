@@ -4,6 +4,7 @@ FIGURES holds them by name. A figure whose data are missing is a panel with a se
 what is missing.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -15,14 +16,19 @@ from matplotlib.ticker import PercentFormatter
 from matmul.reporting import style
 from matmul.reporting.peaks import TENSOR, VECTOR, float64_peak
 from matmul.reporting.results import (
+    AXES,
     GRAM_LIBRARIES,
     SERIES,
     Results,
+    errors_at_one_size,
     fastest,
     of_series,
+    over_hot,
     processor,
     rate_unit,
+    shapes_of,
     short_commit,
+    size_name,
     squares,
     thermally_throttled,
 )
@@ -31,6 +37,7 @@ from matmul.reporting.style import Look
 Draw = Callable[[Results], Figure]
 FIGURES: dict[str, Draw] = {}
 
+RATIO = ("ratio", "ratio_low", "ratio_high")
 # Phases are no kernels: greys, so that a colour always means a kernel.
 PHASES = {
     "kernel": ("kernel", None),
@@ -45,18 +52,22 @@ class Missing(Exception):
     """A figure's data are not there; the message is a sentence for its place."""
 
 
-def figure(operation: str, title: str) -> Callable[[Draw], Draw]:
-    """Register a figure of one operation: in the theme, with its title, its source, and a panel
-    for want of data."""
+def figure(
+    operation: str | None, title: str, reduced: bool = False, one_cache: bool = True
+) -> Callable[[Draw], Draw]:
+    """Register a figure of one operation or (None) of all that was timed: in the theme, with its
+    title, its source, and a panel for want of data. `reduced`: TF32 is in it; `one_cache`: the
+    source says whether its times are hot or cold."""
 
     def decorate(draw: Draw) -> Draw:
         @functools.wraps(draw)
         def drawn(whole: Results) -> Figure:
-            results = whole.of(operation)
+            results = whole.of(operation, reduced) if operation else whole
             with style.theme():
                 try:
                     made = draw(results)
-                    lines = [source_line(results) + cache_note(results)]
+                    note = cache_note(results) if one_cache else ""
+                    lines = [source_line(results) + note]
                 except Missing as reason:
                     made = style.empty_panel(str(reason))
                     lines = [source_line(results)]
@@ -113,15 +124,29 @@ def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.D
     return rows
 
 
-def kernel_lines(ax: Axes, results: Results, rows: pd.DataFrame, column: str) -> list[str]:
-    """A line per kernel over n; returns the kernels drawn."""
+def kernel_lines(
+    ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
+    joined: bool = True,
+) -> list[str]:  # fmt: skip
+    """A line per kernel, or its markers alone, over n or another column; the kernels drawn."""
     drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
     for kernel in drawn:
-        own = rows[rows.kernel == kernel]
-        style.draw_line(ax, own.n, own[column], look(results, kernel), kernel)
+        own, line = rows[rows.kernel == kernel], look(results, kernel)
+        line = line if joined else dataclasses.replace(line, dashes="")
+        style.draw_line(ax, own[over], own[column], line, kernel)
         hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
-        style.hollow(ax, hot.n, hot[column], look(results, kernel))
+        style.hollow(ax, hot[over], hot[column], look(results, kernel))
     return drawn
+
+
+def interval_bars(
+    ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str], over: str = "n"
+) -> None:
+    """Bars in each kernel's colour; `columns`: value, lower end and upper end."""
+    for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
+        value, low, high = (own[column] for column in columns)
+        ax.errorbar(own[over], value, [value - low, high - value], fmt="none",
+                    ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
 
 
 def name_lines(
@@ -235,11 +260,7 @@ def best_ratios(results: Results) -> pd.DataFrame:
 def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
     """Ratios to one library with their intervals, and the line of parity; the kernels drawn."""
     drawn = kernel_lines(ax, results, rows, "ratio")
-    for kernel in drawn:
-        own = rows[rows.kernel == kernel].dropna(subset=["ratio_low", "ratio_high"])
-        spans = [own.ratio - own.ratio_low, own.ratio_high - own.ratio]
-        ax.errorbar(own.n, own.ratio, spans, fmt="none", ecolor=look(results, kernel).colour,
-                    elinewidth=0.9, capsize=2)  # fmt: skip
+    interval_bars(ax, results, rows, RATIO)
     style.parity(ax)
     baseline = results.title(rows.baseline.iloc[0])
     ax.annotate(f"as fast as {baseline}", (0.99, 1), xycoords=("axes fraction", "data"),
@@ -333,6 +354,54 @@ def copies(results: Results) -> Figure:
     return made
 
 
+@figure("gemm", "What the L2 gives: over hot times", one_cache=False)
+def hot_and_cold(results: Results) -> Figure:
+    """Times on rotated buffers and with the L2 cleared over hot ones, of square products, the
+    variant that is the fastest hot."""
+    panels = {
+        title: rows
+        for cache, title in (("rotated", "buffers in rotation"), ("cold", "L2 cleared"))
+        if len(rows := squares(over_hot(results, cache)))
+    }
+    if not panels:
+        reason = results.absence(k for k in results.order if results.on_gpu(k))
+        raise Missing(f"No kernel was timed both hot and cold ({reason}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("time / hot time")
+    drawn = []
+    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, rows, "ratio"))
+        interval_bars(ax, results, rows, RATIO)
+        style.parity(ax)
+        style.size_axis(ax, rows.n)
+        ax.set_title(title, loc="left")
+    name_lines(axes, results, drawn)
+    return made
+
+
+@figure("gemm", "Error against speed", reduced=True)
+def accuracy(results: Results) -> Figure:
+    """Mean error of C's elements over rate, a point per kernel at the largest common size; the
+    largest error as the upper whisker. Kernels of reduced arithmetic are in this figure alone."""
+    rows = errors_at_one_size(results)
+    if rows.empty:
+        raise Missing(
+            f"No error of a timed product is on record ({results.absence(results.order)})."
+        )
+    unit, per_tflops = rate_unit(rows.tflops)
+    rows = rows.assign(rate=rows.tflops * per_tflops)
+    made, (ax,) = style.panels()
+    drawn = kernel_lines(ax, results, rows, "mean_error", over="rate")
+    interval_bars(ax, results, rows, ("mean_error", "mean_error", "largest_error"), over="rate")
+    ax.set_yscale("log")
+    ax.margins(y=0.15)
+    ax.set_xlim(0, rows.rate.max() * 1.08)
+    ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]} (2n³ operations)")
+    ax.set_ylabel("error as a share of Σ|a||b|")
+    name_lines([ax], results, [drawn])
+    return made
+
+
 @figure("gram", "Duration of AᵀA, in milliseconds")
 def gram_duration(results: Results) -> Figure:
     """As document 004 draws it: cuBLAS, naive and register tile over the size of a square A."""
@@ -390,3 +459,41 @@ def peak_lines(ax: Axes, results: Results, end: int, per_tflops: float) -> dict[
     for peak, (words, drawn) in zip(peaks.values(), looks.items(), strict=True):
         style.draw_line(ax, [0, end], [peak.value * per_tflops] * 2, drawn, words)
     return looks
+
+
+@figure(None, "What the inputs hold: rate and power")
+def fills(results: Results) -> Figure:
+    """Rate and power by fill, at one large size."""
+    return study_panels(results, "fill", {"power_w": "power in W"}, joined=False)
+
+
+@figure(None, "Burst against sustained load")
+def sustained(results: Results) -> Figure:
+    """Rate, clock and power at once and after seconds of load, at one large size."""
+    columns = {"sm_clock_mhz": "SM clock in MHz", "power_w": "power in W"}
+    return study_panels(results, "mode", columns, joined=True)
+
+
+def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined: bool) -> Figure:
+    """A panel for the rate and one for each of `columns` that is known, over the axis's values."""
+    rows = results.study_points(axis)
+    if rows.empty:
+        raise Missing(f"Not measured: {results.study_absence(axis)}.")
+    values = [value for value in AXES[axis] if value in set(rows[axis])]
+    unit, per_tflops = rate_unit(rows.tflops)
+    rows = rows.assign(place=rows[axis].map(values.index), rate=rows.tflops * per_tflops)
+    known = {column: words for column, words in columns.items() if rows[column].notna().any()}
+    panels = {"rate": f"rate in {unit}"} | known
+    sizes = ", ".join(map(size_name, shapes_of(rows)))
+    made, axes = style.panels(len(panels), sharey=False)
+    drawn = []
+    for ax, (column, words) in zip(axes, panels.items(), strict=True):
+        own = rows.dropna(subset=[column])
+        drawn.append(kernel_lines(ax, results, own, column, "place", joined))
+        ax.set_xticks(range(len(values)), values, rotation=30, ha="right")
+        ax.set_xlabel(f"{axis}, at n = {sizes}")
+        ax.set_xlim(-0.4, len(values) - 0.6)
+        ax.set_ylim(0, own[column].max() * 1.08)
+        ax.set_title(words, loc="left")
+    name_lines(axes, results, drawn)
+    return made

@@ -14,17 +14,24 @@ from matmul.reporting.results import (
     GRAM_LIBRARIES,
     Results,
     common_sizes,
+    errors_at_one_size,
     fastest,
+    limits_of,
+    over_hot,
+    power_capped,
+    quotient_interval,
     rate_unit,
+    size_name,
     squares,
+    state_absence,
     thermally_throttled,
+    verdict_of,
 )
 from matmul.reporting.traced import Number, cell
-from matmul.shapes import shape_of
+from matmul.shapes import OPERATIONS, shape_of
 
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
-POWER = "power_cap"
 SETTLED = 4500  # from this size on the register tile is held against naive
 
 
@@ -32,13 +39,14 @@ class Missing(Exception):
     """The data do not bear a finding; the message says why."""
 
 
-def finding(operation: str | None) -> Callable[[Compute], Compute]:
-    """Register what a data set shows of one operation, or (None) of all that was timed."""
+def finding(operation: str | None, reduced: bool = False) -> Callable[[Compute], Compute]:
+    """Register what a data set shows of one operation, or (None) of all that was timed; `reduced`:
+    kernels of reduced arithmetic too."""
 
     def decorate(compute: Compute) -> Compute:
         @functools.wraps(compute)
         def found(whole: Results) -> dict[str, Any]:
-            return compute(whole.of(operation) if operation else whole)
+            return compute(whole.of(operation, reduced) if operation else whole)
 
         FINDINGS[compute.__name__] = found
         return found
@@ -64,7 +72,7 @@ def best_share(results: Results) -> dict[str, Any]:
 
 
 def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
-    """Of ratios to one library the largest at the largest size, and where some are above 1."""
+    """Of ratios to one library the largest at the largest size, and where kernels win or tie."""
     largest = rows[rows.n == rows.n.max()]
     best = largest.loc[largest.ratio.idxmax()]
     own, library = (
@@ -79,9 +87,9 @@ def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
         "interval": interval(best),
         "rate": cell(own, "tflops").json() if own is not None else None,
         "library_rate": cell(library, "tflops").json() if library is not None else None,
-        "faster_at": sizes_above_one(rows),
+        "verdict": verdict_of(best.ratio_low, best.ratio_high),
         "sizes": int(rows.n.nunique()),
-    }
+    } | sizes_by_verdict(rows)
 
 
 def hand_written_ratios(results: Results) -> pd.DataFrame:
@@ -100,9 +108,12 @@ def interval(row: pd.Series) -> list[dict[str, Any]] | None:
     return [end.json() for end in ends] if all(ends) else None
 
 
-def sizes_above_one(rows: pd.DataFrame) -> list[int]:
-    """Square sizes at which some kernel is faster than its library, by the whole interval."""
-    return sorted({int(n) for n in rows[rows.ratio_low > 1].n})
+def sizes_by_verdict(rows: pd.DataFrame) -> dict[str, list[int]]:
+    """Square sizes at which some kernel is faster than its library, and those of the others at
+    which one ties with it."""
+    verdicts = rows.apply(lambda row: verdict_of(row.ratio_low, row.ratio_high), axis=1)
+    faster, tie = ({int(n) for n in rows[verdicts == word].n} for word in ("faster", "tie"))
+    return {"faster_at": sorted(faster), "tie_at": sorted(tie - faster)}
 
 
 def time_row(results: Results, variant: str, n: int, cache: str) -> pd.Series | None:
@@ -187,15 +198,8 @@ def quotient_at(
 
 
 def verdict(one: pd.Series, other: pd.Series) -> str:
-    """Whether `other` is faster or slower than `one` by their intervals.
-
-    `alike` where the intervals overlap, `unknown` where samples were too few for one.
-    """
-    if pd.isna([one.time_low_ms, other.time_low_ms]).any():
-        return "unknown"
-    if other.time_high_ms < one.time_low_ms:
-        return "faster"
-    return "slower" if other.time_low_ms > one.time_high_ms else "alike"
+    """What the intervals of two times say of `other`: a tie where they overlap."""
+    return verdict_of(*quotient_interval(one, other))
 
 
 @finding("gemm")
@@ -216,6 +220,7 @@ def over_cpu(results: Results) -> dict[str, Any]:
             "base": named(results, base, slow.variant),
             "kernel": named(results, best.kernel, best.variant),
             "quotient": (cell(slow, "time_ms") / cell(best, "time_ms")).json(),
+            "verdict": verdict(slow, best),
         }
     if not found:
         gpu_kernels = [kernel for kernel in results.present if results.on_gpu(kernel)]
@@ -246,7 +251,7 @@ def widths_of(results: Results, rows: pd.DataFrame, kernel: str) -> dict[str, An
         return None
     entries = [width_row(rows, narrow.name, wide.name, n) for n in sizes]
     by_verdict = {word: [e["n"] for e in entries if e["wide_is"] == word]
-                  for word in ("faster", "slower", "alike", "unknown")}  # fmt: skip
+                  for word in ("faster", "slower", "tie", "unknown")}  # fmt: skip
     widths = [variant.parameters["TILE_WIDTH"] for variant in (narrow, wide)]
     return named(results, kernel, "") | {"widths": widths, "rows": entries} | by_verdict
 
@@ -299,6 +304,117 @@ def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
     )
 
 
+@finding("gemm", reduced=True)
+def accuracy(results: Results) -> dict[str, Any]:
+    """Rate and errors of each kernel at the largest common size, the least mean error first."""
+    rows = errors_at_one_size(results).sort_values("mean_error", kind="stable")
+    if rows.empty:
+        raise Missing(results.absence(results.order))
+    unit, factor = rate_unit(rows.tflops)
+    full = set(results.rivals(rows).kernel)
+    return {
+        "n": int(rows.n.iloc[0]),
+        "unit": unit,
+        "kernels": [
+            named(results, row.kernel, row.variant)
+            | {"reduced": row.kernel not in full}
+            | {"rate": cell(row, "tflops").times(factor).json(), "limits": limits_of(row.throttled)}
+            | {name: cell(row, name).json() for name in ("mean_error", "largest_error", "error")}
+            for _, row in rows.iterrows()
+        ],
+    }
+
+
+@finding(None)
+def fills(results: Results) -> dict[str, Any]:
+    """What each fill of the inputs does to rate and power, of each kernel that was timed with
+    several."""
+    kernels = []
+    for rows in studied(results, "fill"):
+        slow, fast = (rows.loc[place] for place in (rows.tflops.idxmin(), rows.tflops.idxmax()))
+        kernels.append(
+            study_facts(results, rows, "fill")
+            | {
+                "slow": slow.fill,
+                "fast": fast.fill,
+                "quotient": (cell(fast, "tflops") / cell(slow, "tflops")).json(),
+                "verdict": verdict(slow, fast),
+                "power": power_span(rows),
+            }
+        )
+    return {"kernels": kernels}
+
+
+@finding(None)
+def sustained(results: Results) -> dict[str, Any]:
+    """What seconds of load do to each kernel's rate, beside samples taken at once."""
+    kernels = []
+    for rows in studied(results, "mode"):
+        burst, load = (row for _, row in rows.iterrows())
+        change = cell(load, "tflops") / cell(burst, "tflops") - Number(1, "1")
+        kernels.append(
+            study_facts(results, rows, "mode")
+            | {"change": change.json(), "verdict": verdict(burst, load)}
+        )
+    return {"kernels": kernels}
+
+
+def studied(results: Results, axis: str) -> list[pd.DataFrame]:
+    """The rows of each kernel with more than one value of `axis`, one kernel at least."""
+    rows = results.study_points(axis)
+    groups = [rows[rows.kernel == kernel] for kernel in results.order]
+    found = [own for own in groups if len(own) > 1]
+    if not found:
+        raise Missing(results.study_absence(axis))
+    return found
+
+
+def study_facts(results: Results, rows: pd.DataFrame, axis: str) -> dict[str, Any]:
+    """One kernel of a study: where it was measured, and rate and state at each value of `axis`."""
+    first = rows.iloc[0]
+    unit, factor = rate_unit(rows.tflops)
+    states = ("sm_clock_mhz", "power_w", "temperature_c")
+    return named(results, first.kernel, first.variant) | {
+        "size": size_name(shape_of(first)),
+        "unit": unit,
+        "rows": [
+            {"value": row[axis], "rate": cell(row, "tflops").times(factor).json()}
+            | {"limits": limits_of(row.throttled)}
+            | {name: (found := cell(row, name)) and found.json() for name in states}
+            for _, row in rows.iterrows()
+        ],
+    }
+
+
+def power_span(rows: pd.DataFrame) -> dict[str, Any] | None:
+    """The fills of least and of most power, and the quotient; None where power is not known."""
+    if rows.power_w.isna().all():
+        return None
+    least, most = (rows.loc[place] for place in (rows.power_w.idxmin(), rows.power_w.idxmax()))
+    powers = [cell(row, "power_w") for row in (least, most)]
+    return {
+        "least": least.fill,
+        "most": most.fill,
+        "watts": [power.json() for power in powers],
+        "quotient": (powers[1] / powers[0]).json(),
+    }
+
+
+@finding(None)
+def hot_and_cold(results: Results) -> dict[str, Any]:
+    """At how many points the intervals of hot and cold times lie apart, by operation."""
+    counts = {}
+    for operation in OPERATIONS:
+        pairs = over_hot(results.of(operation), "cold")
+        verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in pairs.itertuples()]
+        if verdicts:
+            words = ("faster", "slower", "tie", "unknown")  # of the hot time
+            counts[operation] = {word: verdicts.count(word) for word in words}
+    if not counts:
+        raise Missing("no kernel was timed both hot and cold")
+    return {"points": counts}
+
+
 @finding(None)
 def throttling(results: Results) -> dict[str, Any]:
     """At how many of the GPU's timed points the card slowed down, and why."""
@@ -307,15 +423,15 @@ def throttling(results: Results) -> dict[str, Any]:
     if rows.empty:
         raise Missing("nothing was timed on a GPU")
     if rows.temperature_c.isna().all():
-        raise Missing("the card's clock, power and temperature were not recorded")
-    power = rows.throttled.fillna("").str.contains(POWER)
+        raise Missing(f"not recorded: {state_absence(results.device)}")
     return {
         "points": len(rows),
         "thermal": int(thermally_throttled(rows.throttled).sum()),
-        "power": int(power.sum()),
+        "power": int(power_capped(rows.throttled).sum()),
         "reasons": sorted({r for text in rows.throttled.dropna() for r in text.split("+") if r}),
         "temperature_c": extremes(rows, "temperature_c"),
         "sm_clock_mhz": extremes(rows, "sm_clock_mhz"),
+        "memory_clock_mhz": extremes(rows, "memory_clock_mhz"),
         "power_w": extremes(rows, "power_w"),
     }
 

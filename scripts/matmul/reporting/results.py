@@ -13,17 +13,22 @@ from typing import Any
 
 import pandas as pd
 
+from matmul.bench import CACHES, MODES
 from matmul.catalogue import Catalogue
-from matmul.dataset import COLUMNS, read_json, read_table
+from matmul.dataset import CHECKS, COLUMNS, POINT, read_json, read_table
+from matmul.fills import FILLS
 from matmul.shapes import OPERATIONS, Gram, Shape, shape_of
+from matmul.state import THERMAL
 
-THERMAL = ("hw_thermal", "sw_thermal", "hw_slowdown")
 # What AᵀA is held against: the library's general product, and its symmetric one, which writes both
 # triangles too.
 GRAM_LIBRARIES = ("cublas_dgemm", "cublas_dsyrk")
 # Document 004's three series of A, m×n, by rows per column.
 SERIES = {"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0}
 OTHER = "other"  # of gram, and in no series
+POWER = "power_cap"  # of state.REASONS
+# The values of a sweep's axes, in the order in which they are shown.
+AXES = {"fill": FILLS, "mode": MODES}
 
 
 @dataclass(frozen=True)
@@ -37,24 +42,59 @@ class Results:
     ratios: pd.DataFrame
     verification: pd.DataFrame
     jobs: pd.DataFrame
+    cross_check: pd.DataFrame
+    timer_check: pd.DataFrame
     operation: str | None = None  # whose summary and ratios these are; None: everything
 
-    def of(self, operation: str) -> "Results":
-        """The same data set with the summary and the ratios of one operation."""
-        return self.views[operation]
+    def of(self, operation: str, reduced: bool = False) -> "Results":
+        """The same data set with the summary and the ratios of one operation over its sizes: of the
+        sweep that has its name. Kernels of reduced arithmetic are in it only where asked for."""
+        return self.views[operation, reduced]
+
+    def study(self, axis: str) -> pd.DataFrame:
+        """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
+        rows = self.varying(axis)
+        return rows[(rows.phase == "kernel") & (rows.status == "ok")]
+
+    def varying(self, axis: str) -> pd.DataFrame:
+        """All rows of the sweeps that vary `axis`."""
+        rows = self.rivals(self.summary)
+        return rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
+
+    def study_absence(self, axis: str) -> str:
+        """In words, why there is no study of `axis`."""
+        rows = self.varying(axis)
+        if rows.empty:
+            return f"no sweep of this data set varies the {axis}"
+        return self.absence(rows.kernel.unique())
+
+    def study_points(self, axis: str) -> pd.DataFrame:
+        """Of each kernel of a study the rows of one variant that differ in `axis` alone, in its
+        order: at the largest shape, hot where there is a choice, the other axis at its first value.
+        The variant is the one with the least time at the first value of `axis`."""
+        studied = self.study(axis).groupby("kernel")
+        return pd.concat([kernel_study(rows, axis) for _, rows in studied] or [self.summary[:0]])
+
+    def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows of kernels that compute with all of their dtype's bits.
+
+        The others (TF32) do less work: a speed of theirs beside float32's would be no comparison.
+        """
+        reduced = [name for name, kernel in self.catalogue.items() if kernel.arithmetic != "full"]
+        return rows[~rows.kernel.isin(reduced)]
 
     @cached_property
-    def views(self) -> dict[str, "Results"]:
-        """What there is of each operation."""
-        return {
-            operation: dataclasses.replace(
-                self,
-                operation=operation,
-                summary=self.summary[self.summary.operation == operation],
-                ratios=self.ratios[self.ratios.operation == operation],
-            )
-            for operation in OPERATIONS
-        }
+    def views(self) -> dict[tuple[str, bool], "Results"]:
+        """What there is of each operation, without and with kernels of reduced arithmetic."""
+        found = {}
+        for operation in OPERATIONS:
+            tables = [table[table.sweep == operation] for table in (self.summary, self.ratios)]
+            for reduced in (False, True):
+                summary, ratios = tables if reduced else map(self.rivals, tables)
+                found[operation, reduced] = dataclasses.replace(
+                    self, operation=operation, summary=summary, ratios=ratios
+                )
+        return found
 
     @cached_property
     def order(self) -> list[str]:
@@ -82,13 +122,13 @@ class Results:
         return dict(list(rows.groupby(["phase", "cache"], sort=False)))
 
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
-        """Measured rows of a phase; without `cache`, each variant's hot ones, or cold for want."""
-        none = self.summary[:0]
-        if cache is not None:
-            return self.spans.get((phase, cache), none)
-        hot, cold = (self.spans.get((phase, which), none) for which in ("hot", "cold"))
-        cold = cold[~cold.variant.isin(hot.variant)]
-        return hot if cold.empty else pd.concat([hot, cold]).sort_index()
+        """Measured rows of a phase; without `cache`, each variant's hot ones, else its others."""
+        parts: list[pd.DataFrame] = []
+        for which in CACHES if cache is None else (cache,):
+            rows = self.spans.get((phase, which), self.summary[:0])
+            rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
+            parts += [rows] if len(rows) else []
+        return pd.concat(parts).sort_index() if parts else self.summary[:0]
 
     def square_ratios(self) -> pd.DataFrame:
         """Ratios of square products to the library, hot where there are any, by size."""
@@ -123,7 +163,7 @@ class Results:
             return "not in this data set"
         here = at(rows, shape) if shape else rows
         # A point that was timed in another cache is not what is missing.
-        point = ["variant", "m", "n", "k"]
+        point = ["variant", *POINT]
         timed = here[(here.status == "ok") & (here.phase == "kernel")].set_index(point).index
         refused = here[(here.status != "ok") & ~here.set_index(point).index.isin(timed)]
         if refused.empty and (rows.status != "ok").all():
@@ -149,8 +189,8 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     device = read_json(folder / "device.json")
     summary = read_table("summary.csv", folder / "summary.csv").copy()
-    others = [table(f"{name}.csv") for name in ("ratios", "verification", "jobs")]
-    return Results(catalogue, device, table("kernels.csv"), summary, *others)
+    others = ("ratios.csv", "verification.csv", "jobs.csv", *CHECKS)
+    return Results(catalogue, device, table("kernels.csv"), summary, *map(table, others))
 
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
@@ -158,6 +198,43 @@ def fastest(rows: pd.DataFrame) -> pd.DataFrame:
     shape = ["kernel", "m", "n", "k"]
     best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
     return rows.loc[best]
+
+
+def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """One kernel's rows of a study, as Results.study_points has them."""
+    rows = rows[rows.sweep == rows.sweep.iloc[0]]
+    rows = at(rows, max(shapes_of(rows), key=lambda shape: shape.operations))
+    rows = rows[rows.cache == min(rows.cache, key=CACHES.index)]
+    (other,) = AXES.keys() - {axis}
+    rows = rows[rows[other] == min(rows[other], key=AXES[other].index)]
+    rows = rows.sort_values(axis, key=lambda column: column.map(AXES[axis].index), kind="stable")
+    first = rows[rows[axis] == rows[axis].iloc[0]]
+    return rows[rows.variant == first.variant[first.time_ms.idxmin()]]
+
+
+def errors_at_one_size(results: Results) -> pd.DataFrame:
+    """Of each kernel's fastest variant the row at the largest square size of all; of a GPU's
+    kernels, where some were timed. Empty where no error is on record."""
+    rows = squares(fastest(results.timed())).dropna(subset=["mean_error", "largest_error"])
+    rows = rows[rows.mean_error > 0]
+    gpu = results.gpu(rows)
+    rows = rows[gpu] if gpu.any() else rows
+    sizes = common_sizes(rows, list(rows.kernel.unique()))
+    return rows[rows.n == sizes[-1]] if sizes else rows[:0]
+
+
+def over_hot(results: Results, cache: str) -> pd.DataFrame:
+    """The hot rows of each kernel's fastest variants that have one of `cache`, with `ratio`, its
+    time over the hot one, the widest interval, and `other`, that row's index."""
+    best, other = fastest(results.timed(cache="hot")), results.timed(cache=cache)
+    key = ["variant", *POINT]
+    pairs = best.reset_index().merge(other.reset_index(), on=key, suffixes=("", "_other"))
+    return pairs.assign(
+        ratio=pairs.time_ms_other / pairs.time_ms,
+        ratio_low=pairs.time_low_ms_other / pairs.time_high_ms,
+        ratio_high=pairs.time_high_ms_other / pairs.time_low_ms,
+        other=pairs.index_other,
+    ).set_index("index")
 
 
 def squares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -206,9 +283,42 @@ def shapes_of(rows: pd.DataFrame) -> list[Shape]:
     return in_order(shape_of(row) for row in distinct.itertuples())
 
 
+def verdict_of(ratio_low: float, ratio_high: float) -> str:
+    """What the 95% interval of a ratio, another's time over ours, says of ours.
+
+    `faster` or `slower` where it lies wholly beyond 1, `tie` where it contains 1, `unknown` where
+    there is none because samples were too few.
+    """
+    if pd.isna([ratio_low, ratio_high]).any():
+        return "unknown"
+    return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
+
+
+def quotient_interval(one: pd.Series, other: pd.Series) -> tuple[float, float]:
+    """The widest interval of one row's time over another's that their own intervals allow."""
+    return one.time_low_ms / other.time_high_ms, one.time_high_ms / other.time_low_ms
+
+
 def thermally_throttled(throttled: pd.Series) -> pd.Series:
     """Which rows were measured while the card slowed down for heat."""
     return throttled.fillna("").str.contains("|".join(THERMAL))
+
+
+def power_capped(throttled: pd.Series) -> pd.Series:
+    """Which rows were measured while the card was at its power limit."""
+    return throttled.fillna("").str.contains(POWER)
+
+
+def limits_of(throttled: str | float) -> str:
+    """What held the card back at a point, a letter each: `p` its power limit, `h` heat."""
+    reasons = throttled.split("+") if isinstance(throttled, str) else []
+    return "p" * (POWER in reasons) + "h" * any(reason in THERMAL for reason in reasons)
+
+
+def state_absence(device: dict[str, Any]) -> str:
+    """Why a GPU's data set has no clock, power and temperature."""
+    nvml = str(device.get("nvml") or "")
+    return f"NVML {nvml}" if nvml.startswith("unavailable") else "no reading is on record"
 
 
 def rate_unit(tflops: pd.Series) -> tuple[str, int]:

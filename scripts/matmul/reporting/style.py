@@ -72,10 +72,12 @@ def theme() -> Iterator[None]:
         yield
 
 
-def panels(count: int = 1, height: float = HEIGHT) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with `count` axes side by side, on one y axis."""
+def panels(
+    count: int = 1, height: float = HEIGHT, sharey: bool = True
+) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with `count` axes side by side, on one y axis or each on its own."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = figure.subplots(1, count, squeeze=False, sharey=True)[0]
+    axes = figure.subplots(1, count, squeeze=False, sharey=sharey)[0]
     for ax in axes:
         sns.despine(ax=ax)
     return figure, axes

@@ -72,7 +72,7 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     rounded = float(f"{value:.{digits - 1}e}")
     exponent = math.floor(math.log10(abs(rounded)))
-    if exponent < -6:
+    if exponent < -5:
         return f"{rounded:.{digits - 1}e}".replace("e-0", "e-")
     text = f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
     return text.replace(",", "\u2009" if exponent > 3 else "")

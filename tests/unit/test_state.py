@@ -1,0 +1,76 @@
+"""The card's state: readings become one state, and a hot card is recognised."""
+
+import time
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from matmul import state
+from matmul.state import Reading, Recorder, State, cool, state_of
+
+POWER_CAP = pynvml.nvmlClocksThrottleReasonSwPowerCap
+THERMAL = pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
+IDLE = pynvml.nvmlClocksThrottleReasonGpuIdle
+
+
+def reading(
+    celsius: float = 40, clock: float = 1980, watts: float = 500, reasons: int = 0
+) -> Reading:
+    return Reading(0.0, clock, 2619, watts, celsius, reasons)
+
+
+def test_readings_become_medians_the_highest_temperature_and_every_reason() -> None:
+    capped = reading(44, 1500, 700.06, POWER_CAP)
+    found = state_of([reading(40, 1980, 690.04, IDLE), capped, reading(42, 1400, 100)])
+    assert found == State(1500, 2619, 690.0, 44, "power_cap")
+    both = state_of([reading(reasons=POWER_CAP), reading(reasons=THERMAL)])
+    assert both.throttled == "power_cap+sw_thermal"
+
+
+def test_without_readings_nothing_is_known() -> None:
+    assert state_of([]) == State(None, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (reading(75), True),
+        (reading(76), False),
+        (reading(40, reasons=THERMAL), False),
+        (reading(40, reasons=POWER_CAP | IDLE), True),
+    ],
+    ids=["as hot as may be", "hotter", "slowing down for heat", "at its power cap"],
+)
+def test_a_card_is_cool_below_its_limit_and_when_heat_does_not_slow_it(
+    now: Reading, expected: bool
+) -> None:
+    assert cool(now, 75) is expected
+
+
+def test_without_nvml_nothing_is_read_and_nothing_fails() -> None:
+    recorder = Recorder(None)
+    recorder.start()
+    recorder.join(1)
+    assert not recorder.is_alive()
+    assert recorder.now() == []
+    assert recorder.span(0, time.perf_counter()) == []
+
+
+def test_a_span_has_the_readings_within_it() -> None:
+    recorder = Recorder(None)
+    recorder.readings = [reading()._replace(time=float(t)) for t in range(10)]
+    assert [r.time for r in recorder.span(2.5, 5)] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(pynvml.NVML_SUCCESS, 123.0), (pynvml.NVML_ERROR_NOT_SUPPORTED, 77.0)],
+)
+def test_power_is_the_moments_where_the_driver_has_it(
+    monkeypatch: pytest.MonkeyPatch, status: int, expected: float
+) -> None:
+    field = SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(uiVal=123_000))
+    monkeypatch.setattr(state.pynvml, "nvmlDeviceGetFieldValues", lambda *_: [field])
+    monkeypatch.setattr(state.pynvml, "nvmlDeviceGetPowerUsage", lambda _: 77_000)
+    assert state.power_w(object()) == expected
