@@ -134,9 +134,10 @@ def measured(*files):
 
 
 def published():
-    """The published data sets, as `published/<device>`."""
-    folders = (ROOT / "reports" / "published").glob("*/summary.csv")
-    return sorted(f"published/{file.parent.name}" for file in folders)
+    """The published data sets, as `published/<device>`; not those from before a table was added."""
+    folders = (file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
+    whole = (folder for folder in folders if all((folder / name).exists() for name in DATA_SET))
+    return sorted(f"published/{folder.name}" for folder in whole)
 
 
 def folder_of(wildcards):
