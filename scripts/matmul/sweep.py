@@ -70,10 +70,14 @@ class Sweep:
         for span, row in states.items():
             if (self.variant.name, *span) not in point.times:
                 self.add_row(case, row)
-        hot = point.times[self.variant.name, "kernel", self.caches[0]]
-        median = float(np.median(hot))
+        spans = ((self.variant.name, "kernel", cache) for cache in self.caches)
+        timed = next((point.times[span] for span in spans if span in point.times), None)
+        if timed is None:
+            logging.info("%s %s: no cache to time", self.variant.name, case)
+            return
+        median = float(np.median(timed))
         self.pace = median / 1e3 / case.shape.operations
-        logging.info("%s %s: %.4g ms, %d samples", self.variant.name, case, median, len(hot))
+        logging.info("%s %s: %.4g ms, %d samples", self.variant.name, case, median, len(timed))
 
     @property
     def caches(self) -> tuple[str, ...]:

@@ -119,6 +119,30 @@ def test_a_span_that_was_left_out_is_a_row_that_says_why(make: MakeSweep) -> Non
     assert {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"} == {"hot"}
 
 
+@pytest.mark.parametrize("left_out", [("hot",), ("hot", "cold")], ids=" and ".join)
+def test_a_point_is_kept_although_its_first_cache_was_left_out(
+    make: MakeSweep, left_out: tuple[str, ...]
+) -> None:
+    """As with `rotated` named first, of matrices that do not fit the L2."""
+
+    class Without(FakeBench):
+        def measure(self, case: Case) -> Point:
+            point = super().measure(case)
+            for cache in left_out:
+                for who in (self.variant.name, *self.variant.kernel.baselines):
+                    del point.times[who, "kernel", cache]
+                [row] = (row for row in point.rows if row["cache"] == cache)
+                row |= {"status": "skipped", "reason": "alike"}
+            return point
+
+    sweep = make(GPU)
+    sweep.run(Without(GPU), CASES)
+    found = {row["cache"]: row["status"] for row in sweep.rows if row["phase"] == "kernel"}
+    assert found == {cache: "skipped" if cache in left_out else "ok" for cache in ("hot", "cold")}
+    assert len(sweep.rows) == 3 * len(CASES)
+    assert (sweep.pace is None) == (len(left_out) == 2)
+
+
 def test_each_fill_and_mode_has_its_own_journal_and_rows(make: MakeSweep) -> None:
     cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
     make(GPU).run(FakeBench(GPU, {cases[3]: Wrong("x")}), cases)
