@@ -54,8 +54,11 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
     cublas = tools.cublas
 
     def sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
-        cublas.set_arithmetic(variant.kernel.arithmetic)
         cublas.gemm("float32", shape.m, shape.n, shape.k, int(a), int(b), int(c))
+
+    def reduced_sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
+        cublas.set_arithmetic(variant.kernel.arithmetic)
+        sgemm(shape, a, b, c)
         cublas.set_arithmetic("full")
 
     def dgemm(shape: Gram, a: int, c: int) -> None:
@@ -67,7 +70,12 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
         if variant.kernel.writes == "full":
             tools.mirror(c, shape.n)
 
-    products = {"cublasSgemm": sgemm, "cublasDgemm": dgemm, "cublasDsyrk": dsyrk}
+    full = variant.kernel.arithmetic == "full"
+    products = {
+        "cublasSgemm": sgemm if full else reduced_sgemm,
+        "cublasDgemm": dgemm,
+        "cublasDsyrk": dsyrk,
+    }
     return products[variant.kernel.function]
 
 
