@@ -14,7 +14,7 @@ import pandas as pd
 from matmul import arguments, fills
 from matmul.catalogue import load_catalogue
 from matmul.configuration import sweep_of
-from matmul.dataset import POINT, write_json
+from matmul.dataset import write_json
 from matmul.errors import command_line
 from matmul.reporting.checks import cross_check, timer_check
 from matmul.reporting.comparison import compare_documents
@@ -26,6 +26,7 @@ from matmul.reporting.results import (
     limits_of,
     load_results,
     over_hot,
+    points_of,
     processor,
     rate_unit,
     series_of,
@@ -149,12 +150,6 @@ def catalogue_entries(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def points_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per point of the kernel phase, whatever the cache; ok wins."""
-    ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
-    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", *POINT])
-
-
 def scope(results: Results) -> dict[str, Any]:
     """How many points were timed, skipped and failed, on the GPU and on the CPU."""
     points = points_of(results.summary)
@@ -213,10 +208,11 @@ def cold_quotients(results: Results) -> dict[str, Any]:
     """Cold time over hot time of each kernel at each shape, with the verdict on the hot one."""
     pairs = over_hot(results, "cold")
     cells = [
-        (cell(results.summary.loc[row.other], "time_ms") / cell(row, "time_ms")).json()
-        | {"verdict": verdict_of(row.ratio_low, row.ratio_high)}
-        | {"limits": limits_of("+".join([row.throttled, row.throttled_other]))}
-        for _, row in pairs.iterrows()
+        (cell(other, "time_ms") / cell(hot, "time_ms")).json()
+        | {"verdict": verdict_of(hot.ratio_low, hot.ratio_high)}
+        | {"limits": limits_of("+".join([hot.throttled, other.throttled]))}
+        for _, hot in pairs.iterrows()
+        for other in [results.summary.loc[hot.other]]
     ]
     return grid(results, pairs, cells)
 
@@ -244,11 +240,10 @@ def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) 
 
 def stopped(results: Results) -> dict[str, dict[str, int]]:
     """Of each sweep, how many series of kernel launches each part of the rule ended."""
-    timed = results.summary[(results.summary.phase == "kernel") & (results.summary.status == "ok")]
     ends = ("interval", "maximum", "seconds")
     return {
         sweep: {end: int((rows.stopped == end).sum()) for end in ends}
-        for sweep, rows in timed.groupby("sweep", sort=False)
+        for sweep, rows in results.launches.groupby("sweep", sort=False)
     }
 
 

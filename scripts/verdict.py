@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from matmul import arguments
-from matmul.dataset import POINT, read_json, read_table, whole_file
+from matmul.dataset import read_json, read_table, whole_file
 from matmul.errors import UserError, command_line
-from matmul.reporting.results import power_capped, state_absence, thermally_throttled
+from matmul.reporting.results import points_of, power_capped, state_absence, thermally_throttled
 from matmul.state import THERMAL
 
 
@@ -30,7 +30,7 @@ def failures(data: Path) -> list[str]:
 
 def outcome(device: Mapping[str, Any], points: pd.DataFrame) -> str:
     """What was measured where, in one line; points: kernel rows of the summary."""
-    shapes = points.drop_duplicates(["variant", *POINT]).status.value_counts()
+    shapes = points_of(points).status.value_counts()
     where = device["gpu"] or "no GPU here: CPU variants measured, kernels verified on the CPU"
     thermal = thermally_throttled(points.throttled).any()
     state = "; the card throttled thermally, its times are not to be quoted" if thermal else ""

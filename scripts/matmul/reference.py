@@ -3,6 +3,7 @@
 The bound is verification.py's. Products of C's rows come in panels, to bound the memory.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def panel_rows(shape: Shape) -> int:
     return max(1, min(shape.output[0], PANEL_BYTES // row_bytes(shape)))
 
 
-class Reference:
+class Reference(ABC):
     """What the references of the operations share: panels, comparing, and a spot check."""
 
     dtype: str  # of the products that are compared
@@ -55,14 +56,14 @@ class Reference:
         self.rows = panel_rows(shape)
         self.found = tools.drv.mem_alloc(16)
 
+    @abstractmethod
     def compute_panel(self, first: int, rows: int) -> None:
         """Compute product, rest and bound of `rows` rows of C from row `first` on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Linear indices of the left operand's elements of these rows of C, and of the right's of
         these columns: arrays of rows×terms and of terms×columns."""
-        raise NotImplementedError
 
     def errors(self, products: Sequence[int], kernels: Sequence[Kernel]) -> list[Accuracy]:
         """How far each kernel's C (device pointers) is from the reference."""

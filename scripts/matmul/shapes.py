@@ -2,6 +2,7 @@
 
 import math
 import re
+from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ LARGEST = 2**31 - 1  # kernels take 32-bit dimensions
 Extent = tuple[int, int]  # rows and columns
 
 
-class Shape:
+class Shape(ABC):
     """What the operations' shapes share; each says which matrices it takes and makes."""
 
     operation: ClassVar[str]
@@ -21,24 +22,24 @@ class Shape:
     k: int | None
 
     @property
+    @abstractmethod
     def inputs(self) -> tuple[Extent, ...]:
         """Rows and columns of each input."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def output(self) -> Extent:
         """Rows and columns of C."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def terms(self) -> int:
         """Products that each element of C sums."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def operations(self) -> int:
         """Floating-point operations that the product takes."""
-        raise NotImplementedError
 
     @property
     def dimensions(self) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def own_times(results: Results) -> pd.DataFrame:
     CPU variants measured beside a GPU are left out: two hosts of one model differed by up to a
     half, which says nothing of the card.
     """
-    rows = results.summary.query("phase == 'kernel' and status == 'ok'")
+    rows = results.launches
     return rows[results.gpu(rows) == bool(results.device.get("gpu"))]
 
 

@@ -418,8 +418,7 @@ def hot_and_cold(results: Results) -> dict[str, Any]:
 @finding(None)
 def throttling(results: Results) -> dict[str, Any]:
     """At how many of the GPU's timed points the card slowed down, and why."""
-    rows = results.summary[(results.summary.phase == "kernel") & (results.summary.status == "ok")]
-    rows = rows[results.gpu(rows)]
+    rows = results.launches[results.gpu(results.launches)]
     if rows.empty:
         raise Missing("nothing was timed on a GPU")
     if rows.temperature_c.isna().all():

@@ -51,10 +51,14 @@ class Results:
         sweep that has its name. Kernels of reduced arithmetic are in it only where asked for."""
         return self.views[operation, reduced]
 
+    @cached_property
+    def launches(self) -> pd.DataFrame:
+        """Measured kernel rows, whatever the cache."""
+        return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
     def study(self, axis: str) -> pd.DataFrame:
         """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
-        rows = self.varying(axis)
-        return rows[(rows.phase == "kernel") & (rows.status == "ok")]
+        return self.launches[self.launches.index.isin(self.varying(axis).index)]
 
     def varying(self, axis: str) -> pd.DataFrame:
         """All rows of the sweeps that vary `axis`."""
@@ -226,15 +230,13 @@ def errors_at_one_size(results: Results) -> pd.DataFrame:
 def over_hot(results: Results, cache: str) -> pd.DataFrame:
     """The hot rows of each kernel's fastest variants that have one of `cache`, with `ratio`, its
     time over the hot one, the widest interval, and `other`, that row's index."""
-    best, other = fastest(results.timed(cache="hot")), results.timed(cache=cache)
+    best, others = fastest(results.timed(cache="hot")), results.timed(cache=cache)
     key = ["variant", *POINT]
-    pairs = best.reset_index().merge(other.reset_index(), on=key, suffixes=("", "_other"))
-    return pairs.assign(
-        ratio=pairs.time_ms_other / pairs.time_ms,
-        ratio_low=pairs.time_low_ms_other / pairs.time_high_ms,
-        ratio_high=pairs.time_high_ms_other / pairs.time_low_ms,
-        other=pairs.index_other,
-    ).set_index("index")
+    places = others[key].reset_index(names="other")
+    hot = best.reset_index().merge(places, on=key).set_index("index")
+    other = others.loc[hot.other].set_index(hot.index)
+    low, high = quotient_interval(other, hot)
+    return hot.assign(ratio=other.time_ms / hot.time_ms, ratio_low=low, ratio_high=high)
 
 
 def squares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -294,9 +296,16 @@ def verdict_of(ratio_low: float, ratio_high: float) -> str:
     return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
 
 
-def quotient_interval(one: pd.Series, other: pd.Series) -> tuple[float, float]:
-    """The widest interval of one row's time over another's that their own intervals allow."""
+def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:
+    """The widest interval of one row's time over another's that their own intervals allow; of two
+    tables with one index, row by row."""
     return one.time_low_ms / other.time_high_ms, one.time_high_ms / other.time_low_ms
+
+
+def points_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per point of the kernel phase, whatever the cache; ok wins."""
+    ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
+    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", *POINT])
 
 
 def thermally_throttled(throttled: pd.Series) -> pd.Series:
