@@ -28,7 +28,7 @@ wildcard_constraints:
     sweep="|".join(JOBS),
     slug="|".join(map(re.escape, VARIANTS)),
     arch="sm_[0-9]+[a-z]?",
-    dataset="local|published/[a-z0-9-]+",
+    dataset="local|(published|others)/[a-z0-9-]+",
 
 
 include: "workflow/rules/compile.smk"
@@ -45,3 +45,4 @@ rule all:
     input:
         rules.report.input,
         rules.verdict.output,
+        other_reports,

@@ -23,9 +23,10 @@ from matmul.dataset import read_rows, write_json, write_rows
 from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.gpu_bench import GpuBench
+from matmul.instruments import Instruments
 from matmul.modules import program_digest
 from matmul.occupancy import occupancy
-from matmul.products import compile_failure, compile_record, cpu_product
+from matmul.products import NotCompiled, compile_record, cpu_product
 from matmul.provenance import commit, host_facts
 from matmul.sampling import Rule
 from matmul.shapes import parse_shape
@@ -36,13 +37,13 @@ def run(
     sweep: Sweep, baselines: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
     split: Split,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure on the GPU or the CPU, or refuse all; returns the facts of the machine."""
+    """Measure on the GPU or the CPU, or skip all; returns the facts of the machine.
+
+    Raises NotCompiled, NoDevice.
+    """
     variant, settings = sweep.variant, sweep.settings
     if variant.kernel.on_gpu and device == "cpu":
         sweep.refuse_all(cases, "skipped", "there is no GPU on this machine")
-        return host_facts()
-    if reason := compile_failure(variant, build):
-        sweep.refuse_all(cases, "failed", reason)
         return host_facts()
     if not variant.kernel.on_gpu:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
@@ -50,21 +51,21 @@ def run(
         sweep.pace = bench.pace()
         sweep.run(bench, cases)
         return host_facts()
-    with opened() as gpu, gpu.held():
+    with opened() as gpu:
         bench = GpuBench(gpu, variant, baselines, build, settings, split)
         split.started()
         machine = gpu.facts() | bench.tools.cublas.facts()
         sweep.identity += json.dumps(machine)
         sweep.run(bench, cases)
         bench.close()
-        return host_facts() | machine | {"occupancy": occupancy_of(variant, build, gpu)}
+        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, bench.tools)}
 
 
-def occupancy_of(variant: Variant, build: Path, gpu: Gpu) -> float | None:
+def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:
     """Share of a multiprocessor's threads that the compiled kernel can keep resident."""
     if variant.kernel.language != "cuda":
         return None
-    record = compile_record(variant, build)
+    record = compile_record(variant, tools.binaries)
     threads = variant.block[0] * variant.block[1]
     shared = record["shared_bytes"] + variant.dynamic_shared_bytes
     return occupancy(threads, record["registers"], shared, gpu.limits)
@@ -160,6 +161,9 @@ def main() -> None:
         else:
             baselines = baselines_of(variant, catalogue)
             facts = run(sweep, baselines, options.build, options.device, cases, split)
+    except NotCompiled as reason:
+        sweep.refuse_all(cases, "failed", str(reason))
+        facts = host_facts()
     except NoDevice as error:
         raise UserError(f"--device gpu: {error}") from None
 

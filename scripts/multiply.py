@@ -18,15 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from matmul import arguments, emulation, fills
-from matmul.building import compile_instruments, compile_variant
+from matmul.building import HOST, compile_instruments, compile_into
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import host_memory_refusal
-from matmul.dataset import write_json
-from matmul.device import Gpu, NoDevice, architecture, opened
+from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.instruments import Instruments
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.products import HOST, cpu_product, gpu_product
+from matmul.products import cpu_product, gpu_product
 from matmul.shapes import Shape, parse_shape
 from matmul.timing import HeldStream, host_ms
 from matmul.verification import accuracy
@@ -41,24 +40,20 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
     """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
     if variant.kernel.language == "library":
         return
-    suffix = "so" if arch == HOST else "cubin"
-    (folder / arch).mkdir(exist_ok=True)
-    record = compile_variant(variant, arch, folder / arch / f"{variant.slug}.{suffix}")
+    record = compile_into(variant, arch, folder)
     if record["status"] != "ok":
         raise UserError(f"{variant.kernel.source}: {record['reason']}")
-    write_json(record, folder / arch / f"{variant.slug}.json")
 
 
 def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
     """Median milliseconds of a launch on the device, copies apart."""
     tools = Instruments(gpu, folder)
-    product = gpu_product(variant, tools, folder)
+    product = gpu_product(variant, tools)
 
     def time_ms(*inputs: np.ndarray) -> float:
         on_device = [gpu.drv.to_device(matrix) for matrix in inputs]
         c = gpu.drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
-        with gpu.held():
-            times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
+        times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
         return statistics.median(times)
 
     return time_ms
@@ -123,8 +118,9 @@ def main() -> None:
             return
         try:
             with opened() as gpu:
-                build(variant, folder, architecture())
-                compile_instruments(architecture(), folder / architecture() / "instruments.cubin")
+                arch = gpu.architecture
+                build(variant, folder, arch)
+                compile_instruments(arch, folder / arch / "instruments.cubin")
                 timer = gpu_timer(variant, gpu, folder, shape)
                 tell(variant, shape, on_gpu(variant, gpu, folder), timer, options)
         except NoDevice as missing:

@@ -65,7 +65,7 @@ def main() -> None:
         if (options.data / file).exists():
             shutil.copyfile(options.data / file, folder / file)
     shutil.copyfile(options.report, folder / "report.pdf")
-    shutil.copyfile(options.data / "figures" / PICTURE, folder / PICTURE)
+    shutil.copyfile(options.report.parent / "figures" / PICTURE, folder / PICTURE)
     print(f"published in {folder}")
 
 

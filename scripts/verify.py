@@ -16,7 +16,7 @@ from matmul.dataset import product_of, write_rows
 from matmul.device import NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.products import compile_failure
+from matmul.products import NotCompiled
 from matmul.shapes import Shape, parse_shape
 from matmul.verification import accuracy, verification_shapes
 
@@ -71,12 +71,13 @@ def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill
             except emulation.EmulationError as error:
                 return refused("failed", str(error))
             return verify(variant, multiply, "emulation", shapes, fill, seed)
-    if reason := compile_failure(variant, build):
-        return refused("failed", reason)
-    if not kernel.on_gpu:
-        return verify(variant, on_cpu(variant, build), "cpu", shapes, fill, seed)
-    with opened() as gpu:
-        return verify(variant, on_gpu(variant, gpu, build), "gpu", shapes, fill, seed)
+    try:
+        if not kernel.on_gpu:
+            return verify(variant, on_cpu(variant, build), "cpu", shapes, fill, seed)
+        with opened() as gpu:
+            return verify(variant, on_gpu(variant, gpu, build), "gpu", shapes, fill, seed)
+    except NotCompiled as error:
+        return refused("failed", str(error))
 
 
 @command_line

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.catalogue import Catalogue, Variant, load_catalogue
-from matmul.device import NoDevice, architecture, driver
+from matmul.device import NoDevice, driver, gpus
 from matmul.errors import UserError
 from matmul.schema import check
 from matmul.shapes import parse_shape
@@ -97,13 +97,15 @@ def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     if config["device"] == "cpu":
         return "cpu", config["architectures"]
     try:
-        return "gpu", [architecture()]
+        return "gpu", sorted({gpu.architecture for gpu in gpus()})
     except NoDevice:
         return ("gpu" if config["device"] == "gpu" else "cpu"), config["architectures"]
 
 
 def gpu_identity() -> str:
-    """The first GPU and its driver, as text: another one measures anew. Raises NoDevice."""
-    drv = driver()
-    device = drv.Device(0)
-    return f"{device.name()} {device.pci_bus_id()} {drv.get_driver_version()}"
+    """The models of this machine's GPUs and its driver, as text: others measure anew.
+
+    Raises NoDevice.
+    """
+    models = sorted({gpu.device.name() for gpu in gpus()})
+    return f"{', '.join(models)} {driver().get_driver_version()}"

@@ -47,7 +47,7 @@ COLUMNS = {
     ],
     "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
     "jobs.csv": [
-        "sweep", "variant",
+        "sweep", "variant", "uuid",
         "wall_s", "start_s", "inputs_s", "verification_s", "cooling_s", "timed_s",
     ],
     "cross_check.csv": [

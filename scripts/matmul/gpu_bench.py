@@ -52,7 +52,7 @@ class GpuBench:
         self.contenders = [variant, *baselines]
         self.dtype = variant.kernel.dtype
         self.element_bytes = np.dtype(self.dtype).itemsize
-        self.products = [gpu_product(v, self.tools, build) for v in self.contenders]
+        self.products = [gpu_product(v, self.tools) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
         self.random = np.random.default_rng(settings.seed)

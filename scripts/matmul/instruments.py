@@ -7,7 +7,8 @@ import numpy as np
 
 from matmul import fills
 from matmul.cublas import WORKSPACE_BYTES, Cublas
-from matmul.device import Gpu, architecture
+from matmul.device import Gpu
+from matmul.errors import UserError
 from matmul.shapes import ceil_div
 
 SOURCE = Path(__file__).with_name("instruments.cu")
@@ -32,10 +33,16 @@ class Instruments:
     """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
 
     def __init__(self, gpu: Gpu, build: Path) -> None:
-        """`build` holds <architecture>/instruments.cubin."""
+        """`build` holds <architecture>/instruments.cubin. Raises UserError without the GPU's."""
         self.drv = gpu.drv
         self.stream = self.drv.Stream()
-        module = self.drv.module_from_file(str(build / architecture() / "instruments.cubin"))
+        self.binaries = build / gpu.architecture
+        if not self.binaries.is_dir():
+            raise UserError(
+                f"nothing is compiled for {gpu.device.name()}: add {gpu.architecture} to "
+                "`architectures` of the configuration"
+            )
+        module = self.drv.module_from_file(str(self.binaries / "instruments.cubin"))
         self.functions = {
             name: module.get_function(name).prepare(arguments)
             for name, arguments in FUNCTIONS.items()

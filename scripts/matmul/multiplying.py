@@ -24,9 +24,12 @@ class WrongAccess(Exception):
 
 
 def on_gpu(variant: Variant, gpu: Gpu, build: Path) -> Multiply:
-    """Multiply on the GPU, with NaN behind the inputs and a watched zone behind C."""
+    """Multiply on the GPU, with NaN behind the inputs and a watched zone behind C.
+
+    Raises NotCompiled.
+    """
     tools = Instruments(gpu, build)
-    product = gpu_product(variant, tools, build)
+    product = gpu_product(variant, tools)
 
     def guarded(matrix: np.ndarray) -> Any:
         padded = np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
@@ -49,7 +52,7 @@ def on_gpu(variant: Variant, gpu: Gpu, build: Path) -> Multiply:
 
 
 def on_cpu(variant: Variant, build: Path) -> Multiply:
-    """Multiply by a C or NumPy variant."""
+    """Multiply by a C or NumPy variant. Raises NotCompiled."""
     product = cpu_product(variant, build, threads=len(os.sched_getaffinity(0)))
 
     def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 from matmul import fills
 from matmul.catalogue import Variant, load_catalogue
 from matmul.dataset import read_json, read_table
-from matmul.device import Gpu, architecture
+from matmul.device import Gpu
 from matmul.multiplying import on_gpu
 from matmul.shapes import Gemm, Gram
 from matmul.verification import accuracy, verification_shapes
@@ -165,8 +165,7 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(
     variant = load_catalogue(catalogue).variant("naive")
     measure(variant, catalogue, compiled(variant), tmp_path, "512", "8192")
     points, samples = tables(tmp_path)
-    long, cold = points[points.m == 8192], points.cache == "cold"
-    (row,) = long[cold & (long.phase == "kernel")].itertuples()
+    (row,) = points.query("m == 8192 and cache == 'cold' and phase == 'kernel'").itertuples()
     assert (row.status, row.reason) == (
         "skipped",
         "cold and hot are alike: a launch takes over 50 ms",
@@ -223,12 +222,12 @@ def test_verification_finds_a_mistake_and_leaves_a_table(
     bad_kernel: Callable, gpu: Gpu, build: Path, tmp_path: Path, source: str, reason: str
 ) -> None:
     catalogue, variant = bad_kernel(source)
-    folder = tmp_path / architecture()
+    folder = tmp_path / gpu.architecture
     for name, options in {
         "mine": ["--binary", folder / "mine.cubin", "--record", folder / "mine.json"],
         "instruments": ["--binary", folder / "instruments.cubin"],
     }.items():
-        done = run_script("compile", name, "--catalogue", catalogue, "--arch", architecture(),
+        done = run_script("compile", name, "--catalogue", catalogue, "--arch", gpu.architecture,
                           *options)  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert json.loads((folder / "mine.json").read_text())["status"] == "ok"

@@ -86,7 +86,8 @@ class Jobs:
         return self.command(
             "collect", "--measured", *measured, "--verified", *verified,
             "--records", *self.records, "--configuration", '{"seed": 7}',
-            "--output", self.folder / output, "--log", self.folder / "collect.log",
+            "--output", self.folder / output, "--others", self.folder / "others",
+            "--log", self.folder / "collect.log",
         )  # fmt: skip
 
     def table(self, name: str) -> pd.DataFrame:
@@ -199,9 +200,11 @@ def test_an_ok_point_without_samples_is_refused_by_name(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "values"), [("uuid", ("GPU-1", "GPU-2")), ("cpu", ("Xeon", "EPYC"))]
-)
-def test_points_of_two_machines_are_refused_with_their_names(
+    ("key", "values"),
+    [("cpu", ("Xeon", "EPYC")), ("driver_cuda", ("12090", "13000")), ("cublas", ("12.9", "13.1")),
+     ("power_limit_w", ("350.0", "700.0"))],
+)  # fmt: skip
+def test_points_under_unlike_conditions_are_refused_with_their_names(
     jobs: Jobs, key: str, values: tuple[str, str]
 ) -> None:
     for name, value in zip((NAIVE, CUBLAS), values, strict=True):
@@ -210,6 +213,43 @@ def test_points_of_two_machines_are_refused_with_their_names(
     for fragment in (*values, "--forcerun"):
         assert fragment in error
     assert not (jobs.folder / "local" / "device.json").exists()
+
+
+def test_cards_of_one_model_are_one_data_set_that_says_which_timed_what(jobs: Jobs) -> None:
+    for name, card in ((NAIVE, "GPU-2"), (CUBLAS, "GPU-1")):
+        jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {"uuid": card})
+    assert jobs.collect().code == 0
+    assert jobs.table("jobs.csv").set_index("variant").uuid.to_dict() == {
+        NAIVE: "GPU-2", CUBLAS: "GPU-1",
+    }  # fmt: skip
+    assert read_json(jobs.folder / "local" / "device.json")["uuid"] == "GPU-1+GPU-2"
+    assert list((jobs.folder / "others").iterdir()) == []
+
+
+def test_models_of_gpu_have_a_data_set_each_and_the_cpus_points_go_with_their_host(
+    jobs: Jobs,
+) -> None:
+    small, host = {"gpu": "a T4", "uuid": "GPU-3"}, {"gpu": None, "uuid": None}
+    other = "naive_rect[TILE_WIDTH=16]"
+    jobs.add(other, {(other, "kernel", "hot"): [1.0]}, [OK], small | {"cpu": "EPYC"})
+    for name in (NAIVE, CUBLAS):
+        jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {"cpu": "Xeon"})
+    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0]}, [OK], host | {"cpu": "Xeon"})
+    jobs.add("cpu_loop", {("cpu_loop", "kernel", "hot"): [1.0]}, [OK], host | {"cpu": "ARM"})
+    stale = jobs.folder / "others" / "gone" / "summary.csv"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("of a run before this one")
+    assert jobs.collect().code == 0
+    found = {}
+    for folder in (jobs.folder / "local", *(jobs.folder / "others").iterdir()):
+        summary = read_table("summary.csv", folder / "summary.csv")
+        device = read_json(folder / "device.json")
+        found[folder.name] = (device["gpu"], device["cpu"], set(summary.variant))
+    assert found == {
+        "local": ("a GPU", "Xeon", {NAIVE, CUBLAS, "cpu_blas"}),
+        "a-t4": ("a T4", "EPYC", {other}),
+        "arm": (None, "ARM", {"cpu_loop"}),
+    }
 
 
 def test_a_job_without_gpu_beside_one_with_a_gpu_is_no_second_machine(jobs: Jobs) -> None:

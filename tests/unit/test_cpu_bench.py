@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from matmul.bench import Case, Settings, Split, Wrong
-from matmul.building import compile_variant
+from matmul.building import compile_into
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
 from matmul.gpu_bench import host_copies_refusal
@@ -90,7 +90,7 @@ def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
 @pytest.mark.parametrize("variant", [LOOP, BLAS], ids=lambda v: v.name)
 def test_a_cpu_variant_multiplies_rectangles(variant: Variant, tmp_path: Path) -> None:
     if variant is LOOP:
-        assert compile_variant(LOOP, "host", tmp_path / "host" / "cpu_loop.so")["status"] == "ok"
+        assert compile_into(LOOP, "host", tmp_path)["status"] == "ok"
     a, b = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((4, 5), np.float32)
     c = np.full((3, 5), np.nan, np.float32)
     cpu_product(variant, tmp_path, threads=1)(Gemm(3, 5, 4), a, b, c)
@@ -103,7 +103,7 @@ def test_a_cpu_variant_of_gram_is_measured_in_float64(
     variant: Variant, shape: Gram, tmp_path: Path
 ) -> None:
     if variant.kernel.language == "c":
-        compile_variant(variant, "host", tmp_path / "host" / f"{variant.slug}.so")
+        compile_into(variant, "host", tmp_path)
     product = cpu_product(variant, tmp_path, threads=1)
     a, c = np.arange(1.0, shape.m * shape.n + 1).reshape(shape.m, shape.n), np.empty(shape.output)
     product(shape, a, c)

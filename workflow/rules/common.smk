@@ -140,9 +140,23 @@ def published():
     return sorted(f"published/{folder.name}" for folder in whole)
 
 
+def others(wildcards):
+    """The data sets of other models of GPU that jobs ran on, as `others/<device>`."""
+    folder = checkpoints.collect.get().output.others
+    return [f"others/{name}" for name in sorted(os.listdir(folder))]
+
+
+def other_reports(wildcards):
+    """The reports of those data sets."""
+    return expand("results/{dataset}/report.pdf", dataset=others(wildcards))
+
+
 def folder_of(wildcards):
-    """Where a data set lies: the local one is collected, a published one is in the repository."""
-    return "results/local" if wildcards.dataset == "local" else ROOT / "reports" / wildcards.dataset
+    """Where a data set lies: the local ones are collected, a published one is in the repository."""
+    dataset = wildcards.dataset
+    if dataset.startswith("published/"):
+        return ROOT / "reports" / dataset
+    return "results/local" if dataset == "local" else f"results/local/{dataset}"
 
 
 def data_of(wildcards):

@@ -44,7 +44,8 @@ rule measure:
         measured("facts.json"),
 
 
-rule collect:
+# Other models of GPU that jobs ran on, as on a cluster, are known only when all jobs are done.
+checkpoint collect:
     input:
         program("collect"),
         measured=measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
@@ -52,6 +53,7 @@ rule collect:
         records=rules.compile.input,
     output:
         expand("results/local/{name}", name=DATA_SET),
+        others=directory("results/local/others"),
     log:
         "results/local/logs/collect.log",
     conda:
@@ -67,4 +69,5 @@ rule collect:
     shell:
         "python {params.script} --catalogue {params.catalogue:q} --measured {params.measured:q}"
         " --verified {input.verified:q} --records {input.records:q}"
-        " --configuration {params.configuration:q} --output {params.folder} --log {log:q}"
+        " --configuration {params.configuration:q} --output {params.folder} --others {output.others}"
+        " --log {log:q}"
