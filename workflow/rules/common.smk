@@ -142,8 +142,8 @@ def published():
 
 def others(wildcards):
     """The data sets of other models of GPU that jobs ran on, as `others/<device>`."""
-    folder = checkpoints.collect.get().output.others
-    return [f"others/{name}" for name in sorted(os.listdir(folder))]
+    folder = Path(checkpoints.collect.get().output.others)
+    return sorted(f"others/{file.parent.name}" for file in folder.glob("*/device.json"))
 
 
 def other_reports(wildcards):
