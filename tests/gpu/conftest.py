@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from matmul.building import compile_instruments
+from matmul.building import compile_instruments, compile_into
 from matmul.catalogue import Variant
 from matmul.device import Gpu, NoDevice, gpus
 from matmul.instruments import Instruments
@@ -34,14 +34,14 @@ def build(gpu: Gpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compiled(gpu: Gpu, build: Path) -> Callable[[Variant], Path]:
     """Compiles a variant into the folder of binaries, as the workflow does; the folder."""
 
-    def compile_into(variant: Variant) -> Path:
+    def compile_missing(variant: Variant) -> Path:
         record = build / gpu.architecture / f"{variant.slug}.json"
         if variant.kernel.language == "cuda" and not record.exists():
             content = compile_into(variant, gpu.architecture, build)
             assert content["status"] == "ok", content["reason"]
         return build
 
-    return compile_into
+    return compile_missing
 
 
 @pytest.fixture(scope="session")
