@@ -405,6 +405,35 @@ def test_a_cut_samples_file_is_refused_by_name_and_measured_again_when_deleted(
     assert {Path(name).parent.name for name in remeasured} == {"cpu_loop"}
 
 
+# Jobs that ran on unlike GPUs.
+
+
+def test_each_model_of_gpu_has_a_data_set_and_a_report_of_its_own(
+    finished: Project, copy_of: Copy
+) -> None:
+    """As a cluster leaves them: `mine` was measured on a card, the library on another model."""
+    project = copy_of(finished)
+    cards = {"mine": ("Imaginary A", "GPU-1"), "cublas_sgemm": ("Imaginary B", "GPU-2"),
+             "cublas_dgemm": ("Imaginary B", "GPU-3")}  # fmt: skip
+    for facts in project.path("results/local/measured").glob("*/*/facts.json"):
+        if facts.parent.name in cards:
+            gpu, uuid = cards[facts.parent.name]
+            write_json(read_json(facts) | {"gpu": gpu, "uuid": uuid}, facts)
+    project.done("all")
+    assert read_json(project.path("results/local/device.json"))["gpu"] == "Imaginary B"
+    other = project.path("results/local/others/imaginary-a")
+    assert read_json(other / "device.json")["gpu"] == "Imaginary A"
+    on_gpu = [read_table("jobs.csv", folder / "jobs.csv").query("uuid != ''")
+              for folder in (other.parents[1], other)]  # fmt: skip
+    assert [set(jobs.variant) for jobs in on_gpu] == [{"cublas_sgemm", "cublas_dgemm"}, {"mine"}]
+    verdict = project.path("results/local/verdict.txt").read_text()
+    assert "(Imaginary B): results/local/report.pdf" in verdict
+    assert "(Imaginary A)" in verdict
+    report = project.path("results/others/imaginary-a/report.pdf")
+    assert report.read_bytes()[:5] == b"%PDF-"
+    assert not project.pending()
+
+
 # An interrupt.
 
 

@@ -5,6 +5,7 @@ rule verdict:
     input:
         program("verdict"),
         data=expand("results/local/{name}", name=DATA_SET),
+        others="results/local/others",
         report="results/local/report.pdf",
     output:
         "results/local/verdict.txt",
