@@ -1,6 +1,7 @@
 """The workflow as a whole, on a small catalogue and without a GPU."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 from project import Faulty, Project
+from support import RIGHT_KERNEL
 
 from matmul.dataset import read_json, read_table, write_json, write_table
 
@@ -403,6 +405,30 @@ def test_a_cut_samples_file_is_refused_by_name_and_measured_again_when_deleted(
     samples.unlink()
     remeasured = project.pending("results/local/summary.csv")["measure_variant"]
     assert {Path(name).parent.name for name in remeasured} == {"cpu_loop"}
+
+
+# Several GPUs.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cores"),
+    [((), {"mine": 2, "cpu_loop": 2}),
+     (("--resources", "gpu=2"), {"mine": 1, "cpu_loop": 2})],
+    ids=["one GPU", "two GPUs"],
+)  # fmt: skip
+def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(
+    fresh: Fresh, arguments: tuple[str, ...], cores: dict[str, int]
+) -> None:
+    project = fresh()
+    mine = project.add_kernel("mine", RIGHT_KERNEL)
+    project.write_catalogue("cpu_loop", "cublas_sgemm", added=mine)
+    rule = project.path("workflow/rules/measure.smk")
+    text, messages = re.subn(r"    message:\n        \"measure .*\n", "", rule.read_text())
+    assert messages == 1
+    rule.write_text(text)  # a job without a message is shown with its threads
+    said = project.done("measure", "--dry-run", "--config", "device=gpu", *arguments)
+    jobs = re.findall(r"wildcards: sweep=gemm, slug=(\w+)\n(?: +threads: (\d+))?", said)
+    assert cores.items() <= {slug: int(threads or 1) for slug, threads in jobs}.items()
 
 
 # Jobs that ran on unlike GPUs.

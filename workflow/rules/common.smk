@@ -89,9 +89,11 @@ def gpus(wildcards):
     return int(DEVICE == "gpu" and VARIANTS[wildcards.slug].kernel.on_gpu)
 
 
-def every_core(wildcards):
-    """All cores of this run, so that nothing runs beside a timing job; one where jobs are sent off."""
-    return workflow.cores or 1
+def undisturbed_cores(wildcards):
+    """All cores of this run, so that nothing runs beside a timing job; of a job on one of several
+    GPUs its share of them. One where jobs are sent off."""
+    beside = workflow.global_resources.get("gpu").value if gpus(wildcards) else 1
+    return max(1, (workflow.cores or 1) // (beside or 1))
 
 
 def verify_shapes(wildcards):

@@ -15,10 +15,9 @@ rule measure_variant:
         "results/local/logs/measure/{sweep}/{slug}.log",
     conda:
         "../../environment.yml"
-    threads: every_core
+    threads: undisturbed_cores
     resources:
         gpu=gpus,
-        timing=1,
     params:
         script=program("measure")[0],
         catalogue=config["catalogue"],
