@@ -100,19 +100,28 @@ def opened() -> Iterator["Gpu"]:
 @contextmanager
 def first_free(cards: Sequence["Gpu"]) -> Iterator["Gpu"]:
     """The first card whose lock can be had, held until the block ends."""
-    with contextlib.ExitStack() as held:
-        files = [held.enter_context(card.lock_file()) for card in cards]
-        said = False
-        while True:
-            for card, file in zip(cards, files, strict=True):
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    yield card
-                    return
-            if not said:
-                said = True
-                logging.warning("waiting: other jobs hold every GPU of this machine")
+    with contextlib.ExitStack() as opened_files:
+        locks = [(card, opened_files.enter_context(card.lock_file())) for card in cards]
+
+        def free() -> Gpu | None:
+            return next((card for card, file in locks if locked(file)), None)
+
+        card = free()
+        if not card:
+            logging.warning("waiting: other jobs hold every GPU of this machine")
+        while not card:
             time.sleep(WAIT_S)
+            card = free()
+        yield card
+
+
+def locked(file: TextIO) -> bool:
+    """Take a file's lock, which closing it gives back; whether it was free."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class Gpu:
