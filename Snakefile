@@ -19,6 +19,9 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
+# Taken before the jobs are chosen, so that they are chosen from what the run before this one left.
+LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
+
 JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
 VARIANTS = {slug: variant for variants in JOBS.values() for slug, variant in variants.items()}
 MACHINE = machine_identity()
@@ -38,6 +41,11 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/compare.smk"
+
+
+onstart:
+    if LOCKED_OUT:
+        sys.exit(f"error: {LOCKED_OUT}")
 
 
 rule all:

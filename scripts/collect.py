@@ -1,7 +1,9 @@
 """Collect what the jobs measured into a data set: summary, ratios, samples, kernels, device.
 
 A data set is of one model of GPU; where jobs ran on several, as on a cluster, each has its own.
-Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes.
+Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes. Only now
+do the jobs' journals go: a job that was killed at its very end runs again, and takes its points
+from there.
 """
 
 import json
@@ -217,6 +219,7 @@ def main() -> None:
     parser = arguments.parser(__doc__)
     arguments.add_catalogue(parser)
     parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
+    parser.add_argument("--journals", type=Path, nargs="*", default=[], help="theirs, removed last")
     parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="compile.py's JSON")
     parser.add_argument("--configuration", default="{}", help="JSON, kept in device.json")
@@ -243,6 +246,8 @@ def main() -> None:
     options.others.mkdir(parents=True)
     for device, found in others:
         write(device, found, options.others / published_name(device))
+    for journal in options.journals:
+        shutil.rmtree(journal, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments, fills
-from matmul.bench import CACHES, MODES, Case, Settings, Split
+from matmul.bench import CACHES, MODES, Case, LostDevice, Settings, Split, Wrong
+from matmul.building import HOST
 from matmul.catalogue import Catalogue, Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
 from matmul.dataset import read_rows, write_json, write_rows
@@ -48,14 +49,20 @@ def run(
     if not variant.kernel.on_gpu:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
         split.started()
-        sweep.pace = bench.pace()
-        sweep.run(bench, cases)
+        machine = host_facts() | {"date": None}
+        sweep.identity += json.dumps([machine, compiler_of(variant, build / HOST)])
+        try:
+            sweep.pace = bench.pace()
+        except (Wrong, LostDevice) as error:
+            sweep.refuse_all(cases, "failed", str(error))
+        else:
+            sweep.run(bench, cases)
         return host_facts()
     with opened() as gpu:
         bench = GpuBench(gpu, variant, baselines, build, settings, split)
         split.started()
         machine = gpu.facts() | bench.tools.cublas.facts()
-        sweep.identity += json.dumps(machine)
+        sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries)])
         sweep.run(bench, cases)
         bench.close()
         return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, bench.tools)}
@@ -69,6 +76,13 @@ def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None
     threads = variant.block[0] * variant.block[1]
     shared = record["shared_bytes"] + variant.dynamic_shared_bytes
     return occupancy(threads, record["registers"], shared, gpu.limits)
+
+
+def compiler_of(variant: Variant, binaries: Path) -> str | None:
+    """What built the variant's binary; None for a library's routine."""
+    if variant.kernel.language == "library":
+        return None
+    return compile_record(variant, binaries)["compiler"]
 
 
 def wrong_at_small_shapes(verification: Path) -> str | None:
@@ -100,8 +114,10 @@ def parse() -> Namespace:
     parser.add_argument("--cool-celsius", type=float, default=75, help="hotter: wait")
     parser.add_argument("--cool-seconds", type=float, default=60, help="of waiting, at most")
     parser.add_argument("--launch-seconds", type=float, default=10, help="longer launches: skipped")
+    arguments.add_hang_seconds(parser)
     parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
     parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
+    parser.add_argument("--keep-journal", action="store_true", help="for collect.py to remove")
     parser.add_argument("--points", type=Path, required=True, help="points.csv")
     parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
     parser.add_argument("--states", type=Path, required=True, help="states.csv")
@@ -122,6 +138,7 @@ def settings_of(options: Namespace) -> Settings:
         cool_celsius=options.cool_celsius,
         cool_seconds=options.cool_seconds,
         launch_seconds=options.launch_seconds,
+        hang_seconds=options.hang_seconds,
         memory_share=options.memory_share,
         threads=len(os.sched_getaffinity(0)),
     )
@@ -174,7 +191,8 @@ def main() -> None:
     logging.info("time split: %s", split_row)
     job = {"code": code, "settings": asdict(settings), "split": split_row}
     write_json(facts | commit() | job, options.facts)
-    shutil.rmtree(options.journal, ignore_errors=True)
+    if not options.keep_journal:
+        shutil.rmtree(options.journal, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,9 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
     check_kernels(sweep["kernels"], catalogue, f"{where}.kernels", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    for key in ("gpu_seconds", "cpu_seconds"):
+        if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
+            raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
 
 
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -133,9 +133,12 @@ class Gpu:
         self.nvml, self.nvml_reason = nvml_handle(device.pci_bus_id())
 
     def activate(self) -> None:
-        """Make its primary context current, until the program ends."""
-        context = self.device.retain_primary_context()
-        context.push()
+        """Make its primary context current, until the program ends. Raises NoDevice."""
+        try:
+            context = self.device.retain_primary_context()
+            context.push()
+        except self.drv.Error as error:
+            raise NoDevice(f"{self.device.name()} cannot be used ({error})") from None
         # A context that is left on the stack aborts the interpreter at its exit.
         atexit.register(context.pop)
 

@@ -22,6 +22,7 @@ from matmul.bench import (
 )
 from matmul.catalogue import Variant
 from matmul.device import Gpu
+from matmul.errors import Unfinished
 from matmul.instruments import Instruments
 from matmul.products import GpuProduct, gpu_product
 from matmul.reference import reference, reference_bytes
@@ -47,7 +48,7 @@ class GpuBench:
         settings: Settings, split: Split,
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
-        self.tools = Instruments(gpu, build)
+        self.tools = Instruments(gpu, build, settings.hang_seconds)
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *baselines]
         self.dtype = variant.kernel.dtype
@@ -103,6 +104,8 @@ class GpuBench:
             raise Wrong(f"out of memory: {failure}") from None
         except TimeoutError as failure:
             raise Wrong(str(failure)) from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point
@@ -126,7 +129,7 @@ class GpuBench:
 
     def finished(self, launch: Callable[[], None]) -> None:
         launch()
-        self.tools.stream.synchronize()
+        self.tools.wait()
 
     def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
         """The kernel's errors. Raises Wrong where one, or a baseline's, is over the bound."""

@@ -1,5 +1,6 @@
 """The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from matmul import fills
 from matmul.cublas import WORKSPACE_BYTES, Cublas
 from matmul.device import Gpu
-from matmul.errors import UserError
+from matmul.errors import HANG_SECONDS, Unfinished, UserError, left_running
 from matmul.shapes import ceil_div
 
 SOURCE = Path(__file__).with_name("instruments.cu")
@@ -32,9 +33,9 @@ FUNCTIONS = {
 class Instruments:
     """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
 
-    def __init__(self, gpu: Gpu, build: Path) -> None:
+    def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
         """`build` holds <architecture>/instruments.cubin. Raises UserError without the GPU's."""
-        self.drv = gpu.drv
+        self.drv, self.hang_seconds = gpu.drv, hang_seconds
         self.stream = self.drv.Stream()
         self.binaries = build / gpu.architecture
         if not self.binaries.is_dir():
@@ -51,6 +52,18 @@ class Instruments:
         self.cublas = Cublas(self.stream.handle, int(self.workspace))
         self.sweep_bytes = 2 * gpu.l2_bytes
         self.sweep = self.drv.mem_alloc(self.sweep_bytes)
+
+    def wait(self) -> None:
+        """Wait for the stream. Raises Unfinished after `hang_seconds`.
+
+        The driver is asked again and again, because nothing ends a wait inside it.
+        """
+        end = time.perf_counter() + self.hang_seconds
+        while not self.stream.is_done():
+            if time.perf_counter() > end:
+                failure = Unfinished(self.hang_seconds)
+                left_running.append(failure)
+                raise failure
 
     def call(self, name: str, *arguments: object) -> None:
         """Enqueue a grid-stride kernel."""

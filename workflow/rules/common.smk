@@ -3,6 +3,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,12 +12,18 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul import configuration, toolchain
+from matmul import configuration, lock, toolchain
 from matmul.catalogue import source_files
 from matmul.dataset import CHECKS, DATA_SET
 from matmul.device import NoDevice
 from matmul.errors import UserError
 from matmul.modules import program_files
+from matmul.schema import read_yaml
+
+# A job dies with the Snakemake that started it: were that killed, the job would go on beside the
+# next run's, and write over its files.
+if shutil.which("setpriv"):
+    shell.prefix("set -euo pipefail; exec setpriv --pdeathsig KILL ")
 
 
 def settle():
@@ -26,6 +33,8 @@ def settle():
             *workflow.configfiles,
             *(["--config"] if workflow.config_settings.config else []),
         ]
+        for file in workflow.configfiles:
+            read_yaml(Path(file))  # Snakemake's reader takes the last of a key's values
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = configuration.resolve_device(config)
@@ -120,7 +129,7 @@ def measure_options(wildcards):
             f"--warm-seconds {sampling['warm_seconds']} --load-seconds {sampling['load_seconds']}",
             f"--cool-celsius {limits['cool_celsius']} --cool-seconds {limits['cool_seconds']}",
             f"--launch-seconds {limits['gpu_seconds' if gpu else 'cpu_seconds']}",
-            f"--memory-share {limits['memory_share']}",
+            f"--hang-seconds {limits['hang_seconds']} --memory-share {limits['memory_share']}",
         ]
     )
 
@@ -132,6 +141,15 @@ def measured(*files):
         for sweep, variants in JOBS.items()
         for slug in variants
         for file in files
+    ]
+
+
+def journals():
+    """The folders of finished points of every measuring job."""
+    return [
+        f"results/local/journal/{sweep}/{slug}"
+        for sweep, variants in JOBS.items()
+        for slug in variants
     ]
 
 

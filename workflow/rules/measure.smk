@@ -30,10 +30,10 @@ rule measure_variant:
     message:
         "measure {wildcards.slug}, {wildcards.sweep}"
     shell:
-        "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
+        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --sweep {wildcards.sweep}"
         " --verification {input.verification:q} --seed {params.seed} {params.options}"
-        " --journal {params.journal:q} --points {output.points:q} --samples {output.samples:q}"
+        " --journal {params.journal:q} --keep-journal --points {output.points:q} --samples {output.samples:q}"
         " --states {output.states:q}"
         " --facts {output.facts:q} --log {log:q}"
 
@@ -61,12 +61,13 @@ checkpoint collect:
         script=program("collect")[0],
         catalogue=config["catalogue"],
         measured=lambda wildcards: [os.path.dirname(file) for file in measured("facts.json")],
+        journals=journals(),
         configuration=json.dumps(config),
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:
         "collect the data set"
     shell:
-        "python {params.script} --catalogue {params.catalogue:q} --measured {params.measured:q}"
-        " --verified {input.verified:q} --records {input.records:q}"
+        "python {params.script:q} --catalogue {params.catalogue:q} --measured {params.measured:q}"
+        " --journals {params.journals:q} --verified {input.verified:q} --records {input.records:q}"
         " --configuration {params.configuration:q} --output {params.folder} --others {output.others}"
         " --log {log:q}"

@@ -26,6 +26,7 @@ FORMATS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 SETTINGS = {
     "figure.dpi": 160,
     "savefig.dpi": 160,
+    "text.parse_math": False,  # a title's dollars are dollars
     "text.hinting": "none",  # else words change their width with the resolution
     "figure.constrained_layout.w_pad": 0.08,
     "svg.fonttype": "path",
