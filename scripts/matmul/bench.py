@@ -26,7 +26,7 @@ class Settings:
     caches: tuple[str, ...]
     rule: Rule
     copies: Rule | None  # None: copies, end to end and unified memory are not timed
-    warm_seconds: Mapping[str, float]  # of launches ahead of a point's samples, by mode
+    warm_seconds: Mapping[str, float]  # of launches ahead of samples, the first included, by mode
     cool_celsius: float  # a card that is hotter, or slows down for heat, is left to cool
     cool_seconds: float  # at most, of a job
     launch_seconds: float  # one predicted longer is skipped

@@ -95,7 +95,7 @@ class CpuBench:
         if not errors.share <= 1:
             raise Wrong(f"wrong result: error {errors.share:.3g} times the bound")
         with self.split.part("timed"):
-            run_for(self.settings.warm_seconds[case.mode], run)
+            run_for(self.settings.warm_seconds[case.mode] - first_ms / 1e3, run)
             times, stopped = collect(
                 self.settings.rule, lambda count: [[run() for _ in range(count)]]
             )
