@@ -40,6 +40,23 @@ include: "workflow/rules/verdict.smk"
 include: "workflow/rules/compare.smk"
 
 
+onstart:
+    check_executor()
+
+
+localrules:
+    compile_cuda,
+    compile_c,
+    compile_instruments,
+    collect,
+    draw_figures,
+    tabulate,
+    typeset,
+    verdict,
+    publish,
+    compare,
+
+
 rule all:
     default_target: True
     input:

@@ -1,6 +1,7 @@
 """A user's mistake is one clear line and exit code 1; anything else is a bug, with its trace."""
 
 import functools
+import logging
 import sys
 from collections.abc import Callable
 
@@ -15,8 +16,8 @@ def one_line(text: str) -> str:
 
 
 def command_line(main: Callable[[], None]) -> Callable[[], None]:
-    """Wrap a script's main: a UserError becomes `error: ...` on stderr and exit code 1,
-    an interrupt one line and 130, the shell's code for it."""
+    """Wrap a script's main: a UserError becomes `error: ...` on stderr, and in the step's log, and
+    exit code 1, an interrupt one line and 130, the shell's code for it."""
 
     @functools.wraps(main)
     def wrapped() -> None:
@@ -24,6 +25,9 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
             main()
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
+            # Of a job on a cluster the log is all that a failed run shows.
+            if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
+                logging.error("error: %s", error)
             sys.exit(1)
         except KeyboardInterrupt:
             print("interrupted; the same command goes on where this stopped", file=sys.stderr)

@@ -11,12 +11,21 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul import configuration, toolchain
+from matmul import cluster, configuration, toolchain
 from matmul.catalogue import source_files
-from matmul.dataset import CHECKS, DATA_SET
+from matmul.dataset import CHECKS, DATA_SET, read_json
 from matmul.device import NoDevice
 from matmul.errors import UserError
 from matmul.modules import program_files
+
+
+def sent_off():
+    """Whether jobs find their GPU on another machine than this one.
+
+    The scope of the resource gpu says so. Snakemake hands it on, so that a job, a dry run and a
+    summary see what the run sees.
+    """
+    return workflow.resource_scopes.is_local("gpu")
 
 
 def settle():
@@ -28,8 +37,44 @@ def settle():
         ]
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
-        device, architectures = configuration.resolve_device(config)
+        device, architectures = where_to_measure()
         return configuration.chosen_jobs(config, catalogue), device, architectures, compiler
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def where_to_measure():
+    """gpu or cpu, and the architectures to compile for.
+
+    Raises UserError where the CPU would be measured in the place of a GPU of an earlier run.
+    """
+    if sent_off() and config["device"] != "cpu":
+        return "gpu", config["architectures"]
+    device, architectures = configuration.resolve_device(config)
+    if (config["device"], device) == ("auto", "cpu") and (gpu := measured_on()):
+        raise UserError(
+            f"results/local was measured on {gpu}, there is no GPU here, and a run would replace it: "
+            "on a cluster use --workflow-profile profiles/slurm, else --config device=cpu"
+        )
+    return device, architectures
+
+
+def measured_on():
+    """The GPU that jobs of results/local ran on, or None."""
+    jobs = map(read_json, Path("results/local/measured").glob("*/*/facts.json"))
+    return next((job["gpu"] for job in jobs if job.get("gpu")), None)
+
+
+def check_executor():
+    """End a run with one line whose jobs would miss their GPU, lose results or never end."""
+    try:
+        if workflow.non_local_exec and not sent_off():
+            raise UserError(
+                "jobs are sent off, but GPUs are counted on this machine: use --workflow-profile "
+                "profiles/slurm, or --set-resource-scopes gpu=local timing=local"
+            )
+        if hasattr(workflow.executor_settings, "array_jobs"):
+            cluster.check_slurm(workflow.executor_settings)
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -79,7 +124,7 @@ def run_identity(wildcards):
 def machine_identity():
     """The GPU and driver that this machine measures on; empty where jobs find theirs elsewhere."""
     try:
-        return configuration.gpu_identity() if DEVICE == "gpu" else ""
+        return configuration.gpu_identity() if DEVICE == "gpu" and not sent_off() else ""
     except NoDevice:
         return ""
 
@@ -90,8 +135,9 @@ def gpus(wildcards):
 
 
 def every_core(wildcards):
-    """All cores of this run, so that nothing runs beside a timing job; one where jobs are sent off."""
-    return workflow.cores or 1
+    """All cores of this run, so that nothing runs beside a timing job; where jobs are sent off, the
+    profile says how many."""
+    return 1 if sent_off() else workflow.resource_settings.cores or 1
 
 
 def verify_shapes(wildcards):
