@@ -46,6 +46,20 @@ include: "workflow/rules/compare.smk"
 onstart:
     if LOCKED_OUT:
         sys.exit(f"error: {LOCKED_OUT}")
+    check_executor()
+
+
+localrules:
+    compile_cuda,
+    compile_c,
+    compile_instruments,
+    collect,
+    draw_figures,
+    tabulate,
+    typeset,
+    verdict,
+    publish,
+    compare,
 
 
 rule all:

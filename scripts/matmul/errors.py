@@ -36,7 +36,7 @@ def one_line(text: str) -> str:
 
 def command_line(main: Callable[[], None]) -> Callable[[], None]:
     """Wrap a script's main: a UserError, or what the system refused, becomes `error: ...` on stderr
-    and exit code 1, an interrupt one line and 130, the shell's code for it."""
+    and in the step's log, and exit code 1; an interrupt one line and 130, the shell's code."""
 
     @functools.wraps(main)
     def wrapped() -> None:
@@ -44,7 +44,11 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
         try:
             main()
         except (UserError, OSError) as error:
-            print(f"error: {said(error)}", file=sys.stderr)
+            text = f"error: {said(error)}"
+            print(text, file=sys.stderr)
+            # Of a job on a cluster the log is all that a failed run shows.
+            if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
+                logging.error(text)
             code = 1
         except KeyboardInterrupt:
             print("interrupted; the same command goes on where this stopped", file=sys.stderr)

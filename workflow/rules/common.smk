@@ -12,9 +12,9 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul import configuration, lock, toolchain
+from matmul import cluster, configuration, lock, toolchain
 from matmul.catalogue import source_files
-from matmul.dataset import CHECKS, DATA_SET
+from matmul.dataset import CHECKS, DATA_SET, read_json
 from matmul.device import NoDevice
 from matmul.errors import UserError
 from matmul.modules import program_files
@@ -24,6 +24,15 @@ from matmul.schema import read_yaml
 # next run's, and write over its files.
 if shutil.which("setpriv"):
     shell.prefix("set -euo pipefail; exec setpriv --pdeathsig KILL ")
+
+
+def sent_off():
+    """Whether jobs find their GPU on another machine than this one.
+
+    The scope of the resource gpu says so. Snakemake hands it on, so that a job, a dry run and a
+    summary see what the run sees.
+    """
+    return workflow.resource_scopes.is_local("gpu")
 
 
 def settle():
@@ -37,8 +46,44 @@ def settle():
             read_yaml(Path(file))  # Snakemake's reader takes the last of a key's values
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
-        device, architectures = configuration.resolve_device(config)
+        device, architectures = where_to_measure()
         return configuration.chosen_jobs(config, catalogue), device, architectures, compiler
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def where_to_measure():
+    """gpu or cpu, and the architectures to compile for.
+
+    Raises UserError where the CPU would be measured in the place of a GPU of an earlier run.
+    """
+    if sent_off() and config["device"] != "cpu":
+        return "gpu", config["architectures"]
+    device, architectures = configuration.resolve_device(config)
+    if (config["device"], device) == ("auto", "cpu") and (gpu := measured_on()):
+        raise UserError(
+            f"results/local was measured on {gpu}, there is no GPU here, and a run would replace it: "
+            "on a cluster use --workflow-profile profiles/slurm, else --config device=cpu"
+        )
+    return device, architectures
+
+
+def measured_on():
+    """The GPU that jobs of results/local ran on, or None."""
+    jobs = map(read_json, Path("results/local/measured").glob("*/*/facts.json"))
+    return next((job["gpu"] for job in jobs if job.get("gpu")), None)
+
+
+def check_executor():
+    """End a run with one line whose jobs would miss their GPU, lose results or never end."""
+    try:
+        if workflow.non_local_exec and not sent_off():
+            raise UserError(
+                "jobs are sent off, but GPUs are counted on this machine: use --workflow-profile "
+                "profiles/slurm, or --set-resource-scopes gpu=local timing=local"
+            )
+        if hasattr(workflow.executor_settings, "array_jobs"):
+            cluster.check_slurm(workflow.executor_settings)
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -88,7 +133,7 @@ def run_identity(wildcards):
 def machine_identity():
     """The GPU and driver that this machine measures on; empty where jobs find theirs elsewhere."""
     try:
-        return configuration.gpu_identity() if DEVICE == "gpu" else ""
+        return configuration.gpu_identity() if DEVICE == "gpu" and not sent_off() else ""
     except NoDevice:
         return ""
 
@@ -100,9 +145,10 @@ def gpus(wildcards):
 
 def undisturbed_cores(wildcards):
     """All cores of this run, so that nothing runs beside a timing job; of a job on one of several
-    GPUs its share of them. One where jobs are sent off."""
+    GPUs its share of them. Where jobs are sent off, the profile says how many."""
+    cores = 1 if sent_off() else workflow.resource_settings.cores or 1
     beside = workflow.global_resources.get("gpu").value if gpus(wildcards) else 1
-    return max(1, (workflow.cores or 1) // (beside or 1))
+    return max(1, cores // (beside or 1))
 
 
 def verify_shapes(wildcards):

@@ -18,6 +18,7 @@ rule measure_variant:
     threads: undisturbed_cores
     resources:
         gpu=gpus,
+        timing=1,
     params:
         script=program("measure")[0],
         catalogue=config["catalogue"],
