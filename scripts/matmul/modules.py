@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+from functools import cache
 from pathlib import Path
 
 
@@ -29,6 +30,7 @@ def program_digest(script: Path) -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in program_files(script))).hexdigest()
 
 
+@cache  # the scripts share their modules, and to parse one takes 10 ms
 def imported_names(file: Path) -> list[str]:
     """Dotted names that a file's import statements may mean as modules."""
     names = []
