@@ -1,6 +1,7 @@
 """Collect what the jobs measured into one data set: summary, ratios, samples, kernels, device.
 
 Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes.
+An argument @FILE stands for the lines of FILE: a command line ends at 128 KiB.
 """
 
 import json
@@ -138,6 +139,7 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
+    parser.fromfile_prefix_chars = "@"
     arguments.add_catalogue(parser)
     parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
     parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")

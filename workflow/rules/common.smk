@@ -133,6 +133,20 @@ def measured(*files):
     ]
 
 
+def collect_options():
+    """What is collected, as collect.py's options."""
+    return [
+        "--measured",
+        *map(os.path.dirname, measured("facts.json")),
+        "--verified",
+        *rules.verify.input,
+        "--records",
+        *rules.compile.input,
+        "--configuration",
+        json.dumps(config),
+    ]
+
+
 def published():
     """The published data sets, as `published/<device>`; not those from before a table was added."""
     folders = (file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))

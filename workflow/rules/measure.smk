@@ -44,12 +44,31 @@ rule measure:
         measured("facts.json"),
 
 
+# What `collect` reads, an argument per line: Linux gives a shell's whole command 128 KiB, which a few
+# hundred variants fill.
+rule list_results:
+    input:
+        template=ROOT / "workflow/templates/lines.jinja2",
+    output:
+        "results/local/measured/list.txt",
+    log:
+        "results/local/logs/list.log",
+    localrule: True
+    params:
+        lines=collect_options(),
+    message:
+        "list the results"
+    template_engine:
+        "jinja2"
+
+
 rule collect:
     input:
         program("collect"),
-        measured=measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
-        verified=rules.verify.input,
-        records=rules.compile.input,
+        measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
+        rules.verify.input,
+        rules.compile.input,
+        options=rules.list_results.output,
     output:
         expand("results/local/{name}", name=DATA_SET),
     log:
@@ -59,12 +78,9 @@ rule collect:
     params:
         script=program("collect")[0],
         catalogue=config["catalogue"],
-        measured=lambda wildcards: [os.path.dirname(file) for file in measured("facts.json")],
-        configuration=json.dumps(config),
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:
         "collect the data set"
     shell:
-        "python {params.script} --catalogue {params.catalogue:q} --measured {params.measured:q}"
-        " --verified {input.verified:q} --records {input.records:q}"
-        " --configuration {params.configuration:q} --output {params.folder} --log {log:q}"
+        "python {params.script} @{input.options:q} --catalogue {params.catalogue:q}"
+        " --output {params.folder} --log {log:q}"
