@@ -4,6 +4,7 @@ A data set is of one model of GPU; where jobs ran on several, as on a cluster, e
 Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes. Only now
 do the jobs' journals go: a job that was killed at its very end runs again, and takes its points
 from there.
+An argument @FILE stands for the lines of FILE: a command line ends at 128 KiB.
 """
 
 import json
@@ -217,6 +218,7 @@ def write(device: dict[str, Any], found: Mapping[str, pd.DataFrame], folder: Pat
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
+    parser.fromfile_prefix_chars = "@"
     arguments.add_catalogue(parser)
     parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
     parser.add_argument("--journals", type=Path, nargs="*", default=[], help="theirs, removed last")

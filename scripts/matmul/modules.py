@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import cache
 from pathlib import Path
 
 # `from package import a, (b, c)` and `import a, b`, wherever a line begins so.
@@ -18,10 +19,11 @@ def imported_files(script: Path) -> list[Path]:
     waiting = [script]
     while waiting:
         for name in imported_names(waiting.pop()):
-            file = folder / Path(*name.split(".")).with_suffix(".py")
-            if file.is_file() and file not in found:
-                found.add(file)
-                waiting.append(file)
+            module = folder / Path(*name.split("."))
+            for file in (module.with_suffix(".py"), module.parent / "__init__.py"):
+                if file.is_file() and file not in found:
+                    found.add(file)
+                    waiting.append(file)
     return sorted(found)
 
 
@@ -35,6 +37,7 @@ def program_digest(script: Path) -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in program_files(script))).hexdigest()
 
 
+@cache  # the scripts share their modules
 def imported_names(file: Path) -> list[str]:
     """Dotted names that a file's import statements may mean as modules.
 

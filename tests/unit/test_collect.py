@@ -1,6 +1,6 @@
 """Collecting made-up jobs: medians, rates and ratios by hand, and nothing left out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,17 @@ class Jobs:
         write_json({k: v for k, v in (record | changes).items() if v is not None}, path)
         self.records.append(path)
 
-    def collect(self, output: str = "local") -> Outcome:
+    def options(self) -> list[object]:
+        """What is collected."""
         measured = [self.folder / "measured" / name for name in self.names]
         verified = [self.folder / "verified" / f"{name}.csv" for name in self.names]
+        return ["--measured", *measured, "--verified", *verified, "--records", *self.records,
+                "--configuration", '{"seed": 7}']  # fmt: skip
+
+    def collect(self, output: str = "local", options: Sequence[object] | None = None) -> Outcome:
         return self.command(
-            "collect", "--measured", *measured, "--verified", *verified,
-            "--records", *self.records, "--configuration", '{"seed": 7}',
-            "--output", self.folder / output, "--others", self.folder / "others",
-            "--log", self.folder / "collect.log",
+            "collect", *(options or self.options()), "--output", self.folder / output,
+            "--others", self.folder / "others", "--log", self.folder / "collect.log",
         )  # fmt: skip
 
     def table(self, name: str) -> pd.DataFrame:
@@ -305,12 +308,15 @@ def test_a_failure_for_one_of_two_architectures_is_not_lost(jobs: Jobs) -> None:
     assert kernels.loc[NAIVE, "reason"] == "does not compile: x"
 
 
-def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
+@pytest.mark.parametrize("listed", [False, True], ids=["as arguments", "in a file"])
+def test_collecting_again_gives_the_same_bytes(jobs: Jobs, listed: bool) -> None:
     times = {(NAIVE, "kernel", "hot"): [1.1, 1.3, 0.9], (CUBLAS, "kernel", "hot"): [0.7, 0.6, 0.8]}
     jobs.add(NAIVE, times, [OK])
     jobs.compiled(NAIVE)
     jobs.collect("local")
-    jobs.collect("again")
+    lines = jobs.folder / "list.txt"
+    lines.write_text("\n".join(map(str, jobs.options())))
+    jobs.collect("again", [f"@{lines}"] if listed else jobs.options())
     for file in (jobs.folder / "local").iterdir():
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
 
@@ -329,6 +335,10 @@ def test_a_cut_file_of_a_job_is_refused_by_name(
     folder = jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0, 2.0]}, [OK])
     (folder / file).write_bytes(cut((folder / file).read_bytes()))
     assert str(folder / file) in jobs.collect().error()
+
+
+def test_a_list_that_is_missing_is_refused_by_name(jobs: Jobs) -> None:
+    assert "No such file or directory: 'absent'" in jobs.collect(options=["@absent"]).error()
 
 
 def test_the_variants_used_here_are_the_catalogues() -> None:

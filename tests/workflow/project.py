@@ -66,9 +66,9 @@ class Project:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def done(self, *arguments: str) -> str:
+    def done(self, *arguments: str, **options: str) -> str:
         """Run it to success; what it said."""
-        run = self.snakemake(*arguments)
+        run = self.snakemake(*arguments, **options)
         assert run.returncode == 0, run.stdout
         return run.stdout
 

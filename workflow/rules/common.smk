@@ -190,12 +190,19 @@ def measured(*files):
     ]
 
 
-def journals():
-    """The folders of finished points of every measuring job."""
+def collect_options():
+    """What is collected, as collect.py's options."""
     return [
-        f"results/local/journal/{sweep}/{slug}"
-        for sweep, variants in JOBS.items()
-        for slug in variants
+        "--measured",
+        *map(os.path.dirname, measured("facts.json")),
+        "--journals",
+        *(f"results/local/journal/{sweep}/{slug}" for sweep in JOBS for slug in JOBS[sweep]),
+        "--verified",
+        *rules.verify.input,
+        "--records",
+        *rules.compile.input,
+        "--configuration",
+        json.dumps(config),
     ]
 
 

@@ -44,13 +44,32 @@ rule measure:
         measured("facts.json"),
 
 
+# What `collect` reads, an argument per line: Linux gives a shell's whole command 128 KiB, which a few
+# hundred variants fill.
+rule list_results:
+    input:
+        template=ROOT / "workflow/templates/lines.jinja2",
+    output:
+        "results/local/measured/list.txt",
+    log:
+        "results/local/logs/list.log",
+    localrule: True
+    params:
+        lines=collect_options(),
+    message:
+        "list the results"
+    template_engine:
+        "jinja2"
+
+
 # Other models of GPU that jobs ran on, as on a cluster, are known only when all jobs are done.
 checkpoint collect:
     input:
         program("collect"),
-        measured=measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
-        verified=rules.verify.input,
-        records=rules.compile.input,
+        measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
+        rules.verify.input,
+        rules.compile.input,
+        options=rules.list_results.output,
     output:
         expand("results/local/{name}", name=DATA_SET),
         others=directory("results/local/others"),
@@ -61,14 +80,9 @@ checkpoint collect:
     params:
         script=program("collect")[0],
         catalogue=config["catalogue"],
-        measured=lambda wildcards: [os.path.dirname(file) for file in measured("facts.json")],
-        journals=journals(),
-        configuration=json.dumps(config),
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:
         "collect the data set"
     shell:
-        "python {params.script:q} --catalogue {params.catalogue:q} --measured {params.measured:q}"
-        " --journals {params.journals:q} --verified {input.verified:q} --records {input.records:q}"
-        " --configuration {params.configuration:q} --output {params.folder} --others {output.others}"
-        " --log {log:q}"
+        "python {params.script:q} @{input.options:q} --catalogue {params.catalogue:q}"
+        " --output {params.folder} --others {output.others} --log {log:q}"
