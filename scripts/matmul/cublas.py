@@ -10,7 +10,9 @@ import os
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
 from functools import cache
 
-from cuda.pathfinder import load_nvidia_dynamic_lib
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+from matmul.errors import UserError
 
 MATH_MODES = {"full": 0, "tf32": 3}  # cublasMath_t; the default has no TF32 and no emulation
 NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
@@ -46,10 +48,19 @@ class CublasError(Exception):
 
 @cache
 def library() -> tuple[ctypes.CDLL, str]:
-    """The loaded library with its prototypes declared, and the path it came from."""
+    """The loaded library with its prototypes declared, and the path it came from.
+
+    Raises UserError where there is none.
+    """
     # An inherited override would turn SGEMM into TF32, or keep it from it, behind the math mode.
     os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
-    found = load_nvidia_dynamic_lib("cublas")
+    try:
+        found = load_nvidia_dynamic_lib("cublas")
+    except DynamicLibNotFoundError:
+        raise UserError(
+            "no cuBLAS: run through `uv run`, which installs it, or load a CUDA toolkit that sets "
+            "CUDA_HOME or LD_LIBRARY_PATH"
+        ) from None
     lib = ctypes.CDLL(found.abs_path)
     for name, arguments in PROTOTYPES.items():
         getattr(lib, name).argtypes = arguments

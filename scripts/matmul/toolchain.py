@@ -1,5 +1,6 @@
 """The compilers: where they are, their flags, and what ptxas reports of a kernel."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -40,8 +41,15 @@ class CompileError(Exception):
 
 @cache
 def nvcc() -> str:
-    """Path of nvcc: the wheels', conda's or the system's. Raises UserError where there is none."""
-    path = find_nvidia_binary_utility("nvcc") or shutil.which("nvcc")
+    """Path of nvcc: the wheels', conda's, or a toolkit's that CUDA_PATH, CUDA_HOME or PATH names.
+
+    Raises UserError where there is none.
+    """
+    on_path = shutil.which("nvcc")
+    # A module may set PATH alone; the loader's cache, which pathfinder asks last, may be older.
+    if on_path and not {"CUDA_PATH", "CUDA_HOME"} & os.environ.keys():
+        os.environ["CUDA_HOME"] = str(Path(on_path).resolve().parents[1])
+    path = find_nvidia_binary_utility("nvcc") or on_path
     if path is None:
         raise UserError("no nvcc: run through `uv run`, which installs it, or load a CUDA toolkit")
     return path

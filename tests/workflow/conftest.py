@@ -3,10 +3,12 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+import slurm as one_node
 from project import Faulty, Project
+from slurm import Slurm
 from support import RIGHT_KERNEL, ROOT
 
 LEFT_BEHIND = {
@@ -50,6 +52,15 @@ def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         return Project(folder, project.environment)
 
     return copy
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A Slurm of one node with one GPU, for the session."""
+    if reason := one_node.missing():
+        pytest.skip(reason)
+    with one_node.started(tmp_path_factory.mktemp("slurm")) as slurm:
+        yield slurm
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,8 @@ TINY = {
     "sampling": {"minimum": 6, "maximum": 6, "interval": 0.5, "seconds": 2, "copy_seconds": 0.01},
 }
 
+HERE = ("--cores", "2")  # run the jobs on this machine
+
 GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
 
 
@@ -52,12 +54,15 @@ class Project:
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)
 
-    def command(self, *arguments: str, configfile: str = "config/test.yaml") -> list[str]:
-        common = ["--cores", "2", "--configfile", configfile, "--nocolor"]
-        return [sys.executable, "-m", "snakemake", *arguments, *common]
+    def command(
+        self, *arguments: str, configfile: str = "config/test.yaml",
+        where: Sequence[str] = HERE, program: Sequence[str] = ("-m", "snakemake"),
+    ) -> list[str]:  # fmt: skip
+        common = [*where, "--configfile", configfile, "--nocolor"]
+        return [sys.executable, *program, *arguments, *common]
 
     def snakemake(
-        self, *arguments: str, environment: dict[str, str] | None = None, **options: str
+        self, *arguments: str, environment: dict[str, str] | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run it; standard output and error come together in `stdout`."""
         return subprocess.run(
@@ -66,7 +71,7 @@ class Project:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def done(self, *arguments: str, **options: str) -> str:
+    def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""
         run = self.snakemake(*arguments, **options)
         assert run.returncode == 0, run.stdout
