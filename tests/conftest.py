@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import settings
 from support import (
     CUDA_ENTRY,
     RIGHT_KERNEL,
@@ -21,6 +22,10 @@ from support import (
 from matmul import device
 from matmul.catalogue import load_catalogue
 from matmul.modules import program_digest
+
+# Other work on the machine is no mistake of a property's. Where the variable CI is set, Hypothesis
+# has no deadline either, and draws the same cases in every run.
+settings.register_profile("default", settings.get_profile("default"), deadline=None)
 
 
 @pytest.fixture

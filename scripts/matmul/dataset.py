@@ -129,7 +129,10 @@ def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write text whole, gzipped where the name says so: the same text gives the same bytes."""
+    """Write text whole, gzipped where the name says so: the same text gives the same bytes.
+
+    A carriage return becomes a space: Python's csv does not quote it, and readers end a row there.
+    """
     data = text.encode()
     with whole_file(path) as temporary:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
