@@ -13,13 +13,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import Faulty, Project
+from project import Copy, Faulty, Fresh, Project
 
 from matmul.dataset import read_json, read_table, write_json, write_table
 
-Fresh = Callable[[], Project]
 Pending = dict[str, set[str]]
-Copy = Callable[[Project], Project]
 
 MINE = {
     "compile_cuda": {
