@@ -54,9 +54,8 @@ def run(
         try:
             sweep.pace = bench.pace()
         except (Wrong, LostDevice) as error:
-            sweep.refuse_all(cases, "failed", str(error))
-        else:
-            sweep.run(bench, cases)
+            sweep.lost = str(error)
+        sweep.run(bench, cases)
         return host_facts()
     with opened() as gpu:
         bench = GpuBench(gpu, variant, baselines, build, settings, split)

@@ -22,7 +22,7 @@ from matmul.building import HOST, compile_instruments, compile_into
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import host_memory_refusal
 from matmul.device import Gpu, NoDevice, opened
-from matmul.errors import UserError, command_line
+from matmul.errors import Unfinished, UserError, command_line
 from matmul.instruments import Instruments
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
 from matmul.products import cpu_product, gpu_product
@@ -76,7 +76,7 @@ def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
         c = multiply(shape, *inputs)
-    except WrongAccess as error:
+    except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
@@ -98,6 +98,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--print", action="store_true", help="print A, B and C")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
+    arguments.add_hang_seconds(parser)
     return parser.parse_args()
 
 
@@ -105,7 +106,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     variant = load_catalogue(options.catalogue).variant(options.variant)
-    shape = parse_shape(options.shape, variant.kernel.operation)
+    shape, seconds = parse_shape(options.shape, variant.kernel.operation), options.hang_seconds
     no_room = host_memory_refusal(shape, variant.kernel.dtype, share=1)
     if reason := variant.refusal(shape) or no_room:
         raise UserError(reason)
@@ -114,7 +115,7 @@ def main() -> None:
         if not variant.kernel.on_gpu:
             build(variant, folder, HOST)
             timer = cpu_timer(variant, folder, shape)
-            tell(variant, shape, on_cpu(variant, folder), timer, options)
+            tell(variant, shape, on_cpu(variant, folder, seconds), timer, options)
             return
         try:
             with opened() as gpu:
@@ -122,7 +123,7 @@ def main() -> None:
                 build(variant, folder, arch)
                 compile_instruments(arch, folder / arch / "instruments.cubin")
                 timer = gpu_timer(variant, gpu, folder, shape)
-                tell(variant, shape, on_gpu(variant, gpu, folder), timer, options)
+                tell(variant, shape, on_gpu(variant, gpu, folder, seconds), timer, options)
         except NoDevice as missing:
             if variant.kernel.language == "library":
                 raise UserError(f"{variant.name} runs on a GPU, and {missing}") from None
@@ -130,7 +131,7 @@ def main() -> None:
                 raise UserError(f"{shape} takes minutes thread by thread, and {missing}") from None
             print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
             try:
-                multiply = emulated(variant, folder)
+                multiply = emulated(variant, folder, seconds)
             except emulation.EmulationError as error:
                 raise UserError(f"{variant.kernel.source}: {error}") from None
             tell(variant, shape, multiply, None, options)

@@ -40,27 +40,31 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
 
     @functools.wraps(main)
     def wrapped() -> None:
-        code = 0
         try:
             main()
+            leave(0)
         except (UserError, OSError) as error:
             text = f"error: {said(error)}"
             print(text, file=sys.stderr)
             # Of a job on a cluster the log is all that a failed run shows.
             if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
                 logging.error(text)
-            code = 1
+            leave(1)
         except KeyboardInterrupt:
             print("interrupted; the same command goes on where this stopped", file=sys.stderr)
-            code = 130
-        if left_running:
-            logging.shutdown()
-            sys.stdout.flush()
-            os._exit(code)
-        if code:
-            sys.exit(code)
+            leave(130)
 
     return wrapped
+
+
+def leave(code: int) -> None:
+    """End the process, unless all is well, where it ends by itself."""
+    if left_running:
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(code)
+    if code:
+        sys.exit(code)
 
 
 def said(error: UserError | OSError) -> str:

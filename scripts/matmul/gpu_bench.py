@@ -66,8 +66,14 @@ class GpuBench:
         return sum(inputs) + c * len(self.contenders) + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why the shape does not fit the card's or the host's memory, with the numbers."""
-        needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
+        """Why the shape does not fit the card's or the host's memory, with the numbers.
+
+        Raises LostDevice.
+        """
+        try:
+            needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
+        except self.gpu.drv.Error as failure:
+            raise LostDevice(f"the GPU does not answer: {failure}") from None
         allowed = self.settings.memory_share * free
         if needed > allowed:
             return (

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from project import Project
+from project import Copy, Fresh, Project
 from slurm import Job, Run, Slurm
 
 from matmul.dataset import DATA_SET, read_json, read_table
@@ -23,9 +23,6 @@ SUBMIT = {
     "program": (str(Path(__file__).with_name("impatient.py")),),
 }
 WITH_GPU = ("--set-resources", "measure_variant:gpu=1")
-
-Fresh = Callable[[], Project]
-Copy = Callable[[Project], Project]
 
 
 @dataclass

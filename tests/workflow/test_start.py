@@ -13,10 +13,8 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from project import Project
+from project import Fresh, Project
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
-
-Fresh = Callable[[], Project]
 
 # Seconds that an empty workflow takes to start on the machine for which the limits are given; where
 # it takes longer, the limits are as much wider.

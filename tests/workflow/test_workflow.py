@@ -14,14 +14,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import Faulty, Project
+from project import Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL
 
 from matmul.dataset import read_json, read_table, write_json, write_table
 
-Fresh = Callable[[], Project]
 Pending = dict[str, set[str]]
-Copy = Callable[[Project], Project]
 
 MINE = {
     "compile_cuda": {
