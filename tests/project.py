@@ -18,6 +18,7 @@ TINY = {
     "sampling": {"minimum": 6, "maximum": 6, "interval": 0.5, "seconds": 2, "copy_seconds": 0.01},
 }
 
+SNAKEMAKE = (sys.executable, "-m", "snakemake")
 HERE = ("--cores", "2")  # run the jobs on this machine
 
 GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
@@ -56,10 +57,10 @@ class Project:
 
     def command(
         self, *arguments: str, configfile: str = "config/test.yaml",
-        where: Sequence[str] = HERE, program: Sequence[str] = ("-m", "snakemake"),
+        where: Sequence[str] = HERE, program: Sequence[str] = SNAKEMAKE,
     ) -> list[str]:  # fmt: skip
         common = [*where, "--configfile", configfile, "--nocolor"]
-        return [sys.executable, *program, *arguments, *common]
+        return [*program, *arguments, *common]
 
     def snakemake(
         self, *arguments: str, environment: dict[str, str] | None = None, **options: Any

@@ -3,6 +3,7 @@
 They are those of snakemake-executor-plugin-slurm 2.8.0; try them again with another version.
 """
 
+import shutil
 import subprocess
 from typing import Any
 
@@ -29,25 +30,33 @@ def check_status_command(command: str | None, pause: int) -> None:
     after `pause` seconds.
 
     A job is forgotten by squeue MinJobAge after its end, and known to sacct where Slurm keeps
-    accounts. The plugin takes sacct where MinJobAge is below three pauses, whatever it was told.
+    accounts. Where MinJobAge is below three pauses the plugin asks sacct, whatever it was told.
 
     Raises UserError.
     """
-    age = get_min_job_age() or 0
-    if command == "squeue" and age >= 3 * pause:
-        if age > LONGEST_PAUSE_S:
+    age, fault = get_min_job_age(), accounting_fault()
+    if age is None and fault:
+        raise UserError("neither scontrol nor sacct answers: is this a login node with Slurm?")
+    age = age or 0
+    if (command == "squeue" and age >= 3 * pause) or not shutil.which("sacct"):
+        fault = f"squeue forgets them after {age} s (MinJobAge)"
+        if age > max(pause, LONGEST_PAUSE_S):
             return
-        reason = f"squeue forgets jobs after {age} s (MinJobAge)"
-    else:
-        answer = subprocess.run(["sacct", "--allocations"], capture_output=True, text=True)
-        if answer.returncode == 0:
-            return
-        reason = f"sacct does not answer ({one_line(answer.stderr)})"
+    if not fault:
+        return
     if age > LONGEST_PAUSE_S:
         remedy = (
-            "use --slurm-status-command squeue, and --slurm-init-seconds-before-status-checks "
-            f"of {age // 3} at most"
+            "use --slurm-status-command squeue, and --slurm-init-seconds-before-status-checks of "
+            f"{age // 3} at most"
         )
     else:
-        remedy = "this cluster needs accounting, and --slurm-status-command sacct"
-    raise UserError(f"the run would not see its jobs end: {reason}; {remedy}")
+        remedy = "use --slurm-status-command sacct, which takes a cluster that keeps accounts"
+    raise UserError(f"the run would not see its jobs end: {fault}; {remedy}")
+
+
+def accounting_fault() -> str | None:
+    """Why sacct does not answer, or None where it does."""
+    if not shutil.which("sacct"):
+        return "there is no sacct"
+    answer = subprocess.run(["sacct", "--allocations"], capture_output=True, text=True)
+    return f"sacct: {one_line(answer.stderr)}" if answer.returncode else None

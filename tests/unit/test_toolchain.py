@@ -1,11 +1,15 @@
 """The compilers: what ptxas reports, what a failure says, and a compiler that is not there."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from support import RIGHT_KERNEL, Entry, WriteCatalogue
+from cuda.pathfinder import DynamicLibNotFoundError
+from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 
-from matmul import toolchain
+from matmul import cublas, toolchain
 from matmul.building import compile_variant
 from matmul.catalogue import load_catalogue
 from matmul.errors import UserError
@@ -128,6 +132,45 @@ def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
     uncached = getattr(toolchain, compiler).__wrapped__
     with pytest.raises(UserError, match=f"no {compiler}: .*{remedy}"):
         uncached()
+
+
+def found_by(python: str | Path, environment: dict[str, str]) -> list[str]:
+    """The paths of nvcc and of cuBLAS that a step finds."""
+    code = (
+        "from matmul import cublas, toolchain\n"
+        "print(toolchain.nvcc(), cublas.library()[1], sep='|')"
+    )
+    environment = environment | {"PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().split("|")
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [("CUDA_HOME",), ("CUDA_PATH",), ("PATH",), ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME")],
+    ids="+".join,
+)
+def test_without_the_wheels_a_module_s_toolkit_is_used(
+    toolkit: Toolkit, variables: tuple[str, ...]
+) -> None:
+    nvcc, library = found_by(toolkit.python, toolkit.environment(*variables))
+    assert nvcc == str(toolkit.nvcc)
+    assert Path(library).parent == toolkit.folder / "lib64"
+
+
+def test_the_wheels_go_before_a_module_s_toolkit(toolkit: Toolkit) -> None:
+    loaded = toolkit.environment("PATH", "LD_LIBRARY_PATH", "CUDA_HOME")
+    assert found_by(sys.executable, loaded) == found_by(sys.executable, dict(os.environ))
+
+
+def test_no_cublas_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise DynamicLibNotFoundError(f"no {name}")
+
+    monkeypatch.setattr(cublas, "load_nvidia_dynamic_lib", missing)
+    with pytest.raises(UserError, match=r"no cuBLAS: .*uv run.*CUDA_HOME"):
+        cublas.library.__wrapped__()
 
 
 def test_the_toolkits_version_is_a_pair_of_numbers() -> None:

@@ -4,6 +4,7 @@ Without CUDA hardware the jobs measure CPU variants, and are told to ask for the
 """
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,16 @@ from pathlib import Path
 import pytest
 from project import Copy, Fresh, Project
 from slurm import Job, Run, Slurm
+from support import Toolkit
 
 from matmul.dataset import DATA_SET, read_json, read_table
 
 pytestmark = pytest.mark.slurm
 
+IMPATIENT = str(Path(__file__).with_name("impatient.py"))
 SUBMIT = {
     "where": ("--workflow-profile", "profiles/slurm"),
-    "program": (str(Path(__file__).with_name("impatient.py")),),
+    "program": (sys.executable, IMPATIENT),
 }
 WITH_GPU = ("--set-resources", "measure_variant:gpu=1")
 
@@ -210,11 +213,31 @@ def test_jobs_are_for_the_gpu_and_the_login_node_is_not_asked_for_one(
     assert line in run.stdout
 
 
+def test_a_module_s_toolkit_is_used_on_the_login_node_and_within_jobs(
+    slurm: Slurm, fresh: Fresh, toolkit: Toolkit
+) -> None:
+    project = fresh()
+    loaded = toolkit.environment("PATH", "LD_LIBRARY_PATH", "CUDA_HOME")
+    loaded["PATH"] = f"{toolkit.folder}/bin:{toolkit.python.parent}:{slurm.environment['PATH']}"
+    project = Project(project.folder, project.environment | slurm.environment | loaded)
+    project.write_catalogue("naive", "cpu_blas", "cublas_sgemm")
+    record = "results/local/build/sm_90/naive-TILE_WIDTH=32.json"
+    submit = SUBMIT | {"program": (str(toolkit.python), IMPATIENT)}
+    project.done(record, "results/local/verified/cpu_blas.csv", **submit)
+    assert read_json(project.path(record))["compiler_path"] == str(toolkit.nvcc)
+    compiled = [call for call in toolkit.calls if call.startswith("none -cubin -arch=sm_90")]
+    assert len(compiled) == 1
+    assert f"{slurm.jobs()[-1].number} --version" in toolkit.calls
+
+
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
         ("--slurm-array-jobs=measure_variant", ["'measure_variant'", "leave it out"]),
-        ("--slurm-status-command=sacct", ["sacct does not answer", "disabled", "squeue"]),
+        (
+            "--slurm-status-command=sacct",
+            ["accounting storage is disabled", "--slurm-status-command squeue"],
+        ),
     ],
 )
 def test_a_run_that_would_lose_results_or_wait_for_ever_is_refused_in_one_line(

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import Copy, Faulty, Fresh, Project
+from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL
 
 from matmul.dataset import read_json, read_table, write_json, write_table
@@ -374,6 +374,26 @@ def test_a_bad_value_on_the_command_line_is_one_clear_line(fresh: Fresh) -> None
     assert "seed: -1" in line
 
 
+def test_jobs_that_would_look_for_their_gpu_here_are_not_sent_off(fresh: Fresh) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_blas")
+    line = refusal(project, "measure", "--executor", "slurm", "--jobs", "2")
+    assert "--workflow-profile profiles/slurm" in line
+
+
+def test_what_a_gpu_has_measured_is_not_replaced_by_a_run_without_one(
+    finished: Project, copy_of: Copy
+) -> None:
+    project = copy_of(finished)
+    facts = project.path("results/local/measured/gemm/mine/facts.json")
+    write_json(read_json(facts) | {"gpu": "Some Card"}, facts)
+    line = refusal(project, "all", "--config", "device=auto")
+    assert "results/local was measured on Some Card" in line
+    assert "profiles/slurm" in line
+    assert "device=cpu" in line
+    assert read_json(facts)["gpu"] == "Some Card"
+
+
 def test_no_nvcc_is_one_clear_line(fresh: Fresh, tmp_path: Path) -> None:
     """As on a machine without the wheel and without a toolkit."""
     project = fresh()
@@ -399,6 +419,7 @@ def test_a_cut_samples_file_is_refused_by_name_and_measured_again_when_deleted(
     [line] = [line for line in run.stdout.splitlines() if line.startswith("error: ")]
     assert "results/local/measured/gemm/cpu_loop/samples.csv.gz: cut short or damaged" in line
     assert "delete it" in line
+    assert line in project.path("results/local/logs/collect.log").read_text()
     assert "Traceback" not in run.stdout
     samples.unlink()
     remeasured = project.pending("results/local/summary.csv")["measure_variant"]
@@ -456,6 +477,31 @@ def test_each_model_of_gpu_has_a_data_set_and_a_report_of_its_own(
     report = project.path("results/others/imaginary-a/report.pdf")
     assert report.read_bytes()[:5] == b"%PDF-"
     assert not project.pending()
+
+
+# Without a network, as on the GPU nodes of many clusters.
+
+
+@pytest.fixture(scope="module")
+def no_network() -> Sequence[str]:
+    """What to put before a command so that it finds no network."""
+    command = ("unshare", "--net")
+    if not shutil.which(command[0]):
+        pytest.skip("no unshare; on Debian: apt-get install util-linux")
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"{tried.stderr.strip()}; a network namespace needs root, or its permission")
+    return command
+
+
+def test_a_step_runs_without_a_network(fresh: Fresh, no_network: Sequence[str]) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_loop")
+    isolated = (*no_network, *SNAKEMAKE)
+    assert "measure_variant" in project.done("all", "--dry-run", program=isolated)
+    project.done("results/local/verified/cpu_loop.csv", program=isolated)
+    verified = read_table("verification.csv", project.path("results/local/verified/cpu_loop.csv"))
+    assert set(verified.status) == {"ok"}
 
 
 # An interrupt.
