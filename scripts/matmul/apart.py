@@ -1,6 +1,5 @@
 """A call in a process of its own: one that crashes or never ends harms nothing but itself."""
 
-import ctypes
 import math
 import mmap
 import multiprocessing
@@ -10,8 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from matmul.errors import Unfinished
-
-PR_SET_PDEATHSIG = 1
+from matmul.parent import die_with_parent
 
 
 class Crashed(Exception):
@@ -32,11 +30,11 @@ def run_apart(action: Callable[[], object], seconds: float) -> None:
     Raises Unfinished where it has not ended after `seconds`, and Crashed.
     """
 
-    def bound_to_this_process() -> None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    def run() -> None:
+        die_with_parent()
         action()
 
-    process = multiprocessing.get_context("fork").Process(target=bound_to_this_process)
+    process = multiprocessing.get_context("fork").Process(target=run)
     process.start()
     process.join(seconds)
     if process.is_alive():

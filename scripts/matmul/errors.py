@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable
 
+from matmul.parent import die_with_snakemake
+
 HANG_SECONDS = 120.0  # of a launch that counts as one that never ends, where no limit is given
 
 
@@ -40,6 +42,7 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
 
     @functools.wraps(main)
     def wrapped() -> None:
+        die_with_snakemake()
         try:
             main()
             leave(0)

@@ -2,15 +2,18 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import yaml
 from project import Project
 from pytest import approx
@@ -101,6 +104,7 @@ class Job:
     kernel: str = "counted"
     shapes: tuple[int, ...] = SHAPES
     environment: dict[str, str] = field(default_factory=dict)
+    more: tuple[object, ...] = ()
 
     def start(self) -> subprocess.Popen[str]:
         folder = self.folder
@@ -112,11 +116,12 @@ class Job:
             "--warm-seconds", 0, "--hang-seconds", 1,
             "--journal", folder / "journal", "--keep-journal", "--points", folder / "points.csv",
             "--samples", folder / "samples.csv.gz", "--states", folder / "states.csv",
-            "--facts", folder / "facts.json", "--log", folder / "log",
+            "--facts", folder / "facts.json", "--log", folder / "log", *self.more,
         ]  # fmt: skip
         return subprocess.Popen(
             [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=os.environ | {"CALLS": str(self.calls_file)} | self.environment,
+            start_new_session=True,
         )  # fmt: skip
 
     def run(self) -> tuple[int, str]:
@@ -192,6 +197,27 @@ def measured_again(calls: Counter[int]) -> list[int]:
     """
     assert all(CALLS <= calls[m] <= 2 * CALLS for m in SHAPES), calls
     return [m for m in SHAPES if calls[m] > CALLS]
+
+
+def remaining(session: int) -> list[int]:
+    """The processes of a session that still run."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def gone(session: int) -> bool:
+    """Whether no process of a session is left within ten seconds; what is left is killed then."""
+    deadline = time.monotonic() + 10
+    while remaining(session) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = remaining(session)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    return not left
 
 
 def one_error(said: str) -> str:

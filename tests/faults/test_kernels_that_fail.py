@@ -8,9 +8,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
-from jobs import CALLS, SAMPLING, SHAPES, Job, Tried, calls_of, wait_until
+from jobs import (
+    CALLS,
+    PACE,
+    SAMPLING,
+    SHAPES,
+    Job,
+    Tried,
+    calls_of,
+    gone,
+    remaining,
+    wait_until,
+)
 from project import Project
 from support import RIGHT_KERNEL, Command
 
@@ -84,19 +94,22 @@ def test_a_late_mistake(new_job: Callable[..., Job], tried: Tried) -> None:
         tried("a failed point that names the kernel and the reason; the job ended in order")
 
 
-@pytest.mark.fault("no process is left of a C kernel that never ends, once its job is killed", 1)
+@pytest.mark.fault("the job of a C kernel that never ends is killed, or its Snakemake", 2)
 def test_an_endless_kernel_does_not_outlive_its_job(
-    new_job: Callable[..., Job], tried: Tried
+    new_job: Callable[..., Job], new_project: Callable[..., Project], tried: Tried
 ) -> None:
-    job = new_job(kernel="late_endless", shapes=(300,))
-    running = job.start()
-    wait_until(lambda: job.calls()[300], running)
-    [child] = psutil.Process(running.pid).children()
-    running.kill()
-    running.communicate()
-    _, alive = psutil.wait_procs([child], timeout=10)
-    assert not alive
-    tried("it was gone with the job")
+    job = new_job(kernel="late_endless", shapes=(300,), more=("--hang-seconds", 600))
+    project = new_project("endless")
+    for running, calls in (
+        (job.start(), job.calls),
+        (project.start("results/local/verified/endless.csv"), lambda: calls_of(project)),
+    ):
+        wait_until(lambda calls=calls: calls() - PACE, running)
+        assert len(remaining(running.pid)) >= 2
+        running.kill()
+        running.wait()
+        assert gone(running.pid)
+        tried("no process was left")
 
 
 @pytest.mark.fault("the GPU has disappeared when the jobs start", 1)

@@ -1,6 +1,5 @@
 """Runs and jobs that are killed: the same command completes, and what was measured stays."""
 
-import os
 import random
 import signal
 import subprocess
@@ -8,10 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
-import psutil
 import pytest
 from jobs import (
     CALLS,
@@ -22,6 +19,7 @@ from jobs import (
     Tried,
     calls_of,
     counting,
+    gone,
     journalled,
     kept,
     measured_again,
@@ -142,16 +140,6 @@ def verified(new_project: Callable[..., Project]) -> Project:
     return project
 
 
-def remaining(session: int) -> list[int]:
-    """The processes of a session that still run."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, ProcessLookupError):
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
-
-
 def disturb_run(project: Project, moment: Moment, number: int) -> bool:
     """Send Snakemake, not its jobs, the signal at the moment, then run the same command again."""
     target = SUMMARY if moment is MEASURING[-1] else f"{MEASURED}/facts.json"
@@ -159,10 +147,7 @@ def disturb_run(project: Project, moment: Moment, number: int) -> bool:
     moment(project, running)
     running.send_signal(number)
     running.wait(60)
-    deadline = time.monotonic() + 10
-    while remaining(running.pid):
-        assert time.monotonic() < deadline, "a job outlives its Snakemake"
-        time.sleep(0.02)
+    assert gone(running.pid)
     finished = journalled(project.path("results/local/journal/gemm/counted"))
     before = calls_of(project)
     project.done(target)

@@ -3,7 +3,6 @@ import functools
 import json
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,12 +17,11 @@ from matmul.dataset import CHECKS, DATA_SET, read_json
 from matmul.device import NoDevice
 from matmul.errors import UserError
 from matmul.modules import program_files
+from matmul.parent import SNAKEMAKE
 from matmul.schema import read_yaml
 
-# A job dies with the Snakemake that started it: were that killed, the job would go on beside the
-# next run's, and write over its files.
-if shutil.which("setpriv"):
-    shell.prefix("set -euo pipefail; exec setpriv --pdeathsig KILL ")
+# The program takes the shell's place, so that Snakemake is its parent, with which it dies.
+shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
 
 
 def sent_off():

@@ -1,0 +1,26 @@
+"""Processes that die with the one that started them."""
+
+import ctypes
+import os
+import signal
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+SNAKEMAKE = "MATMUL_SWEEP_SNAKEMAKE"  # set by the rules: the process id of their Snakemake
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends, however it does."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def die_with_snakemake() -> None:
+    """The same where Snakemake started this process as a job.
+
+    Were Snakemake killed, the job would go on beside the next run's, and write over its files.
+    """
+    if snakemake := os.environ.get(SNAKEMAKE):
+        die_with_parent()
+        try:
+            os.kill(int(snakemake), 0)
+        except ProcessLookupError:  # killed before the kernel was told
+            os._exit(1)
