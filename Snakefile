@@ -19,6 +19,9 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
+# Taken before the jobs are chosen, so that they are chosen from what the run before this one left.
+LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
+
 JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
 VARIANTS = {slug: variant for variants in JOBS.values() for slug, variant in variants.items()}
 MACHINE = machine_identity()
@@ -28,7 +31,7 @@ wildcard_constraints:
     sweep="|".join(JOBS),
     slug="|".join(map(re.escape, VARIANTS)),
     arch="sm_[0-9]+[a-z]?",
-    dataset="local|published/[a-z0-9-]+",
+    dataset="local|(published|others)/[a-z0-9-]+",
 
 
 include: "workflow/rules/compile.smk"
@@ -41,6 +44,8 @@ include: "workflow/rules/compare.smk"
 
 
 onstart:
+    if LOCKED_OUT:
+        sys.exit(f"error: {LOCKED_OUT}")
     check_executor()
 
 
@@ -62,3 +67,4 @@ rule all:
     input:
         rules.report.input,
         rules.verdict.output,
+        other_reports,

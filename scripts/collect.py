@@ -1,10 +1,17 @@
-"""Collect what the jobs measured into one data set: summary, ratios, samples, kernels, device.
+"""Collect what the jobs measured into a data set: summary, ratios, samples, kernels, device.
 
-Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes.
+A data set is of one model of GPU; where jobs ran on several, as on a cluster, each has its own.
+Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes. Only now
+do the jobs' journals go: a job that was killed at its very end runs again, and takes its points
+from there.
+An argument @FILE stands for the lines of FILE: a command line ends at 128 KiB.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +23,39 @@ from matmul import arguments
 from matmul.catalogue import Catalogue, load_catalogue
 from matmul.dataset import COLUMNS, POINT, read_json, read_table, write_json, write_table
 from matmul.errors import UserError, command_line
+from matmul.reporting.results import published_name
 from matmul.sampling import SMALLEST, median_interval
 from matmul.shapes import shape_of
 
 SPAN = ["variant", *POINT, "phase", "cache"]
 RESAMPLES = 999
 JOB_ONLY = ("settings", "split", "occupancy")
+# Facts in which the jobs of one data set have to agree; its cards may be several of one model.
+ALIKE = {
+    "cpu": "processor",
+    "driver_cuda": "CUDA driver",
+    "cublas": "cuBLAS",
+    "power_limit_w": "power limit in W",
+    "clock_mhz": "highest clock in MHz",
+    "multiprocessors": "number of multiprocessors",
+    "memory_bytes": "size of memory in bytes",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A finished job: the folder of its files, and its facts.json."""
+
+    folder: Path
+    facts: dict[str, Any]
+
+    @property
+    def gpu(self) -> str | None:
+        return self.facts.get("gpu")
+
+    @property
+    def cpu(self) -> str:
+        return self.facts["cpu"]
 
 
 def collect_tables(kind: str, files: Sequence[Path]) -> pd.DataFrame:
@@ -108,14 +142,30 @@ def worst_records(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]
     return kept
 
 
+def by_gpu(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs of each model of GPU; beside them those without one, on processors like its hosts'.
+
+    The model of the most jobs comes first. Jobs that belong to no GPU are a group of their own.
+    """
+    models = Counter(job.gpu for job in jobs if job.gpu)
+    ordered = sorted(models, key=lambda model: (-models[model], model))
+    hosts = {model: {job.cpu for job in jobs if job.gpu == model} for model in ordered}
+    groups = [
+        [job for job in jobs if job.gpu == model or (not job.gpu and job.cpu in hosts[model])]
+        for model in ordered
+    ]
+    alone = [job for job in jobs if not job.gpu and job.cpu not in set().union(*hosts.values())]
+    return groups + ([alone] if alone else [])
+
+
 def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
             configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
-    """device.json. Raises UserError where the points come from more than one GPU or host."""
-    for key, what in (("uuid", "GPU"), ("cpu", "processor")):
-        seen = sorted({job[key] for job in jobs if job.get(key)})
+    """device.json. Raises UserError where jobs on like GPUs ran under unlike conditions."""
+    for key in ALIKE:
+        seen = sorted({str(job[key]) for job in jobs if job.get(key) is not None})
         if len(seen) > 1:
             raise UserError(
-                f"points of more than one {what} ({', '.join(seen)}): measure one anew with "
+                f"points of more than one {ALIKE[key]} ({', '.join(seen)}): measure one anew with "
                 "snakemake --forcerun measure_variant"
             )
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
@@ -124,6 +174,7 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
     merged["date"] = max(job["date"] for job in jobs)
     merged["commit"] = "+".join(sorted({job["commit"] for job in jobs}))
     merged["code"] = "+".join(sorted({job["code"] for job in jobs}))
+    merged["uuid"] = "+".join(sorted({job["uuid"] for job in jobs if job.get("uuid")})) or None
     merged["dirty"] = any(job["dirty"] for job in jobs)
     compilers = {
         Path(record["compiler_path"]).name: {
@@ -135,41 +186,70 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
     return merged | {"compilers": compilers, "flags": flags, "configuration": configuration}
 
 
+def tables(
+    catalogue: Catalogue, jobs: Sequence[Job], records: dict[str, dict[str, Any]]
+) -> dict[str, pd.DataFrame]:
+    """What these jobs measured, by the name of the data set's file."""
+
+    def of_all(kind: str) -> pd.DataFrame:
+        return collect_tables(kind, [job.folder / kind for job in jobs])
+
+    names = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
+    facts = {job.facts["split"]["variant"]: job.facts for job in jobs}  # of each one job's
+    samples = of_all("samples.csv.gz")
+    splits = [job.facts["split"] | {"uuid": job.facts.get("uuid")} for job in jobs]
+    return {
+        "summary.csv": summarise(of_all("points.csv"), samples, names),
+        "ratios.csv": pair_ratios(samples, names),
+        "samples.csv.gz": samples,
+        "states.csv": of_all("states.csv"),
+        "kernels.csv": kernel_rows(catalogue, list(facts), records, facts),
+        "jobs.csv": pd.DataFrame(splits),
+    }
+
+
+def write(device: dict[str, Any], found: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    """Write a data set; its device.json last, without which it is none."""
+    for name, table in found.items():
+        write_table(table, name, folder / name)
+    write_json(device, folder / "device.json")
+
+
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
+    parser.fromfile_prefix_chars = "@"
     arguments.add_catalogue(parser)
     parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
+    parser.add_argument("--journals", type=Path, nargs="*", default=[], help="theirs, removed last")
     parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="compile.py's JSON")
     parser.add_argument("--configuration", default="{}", help="JSON, kept in device.json")
     parser.add_argument("--output", type=Path, required=True, help="folder of the data set")
+    parser.add_argument(
+        "--others", type=Path, required=True, help="folder for data sets of other models of GPU"
+    )
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)
 
     catalogue = load_catalogue(options.catalogue)
-    jobs = [read_json(folder / "facts.json") for folder in options.measured]
-    facts = {job["split"]["variant"]: job for job in jobs}  # of each variant one job's
+    jobs = [Job(folder, read_json(folder / "facts.json")) for folder in options.measured]
     records = worst_records(map(read_json, options.records))
-    kernels = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
-    points = collect_tables("points.csv", [folder / "points.csv" for folder in options.measured])
-    files = [folder / "samples.csv.gz" for folder in options.measured]
-    samples = collect_tables("samples.csv.gz", files)
-
-    tables = {
-        "summary.csv": summarise(points, samples, kernels),
-        "ratios.csv": pair_ratios(samples, kernels),
-        "samples.csv.gz": samples,
-        "states.csv": collect_tables("states.csv", [f / "states.csv" for f in options.measured]),
-        "kernels.csv": kernel_rows(catalogue, list(facts), records, facts),
-        "verification.csv": collect_tables("verification.csv", options.verified),
-        "jobs.csv": pd.DataFrame([job["split"] for job in jobs]),
-    }
-    for name, table in tables.items():
-        write_table(table, name, options.output / name)
-    device = machine(jobs, records, json.loads(options.configuration))
-    write_json(device, options.output / "device.json")
+    verified = collect_tables("verification.csv", options.verified)
+    configuration = json.loads(options.configuration)
+    first, *others = [
+        (machine([job.facts for job in group], records, configuration),
+         tables(catalogue, group, records) | {"verification.csv": verified})
+        for group in by_gpu(jobs)
+    ]  # fmt: skip
+    write(*first, options.output)
+    shutil.rmtree(options.others, ignore_errors=True)
+    options.others.mkdir(parents=True)
+    for device, found in others:
+        write(device, found, options.others / published_name(device))
+    for journal in options.journals:
+        shutil.rmtree(journal, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments, fills
-from matmul.bench import CACHES, MODES, Case, Settings, Split
+from matmul.bench import CACHES, MODES, Case, LostDevice, Settings, Split, Wrong
+from matmul.building import HOST
 from matmul.catalogue import Catalogue, Variant, load_catalogue
 from matmul.cpu_bench import CpuBench
 from matmul.dataset import read_rows, write_json, write_rows
 from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.gpu_bench import GpuBench
+from matmul.instruments import Instruments
 from matmul.modules import program_digest
 from matmul.occupancy import occupancy
-from matmul.products import compile_failure, compile_record, cpu_product
+from matmul.products import NotCompiled, compile_record, cpu_product
 from matmul.provenance import commit, host_facts
 from matmul.sampling import Rule
 from matmul.shapes import parse_shape
@@ -36,38 +38,50 @@ def run(
     sweep: Sweep, baselines: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
     split: Split,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure on the GPU or the CPU, or refuse all; returns the facts of the machine."""
+    """Measure on the GPU or the CPU, or skip all; returns the facts of the machine.
+
+    Raises NotCompiled, NoDevice.
+    """
     variant, settings = sweep.variant, sweep.settings
     if variant.kernel.on_gpu and device == "cpu":
         sweep.refuse_all(cases, "skipped", "there is no GPU on this machine")
         return host_facts()
-    if reason := compile_failure(variant, build):
-        sweep.refuse_all(cases, "failed", reason)
-        return host_facts()
     if not variant.kernel.on_gpu:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
         split.started()
-        sweep.pace = bench.pace()
+        machine = host_facts() | {"date": None}
+        sweep.identity += json.dumps([machine, compiler_of(variant, build / HOST)])
+        try:
+            sweep.pace = bench.pace()
+        except (Wrong, LostDevice) as error:
+            sweep.lost = str(error)
         sweep.run(bench, cases)
         return host_facts()
-    with opened() as gpu, gpu.held():
+    with opened() as gpu:
         bench = GpuBench(gpu, variant, baselines, build, settings, split)
         split.started()
         machine = gpu.facts() | bench.tools.cublas.facts()
-        sweep.identity += json.dumps(machine)
+        sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries)])
         sweep.run(bench, cases)
         bench.close()
-        return host_facts() | machine | {"occupancy": occupancy_of(variant, build, gpu)}
+        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, bench.tools)}
 
 
-def occupancy_of(variant: Variant, build: Path, gpu: Gpu) -> float | None:
+def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:
     """Share of a multiprocessor's threads that the compiled kernel can keep resident."""
     if variant.kernel.language != "cuda":
         return None
-    record = compile_record(variant, build)
+    record = compile_record(variant, tools.binaries)
     threads = variant.block[0] * variant.block[1]
     shared = record["shared_bytes"] + variant.dynamic_shared_bytes
     return occupancy(threads, record["registers"], shared, gpu.limits)
+
+
+def compiler_of(variant: Variant, binaries: Path) -> str | None:
+    """What built the variant's binary; None for a library's routine."""
+    if variant.kernel.language == "library":
+        return None
+    return compile_record(variant, binaries)["compiler"]
 
 
 def wrong_at_small_shapes(verification: Path) -> str | None:
@@ -99,8 +113,10 @@ def parse() -> Namespace:
     parser.add_argument("--cool-celsius", type=float, default=75, help="hotter: wait")
     parser.add_argument("--cool-seconds", type=float, default=60, help="of waiting, at most")
     parser.add_argument("--launch-seconds", type=float, default=10, help="longer launches: skipped")
+    arguments.add_hang_seconds(parser)
     parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
     parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
+    parser.add_argument("--keep-journal", action="store_true", help="for collect.py to remove")
     parser.add_argument("--points", type=Path, required=True, help="points.csv")
     parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
     parser.add_argument("--states", type=Path, required=True, help="states.csv")
@@ -121,6 +137,7 @@ def settings_of(options: Namespace) -> Settings:
         cool_celsius=options.cool_celsius,
         cool_seconds=options.cool_seconds,
         launch_seconds=options.launch_seconds,
+        hang_seconds=options.hang_seconds,
         memory_share=options.memory_share,
         threads=len(os.sched_getaffinity(0)),
     )
@@ -160,6 +177,9 @@ def main() -> None:
         else:
             baselines = baselines_of(variant, catalogue)
             facts = run(sweep, baselines, options.build, options.device, cases, split)
+    except NotCompiled as reason:
+        sweep.refuse_all(cases, "failed", str(reason))
+        facts = host_facts()
     except NoDevice as error:
         raise UserError(f"--device gpu: {error}") from None
 
@@ -170,7 +190,8 @@ def main() -> None:
     logging.info("time split: %s", split_row)
     job = {"code": code, "settings": asdict(settings), "split": split_row}
     write_json(facts | commit() | job, options.facts)
-    shutil.rmtree(options.journal, ignore_errors=True)
+    if not options.keep_journal:
+        shutil.rmtree(options.journal, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -18,15 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from matmul import arguments, emulation, fills
-from matmul.building import compile_instruments, compile_variant
+from matmul.building import HOST, compile_instruments, compile_into
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import host_memory_refusal
-from matmul.dataset import write_json
-from matmul.device import Gpu, NoDevice, architecture, opened
-from matmul.errors import UserError, command_line
+from matmul.device import Gpu, NoDevice, opened
+from matmul.errors import Unfinished, UserError, command_line
 from matmul.instruments import Instruments
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.products import HOST, cpu_product, gpu_product
+from matmul.products import cpu_product, gpu_product
 from matmul.shapes import Shape, parse_shape
 from matmul.timing import HeldStream, host_ms
 from matmul.verification import accuracy
@@ -41,24 +40,20 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
     """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
     if variant.kernel.language == "library":
         return
-    suffix = "so" if arch == HOST else "cubin"
-    (folder / arch).mkdir(exist_ok=True)
-    record = compile_variant(variant, arch, folder / arch / f"{variant.slug}.{suffix}")
+    record = compile_into(variant, arch, folder)
     if record["status"] != "ok":
         raise UserError(f"{variant.kernel.source}: {record['reason']}")
-    write_json(record, folder / arch / f"{variant.slug}.json")
 
 
 def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
     """Median milliseconds of a launch on the device, copies apart."""
     tools = Instruments(gpu, folder)
-    product = gpu_product(variant, tools, folder)
+    product = gpu_product(variant, tools)
 
     def time_ms(*inputs: np.ndarray) -> float:
         on_device = [gpu.drv.to_device(matrix) for matrix in inputs]
         c = gpu.drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
-        with gpu.held():
-            times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
+        times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
         return statistics.median(times)
 
     return time_ms
@@ -81,7 +76,7 @@ def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
         c = multiply(shape, *inputs)
-    except WrongAccess as error:
+    except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
@@ -103,6 +98,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--print", action="store_true", help="print A, B and C")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
+    arguments.add_hang_seconds(parser)
     return parser.parse_args()
 
 
@@ -110,7 +106,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     variant = load_catalogue(options.catalogue).variant(options.variant)
-    shape = parse_shape(options.shape, variant.kernel.operation)
+    shape, seconds = parse_shape(options.shape, variant.kernel.operation), options.hang_seconds
     no_room = host_memory_refusal(shape, variant.kernel.dtype, share=1)
     if reason := variant.refusal(shape) or no_room:
         raise UserError(reason)
@@ -119,14 +115,15 @@ def main() -> None:
         if not variant.kernel.on_gpu:
             build(variant, folder, HOST)
             timer = cpu_timer(variant, folder, shape)
-            tell(variant, shape, on_cpu(variant, folder), timer, options)
+            tell(variant, shape, on_cpu(variant, folder, seconds), timer, options)
             return
         try:
             with opened() as gpu:
-                build(variant, folder, architecture())
-                compile_instruments(architecture(), folder / architecture() / "instruments.cubin")
+                arch = gpu.architecture
+                build(variant, folder, arch)
+                compile_instruments(arch, folder / arch / "instruments.cubin")
                 timer = gpu_timer(variant, gpu, folder, shape)
-                tell(variant, shape, on_gpu(variant, gpu, folder), timer, options)
+                tell(variant, shape, on_gpu(variant, gpu, folder, seconds), timer, options)
         except NoDevice as missing:
             if variant.kernel.language == "library":
                 raise UserError(f"{variant.name} runs on a GPU, and {missing}") from None
@@ -134,7 +131,7 @@ def main() -> None:
                 raise UserError(f"{shape} takes minutes thread by thread, and {missing}") from None
             print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
             try:
-                multiply = emulated(variant, folder)
+                multiply = emulated(variant, folder, seconds)
             except emulation.EmulationError as error:
                 raise UserError(f"{variant.kernel.source}: {error}") from None
             tell(variant, shape, multiply, None, options)

@@ -11,7 +11,7 @@ from typing import Any
 
 from matmul import arguments
 from matmul.catalogue import load_catalogue
-from matmul.dataset import CHECKS, DATA_SET, read_json, read_table
+from matmul.dataset import CHECKS, DATA_SET, read_json, read_table, whole_file
 from matmul.errors import UserError, command_line
 from matmul.modules import program_digest
 from matmul.provenance import ROOT
@@ -57,15 +57,15 @@ def main() -> None:
     device = read_json(options.data / "device.json")
     check_publishable(device, options.data)
     folder = options.published / published_name(device)
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in DATA_SET:
-        shutil.copyfile(options.data / file, folder / file)
-    for file in CHECKS:  # those of an older data set go with it
-        (folder / file).unlink(missing_ok=True)
-        if (options.data / file).exists():
-            shutil.copyfile(options.data / file, folder / file)
-    shutil.copyfile(options.report, folder / "report.pdf")
-    shutil.copyfile(options.data / "figures" / PICTURE, folder / PICTURE)
+    files = {name: options.data / name for name in (*DATA_SET, *CHECKS)}
+    files |= {"report.pdf": options.report, PICTURE: options.report.parent / "figures" / PICTURE}
+    files["device.json"] = files.pop("device.json")  # last, for without it there is no data set
+    for name in (*CHECKS, "device.json"):  # checks of an older data set go with it
+        (folder / name).unlink(missing_ok=True)
+    for name, source in files.items():
+        if name not in CHECKS or source.exists():
+            with whole_file(folder / name) as temporary:
+                shutil.copyfile(source, temporary)
     print(f"published in {folder}")
 
 

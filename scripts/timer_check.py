@@ -20,7 +20,7 @@ from matmul import arguments
 from matmul.building import compile_instruments
 from matmul.catalogue import load_catalogue
 from matmul.dataset import write_table
-from matmul.device import Gpu, NoDevice, architecture, opened
+from matmul.device import Gpu, NoDevice, opened
 from matmul.errors import UserError, command_line
 from matmul.instruments import Instruments
 from matmul.products import library_product
@@ -102,7 +102,7 @@ def checked(gpu: Gpu, build: Path) -> list[dict[str, Any]]:
     """All rows of the table. Raises UserError where NVML does not answer."""
     if not gpu.nvml:
         raise UserError(f"no recorder to check: NVML is {gpu.nvml_reason}")
-    compile_instruments(architecture(), build / architecture() / "instruments.cubin")
+    compile_instruments(gpu.architecture, build / gpu.architecture / "instruments.cubin")
     tools = Instruments(gpu, build)
     stream = HeldStream(tools)
     product = library_product(load_catalogue().variant(VARIANT), tools)
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("results/local"), help="a data set")
     options = parser.parse_args()
     try:
-        with opened() as gpu, gpu.held(), tempfile.TemporaryDirectory() as build:
+        with opened() as gpu, tempfile.TemporaryDirectory() as build:
             check_card(options.data, gpu.device.name())
             rows = checked(gpu, Path(build))
     except NoDevice as missing:

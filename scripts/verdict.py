@@ -1,5 +1,5 @@
 """What the run came to: a line, and one on the card's state, when all is well; else a line per
-failure and exit code 1.
+failure and exit code 1. Other models of GPU that jobs ran on have their own lines.
 
 The report is written before this speaks, and shows the failures too.
 """
@@ -59,6 +59,13 @@ def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
     )
 
 
+def told(data: Path) -> tuple[str, str | None]:
+    """A data set's outcome and its card's state, a line each."""
+    device = read_json(data / "device.json")
+    points = read_table("summary.csv", data / "summary.csv").query("phase == 'kernel'")
+    return outcome(device, points), card(device, points)
+
+
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
@@ -67,12 +74,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
 
-    found = failures(options.data)
+    others = sorted(file.parent for file in options.data.glob("others/*/device.json"))
+    found = dict.fromkeys(line for data in (options.data, *others) for line in failures(data))
     if found:
         raise UserError("; ".join([*found, f"the rest is in {options.report}"]))
-    device = read_json(options.data / "device.json")
-    points = read_table("summary.csv", options.data / "summary.csv").query("phase == 'kernel'")
-    lines = [f"{outcome(device, points)}: {options.report}", card(device, points)]
+    first, state = told(options.data)
+    lines = [f"{first}: {options.report}", state, *(line for data in others for line in told(data))]
     text = "\n".join(line for line in lines if line)
     print(text)
     with whole_file(options.output) as temporary:

@@ -14,32 +14,44 @@ from matmul import arguments, emulation, fills
 from matmul.catalogue import Kernel, Variant, load_catalogue
 from matmul.dataset import product_of, write_rows
 from matmul.device import NoDevice, opened
-from matmul.errors import UserError, command_line
+from matmul.errors import Unfinished, UserError, command_line
 from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.products import compile_failure
+from matmul.products import NotCompiled
 from matmul.shapes import Shape, parse_shape
 from matmul.verification import accuracy, verification_shapes
 
 
+def verdict(status: str, reason: str, error: float | None = None) -> dict[str, Any]:
+    return {"status": status, "reason": reason, "error": error}
+
+
 def check(kernel: Kernel, multiply: Multiply, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
-    """Status, reason and error of one product."""
+    """Status, reason and error of one product. Raises Unfinished."""
     inputs = fills.inputs(fill, seed, shape, kernel.dtype)
     try:
         share = accuracy(kernel, multiply(shape, *inputs), *inputs).share
     except WrongAccess as error:
-        return {"status": "failed", "reason": str(error), "error": None}
+        return verdict("failed", str(error))
     if share > 1:
-        return {"status": "failed", "reason": f"wrong result at {shape}", "error": share}
-    return {"status": "ok", "reason": "", "error": share}
+        return verdict("failed", f"wrong result at {shape}", share)
+    return verdict("ok", "", share)
 
 
 def verify(
     variant: Variant, multiply: Multiply, where: str, shapes: Sequence[Shape], fill: str, seed: int
 ) -> list[dict[str, Any]]:
-    """One row of verification.csv per shape."""
-    rows = []
+    """One row of verification.csv per shape; none is tried after one that did not finish."""
+    rows, unfinished = [], ""
     for shape in shapes:
-        row = row_of(variant, shape, where) | check(variant.kernel, multiply, shape, fill, seed)
+        if unfinished:
+            found = verdict("failed", f"not run: {unfinished}")
+        else:
+            try:
+                found = check(variant.kernel, multiply, shape, fill, seed)
+            except Unfinished as error:
+                found = verdict("failed", str(error))
+                unfinished = f"at {shape} {error}"
+        row = row_of(variant, shape, where) | found
         logging.info("%s %s: %s %s", variant.name, shape, row["status"], row["reason"])
         rows.append(row)
     return rows
@@ -53,13 +65,13 @@ def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
 
 
 def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill: str,
-        seed: int) -> list[dict[str, Any]]:  # fmt: skip
+        seed: int, seconds: float) -> list[dict[str, Any]]:  # fmt: skip
     """Verify where `device` (gpu or cpu) says, or give rows that say why not."""
     shapes = verification_shapes(variant, extra)
 
     def refused(status: str, reason: str) -> list[dict[str, Any]]:
-        verdict = {"status": status, "reason": reason, "error": None}
-        return [row_of(variant, shape, device) | verdict for shape in shapes]
+        found = verdict(status, reason)
+        return [row_of(variant, shape, device) | found for shape in shapes]
 
     kernel = variant.kernel
     if kernel.on_gpu and device == "cpu":
@@ -67,16 +79,17 @@ def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill
             return refused("skipped", "there is no GPU here")
         with tempfile.TemporaryDirectory() as folder:
             try:
-                multiply = emulated(variant, Path(folder))
+                multiply = emulated(variant, Path(folder), seconds)
             except emulation.EmulationError as error:
                 return refused("failed", str(error))
             return verify(variant, multiply, "emulation", shapes, fill, seed)
-    if reason := compile_failure(variant, build):
-        return refused("failed", reason)
-    if not kernel.on_gpu:
-        return verify(variant, on_cpu(variant, build), "cpu", shapes, fill, seed)
-    with opened() as gpu:
-        return verify(variant, on_gpu(variant, gpu, build), "gpu", shapes, fill, seed)
+    try:
+        if not kernel.on_gpu:
+            return verify(variant, on_cpu(variant, build, seconds), "cpu", shapes, fill, seed)
+        with opened() as gpu:
+            return verify(variant, on_gpu(variant, gpu, build, seconds), "gpu", shapes, fill, seed)
+    except NotCompiled as error:
+        return refused("failed", str(error))
 
 
 @command_line
@@ -88,6 +101,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", default=[], help="beside the built-in ones")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
+    arguments.add_hang_seconds(parser)
     parser.add_argument("--output", type=Path, required=True, help="verification.csv")
     arguments.add_log(parser)
     options = parser.parse_args()
@@ -96,7 +110,8 @@ def main() -> None:
     variant = load_catalogue(options.catalogue).variant(options.variant)
     extra = [parse_shape(text, variant.kernel.operation) for text in options.shapes]
     try:
-        rows = run(variant, options.build, options.device, extra, options.fill, options.seed)
+        rows = run(variant, options.build, options.device, extra, options.fill, options.seed,
+                   options.hang_seconds)  # fmt: skip
     except NoDevice as error:
         raise UserError(f"--device gpu: {error}") from None
     write_rows(rows, "verification.csv", options.output)

@@ -1,6 +1,9 @@
-"""Fixtures that tests share: catalogues of a few entries, the scripts as commands, data sets."""
+"""Fixtures that tests share: catalogues of a few entries, the scripts as commands, data sets, and
+copies of the project in which Snakemake runs."""
 
+import os
 import runpy
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from cuda.pathfinder import load_nvidia_dynamic_lib
+from hypothesis import settings
+from project import Copy, Fresh, Project
 from support import (
     CUDA_ENTRY,
     RIGHT_KERNEL,
@@ -25,6 +30,14 @@ from support import (
 from matmul import device, toolchain
 from matmul.catalogue import load_catalogue
 from matmul.modules import program_digest
+
+LEFT_BEHIND = {
+    ".git", ".venv", ".whl", ".scratch", ".snakemake", "results", "published", "tests", "uv.lock",
+}  # fmt: skip
+
+# Other work on the machine is no mistake of a property's. Where the variable CI is set, Hypothesis
+# has no deadline either, and draws the same cases in every run.
+settings.register_profile("default", settings.get_profile("default"), deadline=None)
 
 
 @pytest.fixture
@@ -124,3 +137,39 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Toolkit:
     for library in cublas.parent.glob("libcublas*.so.*"):
         (found.folder / "lib64" / library.name).symlink_to(library)
     return found
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
+    """Makes copies of the project without anything that was built or measured."""
+    shims = tmp_path_factory.mktemp("bin")
+    python = shims / "python"  # the rules' `python` is the one that runs the tests
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    home = tmp_path_factory.mktemp("cache")
+    environment = os.environ | {
+        "PATH": f"{shims}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(home),
+        "MATMUL_SWEEP_COMMIT": "test-dirty",
+    }
+
+    def copy() -> Project:
+        folder = tmp_path_factory.mktemp("project") / "matmul-sweep"
+        shutil.copytree(ROOT, folder, ignore=lambda at, names: LEFT_BEHIND & {*names})
+        project = Project(folder, environment)
+        project.configure()
+        return project
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """Copies a project with what it has built and measured, to be changed by one test."""
+
+    def copy(project: Project) -> Project:
+        folder = tmp_path_factory.mktemp("project") / "matmul-sweep"
+        shutil.copytree(project.folder, folder)
+        return Project(folder, project.environment)
+
+    return copy

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from matmul.catalogue import DEFAULT_CATALOGUE
-from matmul.errors import UserError
+from matmul.errors import HANG_SECONDS, UserError
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -37,12 +37,19 @@ def add_catalogue(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
 
 
+def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--hang-seconds", type=float, default=HANG_SECONDS, help="longer launches: given up"
+    )
+
+
 def add_log(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--log", type=Path, default=None, help="write progress to this file")
 
 
 def start_log(log: Path | None) -> None:
     """Progress goes to `log`, or to stderr without one."""
+    logging.raiseExceptions = False  # a full disk is said in one line, not in one for each here
     if log:
         log.parent.mkdir(parents=True, exist_ok=True)
     target = {"filename": log, "filemode": "w"} if log else {"stream": sys.stderr}

@@ -1,9 +1,11 @@
 """What every bench shares: settings, the split of a job's time, a measured point, and failures."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -24,10 +26,11 @@ class Settings:
     caches: tuple[str, ...]
     rule: Rule
     copies: Rule | None  # None: copies, end to end and unified memory are not timed
-    warm_seconds: Mapping[str, float]  # of launches ahead of a point's samples, by mode
+    warm_seconds: Mapping[str, float]  # of launches ahead of samples, the first included, by mode
     cool_celsius: float  # a card that is hotter, or slows down for heat, is left to cool
     cool_seconds: float  # at most, of a job
-    launch_seconds: float
+    launch_seconds: float  # one predicted longer is skipped
+    hang_seconds: float  # one that took longer never ends, as far as the job is concerned
     memory_share: float
     threads: int
 
@@ -47,11 +50,17 @@ class Case:
         return f"{self.shape} {self.fill} {self.mode}"
 
 
+def process_age() -> float:
+    """Seconds since this process began, by a clock that nobody sets."""
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class Split:
     """Where a job's wall time went, in seconds; it began with the process, imports included."""
 
-    begun: float = field(default_factory=lambda: psutil.Process().create_time())
+    begun: float = field(default_factory=lambda: time.perf_counter() - process_age())
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -65,13 +74,13 @@ class Split:
 
     def started(self) -> None:
         """Everything until now was the start: imports, the driver, the context, the library."""
-        self.seconds["start"] = time.time() - self.begun
+        self.seconds["start"] = time.perf_counter() - self.begun
 
     def row(self) -> dict[str, float]:
         """The seconds of a row of jobs.csv."""
         parts = {f"{name}_s": round(self.seconds.get(name, 0.0), 3)
                  for name in ("start", "inputs", "verification", "cooling", "timed")}  # fmt: skip
-        return {"wall_s": round(time.time() - self.begun, 3)} | parts
+        return {"wall_s": round(time.perf_counter() - self.begun, 3)} | parts
 
 
 class Wrong(Exception):
@@ -79,7 +88,8 @@ class Wrong(Exception):
 
 
 class LostDevice(Exception):
-    """A launch that failed and took the context with it: nothing more can run in this job."""
+    """A launch that took the device with it, failed or without an end: nothing more can run in this
+    job."""
 
 
 @dataclass

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from matmul import instruments, toolchain
 from matmul.catalogue import Variant
-from matmul.dataset import whole_file
+from matmul.dataset import whole_file, write_json
 from matmul.errors import UserError
+
+HOST = "host"  # the architecture of what gcc builds
 
 
 def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, object]:
@@ -40,6 +42,18 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
     except toolchain.CompileError as error:
         binary.write_bytes(b"")
         record |= {"status": "failed", "reason": f"does not compile: {error}"}
+    return record
+
+
+def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
+    """Compile a variant that is no library's into <build>/<arch>, where jobs look for it.
+
+    Returns the record, which lies beside the binary.
+    """
+    binary = build / arch / f"{variant.slug}.{'so' if arch == HOST else 'cubin'}"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    record = compile_variant(variant, arch, binary)
+    write_json(record, binary.with_suffix(".json"))
     return record
 
 

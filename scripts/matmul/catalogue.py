@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ MAXIMUM_GRID_Y = 65535
 MAXIMUM_THREADS = 1024  # of a block
 MAXIMUM_REGISTERS = 255  # of a thread, 32 bits each
 REGISTER_FILE = 65536  # registers that a block's threads share
+MOST_VARIANTS = 1000  # of a kernel
+LONGEST_SLUG = 200  # a file's name has 255 bytes, its ending and a temporary name's included
 STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched
 DYNAMIC_SHARED = 227 << 10
 
@@ -217,8 +220,12 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
 
 def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
     """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
-    if kernel.source and not kernel.source.is_file():
+    if kernel.source and not os.path.isfile(kernel.source):  # Path's raises where a name is long
         raise UserError(f"source: there is no file {kernel.source}")
+    if (count := math.prod(map(len, kernel.parameters.values()))) > MOST_VARIANTS:
+        raise UserError(f"parameters: they make {count} variants, over {MOST_VARIANTS}")
+    if (length := max(len(variant.slug) for variant in kernel.variants)) > LONGEST_SLUG:
+        raise UserError(f"parameters: a variant's name has {length} letters, over {LONGEST_SLUG}")
     if kernel.language == "library":
         check_routine(kernel)
     elif kernel.arithmetic != "full":

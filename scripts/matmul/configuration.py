@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.catalogue import Catalogue, Variant, load_catalogue
-from matmul.device import NoDevice, architecture, driver
+from matmul.device import NoDevice, driver, gpus
 from matmul.errors import UserError
 from matmul.schema import check
 from matmul.shapes import parse_shape
@@ -55,6 +55,9 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
     check_kernels(sweep["kernels"], catalogue, f"{where}.kernels", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    for key in ("gpu_seconds", "cpu_seconds"):
+        if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
+            raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
 
 
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -97,13 +100,15 @@ def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     if config["device"] == "cpu":
         return "cpu", config["architectures"]
     try:
-        return "gpu", [architecture()]
+        return "gpu", sorted({gpu.architecture for gpu in gpus()})
     except NoDevice:
         return ("gpu" if config["device"] == "gpu" else "cpu"), config["architectures"]
 
 
 def gpu_identity() -> str:
-    """The first GPU and its driver, as text: another one measures anew. Raises NoDevice."""
-    drv = driver()
-    device = drv.Device(0)
-    return f"{device.name()} {device.pci_bus_id()} {drv.get_driver_version()}"
+    """The models of this machine's GPUs and its driver, as text: others measure anew.
+
+    Raises NoDevice.
+    """
+    models = sorted({gpu.device.name() for gpu in gpus()})
+    return f"{', '.join(models)} {driver().get_driver_version()}"

@@ -1,12 +1,24 @@
 """Measuring on the CPU: verify, then time by the host's clock."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 
 from matmul import fills
-from matmul.bench import Case, Point, Settings, Split, Wrong, beyond_host_memory, error_columns
+from matmul.apart import Crashed, run_apart, shared_array
+from matmul.bench import (
+    Case,
+    LostDevice,
+    Point,
+    Settings,
+    Split,
+    Wrong,
+    beyond_host_memory,
+    error_columns,
+)
 from matmul.catalogue import Variant
+from matmul.errors import Unfinished
 from matmul.products import CpuProduct
 from matmul.sampling import collect, run_for
 from matmul.shapes import Gemm, Gram, Shape
@@ -27,40 +39,63 @@ class CpuBench:
         self.dtype = variant.kernel.dtype
 
     def pace(self) -> float:
-        """Seconds per operation of a small product, so that even a first large one is predicted."""
+        """Seconds per operation of a small product, so that even a first large one is predicted.
+
+        Raises Wrong, LostDevice.
+        """
         shape = CALIBRATION[self.variant.kernel.operation]
-        matrices = [np.ones(extent, self.dtype) for extent in (*shape.inputs, shape.output)]
-        times = [host_ms(lambda: self.product(shape, *matrices)) for _ in range(3)]
-        return min(times) / 1e3 / shape.operations
+        inputs = [np.ones(extent, self.dtype) for extent in shape.inputs]
+        first_ms, c = self.first(shape, inputs)
+        later_ms = (host_ms(lambda: self.product(shape, *inputs, c)) for _ in range(2))
+        return min(first_ms, *later_ms) / 1e3 / shape.operations
+
+    def first(self, shape: Shape, inputs: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
+        """Milliseconds of a shape's first product, and C. That of a C kernel, which may crash or
+        never end, runs in a process of its own. Raises Wrong, LostDevice."""
+        if self.variant.kernel.language == "library":
+            c = np.full(shape.output, np.nan, self.dtype)
+            return host_ms(lambda: self.product(shape, *inputs, c)), c
+        c, taken = shared_array(shape.output, self.dtype), shared_array((1,), "float64")
+
+        def run() -> None:
+            taken[0] = host_ms(lambda: self.product(shape, *inputs, c))
+
+        try:
+            run_apart(run, self.settings.hang_seconds)
+        except Crashed as failure:
+            raise Wrong(f"the launch failed: {failure}") from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
+        return float(taken[0]), np.array(c)  # in memory like the inputs'
 
     def refusal(self, shape: Shape) -> str | None:
         """Why the shape does not fit this machine's memory."""
         return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
 
     def measure(self, case: Case) -> Point:
-        """Verify and time one case. Raises Wrong."""
+        """Verify and time one case. Raises Wrong, LostDevice."""
         try:
             return self.verified_and_timed(case)
-        except MemoryError as failure:
+        except (MemoryError, OSError) as failure:  # OSError: of shared memory, or for a process
             raise Wrong(f"out of memory: {failure}") from None
 
     def verified_and_timed(self, case: Case) -> Point:
         point, name, shape = Point(), self.variant.name, case.shape
         with self.split.part("inputs"):
             inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
-            c = np.full(shape.output, np.nan, self.dtype)
+        with self.split.part("timed"):
+            first_ms, c = self.first(shape, inputs)
+            point.times[name, "first", "cold"] = [first_ms]
 
         def run() -> float:
             return host_ms(lambda: self.product(shape, *inputs, c))
 
-        with self.split.part("timed"):
-            point.times[name, "first", "cold"] = [run()]
         with self.split.part("verification"):
             errors = accuracy(self.variant.kernel, c, *inputs)
         if not errors.share <= 1:
             raise Wrong(f"wrong result: error {errors.share:.3g} times the bound")
         with self.split.part("timed"):
-            run_for(self.settings.warm_seconds[case.mode], run)
+            run_for(self.settings.warm_seconds[case.mode] - first_ms / 1e3, run)
             times, stopped = collect(
                 self.settings.rule, lambda count: [[run() for _ in range(count)]]
             )

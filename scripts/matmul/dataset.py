@@ -47,7 +47,7 @@ COLUMNS = {
     ],
     "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
     "jobs.csv": [
-        "sweep", "variant",
+        "sweep", "variant", "uuid",
         "wall_s", "start_s", "inputs_s", "verification_s", "cooling_s", "timed_s",
     ],
     "cross_check.csv": [
@@ -72,17 +72,27 @@ TEXT = [
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place only once the block has succeeded."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    """A temporary path beside `path` that takes its place only once the block has succeeded.
+
+    Raises UserError where the disk is full, the folder not to be written, and the like.
+    """
+    temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
         temporary.chmod(0o644)
         temporary.replace(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"cannot write {path}: {reason}; mend that and run again") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary:
+            temporary.unlink(missing_ok=True)
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None:
@@ -100,15 +110,15 @@ def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None
 def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
     """The rows of a plain table, as text. Raises UserError for a missing or foreign file."""
     try:
-        with path.open(newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            names, rows = reader.fieldnames, list(reader)
+        text = path.read_bytes().decode()
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        names, rows = reader.fieldnames, list(reader)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
         raise UserError(f"{path}: damaged; delete it and run again") from None
     whole = all(None not in row and None not in row.values() for row in rows)
-    if not whole or names != COLUMNS[kind]:
+    if not text.endswith("\n") or not whole or names != COLUMNS[kind]:
         raise UserError(f"{path}: cut short or no {kind}; delete it and run again")
     return rows
 
@@ -119,7 +129,10 @@ def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write text whole, gzipped where the name says so: the same text gives the same bytes."""
+    """Write text whole, gzipped where the name says so: the same text gives the same bytes.
+
+    A carriage return becomes a space: Python's csv does not quote it, and readers end a row there.
+    """
     data = text.encode()
     with whole_file(path) as temporary:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
@@ -130,9 +143,13 @@ def read_table(kind: str, path: Path) -> pd.DataFrame:
     import pandas as pd  # here, because the jobs that measure need other parts of this module
 
     try:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        if not data.endswith(b"\n"):  # pandas would fill what a last line lacks
+            raise EOFError("its last line does not end")
         empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
         types = dict.fromkeys(TEXT, str) | {"k": "Int64"}  # gram has no k
-        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
+        table = pd.read_csv(io.BytesIO(data), dtype=types, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except (EOFError, ValueError, OSError, zlib.error) as error:

@@ -1,16 +1,18 @@
-"""The GPU: found, opened, described, and held by one timing job at a time."""
+"""The GPUs: found, and each opened, described and held by one job at a time."""
 
 import atexit
 import contextlib
 import ctypes
 import fcntl
+import logging
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 import pynvml
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -29,6 +31,9 @@ UNITS = {
     | dict.fromkeys(("7.5", "8.6", "8.7", "8.9", "12.0", "12.1"), 2),
     "fp64_tensor": {"8.0": 64, "9.0": 128},
 }
+
+
+WAIT_S = 0.1  # between looks for a card that has become free
 
 
 class NoDevice(Exception):
@@ -64,12 +69,6 @@ def driver() -> ModuleType:
     return drv
 
 
-def architecture() -> str:
-    """Such as sm_90, of the first GPU. Raises NoDevice."""
-    major, minor = driver().Device(0).compute_capability()
-    return f"sm_{major}{minor}"
-
-
 def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
     """Raise UserError when the driver (13000 for CUDA 13.0) is of an older CUDA than nvcc."""
     if driver_version // 1000 < toolkit[0]:
@@ -80,16 +79,49 @@ def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
         )
 
 
+def gpus() -> list["Gpu"]:
+    """Every GPU that this process may use. Raises NoDevice, UserError (old driver)."""
+    drv = driver()
+    return [Gpu(drv, drv.Device(i)) for i in range(drv.Device.count())]
+
+
 @contextmanager
 def opened() -> Iterator["Gpu"]:
-    """The first GPU with its primary context current. Raises NoDevice, UserError (old driver)."""
-    drv = driver()
-    device = drv.Device(0)
-    context = device.retain_primary_context()
-    context.push()
-    # A context that is left on the stack aborts the interpreter at its exit.
-    atexit.register(context.pop)
-    yield Gpu(drv, device)
+    """A GPU that no other job on this host holds, with its primary context current.
+
+    Where all are held, waits for one. Raises NoDevice, UserError (old driver).
+    """
+    with first_free(gpus()) as gpu:
+        gpu.activate()
+        logging.info("on %s, %s", gpu.device.name(), gpu.uuid)
+        yield gpu
+
+
+@contextmanager
+def first_free(cards: Sequence["Gpu"]) -> Iterator["Gpu"]:
+    """The first card whose lock can be had, held until the block ends."""
+    with contextlib.ExitStack() as opened_files:
+        locks = [(card, opened_files.enter_context(card.lock_file())) for card in cards]
+
+        def free() -> Gpu | None:
+            return next((card for card, file in locks if locked(file)), None)
+
+        card = free()
+        if not card:
+            logging.warning("waiting: other jobs hold every GPU of this machine")
+        while not card:
+            time.sleep(WAIT_S)
+            card = free()
+        yield card
+
+
+def locked(file: TextIO) -> bool:
+    """Take a file's lock, which closing it gives back; whether it was free."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class Gpu:
@@ -100,12 +132,27 @@ class Gpu:
         self.device = device
         self.nvml, self.nvml_reason = nvml_handle(device.pci_bus_id())
 
+    def activate(self) -> None:
+        """Make its primary context current, until the program ends. Raises NoDevice."""
+        try:
+            context = self.device.retain_primary_context()
+            context.push()
+        except self.drv.Error as error:
+            raise NoDevice(f"{self.device.name()} cannot be used ({error})") from None
+        # A context that is left on the stack aborts the interpreter at its exit.
+        atexit.register(context.pop)
+
     def attribute(self, name: str) -> int:
         return self.device.get_attribute(getattr(self.drv.device_attribute, name))
 
     @property
     def compute_capability(self) -> str:
         return "{}.{}".format(*self.device.compute_capability())
+
+    @property
+    def architecture(self) -> str:
+        """What nvcc compiles for it, such as sm_90."""
+        return "sm_{}{}".format(*self.device.compute_capability())
 
     @property
     def limits(self) -> Limits:
@@ -159,15 +206,12 @@ class Gpu:
             "nvml": self.nvml_reason,
         }
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold this card's lock: another timing job on this host waits for its turn."""
+    def lock_file(self) -> TextIO:
+        """The file whose lock a job on this card holds, whoever's job it is, in any folder."""
         path = Path(tempfile.gettempdir()) / f"matmul-sweep-{self.uuid.replace(':', '-')}.lock"
         with contextlib.suppress(FileExistsError):
             path.touch(mode=0o444, exist_ok=False)
-        with path.open() as lock:  # to read only: another user may have made the file
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return path.open()  # to read only: another user may have made the file
 
 
 def nvml_handle(pci_bus_id: str) -> tuple[Any, str]:

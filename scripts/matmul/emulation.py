@@ -14,6 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from matmul.errors import HANG_SECONDS, Unfinished
+from matmul.toolchain import check_machine
+
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
 ELEMENTS = {"float32": "float", "float64": "double"}
 SANITIZERS = {None: [], "address": ["address,undefined"], "thread": ["thread"]}
@@ -46,7 +49,8 @@ def build(
     dtype: "float32" or "float64", of all arrays. defines: the kernel's compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
     include: folders of the headers that the source names.
-    Raises EmulationError with the compiler's first error, or where there is no g++.
+    Raises EmulationError with the compiler's first error, or where there is no g++, and UserError
+    where it was the machine that failed.
     """
     compiler = shutil.which("g++")
     if compiler is None:
@@ -72,6 +76,7 @@ def build(
     ]
     completed = subprocess.run(command, capture_output=True, text=True)
     if completed.returncode != 0:
+        check_machine(compiler, completed.stderr)
         marks = ("error:", "undefined reference", "cannot find")
         raise EmulationError(_line_with(marks, completed.stderr))
 
@@ -84,7 +89,7 @@ def launch(
     dimensions: Sequence[int],
     inputs: Sequence[np.ndarray],
     output: np.ndarray,
-    timeout: float = 120.0,
+    timeout: float = HANG_SECONDS,
 ) -> np.ndarray:
     """Run the kernel over the grid and return C, an array like `output`, which stays as it is.
 
@@ -94,12 +99,13 @@ def launch(
     All arrays have the dtype that the executable was built for. `output` holds what C holds before
     the launch: fill it with NaN to see which elements the kernel leaves out.
     Raises EmulationError for an access outside an array, a barrier that not all threads of a block
-    reach, a sanitizer's finding, arrays that do not fit the dimensions, or after `timeout` seconds.
+    reach, a sanitizer's finding, or arrays that do not fit the dimensions; Unfinished after
+    `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
         for path, array in zip(paths, (*inputs, output), strict=True):
-            np.ascontiguousarray(array).tofile(path)
+            path.write_bytes(np.ascontiguousarray(array))
         numbers = (*grid, *block, shared_bytes, *dimensions)
         _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
         return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
@@ -109,7 +115,7 @@ def _run(command: list[str], timeout: float) -> None:
     try:
         completed = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise EmulationError(f"the kernel did not finish within {timeout:g} s") from None
+        raise Unfinished(timeout) from None
     if completed.returncode == 0:
         return
     # Where the kernel spreads addresses over more bits than an older ThreadSanitizer knows, it

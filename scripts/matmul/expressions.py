@@ -37,5 +37,7 @@ def evaluate(expression: int | str, parameters: Mapping[str, int]) -> int:
 
     try:
         return value(ast.parse(expression, mode="eval").body)
-    except (SyntaxError, ZeroDivisionError) as error:
+    except (SyntaxError, ValueError, ZeroDivisionError) as error:
         raise UserError(f"expression '{expression}': {error}") from None
+    except (RecursionError, MemoryError):
+        raise UserError(f"expression '{expression[:40]}...': nested too deeply") from None

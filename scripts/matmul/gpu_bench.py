@@ -22,6 +22,7 @@ from matmul.bench import (
 )
 from matmul.catalogue import Variant
 from matmul.device import Gpu
+from matmul.errors import Unfinished
 from matmul.instruments import Instruments
 from matmul.products import GpuProduct, gpu_product
 from matmul.reference import reference, reference_bytes
@@ -47,15 +48,16 @@ class GpuBench:
         settings: Settings, split: Split,
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
-        self.tools = Instruments(gpu, build)
+        self.tools = Instruments(gpu, build, settings.hang_seconds)
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *baselines]
         self.dtype = variant.kernel.dtype
         self.element_bytes = np.dtype(self.dtype).itemsize
-        self.products = [gpu_product(v, self.tools, build) for v in self.contenders]
+        self.products = [gpu_product(v, self.tools) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
         self.random = np.random.default_rng(settings.seed)
+        self.loaded_s = 0.0  # seconds of launches of the point until now, which warm the card up
 
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
@@ -64,8 +66,14 @@ class GpuBench:
         return sum(inputs) + c * len(self.contenders) + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why the shape does not fit the card's or the host's memory, with the numbers."""
-        needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
+        """Why the shape does not fit the card's or the host's memory, with the numbers.
+
+        Raises LostDevice.
+        """
+        try:
+            needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
+        except self.gpu.drv.Error as failure:
+            raise LostDevice(f"the GPU does not answer: {failure}") from None
         allowed = self.settings.memory_share * free
         if needed > allowed:
             return (
@@ -92,6 +100,7 @@ class GpuBench:
             with self.split.part("timed"):
                 firsts = [host_ms(lambda run=run: self.finished(run)) for run in launches]
             point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
+            self.loaded_s = sum(firsts) / 1e3
             with self.split.part("verification"):
                 errors = self.verify(case, inputs, cs)
             with self.split.part("timed"):
@@ -103,6 +112,8 @@ class GpuBench:
             raise Wrong(f"out of memory: {failure}") from None
         except TimeoutError as failure:
             raise Wrong(str(failure)) from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point
@@ -126,7 +137,7 @@ class GpuBench:
 
     def finished(self, launch: Callable[[], None]) -> None:
         launch()
-        self.tools.stream.synchronize()
+        self.tools.wait()
 
     def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
         """The kernel's errors. Raises Wrong where one, or a baseline's, is over the bound."""
@@ -165,11 +176,12 @@ class GpuBench:
                 times[who].append(time_ms)
             return times
 
-        before = self.recorder.now()
-        run_for(self.settings.warm_seconds[case.mode], lambda: batch(1))
+        before, begun = self.recorder.now(), time.perf_counter()
+        run_for(self.settings.warm_seconds[case.mode] - self.loaded_s, lambda: batch(1))
         start = time.perf_counter()
         times, stopped = collect(self.settings.rule, batch)
         end, after = time.perf_counter(), self.recorder.now()
+        self.loaded_s += end - begun
         for contender, taken in zip(self.contenders, times, strict=True):
             point.times[contender.name, "kernel", cache] = taken
         # Shorter than the recorder's period: the moment after is the nearest to it.

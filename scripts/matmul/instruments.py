@@ -1,5 +1,6 @@
 """The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from matmul import fills
 from matmul.cublas import WORKSPACE_BYTES, Cublas
-from matmul.device import Gpu, architecture
+from matmul.device import Gpu
+from matmul.errors import HANG_SECONDS, Unfinished, UserError, left_running
 from matmul.shapes import ceil_div
 
 SOURCE = Path(__file__).with_name("instruments.cu")
@@ -31,11 +33,17 @@ FUNCTIONS = {
 class Instruments:
     """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
 
-    def __init__(self, gpu: Gpu, build: Path) -> None:
-        """`build` holds <architecture>/instruments.cubin."""
-        self.drv = gpu.drv
+    def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
+        """`build` holds <architecture>/instruments.cubin. Raises UserError without the GPU's."""
+        self.drv, self.hang_seconds = gpu.drv, hang_seconds
         self.stream = self.drv.Stream()
-        module = self.drv.module_from_file(str(build / architecture() / "instruments.cubin"))
+        self.binaries = build / gpu.architecture
+        if not self.binaries.is_dir():
+            raise UserError(
+                f"nothing is compiled for {gpu.device.name()}: add {gpu.architecture} to "
+                "`architectures` of the configuration"
+            )
+        module = self.drv.module_from_file(str(self.binaries / "instruments.cubin"))
         self.functions = {
             name: module.get_function(name).prepare(arguments)
             for name, arguments in FUNCTIONS.items()
@@ -44,6 +52,18 @@ class Instruments:
         self.cublas = Cublas(self.stream.handle, int(self.workspace))
         self.sweep_bytes = 2 * gpu.l2_bytes
         self.sweep = self.drv.mem_alloc(self.sweep_bytes)
+
+    def wait(self) -> None:
+        """Wait for the stream. Raises Unfinished after `hang_seconds`.
+
+        The driver is asked again and again, because nothing ends a wait inside it.
+        """
+        end = time.perf_counter() + self.hang_seconds
+        while not self.stream.is_done():
+            if time.perf_counter() > end:
+                failure = Unfinished(self.hang_seconds)
+                left_running.append(failure)
+                raise failure
 
     def call(self, name: str, *arguments: object) -> None:
         """Enqueue a grid-stride kernel."""

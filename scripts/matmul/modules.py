@@ -1,8 +1,15 @@
 """Which files of this package a script imports, so that the workflow can declare them."""
 
-import ast
 import hashlib
+import re
+from functools import cache
 from pathlib import Path
+
+# `from package import a, (b, c)` and `import a, b`, wherever a line begins so.
+IMPORT = re.compile(
+    r"^[ \t]*(?:from[ ]+([\w.]+)[ ]+import[ ]+(\([^)]*\)|[^\n#]+)|import[ ]+([^\n#]+))",
+    re.MULTILINE,
+)
 
 
 def imported_files(script: Path) -> list[Path]:
@@ -12,10 +19,11 @@ def imported_files(script: Path) -> list[Path]:
     waiting = [script]
     while waiting:
         for name in imported_names(waiting.pop()):
-            file = folder / Path(*name.split(".")).with_suffix(".py")
-            if file.is_file() and file not in found:
-                found.add(file)
-                waiting.append(file)
+            module = folder / Path(*name.split("."))
+            for file in (module.with_suffix(".py"), module.parent / "__init__.py"):
+                if file.is_file() and file not in found:
+                    found.add(file)
+                    waiting.append(file)
     return sorted(found)
 
 
@@ -29,13 +37,15 @@ def program_digest(script: Path) -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in program_files(script))).hexdigest()
 
 
+@cache  # the scripts share their modules
 def imported_names(file: Path) -> list[str]:
-    """Dotted names that a file's import statements may mean as modules."""
+    """Dotted names that a file's import statements may mean as modules.
+
+    By their form: parsing thirty modules takes a job a fifth of a second.
+    """
     names = []
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.append(node.module)
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    for package, imported, modules in IMPORT.findall(file.read_text()):
+        inside = [name.split()[0] for name in imported.strip("()").split(",") if name.strip()]
+        names += [package, *(f"{package}.{name}" for name in inside)] if package else []
+        names += [name.split()[0] for name in modules.split(",") if name.strip()]
     return names

@@ -3,64 +3,88 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from matmul import emulation
+from matmul.apart import Crashed, run_apart, shared_array
 from matmul.catalogue import Variant
 from matmul.device import Gpu
+from matmul.errors import HANG_SECONDS
 from matmul.instruments import Instruments
 from matmul.products import cpu_product, gpu_product
 from matmul.shapes import Shape
 
 GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
 
-Multiply = Callable[..., np.ndarray]  # (shape, inputs), all of the variant's dtype
+# (shape, inputs), all of the variant's dtype. Raises WrongAccess, and Unfinished, after which the
+# function is not to be called again.
+Multiply = Callable[..., np.ndarray]
 
 
 class WrongAccess(Exception):
     """A product that failed to run, or wrote outside C; the message says how."""
 
 
-def on_gpu(variant: Variant, gpu: Gpu, build: Path) -> Multiply:
-    """Multiply on the GPU, with NaN behind the inputs and a watched zone behind C."""
-    tools = Instruments(gpu, build)
-    product = gpu_product(variant, tools, build)
+def guarded(matrix: np.ndarray) -> np.ndarray:
+    """The matrix's elements and, behind them, NaN, which a sum that takes one shows."""
+    return np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
 
-    def guarded(matrix: np.ndarray) -> Any:
-        padded = np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
-        return gpu.drv.to_device(padded)
+
+def unguarded(c: np.ndarray, shape: Shape) -> np.ndarray:
+    """C without the zone behind it. Raises WrongAccess where that was written to."""
+    if not np.isnan(c[-GUARD:]).all():
+        raise WrongAccess("it writes behind the end of C")
+    return c[:-GUARD].reshape(shape.output)
+
+
+def on_gpu(variant: Variant, gpu: Gpu, build: Path, seconds: float = HANG_SECONDS) -> Multiply:
+    """Multiply on the GPU, with NaN behind the inputs and a watched zone behind C.
+
+    Raises NotCompiled.
+    """
+    tools = Instruments(gpu, build, seconds)
+    product = gpu_product(variant, tools)
 
     def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         try:
             c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
-            device_c = gpu.drv.to_device(c)
-            product(shape, *map(guarded, inputs), device_c)
-            tools.stream.synchronize()
-            gpu.drv.memcpy_dtoh(c, device_c)
+            arrays = [gpu.drv.to_device(array) for array in (*map(guarded, inputs), c)]
+            product(shape, *arrays)
+            tools.wait()
+            gpu.drv.memcpy_dtoh(c, arrays[-1])
         except gpu.drv.Error as error:
             raise WrongAccess(f"the launch failed: {error}") from None
-        if not np.isnan(c[-GUARD:]).all():
-            raise WrongAccess("it writes behind the end of C")
-        return c[:-GUARD].reshape(shape.output)
+        return unguarded(c, shape)
 
     return multiply
 
 
-def on_cpu(variant: Variant, build: Path) -> Multiply:
-    """Multiply by a C or NumPy variant."""
+def on_cpu(variant: Variant, build: Path, seconds: float = HANG_SECONDS) -> Multiply:
+    """Multiply by a C or NumPy variant; by C in a process of its own, guarded as on the GPU.
+
+    Raises NotCompiled.
+    """
     product = cpu_product(variant, build, threads=len(os.sched_getaffinity(0)))
 
-    def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+    def by_library(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         c = np.full(shape.output, np.nan, variant.kernel.dtype)
         product(shape, *inputs, c)
         return c
 
-    return multiply
+    def by_c(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        c = shared_array((shape.elements[-1] + GUARD,), variant.kernel.dtype)
+        padded = [guarded(matrix)[:-GUARD].reshape(matrix.shape) for matrix in inputs]
+        try:
+            run_apart(lambda: product(shape, *padded, c[:-GUARD].reshape(shape.output)), seconds)
+        except Crashed as failure:
+            raise WrongAccess(f"the launch failed: {failure}") from None
+        return unguarded(c, shape)
+
+    return by_library if variant.kernel.language == "library" else by_c
 
 
-def emulated(variant: Variant, folder: Path) -> Multiply:
+def emulated(variant: Variant, folder: Path, seconds: float = HANG_SECONDS) -> Multiply:
     """Multiply by a CUDA kernel's source, run on the CPU. Raises EmulationError: no build."""
     executable = folder / "kernel"
     kernel = variant.kernel
@@ -74,7 +98,7 @@ def emulated(variant: Variant, folder: Path) -> Multiply:
         try:
             return emulation.launch(
                 executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
-                shape.dimensions, inputs, c,
+                shape.dimensions, inputs, c, seconds,
             )  # fmt: skip
         except emulation.EmulationError as error:
             raise WrongAccess(str(error)) from None

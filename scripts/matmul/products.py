@@ -8,37 +8,38 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from matmul.building import HOST
 from matmul.catalogue import STATIC_SHARED, Variant
 from matmul.dataset import read_json
-from matmul.device import architecture
 from matmul.instruments import Instruments
 from matmul.shapes import Gemm, Gram, Shape
 
 PARAMETERS = {"gemm": (3, 3), "gram": (2, 2)}  # of a kernel: pointers, then dimensions
-HOST = "host"  # the architecture of what gcc builds
 
 GpuProduct = Callable[..., None]  # (shape, device pointers to the inputs and to C)
 CpuProduct = Callable[..., object]  # (shape, arrays of the inputs and C)
 
 
-def compile_failure(variant: Variant, build: Path) -> str | None:
-    """Why the variant has no binary for this machine, or None where it has or needs none."""
-    if variant.kernel.language == "library":
-        return None
-    return compile_record(variant, build)["reason"] or None
+class NotCompiled(Exception):
+    """A variant without a binary, because it did not compile; the message says why."""
 
 
-def compile_record(variant: Variant, build: Path) -> dict[str, Any]:
-    """What compile.py recorded of the variant for this machine."""
-    arch = HOST if variant.kernel.language == "c" else architecture()
-    return read_json(build / arch / f"{variant.slug}.json")
+def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
+    """What compile.py recorded of the variant in a folder of binaries. Raises NotCompiled."""
+    record = read_json(binaries / f"{variant.slug}.json")
+    if record["reason"]:
+        raise NotCompiled(record["reason"])
+    return record
 
 
-def gpu_product(variant: Variant, tools: Instruments, build: Path) -> GpuProduct:
-    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream."""
+def gpu_product(variant: Variant, tools: Instruments) -> GpuProduct:
+    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream.
+
+    Raises NotCompiled.
+    """
     if variant.kernel.language == "library":
         return library_product(variant, tools)
-    function = load(variant, tools, build)
+    function = load(variant, tools)
 
     def launch(shape: Shape, *arrays: int) -> None:
         function.prepared_async_call(
@@ -79,9 +80,10 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
     return products[variant.kernel.function]
 
 
-def load(variant: Variant, tools: Instruments, build: Path) -> Any:
-    """The kernel's function, from the cubin in `build`, ready for prepared calls."""
-    module = tools.drv.module_from_file(str(build / architecture() / f"{variant.slug}.cubin"))
+def load(variant: Variant, tools: Instruments) -> Any:
+    """The kernel's function, from its cubin, ready for prepared calls. Raises NotCompiled."""
+    compile_record(variant, tools.binaries)
+    module = tools.drv.module_from_file(str(tools.binaries / f"{variant.slug}.cubin"))
     function = module.get_function(variant.kernel.function)
     if variant.dynamic_shared_bytes > STATIC_SHARED:
         function.set_attribute(
@@ -93,13 +95,14 @@ def load(variant: Variant, tools: Instruments, build: Path) -> Any:
 
 def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
     """A function (shape, *inputs, C) that computes one product on the CPU; libraries use `threads`
-    cores."""
+    cores. Raises NotCompiled."""
     kernel = variant.kernel
     if kernel.function == "numpy.matmul":
         threadpool_limits(threads)  # here, because finding the thread pools takes milliseconds
         if kernel.operation == "gram":
             return lambda shape, a, c: np.matmul(a.T, a, out=c)  # NumPy calls BLAS's syrk for it
         return lambda shape, a, b, c: np.matmul(a, b, out=c)
+    compile_record(variant, build / HOST)
     library = ctypes.CDLL(str((build / HOST / f"{variant.slug}.so").resolve()))
     function = getattr(library, kernel.function)
     arrays, dimensions = PARAMETERS[kernel.operation]

@@ -128,7 +128,7 @@ def parse_shape(text: int | str, operation: str) -> Shape:
     parts = re.split("[x×]", str(text))
     numbers = [int(part) for part in parts if re.fullmatch(r"[0-9]{1,10}", part)]
     if isinstance(text, bool) or len(numbers) != len(parts) or len(parts) not in (1, count):
-        raise UserError(f"{operation} shape '{text}': write a whole number, or {kind.pattern}")
+        raise UserError(f"{operation} shape {str(text)!r}: write a whole number, or {kind.pattern}")
     if not all(1 <= extent <= LARGEST for extent in numbers):
         raise UserError(f"shape '{text}': every dimension lies between 1 and {LARGEST}")
     return kind(*(numbers if len(parts) > 1 else numbers * count))

@@ -55,7 +55,7 @@ class Recorder(threading.Thread):
 
     def run(self) -> None:
         while self.handle and not self.finished.wait(self.period):
-            self.readings.append(self.read())
+            self.readings += self.now()
 
     def read(self) -> Reading:
         handle = self.handle
@@ -73,8 +73,11 @@ class Recorder(threading.Thread):
         return [reading for reading in self.readings if start <= reading.time <= end]
 
     def now(self) -> list[Reading]:
-        """One reading, or none without NVML."""
-        return [self.read()] if self.handle else []
+        """One reading, or none without NVML or where the card is gone, which its launches say."""
+        try:
+            return [self.read()] if self.handle else []
+        except pynvml.NVMLError:
+            return []
 
     def stop(self) -> None:
         self.finished.set()

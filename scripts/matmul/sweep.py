@@ -30,6 +30,7 @@ class Sweep:
         self.samples: list[dict[str, Any]] = []
         self.states: list[dict[str, Any]] = []
         self.pace: float | None = None  # seconds per operation at the last measured shape
+        self.lost = ""  # why nothing more can be measured in this job
 
     def point_of(self, case: Case) -> dict[str, Any]:
         """The columns that say which point a row is about."""
@@ -98,21 +99,26 @@ class Sweep:
     def run(self, bench: GpuBench | CpuBench, cases: Sequence[Case]) -> None:
         """Measure every case, small shapes first."""
         for case in tqdm(cases, desc=self.variant.name, disable=None, leave=False, unit="point"):
-            # A point of the journal is kept, whatever would be predicted of it today.
-            point, shape = self.resumed(case), case.shape
-            reason = self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
-            if reason and not point:
-                self.refuse(case, "skipped", reason)
-                continue
+            shape = case.shape
             try:
-                self.add(case, point or self.measured(bench, case))
+                # A point of the journal is kept, whatever would be predicted of it today.
+                if point := self.resumed(case):
+                    self.add(case, point)
+                elif self.lost:
+                    self.refuse(case, "failed", f"not run: {self.lost}")
+                elif reason := self.refusal(bench, shape):
+                    self.refuse(case, "skipped", reason)
+                else:
+                    self.add(case, self.measured(bench, case))
             except Wrong as error:
                 self.refuse(case, "failed", str(error))
             except LostDevice as error:
                 self.refuse(case, "failed", str(error))
-                rest = cases[cases.index(case) + 1 :]
-                self.refuse_all(rest, "failed", f"not run: at {shape} {error}")
-                return
+                self.lost = f"at {shape} {error}"
+
+    def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:
+        """Why `shape` is not to be measured. Raises LostDevice."""
+        return self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
 
     def entry(self, case: Case) -> Path:
         """The journal's file of a case."""

@@ -40,13 +40,13 @@ class HeldStream:
 
         The launches are enqueued together, so they must not wait for the device. Where the host
         took longer than the hold lasts, the times are discarded and taken again. Raises
-        TimeoutError where that happens time after time.
+        TimeoutError where that happens time after time, and Unfinished.
         """
         while len(self.events) < len(launches):
             self.events.append((self.tools.drv.Event(), self.tools.drv.Event()))
         for _ in range(TRIES):
             enqueued_s = self.enqueue(launches, before)
-            self.tools.stream.synchronize()
+            self.tools.wait()
             if enqueued_s < PATIENCE_S / 2:
                 used = self.events[: len(launches)]
                 return [stop.time_since(start) for start, stop in used]

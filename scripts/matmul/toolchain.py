@@ -19,6 +19,13 @@ FLAGS = {
 }
 
 
+# Of a report that says nothing about the source: the next run may well compile it.
+MACHINE = re.compile(
+    r".*(No space left on device|Read-only file system|Cannot allocate memory|died due to signal 9"
+    r"|Killed signal terminated).*"
+)
+
+
 @dataclass(frozen=True)
 class Resources:
     """What a compiled kernel takes: registers per thread, shared memory and spills in bytes."""
@@ -88,13 +95,23 @@ def build_shared_object(source: Path, flags: list[str], library: Path) -> None:
 
 
 def run(command: list[str]) -> str:
-    """Run a compiler and return what it printed. Raises CompileError with its first error."""
+    """Run a compiler and return what it printed.
+
+    Raises CompileError with its first error, and UserError where it was the machine that failed.
+    """
     done = subprocess.run(command, capture_output=True, text=True)
     printed = done.stdout + done.stderr
     if done.returncode:
+        check_machine(command[0], printed)
         errors = [line for line in printed.splitlines() if "error" in line.lower()]
         raise CompileError(one_line((errors or printed.splitlines() or ["no message"])[0]))
     return printed
+
+
+def check_machine(compiler: str, printed: str) -> None:
+    """Raise UserError where a failed compiler's report is about a full disk or the like."""
+    if found := MACHINE.search(printed):
+        raise UserError(f"{compiler}: {found[0]}; mend that and run again")
 
 
 def read_ptxas(report: str, function: str) -> Resources:

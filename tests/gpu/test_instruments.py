@@ -16,7 +16,7 @@ import timer_check
 from matmul import fills, instruments, reference, toolchain
 from matmul.catalogue import Kernel, load_catalogue
 from matmul.cublas import CublasError
-from matmul.device import Gpu, architecture
+from matmul.device import Gpu, first_free
 from matmul.instruments import Instruments
 from matmul.products import library_product
 from matmul.reference import panel_rows, row_bytes
@@ -264,13 +264,15 @@ def test_a_poisoned_array_is_nan_everywhere(tools: Instruments, dtype: str) -> N
 
 
 @pytest.fixture
-def launch_of(tools: Instruments, tmp_path: Path) -> Callable[[str, str], Callable[[], None]]:
+def launch_of(
+    gpu: Gpu, tools: Instruments, tmp_path: Path
+) -> Callable[[str, str], Callable[[], None]]:
     """Compiles the body of a kernel with one parameter, n, and makes a launch of one warp."""
 
     def make(body: str, value: int) -> Callable[[], None]:
         source, cubin = tmp_path / "probe.cu", tmp_path / "probe.cubin"
         source.write_text(f'extern "C" __global__ void probe(int n) {{ {body} }}\n')
-        toolchain.build_cubin(source, "probe", [], architecture(), cubin)
+        toolchain.build_cubin(source, "probe", [], gpu.architecture, cubin)
         function = tools.drv.module_from_file(str(cubin)).get_function("probe").prepare("i")
         return lambda: function.prepared_async_call((1, 1, 1), (32, 1, 1), tools.stream, value)
 
@@ -312,7 +314,7 @@ def test_what_runs_before_a_launch_is_not_timed(tools: Instruments) -> None:
 def test_a_held_card_is_held_for_all(gpu: Gpu) -> None:
     """A second process that wants to time waits; here, it does not get the lock at once."""
     path = Path(tempfile.gettempdir()) / f"matmul-sweep-{gpu.uuid.replace(':', '-')}.lock"
-    with gpu.held(), path.open("a") as lock, pytest.raises(BlockingIOError):
+    with first_free([gpu]), path.open("a") as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -321,7 +323,7 @@ def test_a_held_card_is_held_for_all(gpu: Gpu) -> None:
 def test_the_cards_facts_are_there(gpu: Gpu) -> None:
     facts = gpu.facts()
     assert facts["gpu"]
-    assert facts["compute_capability"].replace(".", "") in architecture()
+    assert facts["compute_capability"].replace(".", "") in gpu.architecture
     assert facts["memory_bytes"] > 10**9
     assert facts["fp32_peak_tflops"] is None or 1 < facts["fp32_peak_tflops"] < 500
     assert (facts["fp64_peak_tflops"] or 0) < (facts["fp32_peak_tflops"] or 1)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 from matmul import fills
 from matmul.catalogue import Variant, load_catalogue
 from matmul.dataset import read_json, read_table
-from matmul.device import Gpu, architecture
+from matmul.device import Gpu
 from matmul.multiplying import on_gpu
 from matmul.shapes import Gemm, Gram
 from matmul.verification import accuracy, verification_shapes
@@ -26,6 +27,9 @@ pytestmark = pytest.mark.gpu
 VARIANTS = [v for v in load_catalogue().variants.values() if v.kernel.on_gpu]
 LIBRARY = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
 STRAY = RIGHT_KERNEL.replace("= sum;", "= sum;\n    if (m >= 100) C[1ull << 40] = sum;")
+# The loop's store is volatile, and m never changes: from 100 rows on no thread comes out of it.
+LOOP = "while (m >= 100) *(volatile float*)C = 0.0f;\n    float sum"
+ENDLESS = RIGHT_KERNEL.replace("float sum", LOOP)
 PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified"}
 
 Compiled = Callable[[Variant], Path]
@@ -165,8 +169,7 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(
     variant = load_catalogue(catalogue).variant("naive")
     measure(variant, catalogue, compiled(variant), tmp_path, "512", "8192")
     points, samples = tables(tmp_path)
-    long, cold = points[points.m == 8192], points.cache == "cold"
-    (row,) = long[cold & (long.phase == "kernel")].itertuples()
+    (row,) = points.query("m == 8192 and cache == 'cold' and phase == 'kernel'").itertuples()
     assert (row.status, row.reason) == (
         "skipped",
         "cold and hot are alike: a launch takes over 50 ms",
@@ -208,6 +211,61 @@ def test_a_stray_write_fails_its_point_and_the_rest_but_not_the_job(
     assert read_json(tmp_path / "facts.json")["gpu"]
 
 
+def compile_mine(catalogue: Path, arch: str, build: Path) -> None:
+    """compile.py of kernel `mine`, and of the instruments, into a folder of their own."""
+    folder = build / arch
+    for name, options in {
+        "mine": ["--binary", folder / "mine.cubin", "--record", folder / "mine.json"],
+        "instruments": ["--binary", folder / "instruments.cubin"],
+    }.items():
+        done = run_script("compile", name, "--catalogue", catalogue, "--arch", arch, *options)
+        assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "mine.json").read_text())["status"] == "ok"
+
+
+def test_a_launch_that_never_ends_fails_its_point_and_the_rest_but_not_the_job(
+    bad_kernel: Callable, gpu: Gpu, tmp_path: Path
+) -> None:
+    """The job leaves without waiting for it, its files written, and the card is free again."""
+    catalogue, variant = bad_kernel(ENDLESS)
+    compile_mine(catalogue, gpu.architecture, tmp_path)
+    start = time.perf_counter()
+    given_up = ["--hang-seconds", 3]
+    measure(variant, catalogue, tmp_path, tmp_path, "64", "128", "256", more=given_up)
+    assert time.perf_counter() - start < 60
+    points, samples = tables(tmp_path)
+    assert set(points[points.m == 64].status) == {"ok"}
+    reason = "the launch did not finish within 3 s"
+    for m, said in ((128, reason), (256, f"not run: at 128x128x128 {reason}")):
+        failed = points[points.m == m]
+        assert set(failed.cache) == {"hot", "cold"}
+        assert set(failed.status) == {"failed"}
+        assert set(failed.reason) == {said}
+    assert set(samples.m) == {64}
+    assert read_json(tmp_path / "facts.json")["gpu"]
+    assert "Result is Correct" in run_script("multiply", "naive", "64").stdout
+
+
+def test_verification_and_multiply_give_up_a_launch_that_never_ends(
+    bad_kernel: Callable, gpu: Gpu, tmp_path: Path
+) -> None:
+    catalogue, variant = bad_kernel(ENDLESS)
+    compile_mine(catalogue, gpu.architecture, tmp_path)
+    output = tmp_path / "verified.csv"
+    done = run_script(
+        "verify", variant.name, "--catalogue", catalogue, "--build", tmp_path, "--device", "gpu",
+        "--shapes", "128", "256", "--hang-seconds", 3, "--output", output,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = read_table("verification.csv", output).set_index("m")
+    assert table.reason[128] == "the launch did not finish within 3 s"
+    assert table.reason[256].startswith("not run: at 128x128x128 the launch did not finish")
+    assert set(table.status.drop([128, 256])) == {"ok"}
+    done = run_script("multiply", "mine", "128", "--catalogue", catalogue, "--hang-seconds", 3)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr == "error: mine at 128x128x128: the launch did not finish within 3 s\n"
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -223,15 +281,7 @@ def test_verification_finds_a_mistake_and_leaves_a_table(
     bad_kernel: Callable, gpu: Gpu, build: Path, tmp_path: Path, source: str, reason: str
 ) -> None:
     catalogue, variant = bad_kernel(source)
-    folder = tmp_path / architecture()
-    for name, options in {
-        "mine": ["--binary", folder / "mine.cubin", "--record", folder / "mine.json"],
-        "instruments": ["--binary", folder / "instruments.cubin"],
-    }.items():
-        done = run_script("compile", name, "--catalogue", catalogue, "--arch", architecture(),
-                          *options)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-    assert json.loads((folder / "mine.json").read_text())["status"] == "ok"
+    compile_mine(catalogue, gpu.architecture, tmp_path)
     output = tmp_path / "verified.csv"
     done = run_script("verify", variant.name, "--catalogue", catalogue, "--build", tmp_path,
                       "--device", "gpu", "--shapes", "128", "--output", output)  # fmt: skip

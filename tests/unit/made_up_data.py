@@ -65,8 +65,8 @@ DEVICE = {
         "sampling": {"minimum": 10, "maximum": 20, "interval": 0.01, "seconds": 1,
                      "copy_seconds": 0.1, "warm_seconds": 0.1,
                      "load_seconds": 3},
-        "limits": {"gpu_seconds": 5, "cpu_seconds": 6, "memory_share": 0.8, "cool_celsius": 75,
-                   "cool_seconds": 60},
+        "limits": {"gpu_seconds": 5, "cpu_seconds": 6, "hang_seconds": 120, "memory_share": 0.8,
+                   "cool_celsius": 75, "cool_seconds": 60},
     },
 }  # fmt: skip
 

@@ -118,6 +118,12 @@ def test_nothing_at_all_is_said_in_every_figure(tmp_path: Path) -> None:
         assert "date unknown" in words, name
 
 
+def test_sizes_without_a_power_of_two_between_them_are_ticks(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes={"gemm": (40, 45)})
+    ticks = FIGURES["rate"](results).axes[0].get_xticks()
+    assert [*ticks] == [40, 45]
+
+
 def test_cold_times_are_called_cold(tmp_path: Path, results: Results) -> None:
     assert "cold" in words_of(FIGURES["rate"](made_up(tmp_path, caches=["cold"])))
     both = words_of(FIGURES["rate"](results))

@@ -4,7 +4,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -278,7 +278,7 @@ def test_the_recorder_s_thread_ends_with_its_block(clock: Clock) -> None:
 def card(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> SimpleNamespace:
     """A GPU that multiplies nothing, and what runs on it."""
     gpu = SimpleNamespace(
-        held=nullcontext, device=SimpleNamespace(name=lambda: DEVICE["gpu"]), nvml=object(),
+        architecture="sm_90", device=SimpleNamespace(name=lambda: DEVICE["gpu"]), nvml=object(),
         nvml_reason="available", uuid=DEVICE["uuid"], launched=[],
     )  # fmt: skip
 
@@ -292,7 +292,6 @@ def card(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> SimpleNamespace:
         poisoned=lambda count, dtype: ("C", count, dtype),
     )
     monkeypatch.setattr(device, "opened", opened)
-    monkeypatch.setattr(device, "architecture", lambda: "sm_90")
     monkeypatch.setattr(building, "compile_instruments", lambda arch, binary: None)
     monkeypatch.setattr(instruments, "Instruments", lambda gpu, build: tools)
     monkeypatch.setattr(timing, "HeldStream", lambda tools: clock)

@@ -1,6 +1,6 @@
 """Collecting made-up jobs: medians, rates and ratios by hand, and nothing left out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,17 @@ class Jobs:
         write_json({k: v for k, v in (record | changes).items() if v is not None}, path)
         self.records.append(path)
 
-    def collect(self, output: str = "local") -> Outcome:
+    def options(self) -> list[object]:
+        """What is collected."""
         measured = [self.folder / "measured" / name for name in self.names]
         verified = [self.folder / "verified" / f"{name}.csv" for name in self.names]
+        return ["--measured", *measured, "--verified", *verified, "--records", *self.records,
+                "--configuration", '{"seed": 7}']  # fmt: skip
+
+    def collect(self, output: str = "local", options: Sequence[object] | None = None) -> Outcome:
         return self.command(
-            "collect", "--measured", *measured, "--verified", *verified,
-            "--records", *self.records, "--configuration", '{"seed": 7}',
-            "--output", self.folder / output, "--log", self.folder / "collect.log",
+            "collect", *(options or self.options()), "--output", self.folder / output,
+            "--others", self.folder / "others", "--log", self.folder / "collect.log",
         )  # fmt: skip
 
     def table(self, name: str) -> pd.DataFrame:
@@ -199,9 +203,11 @@ def test_an_ok_point_without_samples_is_refused_by_name(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "values"), [("uuid", ("GPU-1", "GPU-2")), ("cpu", ("Xeon", "EPYC"))]
-)
-def test_points_of_two_machines_are_refused_with_their_names(
+    ("key", "values"),
+    [("cpu", ("Xeon", "EPYC")), ("driver_cuda", ("12090", "13000")), ("cublas", ("12.9", "13.1")),
+     ("power_limit_w", ("350.0", "700.0"))],
+)  # fmt: skip
+def test_points_under_unlike_conditions_are_refused_with_their_names(
     jobs: Jobs, key: str, values: tuple[str, str]
 ) -> None:
     for name, value in zip((NAIVE, CUBLAS), values, strict=True):
@@ -210,6 +216,43 @@ def test_points_of_two_machines_are_refused_with_their_names(
     for fragment in (*values, "--forcerun"):
         assert fragment in error
     assert not (jobs.folder / "local" / "device.json").exists()
+
+
+def test_cards_of_one_model_are_one_data_set_that_says_which_timed_what(jobs: Jobs) -> None:
+    for name, card in ((NAIVE, "GPU-2"), (CUBLAS, "GPU-1")):
+        jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {"uuid": card})
+    assert jobs.collect().code == 0
+    assert jobs.table("jobs.csv").set_index("variant").uuid.to_dict() == {
+        NAIVE: "GPU-2", CUBLAS: "GPU-1",
+    }  # fmt: skip
+    assert read_json(jobs.folder / "local" / "device.json")["uuid"] == "GPU-1+GPU-2"
+    assert list((jobs.folder / "others").iterdir()) == []
+
+
+def test_models_of_gpu_have_a_data_set_each_and_the_cpus_points_go_with_their_host(
+    jobs: Jobs,
+) -> None:
+    small, host = {"gpu": "a T4", "uuid": "GPU-3"}, {"gpu": None, "uuid": None}
+    other = "naive_rect[TILE_WIDTH=16]"
+    jobs.add(other, {(other, "kernel", "hot"): [1.0]}, [OK], small | {"cpu": "EPYC"})
+    for name in (NAIVE, CUBLAS):
+        jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {"cpu": "Xeon"})
+    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0]}, [OK], host | {"cpu": "Xeon"})
+    jobs.add("cpu_loop", {("cpu_loop", "kernel", "hot"): [1.0]}, [OK], host | {"cpu": "ARM"})
+    stale = jobs.folder / "others" / "gone" / "summary.csv"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("of a run before this one")
+    assert jobs.collect().code == 0
+    found = {}
+    for folder in (jobs.folder / "local", *(jobs.folder / "others").iterdir()):
+        summary = read_table("summary.csv", folder / "summary.csv")
+        device = read_json(folder / "device.json")
+        found[folder.name] = (device["gpu"], device["cpu"], set(summary.variant))
+    assert found == {
+        "local": ("a GPU", "Xeon", {NAIVE, CUBLAS, "cpu_blas"}),
+        "a-t4": ("a T4", "EPYC", {other}),
+        "arm": (None, "ARM", {"cpu_loop"}),
+    }
 
 
 def test_a_job_without_gpu_beside_one_with_a_gpu_is_no_second_machine(jobs: Jobs) -> None:
@@ -265,12 +308,15 @@ def test_a_failure_for_one_of_two_architectures_is_not_lost(jobs: Jobs) -> None:
     assert kernels.loc[NAIVE, "reason"] == "does not compile: x"
 
 
-def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
+@pytest.mark.parametrize("listed", [False, True], ids=["as arguments", "in a file"])
+def test_collecting_again_gives_the_same_bytes(jobs: Jobs, listed: bool) -> None:
     times = {(NAIVE, "kernel", "hot"): [1.1, 1.3, 0.9], (CUBLAS, "kernel", "hot"): [0.7, 0.6, 0.8]}
     jobs.add(NAIVE, times, [OK])
     jobs.compiled(NAIVE)
     jobs.collect("local")
-    jobs.collect("again")
+    lines = jobs.folder / "list.txt"
+    lines.write_text("\n".join(map(str, jobs.options())))
+    jobs.collect("again", [f"@{lines}"] if listed else jobs.options())
     for file in (jobs.folder / "local").iterdir():
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
 
@@ -289,6 +335,10 @@ def test_a_cut_file_of_a_job_is_refused_by_name(
     folder = jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0, 2.0]}, [OK])
     (folder / file).write_bytes(cut((folder / file).read_bytes()))
     assert str(folder / file) in jobs.collect().error()
+
+
+def test_a_list_that_is_missing_is_refused_by_name(jobs: Jobs) -> None:
+    assert "No such file or directory: 'absent'" in jobs.collect(options=["@absent"]).error()
 
 
 def test_the_variants_used_here_are_the_catalogues() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from matmul import emulation
 from matmul.emulation import EmulationError
+from matmul.errors import Unfinished
 
 PLANTED = Path(__file__).parent / "planted"
 SANITIZERS = [None, "address", "thread"]
@@ -196,7 +197,7 @@ def test_endless_kernel_is_stopped(tmp_path: Path) -> None:
     signature = 'extern "C" __global__ void f(const float* A, float* C, int m, int n)'
     executable = build_text(signature + "{ while (n) *(volatile float*)C = n; }", tmp_path)
     a = np.ones((1, 1), np.float32)
-    with pytest.raises(EmulationError, match=r"did not finish within 0\.5 s"):
+    with pytest.raises(Unfinished, match=r"did not finish within 0\.5 s"):
         emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, (1, 1), (a,), a, timeout=0.5)
 
 

@@ -3,16 +3,12 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from matmul.dataset import (
     COLUMNS,
-    TEXT,
     read_json,
     read_rows,
     read_table,
@@ -22,56 +18,6 @@ from matmul.dataset import (
     write_table,
 )
 from matmul.errors import UserError
-
-WHOLE = ["m", "n", "k", "sample"]
-WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=12) | st.sampled_from(
-    ["", "NA", "nan", "null", "007", "1e5", "a,b", 'say "x"', "two\nlines", "naive[TILE_WIDTH=32]"]
-)
-NUMBERS = st.floats(1e-9, 1e9) | st.just(math.nan)
-
-
-def column_values(name: str) -> st.SearchStrategy[Any]:
-    if name in TEXT:
-        return WORDS
-    return st.integers(1, 2**31 - 1) if name in WHOLE else NUMBERS
-
-
-@pytest.mark.parametrize(
-    "kind", ["samples.csv.gz", "summary.csv", "cross_check.csv", "timer_check.csv"]
-)
-@settings(max_examples=30, deadline=None)
-@given(data=st.data())
-def test_rows_are_read_back_as_they_were_written(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
-) -> None:
-    row = st.fixed_dictionaries({name: column_values(name) for name in COLUMNS[kind]})
-    rows = data.draw(st.lists(row, min_size=1, max_size=4))
-    table = pd.DataFrame(rows, columns=COLUMNS[kind])
-    path = tmp_path_factory.mktemp("tables") / kind
-    write_table(table, kind, path)
-    pd.testing.assert_frame_equal(
-        read_table(kind, path), table, check_dtype=False, check_exact=True
-    )
-
-
-@pytest.mark.parametrize("kind", ["samples.csv.gz", "verification.csv"])
-@settings(max_examples=30, deadline=None)
-@given(data=st.data())
-def test_rows_of_a_job_are_read_back_as_they_were_written(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
-) -> None:
-    row = st.fixed_dictionaries({name: column_values(name) for name in COLUMNS[kind]})
-    rows = data.draw(st.lists(row, min_size=1, max_size=4))
-    missing = [{key: None if value != value else value for key, value in r.items()} for r in rows]
-    path = tmp_path_factory.mktemp("tables") / kind
-    write_rows(missing, kind, path)
-    table = pd.DataFrame(rows, columns=COLUMNS[kind])
-    pd.testing.assert_frame_equal(
-        read_table(kind, path), table, check_dtype=False, check_exact=True
-    )
-    if kind == "verification.csv":
-        assert [row["reason"] for row in read_rows(kind, path)] == table.reason.tolist()
-
 
 ROW = dict.fromkeys(COLUMNS["verification.csv"], "1")
 

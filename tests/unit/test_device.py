@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from matmul.device import Gpu, NoDevice, check_driver, driver
+from matmul import device
+from matmul.device import Gpu, NoDevice, check_driver, driver, first_free
 from matmul.errors import UserError
 from matmul.provenance import ROOT
 
@@ -77,17 +80,48 @@ def no_gpu_here() -> None:
     pytest.skip("this machine has a GPU, whose driver would be found first")
 
 
-def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Gpu]:
+    """Two cards whose locks lie in a folder of their own."""
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    gpu = Gpu.__new__(Gpu)
-    gpu.nvml, gpu.device = None, SimpleNamespace(pci_bus_id=lambda: "0000:00:07.0")
+    made = [Gpu.__new__(Gpu) for _ in range(2)]
+    for index, card in enumerate(made):
+        address = f"0000:00:0{index}.0"
+        card.nvml, card.device = None, SimpleNamespace(pci_bus_id=lambda address=address: address)
+    return made
+
+
+def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
+    cards: list[Gpu], tmp_path: Path
+) -> None:
     for _ in range(2):  # the second time the file is there
-        with gpu.held():
+        with first_free(cards[:1]):
             (lock,) = tmp_path.iterdir()
             with lock.open() as other, pytest.raises(BlockingIOError):
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert lock.stat().st_mode & 0o222 == 0
     with lock.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(
+    cards: list[Gpu], caplog: pytest.LogCaptureFixture
+) -> None:
+    order = []
+
+    def third() -> None:
+        with first_free(cards) as card:
+            order.append(card)
+
+    with first_free(cards) as one:
+        with first_free(cards) as two:
+            assert [one, two] == cards
+            waiting = threading.Thread(target=third)
+            waiting.start()
+            time.sleep(3 * device.WAIT_S)
+            assert order == []
+        waiting.join(timeout=10)
+        assert order == [two]
+    assert [record.message for record in caplog.records] == [
+        "waiting: other jobs hold every GPU of this machine"
+    ]

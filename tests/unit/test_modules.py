@@ -25,7 +25,7 @@ def test_imports_are_followed_through_modules(tmp_path: Path) -> None:
     package = tmp_path / "matmul"
     package.mkdir()
     texts = {
-        "direct": "import json\nfrom matmul import second\n",
+        "direct": "import json\nfrom matmul import (\n    second,\n    absent as y,\n)\n",
         "second": "import matmul.third\n\ndef f():\n    from matmul.late import g\n",
         "third": "from matmul.direct import x\n",
         "late": "",

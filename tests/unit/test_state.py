@@ -57,6 +57,23 @@ def test_without_nvml_nothing_is_read_and_nothing_fails() -> None:
     assert recorder.span(0, time.perf_counter()) == []
 
 
+def test_a_card_that_is_gone_is_not_read_and_stops_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(recorder: Recorder) -> Reading:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    monkeypatch.setattr(Recorder, "read", gone)
+    recorder = Recorder("a handle", period=0.001)
+    assert recorder.now() == []
+    recorder.start()
+    recorder.join(0.05)
+    assert recorder.is_alive()
+    recorder.stop()
+    recorder.join(1)
+    assert recorder.readings == []
+
+
 def test_a_span_has_the_readings_within_it() -> None:
     recorder = Recorder(None)
     recorder.readings = [reading()._replace(time=float(t)) for t in range(10)]

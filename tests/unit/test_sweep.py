@@ -16,7 +16,7 @@ from matmul.sweep import Sweep
 
 RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
 SETTINGS = Settings(
-    1, ("hot", "cold"), RULE, RULE, {"burst": 0.1, "sustained": 3}, 75, 60, 1.0, 0.8, 1
+    1, ("hot", "cold"), RULE, RULE, {"burst": 0.1, "sustained": 3}, 75, 60, 1.0, 2.0, 0.8, 1
 )
 
 
@@ -193,6 +193,18 @@ def test_a_lost_device_fails_the_rest_and_keeps_what_was_measured(make: MakeSwee
         assert all("illegal address" in row["reason"] for row in rows)
         assert not samples_at(sweep, case)
     assert all(str(CASES[1].shape) in row["reason"] for row in rows_at(sweep, CASES[2]))
+
+
+def test_a_lost_device_loses_no_point_of_the_journal(make: MakeSweep) -> None:
+    """A point that was wrong before the interrupt takes the device with it on the second try."""
+    first = FakeBench(GPU, {CASES[1]: Wrong("wrong result")})
+    make(GPU).run(first, CASES[:3])
+    sweep = make(GPU)
+    sweep.run(FakeBench(GPU, {CASES[1]: LostDevice("the launch failed")}), CASES)
+    kept, lost = [CASES[0], CASES[2]], [CASES[1], CASES[3]]
+    for cases, status in ((kept, "ok"), (lost, "failed")):
+        assert {row["status"] for case in cases for row in rows_at(sweep, case)} == {status}
+    assert samples_at(sweep, CASES[2])
 
 
 def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(make: MakeSweep) -> None:

@@ -14,7 +14,7 @@ class Stream(HeldStream):
     def __init__(self, seconds: list[float]) -> None:
         event = SimpleNamespace(time_since=lambda start: 2.5)
         drv = SimpleNamespace(Event=lambda: event)
-        self.tools: Any = SimpleNamespace(drv=drv, stream=SimpleNamespace(synchronize=lambda: None))
+        self.tools: Any = SimpleNamespace(drv=drv, wait=lambda: None)
         self.events, self.seconds = [], seconds
 
     def enqueue(self, launches: Any, before: Any) -> float:

@@ -1,57 +1,12 @@
-"""Copies of the project in which Snakemake runs, and two runs that tests share."""
+"""Two runs of the workflow that tests share, and a Slurm of one node."""
 
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import slurm as one_node
-from project import Faulty, Project
+from project import Faulty, Fresh, Project
 from slurm import Slurm
-from support import RIGHT_KERNEL, ROOT
-
-LEFT_BEHIND = {
-    ".git", ".venv", ".whl", ".scratch", ".snakemake", "results", "published", "tests", "uv.lock",
-}  # fmt: skip
-
-Copy = Callable[[Project], Project]
-
-
-@pytest.fixture(scope="session")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Project]:
-    """Makes copies of the project without anything that was built or measured."""
-    shims = tmp_path_factory.mktemp("bin")
-    python = shims / "python"  # the rules' `python` is the one that runs the tests
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    home = tmp_path_factory.mktemp("cache")
-    environment = os.environ | {
-        "PATH": f"{shims}:{os.environ['PATH']}",
-        "XDG_CACHE_HOME": str(home),
-        "MATMUL_SWEEP_COMMIT": "test-dirty",
-    }
-
-    def copy() -> Project:
-        folder = tmp_path_factory.mktemp("project") / "matmul-sweep"
-        shutil.copytree(ROOT, folder, ignore=lambda at, names: LEFT_BEHIND & {*names})
-        project = Project(folder, environment)
-        project.configure()
-        return project
-
-    return copy
-
-
-@pytest.fixture(scope="session")
-def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    """Copies a project with what it has built and measured, to be changed by one test."""
-
-    def copy(project: Project) -> Project:
-        folder = tmp_path_factory.mktemp("project") / "matmul-sweep"
-        shutil.copytree(project.folder, folder)
-        return Project(folder, project.environment)
-
-    return copy
+from support import RIGHT_KERNEL
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +19,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 
 
 @pytest.fixture(scope="session")
-def finished(fresh: Callable[[], Project]) -> Project:
+def finished(fresh: Fresh) -> Project:
     """A whole run in which one kernel, `mine`, was added as one source and one entry."""
     project = fresh()
     entry = project.add_kernel("mine", '#include "tile.h"\n' + RIGHT_KERNEL)
@@ -77,7 +32,7 @@ def finished(fresh: Callable[[], Project]) -> Project:
 
 
 @pytest.fixture(scope="session")
-def faulty(fresh: Callable[[], Project]) -> Faulty:
+def faulty(fresh: Fresh) -> Faulty:
     project = fresh()
     sources = {
         "broken": RIGHT_KERNEL.replace("col = ", "kol = "),

@@ -1,6 +1,7 @@
 """The workflow as a whole, on a small catalogue and without a GPU."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,13 +14,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import SNAKEMAKE, Faulty, Project
+from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
+from support import RIGHT_KERNEL
 
 from matmul.dataset import read_json, read_table, write_json, write_table
 
-Fresh = Callable[[], Project]
 Pending = dict[str, set[str]]
-Copy = Callable[[Project], Project]
 
 MINE = {
     "compile_cuda": {
@@ -191,8 +191,8 @@ def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
         ("a header", {*MINE, *AFTER}),
         ("a block", {"verify_variant", "measure_variant", *AFTER}),
         ("a block's memory", {"verify_variant", "measure_variant", *AFTER}),
-        ("another kernel", {*MINE, *AFTER}),
-        ("another shape", {"measure_variant", *AFTER}),
+        ("another kernel", {*MINE, "list_results", *AFTER}),
+        ("another shape", {"measure_variant", "list_results", *AFTER}),
         ("a caption", {"typeset", "verdict"}),
         ("the report's text", {"typeset", "verdict"}),
         ("the drawing", {"draw_figures", "typeset", "verdict"}),
@@ -449,6 +449,59 @@ def test_a_step_runs_without_a_network(fresh: Fresh, no_network: Sequence[str]) 
     project.done("results/local/verified/cpu_loop.csv", program=isolated)
     verified = read_table("verification.csv", project.path("results/local/verified/cpu_loop.csv"))
     assert set(verified.status) == {"ok"}
+
+
+# Several GPUs.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cores"),
+    [((), {"mine": 2, "cpu_loop": 2}),
+     (("--resources", "gpu=2"), {"mine": 1, "cpu_loop": 2})],
+    ids=["one GPU", "two GPUs"],
+)  # fmt: skip
+def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(
+    fresh: Fresh, arguments: tuple[str, ...], cores: dict[str, int]
+) -> None:
+    project = fresh()
+    mine = project.add_kernel("mine", RIGHT_KERNEL)
+    project.write_catalogue("cpu_loop", "cublas_sgemm", added=mine)
+    rule = project.path("workflow/rules/measure.smk")
+    text, messages = re.subn(r"    message:\n        \"measure .*\n", "", rule.read_text())
+    assert messages == 1
+    rule.write_text(text)  # a job without a message is shown with its threads
+    said = project.done("measure", "--dry-run", "--config", "device=gpu", *arguments)
+    jobs = re.findall(r"wildcards: sweep=gemm, slug=(\w+)\n(?: +threads: (\d+))?", said)
+    assert cores.items() <= {slug: int(threads or 1) for slug, threads in jobs}.items()
+
+
+# Jobs that ran on unlike GPUs.
+
+
+def test_each_model_of_gpu_has_a_data_set_and_a_report_of_its_own(
+    finished: Project, copy_of: Copy
+) -> None:
+    """As a cluster leaves them: `mine` was measured on a card, the library on another model."""
+    project = copy_of(finished)
+    cards = {"mine": ("Imaginary A", "GPU-1"), "cublas_sgemm": ("Imaginary B", "GPU-2"),
+             "cublas_dgemm": ("Imaginary B", "GPU-3")}  # fmt: skip
+    for facts in project.path("results/local/measured").glob("*/*/facts.json"):
+        if facts.parent.name in cards:
+            gpu, uuid = cards[facts.parent.name]
+            write_json(read_json(facts) | {"gpu": gpu, "uuid": uuid}, facts)
+    project.done("all")
+    assert read_json(project.path("results/local/device.json"))["gpu"] == "Imaginary B"
+    other = project.path("results/local/others/imaginary-a")
+    assert read_json(other / "device.json")["gpu"] == "Imaginary A"
+    on_gpu = [read_table("jobs.csv", folder / "jobs.csv").query("uuid != ''")
+              for folder in (other.parents[1], other)]  # fmt: skip
+    assert [set(jobs.variant) for jobs in on_gpu] == [{"cublas_sgemm", "cublas_dgemm"}, {"mine"}]
+    verdict = project.path("results/local/verdict.txt").read_text()
+    assert "(Imaginary B): results/local/report.pdf" in verdict
+    assert "(Imaginary A)" in verdict
+    report = project.path("results/others/imaginary-a/report.pdf")
+    assert report.read_bytes()[:5] == b"%PDF-"
+    assert not project.pending()
 
 
 # An interrupt.

@@ -3,6 +3,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,12 +12,18 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul import cluster, configuration, toolchain
+from matmul import cluster, configuration, lock, toolchain
 from matmul.catalogue import source_files
 from matmul.dataset import CHECKS, DATA_SET, read_json
 from matmul.device import NoDevice
 from matmul.errors import UserError
 from matmul.modules import program_files
+from matmul.schema import read_yaml
+
+# A job dies with the Snakemake that started it: were that killed, the job would go on beside the
+# next run's, and write over its files.
+if shutil.which("setpriv"):
+    shell.prefix("set -euo pipefail; exec setpriv --pdeathsig KILL ")
 
 
 def sent_off():
@@ -35,6 +42,8 @@ def settle():
             *workflow.configfiles,
             *(["--config"] if workflow.config_settings.config else []),
         ]
+        for file in workflow.configfiles:
+            read_yaml(Path(file))  # Snakemake's reader takes the last of a key's values
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = where_to_measure()
@@ -74,7 +83,7 @@ def check_executor():
                 "profiles/slurm, or --set-resource-scopes gpu=local timing=local"
             )
         if hasattr(workflow.executor_settings, "array_jobs"):
-            cluster.check_slurm(workflow.executor_settings)
+            cluster.check_slurm(workflow.executor_settings, workflow.workdir_init)
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -134,10 +143,12 @@ def gpus(wildcards):
     return int(DEVICE == "gpu" and VARIANTS[wildcards.slug].kernel.on_gpu)
 
 
-def every_core(wildcards):
-    """All cores of this run, so that nothing runs beside a timing job; where jobs are sent off, the
-    profile says how many."""
-    return 1 if sent_off() else workflow.resource_settings.cores or 1
+def undisturbed_cores(wildcards):
+    """All cores of this run, so that nothing runs beside a timing job; of a job on one of several
+    GPUs its share of them. Where jobs are sent off, the profile says how many."""
+    cores = 1 if sent_off() else workflow.resource_settings.cores or 1
+    beside = workflow.global_resources.get("gpu").value if gpus(wildcards) else 1
+    return max(1, cores // (beside or 1))
 
 
 def verify_shapes(wildcards):
@@ -164,7 +175,7 @@ def measure_options(wildcards):
             f"--warm-seconds {sampling['warm_seconds']} --load-seconds {sampling['load_seconds']}",
             f"--cool-celsius {limits['cool_celsius']} --cool-seconds {limits['cool_seconds']}",
             f"--launch-seconds {limits['gpu_seconds' if gpu else 'cpu_seconds']}",
-            f"--memory-share {limits['memory_share']}",
+            f"--hang-seconds {limits['hang_seconds']} --memory-share {limits['memory_share']}",
         ]
     )
 
@@ -179,6 +190,22 @@ def measured(*files):
     ]
 
 
+def collect_options():
+    """What is collected, as collect.py's options."""
+    return [
+        "--measured",
+        *map(os.path.dirname, measured("facts.json")),
+        "--journals",
+        *(f"results/local/journal/{sweep}/{slug}" for sweep in JOBS for slug in JOBS[sweep]),
+        "--verified",
+        *rules.verify.input,
+        "--records",
+        *rules.compile.input,
+        "--configuration",
+        json.dumps(config),
+    ]
+
+
 def published():
     """The published data sets, as `published/<device>`; not those from before a table was added."""
     folders = (file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
@@ -186,9 +213,23 @@ def published():
     return sorted(f"published/{folder.name}" for folder in whole)
 
 
+def others(wildcards):
+    """The data sets of other models of GPU that jobs ran on, as `others/<device>`."""
+    folder = Path(checkpoints.collect.get().output.others)
+    return sorted(f"others/{file.parent.name}" for file in folder.glob("*/device.json"))
+
+
+def other_reports(wildcards):
+    """The reports of those data sets."""
+    return expand("results/{dataset}/report.pdf", dataset=others(wildcards))
+
+
 def folder_of(wildcards):
-    """Where a data set lies: the local one is collected, a published one is in the repository."""
-    return "results/local" if wildcards.dataset == "local" else ROOT / "reports" / wildcards.dataset
+    """Where a data set lies: the local ones are collected, a published one is in the repository."""
+    dataset = wildcards.dataset
+    if dataset.startswith("published/"):
+        return ROOT / "reports" / dataset
+    return "results/local" if dataset == "local" else f"results/local/{dataset}"
 
 
 def data_of(wildcards):

@@ -22,5 +22,5 @@ rule compare:
     message:
         "compare with the published data set"
     shell:
-        "python {params.script} {params.published:q} {params.folder} --catalogue {input.catalogue:q}"
+        "python {params.script:q} {params.published:q} {params.folder} --catalogue {input.catalogue:q}"
         " --csv {params.table} --figure {params.figure} 2>&1 | tee {log:q}"

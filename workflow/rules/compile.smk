@@ -19,7 +19,7 @@ rule compile_cuda:
     message:
         "compile {wildcards.slug} for {wildcards.arch}"
     shell:
-        "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
+        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --arch {wildcards.arch} --binary {output.cubin:q} --record {output.record:q} --log {log:q}"
 
 
@@ -41,7 +41,7 @@ rule compile_c:
     message:
         "compile {wildcards.slug}"
     shell:
-        "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
+        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --arch host --binary {output.library:q} --record {output.record:q} --log {log:q}"
 
 
@@ -61,7 +61,7 @@ rule compile_instruments:
     message:
         "compile the instruments for {wildcards.arch}"
     shell:
-        "python {params.script} instruments --arch {wildcards.arch} --binary {output:q} --log {log:q}"
+        "python {params.script:q} instruments --arch {wildcards.arch} --binary {output:q} --log {log:q}"
 
 
 rule compile:

@@ -46,7 +46,7 @@ rule draw_figures:
     message:
         "draw the figures of {wildcards.dataset}"
     shell:
-        "python {params.script} --data {params.data:q} --catalogue {input.catalogue:q}"
+        "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
         " --output {params.folder:q} --log {log:q}"
 
 

@@ -15,7 +15,7 @@ rule measure_variant:
         "results/local/logs/measure/{sweep}/{slug}.log",
     conda:
         "../../environment.yml"
-    threads: every_core
+    threads: undisturbed_cores
     resources:
         gpu=gpus,
         timing=1,
@@ -31,10 +31,10 @@ rule measure_variant:
     message:
         "measure {wildcards.slug}, {wildcards.sweep}"
     shell:
-        "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
+        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --sweep {wildcards.sweep}"
         " --verification {input.verification:q} --seed {params.seed} {params.options}"
-        " --journal {params.journal:q} --points {output.points:q} --samples {output.samples:q}"
+        " --journal {params.journal:q} --keep-journal --points {output.points:q} --samples {output.samples:q}"
         " --states {output.states:q}"
         " --facts {output.facts:q} --log {log:q}"
 
@@ -44,14 +44,35 @@ rule measure:
         measured("facts.json"),
 
 
-rule collect:
+# What `collect` reads, an argument per line: Linux gives a shell's whole command 128 KiB, which a few
+# hundred variants fill.
+rule list_results:
+    input:
+        template=ROOT / "workflow/templates/lines.jinja2",
+    output:
+        "results/local/measured/list.txt",
+    log:
+        "results/local/logs/list.log",
+    localrule: True
+    params:
+        lines=collect_options(),
+    message:
+        "list the results"
+    template_engine:
+        "jinja2"
+
+
+# Other models of GPU that jobs ran on, as on a cluster, are known only when all jobs are done.
+checkpoint collect:
     input:
         program("collect"),
-        measured=measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
-        verified=rules.verify.input,
-        records=rules.compile.input,
+        measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
+        rules.verify.input,
+        rules.compile.input,
+        options=rules.list_results.output,
     output:
         expand("results/local/{name}", name=DATA_SET),
+        others=directory("results/local/others"),
     log:
         "results/local/logs/collect.log",
     conda:
@@ -59,12 +80,9 @@ rule collect:
     params:
         script=program("collect")[0],
         catalogue=config["catalogue"],
-        measured=lambda wildcards: [os.path.dirname(file) for file in measured("facts.json")],
-        configuration=json.dumps(config),
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:
         "collect the data set"
     shell:
-        "python {params.script} --catalogue {params.catalogue:q} --measured {params.measured:q}"
-        " --verified {input.verified:q} --records {input.records:q}"
-        " --configuration {params.configuration:q} --output {params.folder} --log {log:q}"
+        "python {params.script:q} @{input.options:q} --catalogue {params.catalogue:q}"
+        " --output {params.folder} --others {output.others} --log {log:q}"

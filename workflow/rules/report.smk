@@ -20,7 +20,7 @@ rule tabulate:
     message:
         "compute the tables of {wildcards.dataset}"
     shell:
-        "python {params.script} --data {params.data:q} --documents {input.documents:q}"
+        "python {params.script:q} --data {params.data:q} --documents {input.documents:q}"
         " --catalogue {input.catalogue:q} --output {output:q} --log {log:q}"
 
 
@@ -49,7 +49,7 @@ rule typeset:
     message:
         "typeset the report of {wildcards.dataset}"
     shell:
-        "python {params.script} --tables {input.tables:q} --figures {params.figures:q}"
+        "python {params.script:q} --tables {input.tables:q} --figures {params.figures:q}"
         " --source {input.source:q} --output {output:q} --log {log:q}"
 
 

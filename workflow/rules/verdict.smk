@@ -5,6 +5,7 @@ rule verdict:
     input:
         program("verdict"),
         data=expand("results/local/{name}", name=DATA_SET),
+        others="results/local/others",
         report="results/local/report.pdf",
     output:
         "results/local/verdict.txt",
@@ -18,7 +19,7 @@ rule verdict:
     message:
         "the verdict"
     shell:
-        "python {params.script} --data {params.folder} --report {input.report:q} --output {output:q}"
+        "python {params.script:q} --data {params.folder} --report {input.report:q} --output {output:q}"
         " 2>&1 | tee {log:q}"
 
 
@@ -37,4 +38,4 @@ rule publish:
     message:
         "publish the data set"
     shell:
-        "python {params.script} --data {params.folder} --report {input.report:q} 2>&1 | tee {log:q}"
+        "python {params.script:q} --data {params.folder} --report {input.report:q} 2>&1 | tee {log:q}"

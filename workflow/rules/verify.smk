@@ -23,12 +23,14 @@ rule verify_variant:
         seed=config["seed"],
         identity=run_identity,
         build="results/local/build",
+        hang_seconds=config["limits"]["hang_seconds"],
     message:
         "verify {wildcards.slug}"
     shell:
-        "python {params.script} {wildcards.slug:q} --catalogue {params.catalogue:q}"
+        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --shapes {params.shapes}"
-        " --fill {params.fill} --seed {params.seed} --output {output:q} --log {log:q}"
+        " --fill {params.fill} --seed {params.seed} --hang-seconds {params.hang_seconds}"
+        " --output {output:q} --log {log:q}"
 
 
 rule verify:

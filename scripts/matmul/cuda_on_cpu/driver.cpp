@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include <initializer_list>
 
@@ -146,7 +147,7 @@ void read_array(const Array& array, const char* path)
 
 void write_array(const Array& array, const char* path)
 {
-    FILE* file = fopen(path, "wb");
+    FILE* file = fopen(path, "r+b");  // the room that it had, so that no full disk is met here
     if (!file || fwrite(array.data, 1, array.bytes, file) != array.bytes || fclose(file) != 0)
         (Line() << "cannot write " << path).leave(Unusable);
 }
@@ -181,6 +182,10 @@ extern "C" const char* __asan_default_options() { return "detect_leaks=0:redzone
 extern "C" const char* __tsan_default_options() { return "halt_on_error=1:atexit_sleep_ms=0"; }
 #endif
 
-int main(int count, char** arguments) { cuda_on_cpu::run(count, arguments); }
+int main(int count, char** arguments)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for a kernel whose launcher is gone
+    cuda_on_cpu::run(count, arguments);
+}
 
 #include KERNEL_SOURCE

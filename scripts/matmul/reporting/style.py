@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from matmul.dataset import whole_file
+
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 WIDTH, HEIGHT = 6.7, 3.5  # inches: the text's width on A4, two figures to a page
 # seaborn's colour-blind palette without its yellow, which is too light for lines and labels.
@@ -26,6 +28,7 @@ FORMATS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 SETTINGS = {
     "figure.dpi": 160,
     "savefig.dpi": 160,
+    "text.parse_math": False,  # a title's dollars are dollars
     "text.hinting": "none",  # else words change their width with the resolution
     "figure.constrained_layout.w_pad": 0.08,
     "svg.fonttype": "path",
@@ -146,7 +149,8 @@ def size_axis(
     low, high = sizes[0], sizes[-1]
     ax.set_xlim(low / 1.15, high * 1.15)
     powers = [2**i for i in range(40) if low / 1.15 <= 2**i <= high * 1.15]
-    ax.xaxis.set_major_locator(FixedLocator(powers[:: -(-len(powers) // room)] or sizes))
+    step = -(-len(powers) // room) or 1  # there may be none between the sizes
+    ax.xaxis.set_major_locator(FixedLocator(powers[::step] or sizes))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
@@ -212,11 +216,11 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
-    """Write NAME.svg and NAME.png, or one of them; the same figure gives the same bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write NAME.svg and NAME.png, or one of them, whole; the same figure gives the same bytes."""
     with theme():
         # Once for all: the layout is the slowest part of drawing.
         figure.get_layout_engine().execute(figure)
         figure.set_layout_engine("none")
         for kind in formats:
-            figure.savefig(folder / f"{name}.{kind}", metadata=FORMATS[kind])
+            with whole_file(folder / f"{name}.{kind}") as temporary:
+                figure.savefig(temporary, metadata=FORMATS[kind])

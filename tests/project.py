@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ class Project:
         for entry in entries.values():
             for values in entry.get("parameters", {}).values():
                 del values[1:]
-        text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True) + added
-        (self.folder / "kernels" / "test.yaml").write_text(text)
+        text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True) if entries else ""
+        (self.folder / "kernels" / "test.yaml").write_text(text + added)
 
     def add_kernel(self, name: str, source: str) -> str:
         """Write a kernel's source; returns the text of its entry."""
@@ -72,6 +72,14 @@ class Project:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it, in a session of its own; what it says goes to the file `said`."""
+        with self.path("said").open("w") as said:
+            return subprocess.Popen(
+                self.command(*arguments), cwd=self.folder, env=self.environment,
+                stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            )  # fmt: skip
+
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""
         run = self.snakemake(*arguments, **options)
@@ -101,6 +109,10 @@ class Project:
         """Append to a file of the project."""
         path = self.path(name)
         path.write_text(path.read_text() + addition)
+
+
+Fresh = Callable[[], Project]
+Copy = Callable[[Project], Project]
 
 
 @dataclass

@@ -1,0 +1,258 @@
+"""What the file system refuses, and files that are not whole: said in a line, nothing lost."""
+
+import gzip
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import CALLS, SHAPES, WORKERS, Job, Tried, calls_of, kept, measured_again, one_error
+from project import Project
+from support import Command, DataSet
+
+from matmul.dataset import COLUMNS, TEXT, read_json, read_rows, read_table
+from matmul.errors import UserError
+
+FACTS = "results/local/measured/gemm/counted/facts.json"
+PAGE = os.sysconf("SC_PAGESIZE")
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")
+
+
+def mount(folder: Path, *options: str) -> None:
+    command = ["mount", *options, "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"file systems cannot be mounted here: {done.stderr.strip()}")
+
+
+@contextmanager
+def small_disk(folder: Path, pages: int) -> Iterator[Path]:
+    """A file system with so many free pages; the file in it that, once removed, leaves more."""
+    folder.mkdir(exist_ok=True)
+    mount(folder, "-t", "tmpfs", "-o", f"size={256 * PAGE}")
+    try:
+        ballast = folder / "ballast"
+        free = os.statvfs(folder)
+        ballast.write_bytes(b"x" * (free.f_bavail * free.f_frsize - pages * PAGE))
+        yield ballast
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def on_a_full_disk(job: Job, pages: int) -> str:
+    """Run a job until the disk is full, make room, and run it again; what it said."""
+    with small_disk(job.folder, pages) as ballast:
+        code, said = job.run()
+        assert code == 1, said
+        finished, before = job.journal(), job.calls()
+        ballast.unlink()
+        job.done()
+        assert kept(job.samples(), finished)
+        assert all(job.calls()[m] == before[m] for m in finished)
+        assert len(measured_again(job.calls())) <= 1
+    return said
+
+
+@ROOT_ONLY
+@pytest.mark.fault("the disk is full, after ten different numbers of files of a job", 10)
+def test_a_full_disk(new_job: Callable[..., Job], tried: Tried) -> None:
+    """The log, the journal's folder and each of its 8 points take a page, then come 4 tables."""
+    jobs = [new_job() for _ in range(10)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for said in pool.map(on_a_full_disk, jobs, range(1, 11)):
+            assert "No space left on device" in one_error(said)
+            tried("a line named the file; with room, the same command completed, nothing lost")
+
+
+@ROOT_ONLY
+@pytest.mark.fault("the disk is full under the whole workflow", 1)
+def test_a_full_disk_under_snakemake(new_project: Callable[..., Project], tried: Tried) -> None:
+    project = new_project("counted")
+    with small_disk(project.path("results"), 20) as ballast:
+        run = project.snakemake(FACTS)
+        assert run.returncode == 1
+        line = one_error(run.stdout)
+        assert "No space left on device" in line
+        assert "results/local/" in line
+        ballast.unlink()
+        project.done(FACTS)
+        assert len(measured_again(calls_of(project))) <= 1
+    tried("a line named the file; with room, the same command completed")
+
+
+@ROOT_ONLY
+@pytest.mark.fault("gcc's, nvcc's or the emulator's folder for temporary files is full", 3)
+def test_a_full_folder_for_temporary_files(
+    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, tried: Tried
+) -> None:
+    """That is no kernel that does not compile, which would be a result and not tried again."""
+    record = tmp_path / "record.json"
+    compiling = [("counted", "host", ["--catalogue", catalogue]), ("naive", "sm_90", [])]
+    verifying = ["naive", "--build", tmp_path, "--device", "cpu", "--output", tmp_path / "v.csv"]
+    for kernel, arch, more in compiling:
+        arguments = [kernel, *more, "--arch", arch, "--binary", tmp_path / "b", "--record", record]
+        with small_disk(tmp_path / "full", 1), monkeypatch.context() as patch:
+            patch.setenv("TMPDIR", str(tmp_path / "full"))
+            assert "No space left on device" in command("compile", *arguments).error()
+        assert not record.exists()
+        assert command("compile", *arguments).code == 0
+        assert read_json(record)["status"] == "ok"
+        record.unlink()
+        tried("a line named the cause, no kernel was blamed; with room, the same command completed")
+    with small_disk(tmp_path / "full", 1), monkeypatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(tmp_path / "full"))
+        patch.setenv("TMPDIR", str(tmp_path / "full"))
+        assert "No space left on device" in command("verify", *verifying).error()
+    assert not (tmp_path / "v.csv").exists()
+    assert command("verify", *verifying).code == 0
+    assert {row["status"] for row in read_rows("verification.csv", tmp_path / "v.csv")} == {"ok"}
+    tried("a line named the cause, no kernel was blamed; with room, the same command completed")
+
+
+@ROOT_ONLY
+@pytest.mark.fault("the results are read-only, to a job and to the whole workflow", 2)
+def test_a_folder_that_is_read_only(
+    new_job: Callable[..., Job], new_project: Callable[..., Project], tried: Tried
+) -> None:
+    """Permissions do not bind root; a file system that is read-only does."""
+    job, project = new_job(), new_project("counted")
+    results = project.path("results")
+    results.mkdir()
+    with ExitStack() as mounted:
+        for folder in (job.folder, results):
+            mounted.enter_context(small_disk(folder, 200))
+            mount(folder, "-o", "remount,ro")
+        code, said = job.run()
+        assert code == 1
+        assert "Read-only file system" in one_error(said)
+        run = project.snakemake(FACTS)
+        assert run.returncode == 1
+        line = one_error(run.stdout)
+        assert "results/.lock: Read-only file system" in line
+        for folder in (job.folder, results):
+            mount(folder, "-o", "remount,rw")
+        job.done()
+        assert measured_again(job.calls()) == []
+        tried("a line named the file; once writable, the same command completed")
+        project.done(FACTS)
+        assert measured_again(calls_of(project)) == []
+        tried("a line named the file; once writable, the same command completed")
+
+
+# Files that are not whole.
+
+ROWS = 1000
+CUTS = range(100)  # hundreds of bytes
+
+
+def whole_table(kind: str) -> bytes:
+    """Rows of a table, all of their cells filled."""
+    names = COLUMNS[kind]
+    rows = (
+        ",".join(f"a{row}" if name in TEXT else str(row * 7919 % 100_003) for name in names)
+        for row in range(ROWS)
+    )
+    return "\n".join([",".join(names), *rows, ""]).encode()
+
+
+def refusal(read: Callable[..., object], kind: str, path: Path, content: bytes) -> str:
+    """What reading a table of this content says."""
+    path.write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        read(kind, path)
+    return str(refused.value)
+
+
+@pytest.mark.fault("a samples file is cut at every hundredth byte", 100)
+def test_a_cut_samples_file(tmp_path: Path, tried: Tried) -> None:
+    path = tmp_path / "samples.csv.gz"
+    whole = gzip.compress(whole_table(path.name), mtime=0)
+    path.write_bytes(whole)
+    assert len(read_table(path.name, path)) == ROWS
+    for cut in CUTS:
+        assert 100 * cut < len(whole)
+        said = refusal(read_table, path.name, path, whole[: 100 * cut])
+        assert said.startswith(f"{path}: cut short")
+        tried("refused by name, with the remedy")
+
+
+@pytest.mark.fault("a table of text is cut within a line, at every hundredth byte", 200)
+def test_a_cut_table(tmp_path: Path, tried: Tried) -> None:
+    for read, name in ((read_table, "points.csv"), (read_rows, "verification.csv")):
+        path, whole = tmp_path / name, whole_table(name)
+        path.write_bytes(whole)
+        assert len(read(name, path)) == ROWS
+        ends = [100 * cut - (whole[100 * cut - 1 : 100 * cut] == b"\n") for cut in CUTS]
+        for end in ends:
+            assert "cut short" in refusal(read, name, path, whole[:end])
+            tried("refused by name, with the remedy")
+
+
+@pytest.mark.fault("a table has no header, another one, or a column under another name", 30)
+def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
+    for kind in COLUMNS:
+        path, whole = tmp_path / kind, whole_table(kind)
+        header, _, rows = whole.partition(b"\n")
+        other = b",".join(name + b"_" for name in header.split(b","))
+        for content in (rows, other + b"\n" + rows, whole.replace(b"variant", b"variety", 1)):
+            data = gzip.compress(content) if path.suffix == ".gz" else content
+            said = refusal(read_table, kind, path, data)
+            assert said.startswith(f"{path}: no column ")
+            assert "delete it and run again" in said
+            tried("refused by name, with the remedy")
+
+
+@pytest.mark.fault("publishing is interrupted, at each of its ten files", 10)
+def test_an_interrupted_publishing(
+    data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
+    tried: Tried,
+) -> None:  # fmt: skip
+    """Over an older data set, of which nothing may be left among the new one's files."""
+    folder, published = data_set.write(), tmp_path / "published"
+    publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
+               "--published", published]  # fmt: skip
+    copy = shutil.copyfile
+    for number in range(10):
+        assert command(*publish).code == 0
+        [there] = published.iterdir()
+        before = {file.name: file.read_bytes() for file in there.iterdir()}
+        assert len(before) == 10
+        copies = itertools.count()
+
+        def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:
+            if next(copies) == number:
+                raise KeyboardInterrupt
+            copy(*files)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "copyfile", interrupted)
+            assert command(*publish).code == 130
+        assert not (there / "device.json").exists()
+        assert all(file.read_bytes() == before[file.name] for file in there.iterdir())
+        tried("no data set without its last file, which comes last; the same command completed")
+    assert command(*publish).code == 0
+
+
+# Several at once.
+
+
+@pytest.mark.fault("sixteen `snakemake` at once in one folder", 16)
+def test_parallel_runs(new_project: Callable[..., Project], tried: Tried) -> None:
+    project = new_project("counted")
+    with ThreadPoolExecutor(16) as pool:
+        runs = [*pool.map(lambda _: project.snakemake(FACTS), range(16))]
+    assert any(run.returncode == 0 for run in runs)
+    for run in runs:
+        if run.returncode:
+            assert run.returncode == 1
+            assert "another snakemake works here; wait for it" in one_error(run.stdout)
+        tried("one worked, the others said so in a line; nothing damaged or measured twice")
+    project.done(FACTS)
+    assert measured_again(calls_of(project)) == []
+    assert {m: calls_of(project)[m] for m in SHAPES} == dict.fromkeys(SHAPES, CALLS)

@@ -1,0 +1,163 @@
+"""Kernels that never end or reach outside their matrices, a GPU that goes, a clock that goes back:
+failed points that name the kernel, and the rest goes on."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from jobs import CALLS, SAMPLING, SHAPES, Job, Tried, calls_of, wait_until
+from project import Project
+from support import RIGHT_KERNEL, Command
+
+from matmul.dataset import read_json, read_table
+
+CUDA = {
+    "endless_cu": ("float sum", "while (k) *(volatile float*)C = k;\n    float sum"),
+    "stray_cu": ("= sum;", "= sum;\n    C[1u << 20] = sum;"),
+}
+LATE = (40, 300, 320)  # at 300 a late mistake shows; nothing is verified there
+
+
+def cuda_kernels(project: Project, *names: str) -> str:
+    """RIGHT_KERNEL, spoilt, as sources of the project; their entries."""
+    entries = ""
+    for name in names:
+        source = RIGHT_KERNEL.replace(*CUDA[name]).replace("void mine", f"void {name}")
+        entry = project.add_kernel(name, source).replace("function: mine", f"function: {name}")
+        entries += entry.replace("baselines:\n  - cublas_sgemm\n", "baselines: []\n")
+    return entries
+
+
+@pytest.mark.fault(
+    "a kernel never ends, crashes, or writes behind C: C and CUDA, under the workflow", 5
+)
+def test_bad_kernels_under_snakemake(
+    new_project: Callable[..., Project], command: Command, tried: Tried
+) -> None:
+    limits = {"gpu_seconds": 1, "cpu_seconds": 1, "hang_seconds": 3}
+    project = new_project("counted", "endless", "stray", "behind", limits=limits)
+    project.edit("kernels/test.yaml", cuda_kernels(project, *CUDA))
+    project.done("results/local/summary.csv")
+    data = project.path("results/local")
+    verdict = command("verdict", "--data", data, "--output", data / "verdict.txt").error()
+    summary = read_table("summary.csv", data / "summary.csv")
+    for name, reason in {
+        "endless": "the launch did not finish within 3 s",
+        "stray": "the launch failed: it died of SIGSEGV",
+        "behind": "it writes behind the end of C",
+        "endless_cu": "the launch did not finish within 3 s",
+        "stray_cu": "invalid access in block",
+    }.items():
+        assert f"{name}: {reason}" in verdict
+        rows = summary[summary.variant == name]
+        assert set(rows.m) == set(SHAPES)
+        assert set(rows.status) == {"failed"}
+        tried("failed points that name the kernel and the reason; the others were measured")
+    good = summary[(summary.variant == "counted") & (summary.phase == "kernel")]
+    assert [*good.m] == [*SHAPES]
+    assert set(good.status) == {"ok"}
+    assert [calls_of(project)[m] for m in SHAPES] == [CALLS] * len(SHAPES)
+
+
+@pytest.mark.fault("a C kernel never ends, or crashes, only where it is timed", 2)
+def test_a_late_mistake(new_job: Callable[..., Job], tried: Tried) -> None:
+    for kernel, reasons in {
+        "late_endless": {
+            300: "the launch did not finish within 1 s",
+            320: "not run: at 300x300x300 the launch did not finish within 1 s",
+        },
+        "late_stray": {300: "the launch failed: it died of SIGSEGV"},
+    }.items():
+        job = new_job(kernel=kernel, shapes=LATE)
+        start = time.monotonic()
+        job.done()
+        assert time.monotonic() - start < 30
+        points = job.points().query("phase == 'kernel'").set_index("m")
+        for m in LATE:
+            assert points.status[m] == ("failed" if m in reasons else "ok")
+            assert points.reason[m] == reasons.get(m, "")
+        tried("a failed point that names the kernel and the reason; the job ended in order")
+
+
+@pytest.mark.fault("no process is left of a C kernel that never ends, once its job is killed", 1)
+def test_an_endless_kernel_does_not_outlive_its_job(
+    new_job: Callable[..., Job], tried: Tried
+) -> None:
+    job = new_job(kernel="late_endless", shapes=(300,))
+    running = job.start()
+    wait_until(lambda: job.calls()[300], running)
+    [child] = psutil.Process(running.pid).children()
+    running.kill()
+    running.communicate()
+    _, alive = psutil.wait_procs([child], timeout=10)
+    assert not alive
+    tried("it was gone with the job")
+
+
+@pytest.mark.fault("the GPU has disappeared when the jobs start", 1)
+def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried) -> None:
+    project = new_project("counted", device="gpu")
+    project.edit("kernels/test.yaml", cuda_kernels(project, "stray_cu"))
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    run = project.snakemake("results/local/summary.csv", environment=hidden)
+    assert run.returncode == 1
+    assert "Traceback" not in run.stdout
+    lines = {line for line in run.stdout.splitlines() if line.startswith("error: ")}
+    assert lines
+    assert all(line.startswith("error: --device gpu: the") for line in lines)
+    measured = project.path("results/local/measured/gemm/counted/points.csv")
+    assert set(read_table("points.csv", measured).status) == {"ok"}
+    # On without it: what was measured stays.
+    project.configure(SHAPES, (), sampling=SAMPLING)
+    project.done("results/local/summary.csv")
+    assert [calls_of(project)[m] for m in SHAPES] == [CALLS] * len(SHAPES)
+    tried("a line said that there is none; the CPU's points were measured and kept")
+
+
+BACKWARDS = """
+import itertools, time
+hours = itertools.count()
+started = time.time()
+time.time = lambda: started - 3600 * next(hours)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+
+
+@pytest.mark.fault("the clock goes back by an hour at every look, under a measuring job", 1)
+def test_a_clock_that_goes_back(new_job: Callable[..., Job], tmp_path: Path, tried: Tried) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BACKWARDS)
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    looked = "import time; print(time.time() > time.time() + 3000)"
+    said = subprocess.run([sys.executable, "-c", looked], env=os.environ | {"PYTHONPATH": path},
+                          capture_output=True, text=True).stdout  # fmt: skip
+    assert said == "True\n"
+    job = new_job(environment={"PYTHONPATH": path})
+    start = time.monotonic()
+    job.done()
+    split = read_json(job.folder / "facts.json")["split"]
+    assert 0 < split["start_s"] < split["wall_s"] <= time.monotonic() - start
+    assert split["timed_s"] >= len(SHAPES) * CALLS * 0.004
+    tried("its split of the wall time was right")
+
+
+@pytest.mark.fault("the clock goes back by an hour between two runs", 1)
+def test_a_clock_that_went_back_between_runs(
+    new_project: Callable[..., Project], tried: Tried
+) -> None:
+    """As if all that there is had been made an hour from now."""
+    project = new_project("counted")
+    project.done("results/local/summary.csv")
+    later = time.time() + 3600
+    for file in project.folder.rglob("*"):
+        inside = file.relative_to(project.folder).parts
+        if file.is_file() and inside[0] != ".snakemake" and inside[:3] != (
+            "results", "local", "measured"
+        ):  # fmt: skip
+            os.utime(file, (later, later))
+    assert "measure_variant" not in project.pending("results/local/summary.csv")
+    tried("nothing was measured again")

@@ -1,0 +1,205 @@
+"""Runs and jobs that are killed: the same command completes, and what was measured stays."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+from jobs import (
+    CALLS,
+    PACE,
+    SHAPES,
+    WORKERS,
+    Job,
+    Tried,
+    calls_of,
+    counting,
+    journalled,
+    kept,
+    measured_again,
+    wait_until,
+)
+from project import Copy, Project
+
+from matmul.dataset import read_table
+
+COMPLETED = "the same command completed; no finished point lost or measured again"
+Moment = Callable[[Any, subprocess.Popen[str]], None]
+
+
+def after(seconds: float) -> Moment:
+    return lambda job, running: time.sleep(seconds)
+
+
+def at_call(count: int, seconds: float = 0) -> Moment:
+    """Some time after a number of the kernel's calls."""
+
+    def wait(job: Job, running: subprocess.Popen[str]) -> None:
+        wait_until(lambda: job.calls().total() >= count, running)
+        time.sleep(seconds)
+
+    return wait
+
+
+def when(name: str, count: int = 1) -> Moment:
+    """As soon as so many files of this name are there."""
+    return lambda job, running: wait_until(lambda: len([*job.folder.glob(name)]) >= count, running)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(new_job: Callable[..., Job]) -> Job:
+    job = new_job()
+    job.done()
+    assert job.calls() == PACE + Counter(dict.fromkeys(SHAPES, CALLS))
+    return job
+
+
+def disturb(job: Job, moment: Moment, number: int) -> bool:
+    """Send a job the signal at the moment, then run it again; whether it was still running.
+
+    Asserts that it ends as if it had not been disturbed.
+    """
+    running = job.start()
+    moment(job, running)
+    running.send_signal(number)
+    running.communicate()
+    finished, before = job.journal(), job.calls()
+    job.done()
+    assert kept(job.samples(), finished)
+    assert all(job.calls()[m] == before[m] for m in finished)
+    assert len(measured_again(job.calls())) <= 1
+    return running.returncode == -number
+
+
+JOB_MOMENTS = [
+    after(0.05), after(0.4), at_call(1), at_call(3), at_call(6, 0.002), at_call(17),
+    at_call(24, 0.003), at_call(38, 0.001), when("journal/47x*.json"), when("points.csv"),
+]  # fmt: skip
+
+
+def disturb_all(
+    jobs: list[Job], moments: list[Moment], number: int, undisturbed: Job, tried: Tried
+) -> None:
+    with ThreadPoolExecutor(WORKERS) as pool:
+        hit = [*pool.map(disturb, jobs, moments, [number] * len(jobs))]
+    assert sum(hit) >= len(jobs) - 1  # the last moment lies milliseconds before the end
+    for job in jobs:
+        assert job.file("points.csv") == undisturbed.file("points.csv")
+        tried(COMPLETED)
+
+
+@pytest.mark.fault("a measuring job is killed (SIGKILL), at ten moments from start to end", 10)
+def test_a_killed_job(undisturbed: Job, new_job: Callable[..., Job], tried: Tried) -> None:
+    jobs = [new_job() for _ in JOB_MOMENTS]
+    disturb_all(jobs, JOB_MOMENTS, signal.SIGKILL, undisturbed, tried)
+
+
+@pytest.mark.fault("a measuring job is terminated (SIGTERM), at ten moments", 10)
+def test_a_terminated_job(undisturbed: Job, new_job: Callable[..., Job], tried: Tried) -> None:
+    jobs = [new_job() for _ in JOB_MOMENTS]
+    disturb_all(jobs, JOB_MOMENTS, signal.SIGTERM, undisturbed, tried)
+
+
+@pytest.mark.fault("a sweep is interrupted at twenty random moments of its measuring", 20)
+def test_a_sweep_interrupted_anywhere_is_the_uninterrupted_one(
+    undisturbed: Job, new_job: Callable[..., Job], tried: Tried
+) -> None:
+    chosen = random.Random(2026)
+    calls = PACE.total() + CALLS * len(SHAPES)
+    moments = [at_call(chosen.randint(1, calls), chosen.uniform(0, 0.006)) for _ in range(20)]
+    jobs = [new_job() for _ in moments]
+    disturb_all(jobs, moments, signal.SIGKILL, undisturbed, tried)
+
+
+# Snakemake itself.
+
+MEASURED = "results/local/measured/gemm/counted"
+SUMMARY = "results/local/summary.csv"
+LOGS = "results/local/logs"
+FROM_THE_START = [
+    after(0.3), when("results/.lock"), when(f"{LOGS}/build/host/*.log"),
+    when("results/local/build/host/*.json"), when(f"{LOGS}/verify/*.log"),
+]  # fmt: skip
+MEASURING = [
+    when("results/local/journal/*/*/4*.json"), when("results/local/journal/*/*/4*.json", 4),
+    when(f"{MEASURED}/points.csv"), when(f"{MEASURED}/facts.json"), when(f"{LOGS}/collect.log"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def verified(new_project: Callable[..., Project]) -> Project:
+    """A project whose kernel is compiled and verified, and not measured."""
+    project = new_project("counted")
+    project.done("results/local/verified/counted.csv")
+    return project
+
+
+def remaining(session: int) -> list[int]:
+    """The processes of a session that still run."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def disturb_run(project: Project, moment: Moment, number: int) -> bool:
+    """Send Snakemake, not its jobs, the signal at the moment, then run the same command again."""
+    target = SUMMARY if moment is MEASURING[-1] else f"{MEASURED}/facts.json"
+    running = project.start(target)
+    moment(project, running)
+    running.send_signal(number)
+    running.wait(60)
+    deadline = time.monotonic() + 10
+    while remaining(running.pid):
+        assert time.monotonic() < deadline, "a job outlives its Snakemake"
+        time.sleep(0.02)
+    finished = journalled(project.path("results/local/journal/gemm/counted"))
+    before = calls_of(project)
+    project.done(target)
+    calls = calls_of(project)
+    assert kept(read_table("samples.csv.gz", project.path(f"{MEASURED}/samples.csv.gz")), finished)
+    assert all(calls[m] == before[m] for m in finished)
+    assert len(measured_again(calls)) <= (number == signal.SIGKILL)
+    points = read_table("points.csv", project.path(f"{MEASURED}/points.csv"))
+    assert [*points[points.phase == "kernel"].m] == [*SHAPES]
+    assert set(points.status) == {"ok"}
+    return running.returncode != 0
+
+
+def disturb_runs(
+    new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int, tried: Tried
+) -> None:
+    projects = [
+        *(new_project("counted") for _ in FROM_THE_START),
+        *(counting(copy_of(verified)) for _ in MEASURING),
+    ]
+    moments = FROM_THE_START + MEASURING
+    with ThreadPoolExecutor(WORKERS) as pool:
+        hit = [*pool.map(disturb_run, projects, moments, [number] * len(moments))]
+    for was_hit in hit:
+        assert was_hit or number == signal.SIGTERM  # which lets a job that runs end
+        tried(COMPLETED)
+
+
+@pytest.mark.fault("Snakemake is killed (SIGKILL), at ten moments from start to last job", 10)
+def test_a_killed_run(
+    new_project: Callable[..., Project], verified: Project, copy_of: Copy, tried: Tried
+) -> None:
+    disturb_runs(new_project, verified, copy_of, signal.SIGKILL, tried)
+
+
+@pytest.mark.fault("Snakemake is terminated (SIGTERM), at ten moments", 10)
+def test_a_terminated_run(
+    new_project: Callable[..., Project], verified: Project, copy_of: Copy, tried: Tried
+) -> None:
+    disturb_runs(new_project, verified, copy_of, signal.SIGTERM, tried)

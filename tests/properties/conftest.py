@@ -1,0 +1,61 @@
+"""Counts the cases in which the properties of this folder were held, and asks for enough of them.
+
+Hypothesis stops early where a strategy has few cases or most are filtered out, and says nothing.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent
+LEAST = 10_000
+
+collected: set[str] = set()
+held: Counter[str] = Counter()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    collected.add(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Function) -> Iterator[Any]:
+    """Count each case that passes (`inner_test` is Hypothesis's way in for plugins)."""
+    handle = item.obj.hypothesis
+    test = handle.inner_test
+
+    @functools.wraps(test)
+    def counted(*arguments: Any, **named: Any) -> None:
+        test(*arguments, **named)
+        held[item.nodeid] += 1
+
+    handle.inner_test = counted
+    try:
+        return (yield)
+    finally:
+        handle.inner_test = test
+
+
+def whole() -> bool:
+    """Whether all properties were run, not a selection of them."""
+    files = {name.partition("::")[0].rpartition("/")[2] for name in collected}
+    return collected == held.keys() and files == {file.name for file in FOLDER.glob("test_*.py")}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if whole() and held.total() < LEAST:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not held:
+        return
+    told = f"{len(held)} properties were held in {held.total()} cases"
+    short = whole() and held.total() < LEAST
+    terminalreporter.write_line(
+        f"{told}, which are too few: {LEAST} are asked for" if short else told, red=short
+    )

@@ -1,0 +1,128 @@
+"""Whatever the shape: each element of C belongs to one block of a variant's grid, and to no other.
+
+The kernels themselves run, unchanged, on the CPU: owners.cu notes which block wrote what.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matmul import emulation
+from matmul.catalogue import Variant, load_catalogue
+from matmul.shapes import LARGEST, Gemm, Gram, Shape, grid_of
+
+OWNERS = Path(__file__).parent / "owners.cu"
+CATALOGUE = load_catalogue()
+CATALOGUED = [v for v in CATALOGUE.variants.values() if v.kernel.language == "cuda"]
+TILES = st.tuples(st.integers(1, 200), st.integers(1, 200)) | st.sampled_from(
+    [variant.tile for variant in CATALOGUED]
+)
+
+
+def made_up(name: str, **parameters: int) -> Variant:
+    """A kernel of the catalogue with parameters that the catalogue does not have."""
+    values = {key: [value] for key, value in parameters.items()}
+    return replace(CATALOGUE[name], parameters=values).variants[0]
+
+
+VARIANTS = [
+    *CATALOGUED,
+    made_up("naive_rect", TILE_WIDTH=7),
+    made_up("shared_rect_split", TILE_WIDTH=3),
+    made_up("gram_register_tile", TILE_WIDTH=5, BLOCK_WIDTH=5),
+    made_up("gram_register_tile", TILE_WIDTH=12, BLOCK_WIDTH=3),
+]
+EXTENTS = st.integers(1, 100) | st.integers(1, LARGEST)
+
+
+def covered(extent: int, step: int, blocks: int) -> bool:
+    """Whether so many steps reach the end of an extent, and the last begins before it."""
+    return (blocks - 1) * step < extent <= blocks * step
+
+
+@settings(max_examples=1200)
+@given(st.builds(Gemm, EXTENTS, EXTENTS, EXTENTS) | st.builds(Gram, EXTENTS, EXTENTS), TILES)
+def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(
+    shape: Shape, tile: tuple[int, int]
+) -> None:
+    x, y, z = grid_of(shape, tile)
+    height, width = shape.output
+    assert covered(height, tile[0], y)
+    assert covered(width, tile[1], x)
+    assert z == 1
+
+
+@settings(max_examples=300)
+@given(st.integers(1, 150), st.integers(1, 150), TILES)
+def test_the_tiles_of_the_grid_cover_each_element_once(
+    m: int, n: int, tile: tuple[int, int]
+) -> None:
+    count, (rows, columns) = np.zeros((m, n), int), tile
+    x, y, _ = grid_of(Gemm(m, n, 1), tile)
+    for i in range(y):
+        for j in range(x):
+            count[i * rows : (i + 1) * rows, j * columns : (j + 1) * columns] += 1
+    assert (count == 1).all()
+
+
+@pytest.fixture(scope="module")
+def executables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each variant as a program that tells which block wrote what."""
+    folder = tmp_path_factory.mktemp("owners")
+
+    def build(variant: Variant) -> Path:
+        kernel, executable = variant.kernel, folder / variant.slug
+        source = executable.with_suffix(".cu")
+        source.write_text(kernel.source.read_text() + OWNERS.read_text())
+        emulation.build(
+            source, "owners_of_c", *kernel.computes,
+            {**variant.parameters, "OBSERVED": kernel.function}, executable,
+            include=[kernel.source.parent.resolve()],
+        )  # fmt: skip
+        return executable
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip([v.slug for v in VARIANTS], pool.map(build, VARIANTS), strict=True))
+
+
+@st.composite
+def launches(draw: st.DrawFn) -> tuple[Variant, Shape]:
+    """A variant and a shape that it takes, up to a little over two of its tiles."""
+    variant = draw(st.sampled_from(VARIANTS))
+    width = max(variant.tile)
+    extents = st.integers(1, 2 * width + 2) | st.sampled_from([width, width + 1, 2 * width])
+    n = draw(extents)
+    if variant.kernel.accepts == "square":
+        return variant, Gemm(n, n, n)
+    terms = draw(st.integers(1, 3) | st.just(width + 1))
+    if variant.kernel.operation == "gram":
+        return variant, Gram(terms, n)
+    return variant, Gemm(draw(extents), n, terms)
+
+
+@settings(max_examples=400)
+@given(launches())
+def test_each_element_is_written_by_the_block_of_its_tile_and_by_no_other(
+    executables: dict[str, Path], launch: tuple[Variant, Shape]
+) -> None:
+    """A symmetric product's may be written by the block of its mirror image above the diagonal."""
+    variant, shape = launch
+    x, y, _ = variant.grid(shape)
+    dtype = variant.kernel.dtype
+    owners = emulation.launch(
+        executables[variant.slug], (x, y, 2), variant.block, variant.dynamic_shared_bytes,
+        shape.dimensions, [np.ones(extents, dtype) for extents in shape.inputs],
+        np.full(shape.output, np.nan, dtype),
+    )  # fmt: skip
+    (height, width), (rows, columns) = shape.output, variant.tile
+    full = 1 + x * (np.arange(height)[:, None] // rows) + np.arange(width) // columns
+    right = (owners == full).all()
+    if variant.kernel.operation == "gram" and not right:
+        right = (owners == np.where(np.tri(height, k=-1, dtype=bool), full.T, full)).all()
+    assert right

@@ -1,0 +1,279 @@
+"""Whatever was timed: what intervals, ratios and verdicts say of it, and when sampling stops."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collect import resampled_interval
+from matmul import sampling
+from matmul.reporting.changes import KEY, VERDICTS, compare_points, compare_variants, judged
+from matmul.reporting.results import quotient_interval, verdict_of
+from matmul.sampling import SMALLEST, Rule, collect, median_interval, settled
+
+# Some come again, as from a coarse timer.
+TIMES = st.sampled_from([0.5, 1.0, 1.5, 2.0, 2.5]) | st.floats(1e-6, 1e6)
+POWERS = st.integers(-20, 20).map(lambda exponent: 2.0**exponent)  # they scale without rounding
+NEARLY = 1e-9
+
+Interval = tuple[float, float, float]  # low, middle, high
+
+
+def samples(least: int, most: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(TIMES, min_size=least, max_size=most)
+
+
+def interval(times: list[float]) -> Interval:
+    low, middle, high = sorted(times)
+    return low, middle, high
+
+
+def ascending(*values: float) -> bool:
+    """Whether none is below the one before it by more than rounding."""
+    return all(a <= b * (1 + NEARLY) for a, b in itertools.pairwise(values))
+
+
+INTERVALS = samples(3, 3).map(interval)
+UNKNOWN = TIMES.map(lambda time: (math.nan, time, math.nan))
+
+# The interval of a median.
+
+
+@settings(max_examples=800)
+@given(samples(1, 30), POWERS)
+def test_the_interval_lies_around_the_median_at_two_of_the_samples(
+    times: list[float], scale: float
+) -> None:
+    low, high = median_interval(times)
+    if len(times) < SMALLEST:
+        assert math.isnan(low)
+        assert math.isnan(high)
+        return
+    assert low in times
+    assert high in times
+    assert low <= np.median(times) <= high
+    assert median_interval(times[::-1]) == median_interval(sorted(times)) == (low, high)
+    assert median_interval([time * scale for time in times]) == (low * scale, high * scale)
+
+
+@settings(max_examples=300)
+@given(st.integers(SMALLEST, 600))
+def test_the_interval_has_95_percent_and_the_next_narrower_one_has_less(count: int) -> None:
+    """Exactly: of the 2^count ways in which samples lie on either side of the median."""
+    low, high = (int(end) for end in median_interval(range(1, count + 1)))
+    assert low + high == count + 1
+    below = [math.comb(count, r) for r in range(low + 1)]
+    assert 40 * sum(below[:low]) <= 2**count < 40 * sum(below)
+
+
+# When sampling stops.
+
+
+@dataclass
+class Bench:
+    """Times of `things` in turn on a clock that only they move, at most so many in a batch."""
+
+    times: list[float]  # ms, again and again
+    seconds: float  # that it takes to time each of the things once
+    things: int
+    most: int
+    now: float = 0.0
+    asked: list[int] = field(default_factory=list)
+    after: list[tuple[int, float]] = field(default_factory=list)  # a batch: samples and clock
+
+    @property
+    def taken(self) -> int:
+        return self.after[-1][0] if self.after else 0
+
+    def batch(self, count: int) -> list[list[float]]:
+        self.asked.append(count)
+        first, last = self.taken, self.taken + min(count, self.most)
+        self.now += (last - first) * self.seconds
+        self.after.append((last, self.now))
+        return self.between(first, last)
+
+    def between(self, first: int, last: int) -> list[list[float]]:
+        """The samples of each thing."""
+        return [
+            [self.times[(i + thing) % len(self.times)] for i in range(first, last)]
+            for thing in range(self.things)
+        ]
+
+    def reasons(self, rule: Rule, taken: int, now: float) -> set[str]:
+        """Why sampling may stop after so many samples and seconds."""
+        narrow = (settled(times, rule.interval) for times in self.between(0, taken))
+        reasons = {
+            "interval": taken >= rule.minimum and all(narrow),
+            "maximum": taken >= rule.maximum,
+            "seconds": now >= rule.seconds * (1 if taken >= SMALLEST else 2),
+        }
+        return {reason for reason, holds in reasons.items() if holds}
+
+
+RULES = st.builds(
+    lambda minimum, more, width, seconds: Rule(minimum, minimum + more, width, seconds),
+    st.integers(1, 30), st.integers(0, 100), st.floats(1e-6, 1), st.floats(1e-3, 100),
+)  # fmt: skip
+BENCHES = st.builds(
+    Bench, samples(1, 12), st.floats(1e-6, 300), st.integers(1, 3), st.integers(1, 50)
+)
+
+
+@settings(max_examples=800)
+@given(RULES, BENCHES)
+def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: Bench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling.time, "perf_counter", lambda: bench.now)
+        times, stopped = collect(rule, bench.batch)
+    assert times == bench.between(0, bench.taken)
+    assert bench.taken <= rule.maximum
+    *earlier, last = bench.after
+    assert stopped in bench.reasons(rule, *last)
+    assert not any(bench.reasons(rule, *after) for after in earlier)
+
+
+@settings(max_examples=300)
+@given(RULES, BENCHES)
+def test_batches_double_at_most_and_take_a_tenth_of_the_budget_at_most(
+    rule: Rule, bench: Bench
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling.time, "perf_counter", lambda: bench.now)
+        collect(rule, bench.batch)
+    assert bench.asked[0] == 1
+    for count, before in zip(bench.asked[1:], bench.asked, strict=False):
+        assert count <= 2 * before
+        seconds = min(count, bench.most) * bench.seconds
+        assert count == 1 or seconds <= rule.seconds / 10 * (1 + NEARLY)
+
+
+# Ratios of pairs, and quotients of times.
+
+
+@settings(max_examples=200)
+@given(samples(1, 40), POWERS)
+def test_a_resampled_interval_lies_around_the_median_and_repeats(
+    ratios: list[float], scale: float
+) -> None:
+    low, high = resampled_interval(np.array(ratios))
+    if len(ratios) < SMALLEST:
+        assert math.isnan(low)
+        assert math.isnan(high)
+        return
+    assert ascending(min(ratios), low, np.median(ratios), high, max(ratios))
+    assert resampled_interval(np.array(ratios)) == (low, high)
+    assert resampled_interval(np.array(ratios) * scale) == (low * scale, high * scale)
+
+
+def row(times: Interval) -> SimpleNamespace:
+    return SimpleNamespace(
+        **dict(zip(("time_low_ms", "time_ms", "time_high_ms"), times, strict=True))
+    )
+
+
+@settings(max_examples=600)
+@given(st.lists(st.tuples(INTERVALS | UNKNOWN, INTERVALS | UNKNOWN), min_size=1, max_size=3))
+def test_a_quotient_is_a_tie_where_the_times_intervals_meet(
+    pairs: list[tuple[Interval, Interval]],
+) -> None:
+    sides = [
+        pd.DataFrame([vars(row(times)) for times in side]) for side in zip(*pairs, strict=True)
+    ]
+    table = np.transpose(quotient_interval(*sides))
+    for ends, (one, other) in zip(table, pairs, strict=True):
+        low, high = quotient_interval(row(one), row(other))
+        assert np.array_equal(ends, (low, high), equal_nan=True)
+        if math.nan in (*one, *other):
+            assert verdict_of(low, high) == "unknown"
+            continue
+        assert low <= one[1] / other[1] <= high
+        expected = "faster" if one[0] > other[2] else "slower" if one[2] < other[0] else "tie"
+        assert verdict_of(low, high) == expected
+
+
+# What changed from one data set to another.
+
+PAIRS = st.tuples(INTERVALS | UNKNOWN, INTERVALS) | INTERVALS.map(lambda same: (same, same))
+SIDES = st.lists(PAIRS, min_size=1, max_size=12).map(lambda pairs: [*zip(*pairs, strict=True)])
+TOLERANCES = st.floats(0, 0.5)
+OPPOSITE = {"faster": "slower", "slower": "faster", "same": "same", "unclear": "unclear"}
+
+Sides = list[tuple[Interval, ...]]
+
+
+def table(intervals: Sequence[Interval]) -> pd.DataFrame:
+    """A side of a comparison: a variant at as many points."""
+    identity = dict.fromkeys(KEY, "x") | {"m": 8, "k": 8, "blur": 0.0}
+    return pd.DataFrame(
+        [
+            identity | {"n": n, "low": low, "value": value, "high": high}
+            for n, (low, value, high) in enumerate(intervals)
+        ]
+    )
+
+
+def on_the_border(point: Any) -> bool:
+    """Whether rounding decides: an end of the interval is what is allowed, or its inverse."""
+    ends = (abs(math.log(end)) for end in (point.change_low, point.change_high))
+    return any(abs(end - math.log(point.allowed)) < NEARLY for end in ends)
+
+
+@settings(max_examples=60)
+@given(SIDES, TOLERANCES)
+def test_a_change_has_one_verdict_and_the_opposite_one_from_the_other_side(
+    sides: Sides, tolerance: float
+) -> None:
+    """Its interval is no wider than the quotients of the ends of the two."""
+    a, b = map(table, sides)
+    there, back = compare_points(a, b, tolerance), compare_points(b, a, tolerance)
+    for (low_a, _, high_a), (low_b, _, high_b), point, inverse in zip(
+        *sides, there.itertuples(), back.itertuples(), strict=True
+    ):
+        assert point.change * inverse.change == pytest.approx(1)
+        if math.isnan(low_a):
+            assert point.verdict == inverse.verdict == "unclear"
+            continue
+        ends = (point.change_low, point.change, point.change_high)
+        assert ascending(low_b / high_a, *ends, high_b / low_a)
+        assert point.change_low * inverse.change_high == pytest.approx(1)
+        assert on_the_border(point) or inverse.verdict == OPPOSITE[point.verdict]
+
+
+ENDS = st.floats(0.5, 2)
+LIMITS = st.floats(1, 1.5)
+
+
+@settings(max_examples=400)
+@given(st.lists(st.tuples(ENDS, ENDS).map(sorted), min_size=1), LIMITS, LIMITS)
+def test_a_wider_tolerance_calls_no_more_changes_faster_or_slower(
+    ends: list[list[float]], one: float, other: float
+) -> None:
+    changes = pd.DataFrame(ends, columns=["change_low", "change_high"])
+    strict, lenient = (judged(changes.assign(allowed=limit)) for limit in sorted((one, other)))
+    for before, after in zip(strict.verdict, lenient.verdict, strict=True):
+        assert after not in ("faster", "slower") or before == after
+        assert before != "same" or after == "same"
+
+
+@settings(max_examples=50)
+@given(SIDES, TOLERANCES)
+def test_a_variants_change_lies_between_those_of_its_points(sides: Sides, tolerance: float) -> None:
+    points = compare_points(*map(table, sides), tolerance)
+    [whole] = compare_variants(points, tolerance).itertuples()
+    assert sum(getattr(whole, verdict) for verdict in VERDICTS) == len(points)
+    known = points[points.change_low.notna()]
+    if known.empty:
+        assert math.isnan(whole.change)
+        assert whole.verdict == "unclear"
+        return
+    assert whole.resolved == len(known)
+    assert ascending(known.change.min(), whole.change, known.change.max())
+    assert ascending(whole.change_low, whole.change, whole.change_high)

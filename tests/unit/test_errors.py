@@ -1,0 +1,91 @@
+"""How a script ends: in a line and a code, and at once where a GPU still runs a launch."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+from matmul import errors
+from matmul.errors import UserError, command_line
+
+LEAVING = """
+import sys, time
+from types import SimpleNamespace
+
+sys.path.insert(0, {scripts!r})
+from matmul.bench import LostDevice
+from matmul.errors import Unfinished, UserError, command_line
+from matmul.instruments import Instruments
+
+
+class Memory:
+    '''The driver frees it when nothing runs any more, which here is never.'''
+
+    def __del__(self):
+        time.sleep(600)
+
+
+def measure():
+    c = Memory()
+    tools = object.__new__(Instruments)
+    tools.hang_seconds, tools.stream = 0.1, SimpleNamespace(is_done=lambda: False)
+    try:
+        tools.wait()
+    except Unfinished as failure:
+        raise LostDevice(str(failure)) from None
+
+
+@command_line
+def main():
+    try:
+        measure()
+    except LostDevice as failure:
+        print("failed:", failure)
+    if {fails}:
+        timer = Memory()
+        raise UserError("mine is wrong")
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_script_does_not_wait_for_a_launch_that_never_ends(fails: bool) -> None:
+    script = LEAVING.format(scripts=str(ROOT / "scripts"), fails=fails)
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert time.monotonic() - start < 60
+    assert done.stdout == "failed: the launch did not finish within 0.1 s\n"
+    assert done.stderr == ("error: mine is wrong\n" if fails else "")
+    assert done.returncode == fails
+
+
+def test_what_the_system_refuses_is_a_line_that_names_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @command_line
+    def main() -> None:
+        (tmp_path / "absent").read_text()
+
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    assert capsys.readouterr().err == f"error: {tmp_path / 'absent'}: No such file or directory\n"
+
+
+def test_a_mistake_is_one_line_whatever_it_quotes() -> None:
+    assert str(UserError("kernel 'a\nb\r\u2028c'\n is none")) == "kernel 'a b c' is none"
+
+
+def test_a_bug_keeps_its_trace() -> None:
+    @command_line
+    def main() -> None:
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        main()
+    assert not errors.left_running
