@@ -1,6 +1,6 @@
-"""Settings of Snakemake's Slurm plugin that lose results or wait for ever, refused in one line.
+"""What of a submitted run would lose results or wait for ever, refused in one line.
 
-They are those of snakemake-executor-plugin-slurm 2.8.0; try them again with another version.
+The settings are those of snakemake-executor-plugin-slurm 2.8.0; try them anew with another version.
 """
 
 import shutil
@@ -14,8 +14,11 @@ from matmul.errors import UserError, one_line
 LONGEST_PAUSE_S = 180  # between two checks of the plugin on its jobs
 
 
-def check_slurm(settings: Any) -> None:
-    """Check the plugin's settings, before the first job is sent off. Raises UserError."""
+def check_slurm(settings: Any, folder: str) -> None:
+    """Check the plugin's settings and the queue, before the first job is sent off from `folder`.
+
+    Raises UserError.
+    """
     if settings.array_jobs:
         # Every task of an array but the first holds itself to be the first, issues 447 and 473.
         raise UserError(
@@ -23,6 +26,23 @@ def check_slurm(settings: Any) -> None:
             "what the first has measured, and --jobs makes tasks wait for ever; leave it out"
         )
     check_status_command(settings.status_command, settings.init_seconds_before_status_checks)
+    if left := jobs_of(folder):
+        raise UserError(
+            "jobs of a run that was killed would write the same files: wait until they have left "
+            f"the queue, or scancel {' '.join(left)}"
+        )
+
+
+def jobs_of(folder: str) -> list[str]:
+    """The numbers of this user's jobs in the queue that the plugin sent off from `folder`."""
+    columns = (
+        "--format=%A|%Z|%k"  # number, folder, and the comment, where the plugin names the rule
+    )
+    queue = subprocess.run(
+        ["squeue", "--me", "--noheader", columns], capture_output=True, text=True
+    )
+    jobs = (line.split("|") for line in queue.stdout.splitlines())
+    return [job for job, where, comment in jobs if where == folder and comment.startswith("rule_")]
 
 
 def check_status_command(command: str | None, pause: int) -> None:

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from matmul.building import HOST
 from matmul.catalogue import STATIC_SHARED, Variant
 from matmul.dataset import read_json
+from matmul.errors import UserError
 from matmul.instruments import Instruments
 from matmul.shapes import Gemm, Gram, Shape
 
@@ -25,8 +26,18 @@ class NotCompiled(Exception):
 
 
 def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
-    """What compile.py recorded of the variant in a folder of binaries. Raises NotCompiled."""
-    record = read_json(binaries / f"{variant.slug}.json")
+    """What compile.py recorded of the variant in a folder of binaries.
+
+    Raises NotCompiled, and UserError where it is of other sources: they have changed while a job
+    was in a queue, or the folder is left from another configuration.
+    """
+    file = binaries / f"{variant.slug}.json"
+    record = read_json(file) if file.exists() else {"sha256": None}
+    if record["sha256"] != variant.sha256:
+        raise UserError(
+            f"{variant.name} is not compiled for {binaries.name} from the present sources: give "
+            f"the command again, with {binaries.name} among `architectures` of the configuration"
+        )
     if record["reason"]:
         raise NotCompiled(record["reason"])
     return record

@@ -67,4 +67,4 @@ def test_a_run_that_would_wait_for_ever_is_refused_with_the_remedy(
 @pytest.mark.parametrize("rules", ["measure_variant", "all"])
 def test_arrays_are_refused_by_name(rules: str) -> None:
     with pytest.raises(UserError, match=f"slurm-array-jobs: '{rules}'.*leave it out"):
-        check_slurm(SimpleNamespace(array_jobs=rules))
+        check_slurm(SimpleNamespace(array_jobs=rules), "/project")

@@ -62,6 +62,16 @@ def wait_for(found: Callable[[], object], running: subprocess.Popen[str]) -> Non
         time.sleep(0.1)
 
 
+def refused(project: Project, *arguments: str) -> str:
+    """The error line of a run that is refused before it has touched a file."""
+    run = project.snakemake("results/local/summary.csv", "--force", *arguments, **SUBMIT)
+    assert run.returncode == 1
+    last = run.stdout.rstrip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert project.path("results/local/summary.csv").exists()
+    return last
+
+
 def measuring(jobs: Sequence[Job], state: str) -> list[Job]:
     return [job for job in jobs if "rule_measure_variant" in job.comment and job.state == state]
 
@@ -230,6 +240,19 @@ def test_a_module_s_toolkit_is_used_on_the_login_node_and_within_jobs(
     assert f"{slurm.jobs()[-1].number} --version" in toolkit.calls
 
 
+def test_a_run_waits_for_the_jobs_of_one_that_was_killed(
+    slurm: Slurm, submitted: Submitted
+) -> None:
+    project = submitted.project
+    left = slurm.ask(
+        "sbatch", "--parsable", "--comment=rule_measure_variant_wildcards_gemm_cpu_loop",
+        f"--chdir={project.folder}", "--output=/dev/null", "--wrap=sleep 60",
+    ).strip()  # fmt: skip
+    line = refused(project)
+    slurm.ask("scancel", left)
+    assert f"scancel {left}" in line
+
+
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
@@ -243,11 +266,6 @@ def test_a_module_s_toolkit_is_used_on_the_login_node_and_within_jobs(
 def test_a_run_that_would_lose_results_or_wait_for_ever_is_refused_in_one_line(
     slurm: Slurm, submitted: Submitted, setting: str, named: list[str]
 ) -> None:
-    project = submitted.project
-    run = project.snakemake("results/local/summary.csv", "--force", setting, **SUBMIT)
-    assert run.returncode == 1
-    last = run.stdout.rstrip().splitlines()[-1]
-    assert last.startswith("error: ")
+    line = refused(submitted.project, setting)
     for fragment in named:
-        assert fragment in last
-    assert project.path("results/local/summary.csv").exists()
+        assert fragment in line

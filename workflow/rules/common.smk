@@ -81,7 +81,7 @@ def check_executor():
                 "profiles/slurm, or --set-resource-scopes gpu=local timing=local"
             )
         if hasattr(workflow.executor_settings, "array_jobs"):
-            cluster.check_slurm(workflow.executor_settings)
+            cluster.check_slurm(workflow.executor_settings, workflow.workdir_init)
     except UserError as error:
         sys.exit(f"error: {error}")
 

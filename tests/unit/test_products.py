@@ -1,0 +1,47 @@
+"""What a job finds compiled for the card that it was given."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support import Entry, WriteCatalogue
+
+from matmul.building import compile_into
+from matmul.catalogue import Variant, load_catalogue
+from matmul.errors import UserError
+from matmul.instruments import Instruments
+from matmul.products import compile_record
+
+
+@pytest.fixture
+def variant(entry: Entry, write_catalogue: WriteCatalogue) -> Variant:
+    return load_catalogue(write_catalogue({"mine": entry()})).variant("mine")
+
+
+def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path: Path) -> None:
+    card = SimpleNamespace(
+        drv=SimpleNamespace(Stream=object), architecture="sm_80",
+        device=SimpleNamespace(name=lambda: "NVIDIA A100"),
+    )  # fmt: skip
+    (tmp_path / "sm_90").mkdir()
+    with pytest.raises(UserError, match="NVIDIA A100: add sm_80 to `architectures`"):
+        Instruments(card, tmp_path)
+
+
+def test_a_compiled_variant_is_found_with_its_record(variant: Variant, tmp_path: Path) -> None:
+    assert compile_into(variant, "sm_90", tmp_path) == compile_record(variant, tmp_path / "sm_90")
+
+
+def test_what_other_sources_or_another_configuration_left_is_not_run(
+    variant: Variant, tmp_path: Path
+) -> None:
+    """As for a job on a cluster that waited, or was given a card of another architecture."""
+    remedy = "command again, with sm_80 among `architectures`"
+    (tmp_path / "sm_80").mkdir()
+    with pytest.raises(UserError, match=remedy):
+        compile_record(variant, tmp_path / "sm_80")
+    compile_into(variant, "sm_80", tmp_path)
+    source = variant.kernel.source
+    source.write_text(source.read_text() + "// changed\n")
+    with pytest.raises(UserError, match=remedy):
+        compile_record(variant, tmp_path / "sm_80")
