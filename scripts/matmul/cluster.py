@@ -35,8 +35,10 @@ def check_slurm(settings: Any, folder: str) -> None:
 
 def jobs_of(folder: str) -> list[str]:
     """The numbers of this user's jobs in the queue that the plugin sent off from `folder`."""
-    columns = "--format=%A|%Z|%k"  # number, folder, and comment, where the plugin names the rule
-    queue = subprocess.run(["squeue", "--me", "--noheader", columns], capture_output=True, text=True)
+    columns = "--format=%A|%Z|%k"  # number, folder, and the plugin's comment, which names the rule
+    queue = subprocess.run(
+        ["squeue", "--me", "--noheader", columns], capture_output=True, text=True
+    )
     jobs = (line.split("|") for line in queue.stdout.splitlines())
     return [job for job, where, comment in jobs if where == folder and comment.startswith("rule_")]
 
