@@ -133,7 +133,7 @@ def write_text(text: str, path: Path) -> None:
 
     A carriage return becomes a space: Python's csv does not quote it, and readers end a row there.
     """
-    data = text.encode()
+    data = text.replace("\r", " ").encode()
     with whole_file(path) as temporary:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
