@@ -29,8 +29,9 @@ TABLE = [
     "change", "change_low", "change_high", "allowed", "verdict",
 ]  # fmt: skip
 
-# From run to run. Two H100s differed by less at every GPU point above 50 µs.
-TOLERANCE = 0.02
+# From run to run. Of 370 points of two default sweeps on one H100, 358 changed by less: by where
+# matrices come to lie in memory, and by what a card at its power cap makes of its clock.
+TOLERANCE = 0.03
 # "Around 0.5 microseconds" says the driver's manual of cuEventElapsedTime: a time lies within half
 # a step of what was read.
 RESOLUTION_MS = 0.0005
