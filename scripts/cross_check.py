@@ -18,7 +18,7 @@ import psutil
 
 from matmul import arguments
 from matmul.dataset import read_table, write_table
-from matmul.errors import UserError, command_line, one_line
+from matmul.errors import UserError, command_line
 from matmul.reporting.checks import CROSS, check_card
 from matmul.reporting.results import squares
 
@@ -34,8 +34,7 @@ def pytorch() -> ModuleType:
         import torch
         import triton.testing  # noqa: F401
     except ImportError as error:
-        reason = one_line(str(error))
-        raise UserError(f"PyTorch and Triton have to be installed: {reason}") from None
+        raise UserError(f"PyTorch and Triton have to be installed: {error}") from None
     if not torch.cuda.is_available():
         raise UserError("PyTorch finds no GPU on this machine")
     torch.set_float32_matmul_precision("highest")

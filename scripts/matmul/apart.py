@@ -13,7 +13,7 @@ from matmul.parent import die_with_parent
 
 
 class Crashed(Exception):
-    """A call that took its process with it; the message says by which signal."""
+    """A call that took its process with it; the message says how."""
 
 
 def shared_array(extents: Sequence[int], dtype: str) -> np.ndarray:
@@ -41,5 +41,6 @@ def run_apart(action: Callable[[], object], seconds: float) -> None:
         process.kill()
         process.join()
         raise Unfinished(seconds)
-    if process.exitcode:
-        raise Crashed(f"it died of {signal.Signals(-process.exitcode).name}")
+    if code := process.exitcode:
+        died = signal.Signals(-code).name if code < 0 else f"an error (exit code {code})"
+        raise Crashed(f"it died of {died}")

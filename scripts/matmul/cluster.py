@@ -9,7 +9,7 @@ from typing import Any
 
 from snakemake_executor_plugin_slurm.job_status_query import get_min_job_age
 
-from matmul.errors import UserError, one_line
+from matmul.errors import UserError
 
 LONGEST_PAUSE_S = 180  # between two checks of the plugin on its jobs
 
@@ -77,4 +77,4 @@ def accounting_fault() -> str | None:
     if not shutil.which("sacct"):
         return "there is no sacct"
     answer = subprocess.run(["sacct", "--allocations"], capture_output=True, text=True)
-    return f"sacct: {one_line(answer.stderr)}" if answer.returncode else None
+    return f"sacct: {answer.stderr}" if answer.returncode else None

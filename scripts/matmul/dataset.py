@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matmul.errors import UserError, one_line
+from matmul.errors import UserError
 from matmul.shapes import Shape
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def read_table(kind: str, path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: there is no such file") from None
     except (EOFError, ValueError, OSError, zlib.error) as error:
         raise UserError(
-            f"{path}: cut short or damaged ({one_line(str(error))}); delete it and run again"
+            f"{path}: cut short or damaged ({error}); delete it and run again"
         ) from None
     missing = [column for column in COLUMNS[kind] if column not in table.columns]
     if missing:

@@ -518,16 +518,13 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     target = "results/local/samples.csv.gz"
     journal = project.path("results/local/journal/gemm/cpu_loop")
 
-    running = subprocess.Popen(
-        project.command(target), cwd=project.folder, env=project.environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-    )  # fmt: skip
+    running = project.start(target)
     deadline = time.monotonic() + 60
     while len([*journal.glob("[0-9]*.json")]) < 2 and time.monotonic() < deadline:
-        assert running.poll() is None, running.communicate()[0]
+        assert running.poll() is None, project.path("said").read_text()
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGINT)
-    running.communicate(timeout=60)
+    running.wait(timeout=60)
     assert running.returncode != 0
     kept = {path.stem: read_json(path)["times"] for path in journal.glob("[0-9]*.json")}
     assert 2 <= len(kept) < len(shapes)

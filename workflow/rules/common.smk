@@ -178,23 +178,23 @@ def measure_options(wildcards):
     )
 
 
+def job_names():
+    """Every measuring job as <sweep>/<slug>, by which its folders are named."""
+    return [f"{sweep}/{slug}" for sweep, variants in JOBS.items() for slug in variants]
+
+
 def measured(*files):
     """These files of every measuring job."""
-    return [
-        f"results/local/measured/{sweep}/{slug}/{file}"
-        for sweep, variants in JOBS.items()
-        for slug in variants
-        for file in files
-    ]
+    return [f"results/local/measured/{job}/{file}" for job in job_names() for file in files]
 
 
 def collect_options():
     """What is collected, as collect.py's options."""
     return [
         "--measured",
-        *map(os.path.dirname, measured("facts.json")),
+        *(f"results/local/measured/{job}" for job in job_names()),
         "--journals",
-        *(f"results/local/journal/{sweep}/{slug}" for sweep in JOBS for slug in JOBS[sweep]),
+        *(f"results/local/journal/{job}" for job in job_names()),
         "--verified",
         *rules.verify.input,
         "--records",
@@ -211,15 +211,11 @@ def published():
     return sorted(f"published/{folder.name}" for folder in whole)
 
 
-def others(wildcards):
-    """The data sets of other models of GPU that jobs ran on, as `others/<device>`."""
-    folder = Path(checkpoints.collect.get().output.others)
-    return sorted(f"others/{file.parent.name}" for file in folder.glob("*/device.json"))
-
-
 def other_reports(wildcards):
-    """The reports of those data sets."""
-    return expand("results/{dataset}/report.pdf", dataset=others(wildcards))
+    """The reports of the other models of GPU that jobs ran on, as `collect` found them."""
+    folder = Path(checkpoints.collect.get().output.others)
+    names = sorted(file.parent.name for file in folder.glob("*/device.json"))
+    return expand("results/others/{name}/report.pdf", name=names)
 
 
 def folder_of(wildcards):
