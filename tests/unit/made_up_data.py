@@ -265,9 +265,10 @@ def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
 
 
 def jobs(variants: Sequence[Variant]) -> pd.DataFrame:
-    rows = [{"sweep": variant.kernel.operation, "variant": variant.name, "wall_s": 10.0,
-             "start_s": 1.0, "inputs_s": 0.5, "verification_s": 2.0, "cooling_s": 0.0,
-             "timed_s": 6.0} for variant in variants]  # fmt: skip
+    rows = [{"sweep": variant.kernel.operation, "variant": variant.name,
+             "uuid": DEVICE["uuid"] if variant.kernel.on_gpu else None,
+             "wall_s": 10.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 2.0,
+             "cooling_s": 0.0, "timed_s": 6.0} for variant in variants]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["jobs.csv"])
 
 

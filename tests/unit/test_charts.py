@@ -51,6 +51,14 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
         assert b"<dc:date>" not in drawn
 
 
+def test_no_words_are_in_mathtext(tmp_path: Path, results: Results) -> None:
+    """Text stays text in an SVG, and what draws the report knows no TeX."""
+    for name, draw in FIGURES.items():
+        style.save(draw(results), tmp_path, name)
+    for file in tmp_path.glob("*.svg"):
+        assert "$" not in re.sub("<[^>]*>", "", file.read_text()), file.name
+
+
 def test_a_kernel_has_one_colour_in_all_figures(results: Results) -> None:
     colours: dict[str, set[str]] = {}
     for draw in FIGURES.values():

@@ -356,7 +356,7 @@ def test_the_report_has_the_difference_at_each_size(checked: Results) -> None:
     assert {row["cache"] for row in found["rows"]} == {"cold"}
     assert found["programs"] == {"triton": "3.5.1", "torch": "2.9.1", "cublas": "13.1.0"}
     assert (found["rounds"]["text"], found["own_cublas"]) == ("3", DEVICE["cublas"])
-    assert found["same_card"]
+    assert all(row["same_card"] for row in found["rows"])
 
 
 def test_the_report_holds_it_against_the_times_of_today(tmp_path: Path, checked: Results) -> None:
@@ -382,9 +382,13 @@ def test_the_report_has_the_empty_kernel_and_the_recorder(checked: Results) -> N
 
 
 def test_another_card_of_the_model_is_told_apart(tmp_path: Path) -> None:
-    other = made_up(tmp_path, kernels=FEW, checked=True, device=DEVICE | {"uuid": "GPU-other"})
-    assert not checks.cross_check(other)["same_card"]
-    assert not checks.timer_check(other)["same_card"]
+    results = made_up(tmp_path, kernels=FEW, checked=True)
+    on_another = results.jobs.variant == "cublas_sgemm"
+    results.jobs.loc[on_another, "uuid"] = "GPU-other"
+    rows = checks.cross_check(results)["rows"]
+    by_title = {row["title"]: row["same_card"] for row in rows}
+    assert by_title == {"cuBLAS SGEMM": False, "cuBLAS DGEMM, AᵀA": True}
+    assert not checks.timer_check(results)["same_card"]
 
 
 def test_a_data_set_without_checks_has_none(tmp_path: Path) -> None:

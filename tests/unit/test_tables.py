@@ -440,6 +440,13 @@ def test_without_nvml_the_reason_is_said(tmp_path: Path) -> None:
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
+def test_cards_are_counted_without_the_jobs_that_had_none(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["cpu_loop", "naive", "cublas_sgemm"])
+    assert tables.scope(results)["cards"] == 1
+    results.jobs.loc[results.jobs.variant == "cublas_sgemm", "uuid"] = "GPU-other"
+    assert tables.scope(results)["cards"] == 2
+
+
 def test_throttling_for_heat_and_for_power_are_kept_apart(tmp_path: Path) -> None:
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         timed = (summary.phase == "kernel") & (summary.status == "ok")

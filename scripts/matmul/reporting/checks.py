@@ -24,9 +24,13 @@ def check_card(data: Path, gpu: str) -> None:
         raise UserError(f"{data} was measured on {measured or 'no GPU'}, and here is {gpu}")
 
 
-def same_card(results: Results, check: pd.DataFrame) -> bool:
-    """Whether a check was made on the very card of the data set, not on another of its model."""
-    return set(check.uuid) == {results.device.get("uuid")}
+def same_card(results: Results, row: pd.Series) -> bool:
+    """Whether a check was made on the very card that its variant was measured on, not on another of
+    its model."""
+    jobs = results.jobs[results.jobs.variant == row.variant]
+    if "sweep" in row.index:
+        jobs = jobs[jobs.sweep == row.sweep]
+    return row.uuid in set(jobs.uuid)
 
 
 def cross_check(results: Results) -> dict[str, Any]:
@@ -42,7 +46,6 @@ def cross_check(results: Results) -> dict[str, Any]:
     first = check.iloc[0]
     return {
         "rows": rows,
-        "same_card": same_card(results, check),
         "rounds": cell(first, "rounds", CROSS).whole(),
         "own_cublas": results.device.get("cublas"),
         "programs": {name: first[name] for name in ("triton", "torch", "cublas")},
@@ -64,6 +67,7 @@ def cross_row(results: Results, row: pd.Series) -> dict[str, Any] | None:
         "do_bench": theirs.json(4),
         "spread": [cell(row, f"do_bench_{end}_ms", CROSS).json(4) for end in ("low", "high")],
         "difference": ((ours - theirs) / theirs).json(),
+        "same_card": same_card(results, row),
     }
 
 
@@ -78,7 +82,7 @@ def timer_check(results: Results) -> dict[str, Any]:
     return {
         "empty": empty_reading(empty.iloc[0]) if len(empty) else None,
         "rows": [recorder_row(results, rows) for _, rows in timed.groupby("n")],
-        "same_card": same_card(results, check),
+        "same_card": all(same_card(results, row) for _, row in timed.iterrows()),
     }
 
 

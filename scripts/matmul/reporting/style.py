@@ -1,5 +1,6 @@
 """How every figure looks: theme, a kernel's colour and marker, labels at lines' ends, saving."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -159,6 +160,15 @@ def log_values(ax: Axes) -> None:
     """A logarithmic y axis with plain numbers: 0.01, 1, 10 000."""
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}".replace(",", "\u2009")))
+    ax.yaxis.set_minor_locator(NullLocator())
+
+
+def log_powers(ax: Axes) -> None:
+    """A logarithmic y axis with powers of ten: 10⁻⁵. matplotlib's own labels need its mathtext."""
+    ax.set_yscale("log")
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    power = FuncFormatter(lambda v, _: "10" + str(round(math.log10(v))).translate(raised))
+    ax.yaxis.set_major_formatter(power)
     ax.yaxis.set_minor_locator(NullLocator())
 
 
