@@ -40,6 +40,15 @@ def pytest_runtest_call(item: pytest.Function) -> Iterator[Any]:
         handle.inner_test = test
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process of pytest-xdist saw, which collects all tests and runs some."""
+    seen = getattr(node, "workeroutput", {}).get("properties")
+    if seen:
+        collected.update(seen["collected"])
+        held.update(seen["held"])
+
+
 def whole() -> bool:
     """Whether all properties were run, not a selection of them."""
     files = {name.partition("::")[0].rpartition("/")[2] for name in collected}
@@ -47,7 +56,9 @@ def whole() -> bool:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if whole() and held.total() < LEAST:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["properties"] = {"collected": [*collected], "held": {**held}}
+    elif whole() and held.total() < LEAST:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
