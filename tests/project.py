@@ -1,6 +1,7 @@
 """A copy of the project, and Snakemake in it."""
 
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,11 @@ SNAKEMAKE = (sys.executable, "-m", "snakemake")
 HERE = ("--cores", "2")  # run the jobs on this machine
 
 GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
+
+
+def heed_interrupts() -> None:
+    """Take Ctrl-C again, which a shell has what it starts in the background ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass
@@ -78,6 +84,7 @@ class Project:
             return subprocess.Popen(
                 self.command(*arguments), cwd=self.folder, env=self.environment,
                 stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                preexec_fn=heed_interrupts,
             )  # fmt: skip
 
     def done(self, *arguments: str, **options: Any) -> str:

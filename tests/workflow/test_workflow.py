@@ -510,8 +510,8 @@ def test_a_step_runs_without_a_network(fresh: Fresh, no_network: Sequence[str]) 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     project = fresh()
     project.write_catalogue("cpu_loop")
-    # Each point takes its second: no interval is that narrow.
-    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 1,
+    # Each point takes its third of a second: no interval is that narrow.
+    sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.3,
                 "copy_seconds": 0.01}  # fmt: skip
     shapes = [90, 100, 110, 120, 130, 140, 150]
     project.configure(shapes, sampling=sampling)
