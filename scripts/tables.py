@@ -164,7 +164,7 @@ def scope(results: Results) -> dict[str, Any]:
     return {
         "timed": counts,
         "on_gpu": counts["gpu"]["ok"] > 0,
-        "cards": len(set(results.jobs.uuid) - {""}),
+        "cards": len(results.cards),
         "gpu_absence": results.absence(set(points[gpu].kernel))
         if gpu.any()
         else "the data set has no kernel for one",

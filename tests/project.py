@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,14 +79,24 @@ class Project:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """Start it, in a session of its own; what it says goes to the file `said`."""
         with self.path("said").open("w") as said:
             return subprocess.Popen(
-                self.command(*arguments), cwd=self.folder, env=self.environment,
+                self.command(*arguments, **options), cwd=self.folder, env=self.environment,
                 stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 preexec_fn=heed_interrupts,
             )  # fmt: skip
+
+    def wait_for(
+        self, found: Callable[[], object], running: subprocess.Popen[str], seconds: float = 60
+    ) -> None:
+        """Wait until something is found while the Snakemake that was started runs."""
+        deadline = time.monotonic() + seconds
+        while not found():
+            assert running.poll() is None, self.path("said").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
     def done(self, *arguments: str, **options: Any) -> str:
         """Run it to success; what it said."""

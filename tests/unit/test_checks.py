@@ -388,7 +388,13 @@ def test_another_card_of_the_model_is_told_apart(tmp_path: Path) -> None:
     rows = checks.cross_check(results)["rows"]
     by_title = {row["title"]: row["same_card"] for row in rows}
     assert by_title == {"cuBLAS SGEMM": False, "cuBLAS DGEMM, AᵀA": True}
+    results.jobs["uuid"] = "GPU-other"
     assert not checks.timer_check(results)["same_card"]
+
+
+def test_the_timer_needs_no_job_of_the_library_it_times(tmp_path: Path) -> None:
+    gram = made_up(tmp_path, kernels=["gram_naive", "cublas_dgemm"], checked=True)
+    assert checks.timer_check(gram)["same_card"]
 
 
 def test_a_data_set_without_checks_has_none(tmp_path: Path) -> None:

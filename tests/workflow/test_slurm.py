@@ -3,10 +3,9 @@
 Without CUDA hardware the jobs measure CPU variants, and are told to ask for the GPU that Slurm has.
 """
 
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,7 @@ SUBMIT = {
     "where": ("--workflow-profile", "profiles/slurm"),
     "program": (sys.executable, IMPATIENT),
 }
+LONG_S = 120  # of waiting for a queue
 WITH_GPU = ("--set-resources", "measure_variant:gpu=1")
 
 
@@ -44,22 +44,6 @@ class Submitted:
 def on(slurm: Slurm, project: Project) -> Project:
     """The same project, where Slurm is found."""
     return Project(project.folder, project.environment | slurm.environment)
-
-
-def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        project.command(*arguments, **SUBMIT), cwd=project.folder, env=project.environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-
-
-def wait_for(found: Callable[[], object], running: subprocess.Popen[str]) -> None:
-    """Wait until something is found while Snakemake runs."""
-    deadline = time.monotonic() + 120
-    while not found():
-        assert running.poll() is None, running.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def refused(project: Project, *arguments: str) -> str:
@@ -82,15 +66,16 @@ def submitted(slurm: Slurm, fresh: Fresh) -> Submitted:
     project = on(slurm, fresh())
     project.write_catalogue("cpu_loop", "cpu_blas")
     project.configure(gram=[])
-    running = start(project, "all", *WITH_GPU)
-    wait_for(lambda: measuring(slurm.jobs(), "RUNNING"), running)
+    running = project.start("all", *WITH_GPU, **SUBMIT)
+    project.wait_for(lambda: measuring(slurm.jobs(), "RUNNING"), running, LONG_S)
     slurm.set_node("drain")
-    wait_for(lambda: measuring(slurm.jobs(), "COMPLETED"), running)
-    wait_for(lambda: measuring(slurm.jobs(), "PENDING"), running)
+    project.wait_for(lambda: measuring(slurm.jobs(), "COMPLETED"), running, LONG_S)
+    project.wait_for(lambda: measuring(slurm.jobs(), "PENDING"), running, LONG_S)
     time.sleep(2)
     held_back = slurm.jobs()
     slurm.set_node("resume")
-    said = running.communicate()[0]
+    running.wait()
+    said = project.path("said").read_text()
     assert running.returncode == 0, said
     runs = [slurm.runs(script) for script in ("measure", "verify", "collect")]
     return Submitted(project, said, slurm.jobs(), held_back, *runs)
@@ -160,10 +145,11 @@ def test_a_cancelled_job_is_taken_up_where_it_was_and_no_finished_point_is_measu
     target = "results/local/measured/gemm/cpu_loop/samples.csv.gz"
     journal = project.path("results/local/journal/gemm/cpu_loop")
 
-    running = start(project, target)
-    wait_for(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running)
+    running = project.start(target, **SUBMIT)
+    project.wait_for(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running, LONG_S)
     slurm.ask("scancel", str(slurm.jobs()[-1].number))
-    said = running.communicate()[0]
+    running.wait()
+    said = project.path("said").read_text()
     assert running.returncode == 1, said
     assert "SLURM status is: 'CANCELLED'" in said
     kept = {path.stem: read_json(path)["times"] for path in journal.glob("[0-9]*.json")}

@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -519,10 +518,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     journal = project.path("results/local/journal/gemm/cpu_loop")
 
     running = project.start(target)
-    deadline = time.monotonic() + 60
-    while len([*journal.glob("[0-9]*.json")]) < 2 and time.monotonic() < deadline:
-        assert running.poll() is None, project.path("said").read_text()
-        time.sleep(0.02)
+    project.wait_for(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running)
     os.killpg(running.pid, signal.SIGINT)
     running.wait(timeout=60)
     assert running.returncode != 0

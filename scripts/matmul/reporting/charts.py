@@ -393,7 +393,7 @@ def accuracy(results: Results) -> Figure:
     made, (ax,) = style.panels()
     drawn = kernel_lines(ax, results, rows, "mean_error", over="rate")
     interval_bars(ax, results, rows, ("mean_error", "mean_error", "largest_error"), over="rate")
-    style.log_powers(ax)
+    style.log_values(ax, style.power_of_ten)
     ax.margins(y=0.15)
     ax.set_xlim(0, rows.rate.max() * 1.08)
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]} (2n³ operations)")

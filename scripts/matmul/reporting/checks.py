@@ -14,7 +14,8 @@ from matmul.shapes import shape_of
 
 CROSS, TIMER = CHECKS
 EMPTY = "empty kernel"  # in timer_check.csv's column `variant`
-SAME = ["variant", "sweep", "fill", "mode"]  # of a point, beside its shape and cache
+JOB = ["variant", "sweep"]  # of a measuring job
+SAME = [*JOB, "fill", "mode"]  # of a point, beside its shape and cache
 
 
 def check_card(data: Path, gpu: str) -> None:
@@ -22,15 +23,6 @@ def check_card(data: Path, gpu: str) -> None:
     measured = read_json(data / "device.json")["gpu"]
     if measured != gpu:
         raise UserError(f"{data} was measured on {measured or 'no GPU'}, and here is {gpu}")
-
-
-def same_card(results: Results, row: pd.Series) -> bool:
-    """Whether a check was made on the very card that its variant was measured on, not on another of
-    its model."""
-    jobs = results.jobs[results.jobs.variant == row.variant]
-    if "sweep" in row.index:
-        jobs = jobs[jobs.sweep == row.sweep]
-    return row.uuid in set(jobs.uuid)
 
 
 def cross_check(results: Results) -> dict[str, Any]:
@@ -53,12 +45,14 @@ def cross_check(results: Results) -> dict[str, Any]:
 
 
 def cross_row(results: Results, row: pd.Series) -> dict[str, Any] | None:
-    """One point of cross_check.csv beside the data set's time of it, None where it has none."""
+    """One point of cross_check.csv beside the data set's time of it, None where it has none; and
+    whether both are of one card, not of two of a model."""
     points = at(results.timed(cache=row.cache), shape_of(row))
     own = points[(points[SAME] == row[SAME]).all(axis=1)]
     if own.empty:
         return None
     ours, theirs = cell(own.iloc[0], "time_ms"), cell(row, "do_bench_ms", CROSS)
+    job = results.jobs[(results.jobs[JOB] == row[JOB]).all(axis=1)]
     return {
         "title": results.title(own.iloc[0].kernel),
         "n": int(row.n),
@@ -67,12 +61,13 @@ def cross_row(results: Results, row: pd.Series) -> dict[str, Any] | None:
         "do_bench": theirs.json(4),
         "spread": [cell(row, f"do_bench_{end}_ms", CROSS).json(4) for end in ("low", "high")],
         "difference": ((ours - theirs) / theirs).json(),
-        "same_card": same_card(results, row),
+        "same_card": row.uuid in set(job.uuid),
     }
 
 
 def timer_check(results: Results) -> dict[str, Any]:
-    """The empty kernel's reading in µs, and each size's times in ms without and with the recorder.
+    """The empty kernel's reading in µs, and each size's times in ms without and with the recorder;
+    and whether the card is one of the data set's.
 
     Without rows, and with no reading, where the check was not made.
     """
@@ -82,7 +77,7 @@ def timer_check(results: Results) -> dict[str, Any]:
     return {
         "empty": empty_reading(empty.iloc[0]) if len(empty) else None,
         "rows": [recorder_row(results, rows) for _, rows in timed.groupby("n")],
-        "same_card": all(same_card(results, row) for _, row in timed.iterrows()),
+        "same_card": set(check.uuid) <= results.cards,
     }
 
 

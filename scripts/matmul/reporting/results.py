@@ -139,6 +139,11 @@ class Results:
         hot = self.ratios[self.ratios.cache == "hot"]
         return squares(self.ratios if hot.empty else hot)
 
+    @property
+    def cards(self) -> set[str]:
+        """UUIDs of the cards that jobs ran on."""
+        return set(self.jobs.uuid) - {""}
+
     def title(self, kernel: str) -> str:
         return self.catalogue[kernel].title if kernel in self.catalogue else kernel
 

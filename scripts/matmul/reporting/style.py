@@ -1,7 +1,7 @@
 """How every figure looks: theme, a kernel's colour and marker, labels at lines' ends, saving."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
 DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "library": (0, (4, 1.6))}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with the metadata to leave out: they name a date or a version.
 FORMATS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
@@ -156,19 +157,20 @@ def size_axis(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def log_values(ax: Axes) -> None:
-    """A logarithmic y axis with plain numbers: 0.01, 1, 10 000."""
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}".replace(",", "\u2009")))
-    ax.yaxis.set_minor_locator(NullLocator())
+def plain(value: float) -> str:
+    """0.01, 1, 10 000."""
+    return f"{value:,.10g}".replace(",", "\u2009")
 
 
-def log_powers(ax: Axes) -> None:
-    """A logarithmic y axis with powers of ten: 10⁻⁵. matplotlib's own labels need its mathtext."""
+def power_of_ten(value: float) -> str:
+    """10⁻⁵. matplotlib's own labels need its mathtext."""
+    return "10" + str(round(math.log10(value))).translate(RAISED)
+
+
+def log_values(ax: Axes, words: Callable[[float], str] = plain) -> None:
+    """A logarithmic y axis with these words for its numbers."""
     ax.set_yscale("log")
-    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    power = FuncFormatter(lambda v, _: "10" + str(round(math.log10(v))).translate(raised))
-    ax.yaxis.set_major_formatter(power)
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
     ax.yaxis.set_minor_locator(NullLocator())
 
 
