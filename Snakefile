@@ -24,12 +24,18 @@ LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process els
 
 JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
 VARIANTS = {slug: variant for variants in JOBS.values() for slug, variant in variants.items()}
+BUILDABLE = VARIANTS | {
+    part.slug: part
+    for variant in VARIANTS.values()
+    for arch in ARCHITECTURES
+    for part in variant.parts(arch)
+}
 MACHINE = machine_identity()
 
 
 wildcard_constraints:
     sweep="|".join(JOBS),
-    slug="|".join(map(re.escape, VARIANTS)),
+    slug="|".join(map(re.escape, BUILDABLE)),
     arch="sm_[0-9]+[a-z]?",
     dataset="local|(published|others)/[a-z0-9-]+",
 

@@ -123,7 +123,7 @@ def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, d
     rows = []
     for name in names:
         variant = catalogue.variant(name)
-        record = records.get(name, {"status": "ok", "reason": "", "sha256": ""})
+        record = records.get(name, {"status": "ok", "reason": "", "sha256": variant.sha256})
         row = dict.fromkeys(COLUMNS["kernels.csv"]) | record
         row |= {"kernel": variant.kernel.name, "variant": name}
         rows.append(row | {"occupancy": facts[name].get("occupancy")})

@@ -81,7 +81,7 @@ def compiler_of(variant: Variant, binaries: Path) -> str | None:
     """What built the variant's binary; None for a library's routine."""
     if variant.kernel.language == "library":
         return None
-    return compile_record(variant, binaries)["compiler"]
+    return compile_record(variant.parts(binaries.name)[0], binaries)["compiler"]
 
 
 def wrong_at_small_shapes(verification: Path) -> str | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from matmul import arguments, emulation, fills
-from matmul.building import HOST, compile_instruments, compile_into
+from matmul.building import HOST, compile_instruments, compile_parts
 from matmul.catalogue import Variant, load_catalogue
 from matmul.cpu_bench import host_memory_refusal
 from matmul.device import Gpu, NoDevice, opened
@@ -40,9 +40,9 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
     """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
     if variant.kernel.language == "library":
         return
-    record = compile_into(variant, arch, folder)
-    if record["status"] != "ok":
-        raise UserError(f"{variant.kernel.source}: {record['reason']}")
+    for record in compile_parts(variant, arch, folder):
+        if record["status"] != "ok":
+            raise UserError(f"{record['variant']}: {record['reason']}")
 
 
 def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:

@@ -67,28 +67,40 @@ def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
 def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill: str,
         seed: int, seconds: float) -> list[dict[str, Any]]:  # fmt: skip
     """Verify where `device` (gpu or cpu) says, or give rows that say why not."""
-    shapes = verification_shapes(variant, extra)
 
     def refused(status: str, reason: str) -> list[dict[str, Any]]:
         found = verdict(status, reason)
+        shapes = verification_shapes(variant, extra)
         return [row_of(variant, shape, device) | found for shape in shapes]
 
+    def verified(part: Variant, multiply: Multiply, where: str) -> list[dict[str, Any]]:
+        rows = verify(variant, multiply, where, verification_shapes(part, extra), fill, seed)
+        for row in rows if part != variant else ():
+            row["reason"] = row["reason"] and f"{part.name}: {row['reason']}"
+        return rows
+
     kernel = variant.kernel
-    if kernel.on_gpu and device == "cpu":
+    try:
+        if not kernel.on_gpu:
+            return verified(variant, on_cpu(variant, build, seconds), "cpu")
+        if device == "gpu":
+            with opened() as gpu:
+                parts = variant.parts(gpu.architecture)
+                return [
+                    row
+                    for part in parts
+                    for row in verified(part, on_gpu(part, gpu, build, seconds), "gpu")
+                ]
         if kernel.language == "library":
             return refused("skipped", "there is no GPU here")
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                multiply = emulated(variant, Path(folder), seconds)
-            except emulation.EmulationError as error:
-                return refused("failed", str(error))
-            return verify(variant, multiply, "emulation", shapes, fill, seed)
-    try:
-        if not kernel.on_gpu:
-            return verify(variant, on_cpu(variant, build, seconds), "cpu", shapes, fill, seed)
-        with opened() as gpu:
-            return verify(variant, on_gpu(variant, gpu, build, seconds), "gpu", shapes, fill, seed)
-    except NotCompiled as error:
+            parts = variant.parts(None)
+            return [
+                row
+                for part in parts
+                for row in verified(part, emulated(part, Path(folder), seconds), "emulation")
+            ]
+    except (NotCompiled, emulation.EmulationError) as error:
         return refused("failed", str(error))
 
 

@@ -57,6 +57,11 @@ def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
     return record
 
 
+def compile_parts(variant: Variant, arch: str, build: Path) -> list[dict[str, object]]:
+    """Compile all that a variant runs on an architecture into <build>/<arch>; the records."""
+    return [compile_into(part, arch, build) for part in variant.parts(arch)]
+
+
 def compile_instruments(arch: str, binary: Path) -> None:
     """Build the instruments for `arch`. Raises UserError with nvcc's first error."""
     with whole_file(binary) as temporary:

@@ -1,12 +1,13 @@
 """The catalogue of kernels: read, checked, and expanded into variants."""
 
+import csv
 import hashlib
 import itertools
 import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from matmul import toolchain
 from matmul.errors import UserError
 from matmul.expressions import evaluate
 from matmul.schema import SCHEMAS, check, read_yaml
-from matmul.shapes import Shape, grid_of
+from matmul.shapes import Shape, grid_of, parse_shape
 
 DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
 # Of every compute capability from 7.5 on (CUDA C++ Programming Guide, table of technical
@@ -27,6 +28,8 @@ MOST_VARIANTS = 1000  # of a kernel
 LONGEST_SLUG = 200  # a file's name has 255 bytes, its ending and a temporary name's included
 STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched
 DYNAMIC_SHARED = 227 << 10
+HAND_WRITTEN = ("cuda", "table")  # languages of kernels that are no library's, on the GPU
+ANY = "any"  # in a table, for the architectures that it does not name
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Kernel:
     parameters: Mapping[str, list[int]] = field(default_factory=dict, hash=False)
     tile: tuple[int | str, int | str] | None = None
     threads: tuple[int | str, int | str] | None = None
-    schedule: str = "full"
+    blocks: int | str = 0
     writes: str = "full"
     arithmetic: str = "full"
     multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
@@ -71,6 +74,7 @@ class Kernel:
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
     baselines: tuple[str, ...] = ()
+    choices: tuple["Choice", ...] = ()
 
     @cached_property
     def variants(self) -> list["Variant"]:
@@ -81,12 +85,25 @@ class Kernel:
     @property
     def on_gpu(self) -> bool:
         routine = ROUTINES.get(self.function) if self.language == "library" else None
-        return routine.on_gpu if routine else self.language == "cuda"
+        return routine.on_gpu if routine else self.language in HAND_WRITTEN
 
     @property
     def computes(self) -> tuple[str, str]:
         """Operation and dtype: what has to agree for two kernels to be compared."""
         return self.operation, self.dtype
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of a table: what was the fastest at a shape, on an architecture."""
+
+    architecture: str
+    shape: Shape
+    variant: "Variant"
+
+    def distance(self, shape: Shape) -> float:
+        """Between the two shapes, in the logarithms of their dimensions."""
+        return math.dist(*(list(map(math.log2, s.dimensions)) for s in (self.shape, shape)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +142,8 @@ class Variant:
 
     def grid(self, shape: Shape) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape`."""
-        return grid_of(shape, self.tile)
+        blocks = evaluate(self.kernel.blocks, self.parameters)
+        return (blocks, 1, 1) if blocks else grid_of(shape, self.tile)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why this variant does not take `shape`, or None where it does."""
@@ -141,17 +159,40 @@ class Variant:
             return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
         return None
 
+    def choices(self, arch: str | None) -> list[Choice]:
+        """A table's rows for an architecture, or without one those of the first that it names."""
+        rows = self.kernel.choices
+        wanted = arch or rows[0].architecture
+        return [row for row in rows if row.architecture == wanted] or [
+            row for row in rows if row.architecture == ANY
+        ]
+
+    def parts(self, arch: str | None) -> list["Variant"]:
+        """What it is compiled from: itself, or the variants that its table names."""
+        if self.kernel.language != "table":
+            return [self]
+        return list({choice.variant.slug: choice.variant for choice in self.choices(arch)}.values())
+
+    def part(self, shape: Shape, arch: str | None) -> "Variant":
+        """What runs at a shape: itself, or its table's variant of the nearest one."""
+        if self.kernel.language != "table":
+            return self
+        return min(self.choices(arch), key=lambda choice: choice.distance(shape)).variant
+
     @property
     def flags(self) -> list[str]:
         """The compiler's flags, without the architecture."""
         defines = [f"-D{key}={value}" for key, value in self.parameters.items()]
-        return [*toolchain.FLAGS[self.kernel.language], *defines]
+        return [*toolchain.FLAGS.get(self.kernel.language, []), *defines]
 
     @property
     def launch_identity(self) -> list[object]:
         """What decides how it is launched and timed, beside its sources and flags."""
-        kernel = self.kernel
-        geometry = [self.tile, self.block, self.dynamic_shared_bytes] if kernel.tile else []
+        kernel, geometry = self.kernel, []
+        if kernel.tile:
+            geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
+        elif kernel.language == "table":
+            geometry = [choice.variant.launch_identity for choice in kernel.choices]
         return [geometry, kernel.accepts, kernel.writes, kernel.arithmetic, list(kernel.baselines)]
 
     @property
@@ -159,6 +200,12 @@ class Variant:
         """Digest of the sources, headers and flags; empty for a library's routine."""
         if self.kernel.source is None:
             return ""
+        if self.kernel.language == "table":
+            rows = [
+                (row.architecture, str(row.shape), row.variant.name, row.variant.sha256)
+                for row in self.kernel.choices
+            ]
+            return hashlib.sha256(repr(rows).encode()).hexdigest()
         digest = hashlib.sha256(" ".join(self.flags).encode())
         for file in source_files(self.kernel.source):
             digest.update(file.read_bytes())
@@ -187,6 +234,12 @@ class Catalogue(dict[str, Kernel]):
         """All variants by slug."""
         return {v.slug: v for kernel in self.values() for v in kernel.variants}
 
+    @property
+    def buildable(self) -> dict[str, Variant]:
+        """All variants by slug, and those that only tables name."""
+        named = (choice.variant for kernel in self.values() for choice in kernel.choices)
+        return {v.slug: v for v in named} | self.variants
+
     def variant(self, text: str) -> Variant:
         """The variant called `text`: its name, its slug, or a kernel's name for the first variant.
 
@@ -194,7 +247,7 @@ class Catalogue(dict[str, Kernel]):
         """
         if text in self:
             return self[text].variants[0]
-        for variant in self.variants.values():
+        for variant in self.buildable.values():
             if text in (variant.name, variant.slug):
                 return variant
         raise UserError(f"kernel '{text}': the catalogue has {', '.join(self)}")
@@ -210,12 +263,54 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
         if "source" in fields:
             fields["source"] = path.parent / fields["source"]
         catalogue[name] = Kernel(name=name, **fields)
-    for kernel in catalogue.values():
+    for name, kernel in catalogue.items():
         try:
+            if kernel.language == "table":
+                catalogue[name] = replace(kernel, choices=tuple(read_choices(kernel, catalogue)))
             check_kernel(kernel, catalogue)
         except UserError as error:
             raise UserError(f"{path}: {kernel.name}: {error}") from None
     return catalogue
+
+
+def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
+    """The rows of a kernel's table: architecture, shape, variant. Raises UserError."""
+    try:
+        with kernel.source.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{kernel.source}: {error}") from None
+    choices = []
+    for line, row in enumerate(rows, 2):
+        try:
+            shape = parse_shape(row["shape"], kernel.operation)
+            choices.append(Choice(row["architecture"], shape, made(row["variant"], catalogue)))
+        except KeyError as error:
+            raise UserError(f"{kernel.source}: there is no column {error}") from None
+        except UserError as error:
+            raise UserError(f"{kernel.source}, line {line}: {error}") from None
+    if not any(choice.architecture == ANY for choice in choices):
+        raise UserError(f"{kernel.source}: no row is for the architecture '{ANY}'")
+    return choices
+
+
+def made(text: str, catalogue: Catalogue) -> Variant:
+    """The variant of that name, which need not be among those that the catalogue measures.
+
+    Raises UserError where there is no such kernel, or its parameters are others.
+    """
+    name, _, inside = text.partition("[")
+    kernel = catalogue.get(name)
+    if kernel is None or kernel.language != "cuda":
+        raise UserError(f"variant '{text}': there is no CUDA kernel '{name}' in the catalogue")
+    values = dict(re.findall(r"(\w+)=(\d+)", inside))
+    variant = Variant(kernel, {key: int(values.get(key, 0)) for key in kernel.parameters})
+    if variant.name != text:
+        raise UserError(
+            f"variant '{text}': {name} has the parameters {', '.join(kernel.parameters)}"
+        )
+    check_variant(variant)
+    return variant
 
 
 def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:

@@ -86,18 +86,19 @@ def on_cpu(variant: Variant, build: Path, seconds: float = HANG_SECONDS) -> Mult
 
 def emulated(variant: Variant, folder: Path, seconds: float = HANG_SECONDS) -> Multiply:
     """Multiply by a CUDA kernel's source, run on the CPU. Raises EmulationError: no build."""
-    executable = folder / "kernel"
-    kernel = variant.kernel
-    emulation.build(
-        kernel.source, kernel.function, kernel.operation, kernel.dtype,
-        variant.parameters, executable,
-    )  # fmt: skip
+    for part in variant.parts(None):
+        kernel = part.kernel
+        emulation.build(
+            kernel.source, kernel.function, kernel.operation, kernel.dtype,
+            part.parameters, folder / part.slug,
+        )  # fmt: skip
 
     def multiply(shape: Shape, *inputs: np.ndarray) -> np.ndarray:
-        c = np.full(shape.output, np.nan, kernel.dtype)
+        c = np.full(shape.output, np.nan, variant.kernel.dtype)
+        part = variant.part(shape, None)
         try:
             return emulation.launch(
-                executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
+                folder / part.slug, part.grid(shape), part.block, part.dynamic_shared_bytes,
                 shape.dimensions, inputs, c, seconds,
             )  # fmt: skip
         except emulation.EmulationError as error:

@@ -1,6 +1,7 @@
 """How each kind of catalogue entry is run: cubins and cuBLAS on the GPU, C and NumPy on the CPU."""
 
 import ctypes
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,8 @@ def gpu_product(variant: Variant, tools: Instruments) -> GpuProduct:
     """
     if variant.kernel.language == "library":
         return library_product(variant, tools)
+    if variant.kernel.language == "table":
+        return table_product(variant, tools)
     function = load(variant, tools)
 
     def launch(shape: Shape, *arrays: int) -> None:
@@ -59,6 +62,14 @@ def gpu_product(variant: Variant, tools: Instruments) -> GpuProduct:
         )  # fmt: skip
 
     return launch
+
+
+def table_product(variant: Variant, tools: Instruments) -> GpuProduct:
+    """The same by the variant that the table has for the shape."""
+    arch = tools.binaries.name
+    products = {part.slug: gpu_product(part, tools) for part in variant.parts(arch)}
+    part = functools.cache(lambda shape: products[variant.part(shape, arch).slug])
+    return lambda shape, *arrays: part(shape)(shape, *arrays)
 
 
 def library_product(variant: Variant, tools: Instruments) -> GpuProduct:

@@ -69,7 +69,8 @@ def accuracy(kernel: Kernel, c: np.ndarray, a: np.ndarray, b: np.ndarray | None 
     largest = max(np.abs(left).max(), np.abs(right).max())
     unit = split_unit(float(largest), len(right)) if c.dtype == np.float64 else None
     right_parts = (wide,) if unit is None else split(wide, unit)
-    magnitude = np.abs(wide)
+    # float32 does for the bound, as on the device: no term of its sums is negative.
+    magnitude = np.abs(right).astype(np.float32)
     scale, upper = bound_scale(kernel, len(right)), kernel.writes == "upper"
     worst = total = 0.0
     for first in range(0, len(left), PANEL_ROWS):
@@ -79,7 +80,7 @@ def accuracy(kernel: Kernel, c: np.ndarray, a: np.ndarray, b: np.ndarray | None 
         else:
             high, low = split(rows, unit)
             error = (panel - high @ right_parts[0]) - (high @ right_parts[1] + low @ wide)
-        bound = scale * (np.abs(rows) @ magnitude)
+        bound = scale * (np.abs(rows).astype(np.float32) @ magnitude).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(error == 0, 0.0, np.abs(error) / bound)
         share[~np.isfinite(panel)] = np.inf

@@ -35,10 +35,11 @@ def compiled(gpu: Gpu, build: Path) -> Callable[[Variant], Path]:
     """Compiles a variant into the folder of binaries, as the workflow does; the folder."""
 
     def compile_missing(variant: Variant) -> Path:
-        record = build / gpu.architecture / f"{variant.slug}.json"
-        if variant.kernel.language == "cuda" and not record.exists():
-            content = compile_into(variant, gpu.architecture, build)
-            assert content["status"] == "ok", content["reason"]
+        for part in variant.parts(gpu.architecture):
+            record = build / gpu.architecture / f"{part.slug}.json"
+            if part.kernel.language == "cuda" and not record.exists():
+                content = compile_into(part, gpu.architecture, build)
+                assert content["status"] == "ok", content["reason"]
         return build
 
     return compile_missing

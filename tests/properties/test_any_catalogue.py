@@ -190,7 +190,8 @@ def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
 ) -> None:
     variant, shape = request_
     accepts, step = variant.kernel.accepts, variant.parameters.get(variant.kernel.accepts, 1)
-    blocks = math.ceil(Fraction(shape.output[0], variant.tile[0])) if variant.kernel.tile else 0
+    rows_of_tiles = variant.kernel.tile and not variant.kernel.blocks
+    blocks = math.ceil(Fraction(shape.output[0], variant.tile[0])) if rows_of_tiles else 0
     reasons = {
         "square": accepts == "square" and len({*shape.dimensions}) > 1,
         f"multiples of {accepts}={step}": any(extent % step for extent in shape.dimensions),

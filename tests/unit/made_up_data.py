@@ -21,7 +21,7 @@ SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),
     "gram": (500, "1000x1001", 2500, 4500, "2250x4500", "4500x2250"),
 }
-PACE = {"c": 1e-6, "cuda": 1e-10, "library": 2e-11}  # ms per operation
+PACE = {"c": 1e-6, "cuda": 1e-10, "table": 1e-10, "library": 2e-11}  # ms per operation
 # Sweeps that vary an axis at one size: kernels, shape, fills and modes, as documents.yaml has them.
 STUDIES = {
     "fills": (("shared_rect", "cublas_sgemm"), 2048, FILLS, ("sustained",)),

@@ -281,4 +281,5 @@ def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     """A kernel that is compiled by nobody would rot."""
     folder = DEFAULT_CATALOGUE.parent
     listed = {k.source.resolve() for k in load_catalogue().values() if k.source}
-    assert listed == {f.resolve() for f in [*folder.rglob("*.cu"), *folder.rglob("*.c")]}
+    found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
+    assert listed == {file.resolve() for file in found}

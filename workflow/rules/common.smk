@@ -12,7 +12,7 @@ ROOT = Path(
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul import cluster, configuration, lock, toolchain
-from matmul.catalogue import source_files
+from matmul.catalogue import HAND_WRITTEN, source_files
 from matmul.dataset import CHECKS, DATA_SET, read_json
 from matmul.device import NoDevice
 from matmul.errors import UserError
@@ -94,19 +94,21 @@ def program(name):
 
 def sources(wildcards):
     """A variant's source and the headers that it includes."""
-    return source_files(VARIANTS[wildcards.slug].kernel.source)
+    return source_files(BUILDABLE[wildcards.slug].kernel.source)
 
 
 def compile_identity(wildcards):
     """What decides a binary beside its sources."""
-    variant = VARIANTS[wildcards.slug]
+    variant = BUILDABLE[wildcards.slug]
     return " ".join([COMPILER, variant.kernel.function, *variant.flags])
 
 
 def built(variant):
-    """The compile records (and with them the binaries) of a variant."""
-    folders = {"library": [], "c": ["host"], "cuda": ARCHITECTURES}[variant.kernel.language]
-    return [f"results/local/build/{folder}/{variant.slug}.json" for folder in folders]
+    """The compile records (and with them the binaries) of a variant, or of its table's."""
+    languages = {"library": [], "c": ["host"], "cuda": ARCHITECTURES, "table": ARCHITECTURES}
+    folders = languages[variant.kernel.language]
+    parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder)]
+    return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
 
 
 def runnable(wildcards):
@@ -118,9 +120,11 @@ def runnable(wildcards):
 
 def emulated_sources(wildcards):
     """The sources that are run on the CPU where there is no GPU, and what runs them there."""
-    if VARIANTS[wildcards.slug].kernel.language != "cuda" or DEVICE != "cpu":
+    variant = VARIANTS[wildcards.slug]
+    if variant.kernel.language not in HAND_WRITTEN or DEVICE != "cpu":
         return []
-    return [*sources(wildcards), *sorted((ROOT / "scripts/matmul/cuda_on_cpu").iterdir())]
+    files = [file for part in variant.parts(None) for file in source_files(part.kernel.source)]
+    return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cuda_on_cpu").iterdir())]
 
 
 def run_identity(wildcards):

@@ -22,7 +22,8 @@
 // It cannot find: races between blocks; what depends on warps or on the GPU's memory model; an
 // index that leaves a static shared array through a pointer that the compiler loses sight of; the
 // GPU's rounding (nvcc fuses a * b + c, this build does not). Warp shuffles, atomics, inline PTX,
-// cp.async and tensor cores are missing: kernels that use them do not compile.
+// cp.async and tensor cores are missing: a kernel that uses them has to have another way where
+// __CUDA_ARCH__ is not defined, and that way is what is checked.
 #pragma once
 
 #include <link.h>
@@ -55,6 +56,7 @@
 
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
+struct alignas(8) int2 { int x, y; };
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) double2 { double x, y; };

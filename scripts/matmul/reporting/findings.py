@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from matmul.catalogue import HAND_WRITTEN
 from matmul.reporting.peaks import VECTOR, binding_peak, executed, float64_peak, rate
 from matmul.reporting.results import (
     GRAM_LIBRARIES,
@@ -95,9 +96,9 @@ def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
 def hand_written_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products by CUDA kernels of the catalogue, hot where there are any."""
     rows = results.square_ratios()
-    rows = rows[rows.kernel.map(results.language) == "cuda"]
+    rows = rows[rows.kernel.map(results.language).isin(HAND_WRITTEN)]
     if rows.empty:
-        gpu = [kernel for kernel in results.order if results.language(kernel) == "cuda"]
+        gpu = [k for k in results.order if results.language(k) in HAND_WRITTEN]
         raise Missing(results.absence(gpu))
     return rows
 
@@ -490,7 +491,7 @@ def gram_peaks(results: Results) -> dict[str, Any]:
         raise Missing(results.absence(k for k in results.order if results.on_gpu(k)))
     unit, factor = rate_unit(rows.tflops)
     general, symmetric = (rows[rows.kernel == library] for library in GRAM_LIBRARIES)
-    own = rows[rows.kernel.map(results.language) == "cuda"]
+    own = rows[rows.kernel.map(results.language).isin(HAND_WRITTEN)]
     parts = [("half", own), ("full", general), ("half", symmetric)]
     return {
         "unit": unit,

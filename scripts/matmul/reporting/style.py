@@ -22,7 +22,7 @@ COLOURS = [c for i, c in enumerate(sns.color_palette("colorblind").as_hex()) if 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
-DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "library": (0, (4, 1.6))}
+DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "table": "-", "library": (0, (4, 1.6))}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with the metadata to leave out: they name a date or a version.
 FORMATS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}

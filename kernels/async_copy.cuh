@@ -1,0 +1,38 @@
+// Copies from global to shared memory that go past the registers and do not wait (cp.async, from
+// compute capability 8.0 on). What a thread has issued is committed as a group; groups end in
+// order. Compiled for the CPU, a copy is done at once.
+#pragma once
+
+// Copy `bytes` (4, 8 or 16) bytes, or fill them with zeros where `valid` is false.
+template <int bytes>
+__device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid)
+{
+#ifdef __CUDA_ARCH__
+    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+    const int from = valid ? bytes : 0;
+    if constexpr (bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                     :: "r"(address), "l"(global), "r"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;"
+                     :: "r"(address), "l"(global), "r"(from), "n"(bytes) : "memory");
+#else
+    for (int i = 0; i < bytes / 4; i++) ((float*)shared)[i] = valid ? ((const float*)global)[i] : 0;
+#endif
+}
+
+__device__ __forceinline__ void commit_copies()
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until at most `groups` of this thread's groups are under way.
+template <int groups>
+__device__ __forceinline__ void wait_for_copies()
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory");
+#endif
+}

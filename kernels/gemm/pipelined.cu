@@ -1,0 +1,55 @@
+// C = A·B for any shape and alignment: warp tiles, fed by asynchronous copies in several stages.
+//
+// Idea        In vectors.cu a block loads a slab, waits, multiplies, waits. Here the copies of the
+//             next STAGES - 1 slabs are under way while one is multiplied, and they go from global
+//             to shared memory past the registers (cp.async): no thread waits for one. Likewise
+//             in the small: while a step of k is multiplied, the next step's operands are on their
+//             way from shared memory to a second set of registers.
+//
+//                  C: TILE_M×TILE_N of a block          a warp's tile: WARP_M×WARP_N
+//                 ┌───────┬───────┐                    ┌──┬──┬──┬──┬──┬──┬──┬──┐
+//                 │ warp  │ warp  │                    │▓▓│  │  │  │▓▓│  │  │  │  ▓ one lane's
+//                 │  0    │  1    │                    ├──┼──┼──┼──┼──┼──┼──┼──┤  results, in
+//                 ├───────┼───────┤                    │  │  │  │  │  │  │  │  │  squares of 4×4
+//                 │ warp  │ warp  │                    ├──┼──┼──┼──┼──┼──┼──┼──┤
+//                 │  2    │  3    │                    │▓▓│  │  │  │▓▓│  │  │  │
+//                 └───────┴───────┘                    └──┴──┴──┴──┴──┴──┴──┴──┘
+//
+//             The squares of a warp's tile that lie beside each other belong to lanes beside each
+//             other: a warp reads few different words, each of which serves many of its lanes.
+//             Blocks are started in patches of GROUP tile rows, which share their slabs in the L2.
+//
+// Traffic     Global memory: k(1/TILE_M + 1/TILE_N) reads of 4 bytes per element of C. Shared
+//             memory: (THREAD_M + THREAD_N)/4 loads of 16 bytes for THREAD_M·THREAD_N
+//             multiply-adds, 6 for 128 with 16×8.
+// Removes     The waiting for memory: one barrier a slab is left.
+// Limit       Issue slots: of some 1130 instructions of the loop 1024 are multiply-adds. And whole
+//             waves: with two blocks on each of 132 multiprocessors 576 tiles of 128×128 take
+//             three waves for the work of 2.2.
+#include "pipeline.cuh"
+
+template <bool vectors>
+__device__ __forceinline__ void tile(const float* A, const float* B, float* C, int m, int n, int k,
+                                     int row, int col)
+{
+    extern __shared__ float4 memory[];
+    Copies<vectors> copies(A, B, m, n, k, row, col);
+    Sums sums = {};
+    multiply(copies, (k + TILE_K - 1) / TILE_K, (Slab*)memory, sums);
+    store<vectors>(sums, C, m, n, row, col);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
+          int m, int n, int k)
+{
+    // Blocks that run together take a patch of C of GROUP tile rows, so that they share operands.
+    const int rows = gridDim.y, cols = gridDim.x, id = blockIdx.y * cols + blockIdx.x;
+    const int first = id / (GROUP * cols) * GROUP;
+    const int height = min(GROUP, rows - first), within = id - first * cols;
+    const int row = (first + within % height) * TILE_M, col = within / height * TILE_N;
+    if (in_fours(B, C, n))
+        tile<true>(A, B, C, m, n, k, row, col);
+    else
+        tile<false>(A, B, C, m, n, k, row, col);
+}

@@ -1,0 +1,46 @@
+// C = Aᵀ·A for any A of m×n on the fp64 tensor cores: a tile of the triangle per block, mirrored.
+//
+// Idea        A warp gives the tensor core 16×16 of one operand and 16×8 of the other and gets 2048
+//             multiply-adds for it, in half the time of the vector units (mma.sync on sm_90). Slabs
+//             of A are copied asynchronously, STAGES of them in a ring; on the diagonal one copy is
+//             both operands.
+//
+//                    A, m×n                       C, n×n
+//                 row      column             ┌────┬────┬────┐
+//              ┌────┬────┬────┬────┐          │ ◥  │    │    │    T of TILE×TILE by warps of
+//              │    │    │    │    │          ├────┼────┼────┤    WARP_M×WARP_N; the mirror
+//              ├────┼────┼────┼────┤ TILE_K   │    │ ◥  │ T  │    image is written from the
+//              │    │ ██ │    │ ██ │          ├────┼────┼────┤    same registers
+//              ├────┼────┼────┼────┤          │    │ T' │ ◥  │
+//              │    │    │    │    │          └────┴────┴────┘
+//              └────┴────┴────┴────┘
+//
+//             The tensor core wants both operands with the steps of the sum along a row. Slabs of A
+//             have them along a column, which is what Aᵀ·A needs: nothing is transposed.
+//
+// Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, of a warp: per step
+//             of 16 rows (WARP_M + WARP_N)·16 words of 8 bytes for WARP_M·WARP_N·16 multiply-adds.
+// Removes     The vector units' 33 TFLOP/s.
+// Limit       Waves: n = 2048 has 136 tiles of 128 for 132 multiprocessors. Power: at the tensor
+//             cores' full rate the card lowers its clock. Blocks below the diagonal start and leave.
+#include "tensor.cuh"
+
+template <bool pairs>
+__device__ __forceinline__ void tile(const double* A, double* C, int m, int n, int row, int col)
+{
+    extern __shared__ double2 memory[];
+    Sums sums = {};
+    multiply<pairs>(A, m, n, row, col, 0, (m + TILE_K - 1) / TILE_K, (Pair*)memory, sums);
+    store<pairs>(sums, C, n, row, col);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
+{
+    if (blockIdx.x < blockIdx.y) return;
+    const int row = blockIdx.y * TILE, col = blockIdx.x * TILE;
+    if (in_pairs(A, C, n))
+        tile<true>(A, C, m, n, row, col);
+    else
+        tile<false>(A, C, m, n, row, col);
+}

@@ -1,0 +1,156 @@
+// What the kernels on fp64 tensor cores share: a block's tile of C = Aᵀ·A as warp tiles of 16×8
+// products, the slabs of A on their way in a ring of STAGES pairs of buffers, and the stores of the
+// tile and of its mirror image.
+//
+// The includer defines TILE, TILE_K of a block, WARP_M, WARP_N of a warp, and STAGES.
+#pragma once
+
+#include "../async_copy.cuh"
+
+constexpr int WARPS_M = TILE / WARP_M, WARPS_N = TILE / WARP_N;
+constexpr int THREADS = 32 * WARPS_M * WARPS_N;
+constexpr int PITCH = TILE + 4;   // doubles: the four rows that a quarter of a warp reads, 8 banks apart
+constexpr int CHUNKS = TILE / 2;  // of 16 bytes, in a row of a slab
+constexpr int COPIES = TILE_K * CHUNKS / THREADS, STEP = THREADS / CHUNKS;
+constexpr int MMAS_M = WARP_M / 16, MMAS_N = WARP_N / 8;
+
+static_assert(TILE % WARP_M == 0 && TILE % WARP_N == 0, "warps cover the block's tile");
+static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0, "products cover a warp's tile");
+static_assert(TILE_K % 16 == 0 && THREADS % CHUNKS == 0 && TILE_K % STEP == 0, "");
+
+struct alignas(16) Slab { double x[TILE_K][PITCH]; };
+
+struct Pair { Slab left, right; };  // on the diagonal one slab is both
+
+using Sums = double[MMAS_M][MMAS_N][4];
+
+// D += A·B, 16×16 times 16×8, by a warp. Lane 4g + t holds A[g + 8·(e % 2)][t + 4·(e / 2)] for e
+// below 8, B[t + 4e][g] for e below 4, and D[g + 8·(e / 2)][2t + e % 2] for e below 4.
+__device__ __forceinline__ void mma(double (&d)[4], const double (&a)[8], const double (&b)[4])
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
+                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+                   "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else  // on the CPU lanes exchange their operands through memory, between barriers of the block
+    __shared__ double left[THREADS][8], right[THREADS][4];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
+    for (int e = 0; e < 8; e++) left[threadIdx.x][e] = a[e];
+    for (int e = 0; e < 4; e++) right[threadIdx.x][e] = b[e];
+    __syncthreads();
+    for (int e = 0; e < 4; e++)
+        for (int p = 0; p < 16; p++)
+            d[e] += left[warp + 4 * g + p % 4][p / 4 * 2 + e / 2] *
+                    right[warp + 4 * (2 * t + e % 2) + p % 4][p / 4];
+    __syncthreads();
+#endif
+}
+
+// Issue the copies of TILE_K rows of A, from column `col` on, of which `left` rows exist.
+template <bool pairs>
+__device__ __forceinline__ void fetch(const double* A, int n, int col, int left, Slab& slab)
+{
+    const int c = threadIdx.x % CHUNKS * 2, first = threadIdx.x / CHUNKS;
+    const double* from = A + (size_t)first * n + col + (pairs ? min(c, n - 2 - col) : c);
+#pragma unroll
+    for (int i = 0; i < COPIES; i++) {
+        const int p = first + i * STEP;
+        if (pairs) {
+            copy_async<16>(&slab.x[p][c], from, p < left);
+        } else {
+            copy_async<8>(&slab.x[p][c], from, p < left && col + c < n);
+            copy_async<8>(&slab.x[p][c + 1], from + 1, p < left && col + c + 1 < n);
+        }
+        from += (size_t)STEP * n;
+    }
+}
+
+// Add to `sums` the products of slabs `from` to `to` of the tile at (row, col).
+//
+// A product's rows may be any 16 of the tile's: lane 4g + t takes columns 2g and 2g + 1 of a slab in
+// one load, for rows g and g + 8 of a product. For its columns that would save loads too, but the
+// tensor core wants what it is given in registers side by side, and the copies cost more.
+template <bool pairs>
+__device__ __forceinline__ void multiply(const double* A, int m, int n, int row, int col, int from,
+                                         int to, Pair* ring, Sums& sums)
+{
+    const bool diagonal = row == col;
+    const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const int warp_m = warp / WARPS_N * WARP_M + 2 * g, warp_n = warp % WARPS_N * WARP_N + g;
+    auto issue = [&](int s) {
+        if (s < to) {
+            const int first = s * TILE_K;
+            Pair& pair = ring[(s - from) % STAGES];
+            fetch<pairs>(A + (size_t)first * n, n, row, m - first, pair.left);
+            if (!diagonal) fetch<pairs>(A + (size_t)first * n, n, col, m - first, pair.right);
+        }
+        commit_copies();
+    };
+    for (int s = 0; s < STAGES - 1; s++) issue(from + s);
+    for (int s = from; s < to; s++) {
+        wait_for_copies<STAGES - 2>();
+        __syncthreads();
+        issue(s + STAGES - 1);
+        const Pair& pair = ring[(s - from) % STAGES];
+        const Slab& left = pair.left;
+        const Slab& right = diagonal ? pair.left : pair.right;
+#pragma unroll
+        for (int p = 0; p < TILE_K; p += 16) {
+            double b[MMAS_N][4];
+#pragma unroll
+            for (int j = 0; j < MMAS_N; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) b[j][e] = right.x[p + t + 4 * e][warp_n + 8 * j];
+#pragma unroll
+            for (int i = 0; i < MMAS_M; i++) {
+                double a[8];
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const double2 two = *(const double2*)&left.x[p + t + 4 * e][warp_m + 16 * i];
+                    a[2 * e] = two.x, a[2 * e + 1] = two.y;
+                }
+#pragma unroll
+                for (int j = 0; j < MMAS_N; j++) mma(sums[i][j], a, b[j]);
+            }
+        }
+    }
+}
+
+// Store a tile at (row, col) and its mirror image. A lane has 2×2 neighbouring results of each
+// product: those of a row lie beside those of three other lanes, those of a column beside those of
+// seven, so that both stores fill whole sectors.
+template <bool pairs>
+__device__ __forceinline__ void store(const Sums& sums, double* C, int n, int row, int col)
+{
+    const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    row += warp / WARPS_N * WARP_M + 2 * g, col += warp % WARPS_N * WARP_N + 2 * t;
+#pragma unroll
+    for (int i = 0; i < MMAS_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMAS_N; j++) {
+            const int r = row + 16 * i, c = col + 8 * j;
+            const double(&own)[4] = sums[i][j];
+            if (pairs && r + 1 <= c && c < n) {
+                *(double2*)&C[(size_t)r * n + c] = {own[0], own[1]};
+                *(double2*)&C[(size_t)(r + 1) * n + c] = {own[2], own[3]};
+                *(double2*)&C[(size_t)c * n + r] = {own[0], own[2]};
+                *(double2*)&C[(size_t)(c + 1) * n + r] = {own[1], own[3]};
+                continue;
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int y = r + e / 2, x = c + e % 2;
+                if (y > x || x >= n) continue;
+                C[(size_t)y * n + x] = own[e];
+                if (y < x) C[(size_t)x * n + y] = own[e];
+            }
+        }
+}
+
+// Whether rows of A and C begin at 16 bytes, so that two elements are one access.
+__device__ __forceinline__ bool in_pairs(const double* A, const double* C, int n)
+{
+    return n % 2 == 0 && (((size_t)A | (size_t)C) & 15) == 0;
+}

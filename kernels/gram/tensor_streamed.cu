@@ -1,0 +1,87 @@
+// C = Aᵀ·A for any A of m×n: the triangle's tiles, in equal shares for as many blocks as there are.
+//
+// Idea        As gemm/streamed.cu, on tensor.cu's tiles: RESIDENT blocks on each multiprocessor run
+//             once. They take whole tiles of the triangle while there are enough for all, then equal
+//             stretches of the slabs that are left. A tall A with a small n has few tiles and many
+//             slabs: its rows are what is shared out. No block starts without work.
+//
+//                  order of tiles: bands of GROUP rows, in a band by columns
+//                 ┌───┬───┬───┬───┬───┐
+//                 │ 0 │ 1 │ 3 │ 5 │ 7 │   a band's tiles use GROUP columns of A again and again,
+//                 ├───┼───┼───┼───┼───┤   which stay in the L2
+//                     │ 2 │ 4 │ 6 │ 8 │
+//                     └───┼───┼───┼───┤
+//                         │ 9 │10 │12 │
+//                         └───┼───┼───┤
+//
+// Traffic     As tensor.cu, and a tile of sums written and read per block at most twice.
+// Removes     Idle multiprocessors: in the last wave, below the diagonal, and where n is small.
+// Limit       Power at large n; at small n the way of the sums through memory.
+#include "../shares.cuh"
+#include "tensor.cuh"
+
+__device__ double partial[BLOCKS][TILE * TILE];
+
+// The tile (row, col) of the triangle that is the `at`th of those in `tiles` rows: by bands of GROUP
+// rows, and in a band by columns.
+__device__ int2 place(int at, int tiles)
+{
+    int first = 0, height, band;
+    for (;; first += GROUP, at -= band) {
+        height = min(GROUP, tiles - first);
+        band = height * (tiles - first) - height * (height - 1) / 2;
+        if (at < band) break;
+    }
+    int col = 0;
+    for (; col < height - 1 && at > col; col++) at -= col + 1;  // of the corner on the diagonal
+    return {first + at % height, first + col + (col == height - 1 ? at / height : 0)};
+}
+
+template <bool pairs>
+__device__ void run(const double* A, double* C, int m, int n)
+{
+    extern __shared__ double2 memory[];
+    const int rows = (n + TILE - 1) / TILE, slabs = (m + TILE_K - 1) / TILE_K;
+    const Stretches rest(rows * (rows + 1) / 2, slabs);
+    const int mine = BLOCKS - 1 - blockIdx.x;  // a stretch waits for later ones, of lower blocks
+    long long slab = 0, end = 0;
+    if (mine < rest.count) slab = rest.begin(mine), end = rest.begin(mine + 1);
+
+    for (int tile = blockIdx.x; tile < rest.whole || slab < end;) {
+        const bool shared = tile >= rest.whole;
+        int at = tile, from = 0, to = slabs;
+        if (shared) {
+            at = rest.whole + (int)(slab / slabs), from = (int)(slab % slabs);
+            to = (int)min((long long)slabs, from + end - slab);
+            slab += to - from;
+        }
+        const int2 where = place(at, rows);
+        Sums sums = {};
+        multiply<pairs>(A, m, n, where.x * TILE, where.y * TILE, from, to, (Pair*)memory, sums);
+        double* own = &sums[0][0][0];
+        if (from > 0) {
+#pragma unroll
+            for (int i = 0; i < MMAS_M * MMAS_N * 4; i++) partial[mine][i * THREADS + threadIdx.x] = own[i];
+            announce(&ready[mine]);
+        } else {
+            for (int other = mine + 1; shared && other < rest.count; other++) {
+                if (rest.begin(other) >= (long long)(at - rest.whole + 1) * slabs) break;
+                await(&ready[other]);
+#pragma unroll
+                for (int i = 0; i < MMAS_M * MMAS_N * 4; i++) own[i] += partial[other][i * THREADS + threadIdx.x];
+            }
+            store<pairs>(sums, C, n, where.x * TILE, where.y * TILE);
+        }
+        __syncthreads();  // before the ring is filled anew
+        if (!shared) tile += BLOCKS;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+gram_tensor_streamed(const double* __restrict__ A, double* __restrict__ C, int m, int n)
+{
+    if (in_pairs(A, C, n))
+        run<true>(A, C, m, n);
+    else
+        run<false>(A, C, m, n);
+}

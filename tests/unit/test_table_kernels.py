@@ -1,0 +1,100 @@
+"""A kernel that is a table: which variant it runs at which shape, and what is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import Entry, WriteCatalogue
+
+from matmul.catalogue import Catalogue, load_catalogue
+from matmul.errors import UserError
+from matmul.shapes import Gemm
+
+TABLE = """architecture,shape,variant
+sm_90,128,"mine[TILE=16]"
+sm_90,4096x128x4096,"mine[TILE=32]"
+any,1024,"mine[TILE=8]"
+"""
+
+Load = Callable[..., Catalogue]
+
+
+@pytest.fixture
+def load(entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path) -> Load:
+    """Reads a catalogue of `mine`, whose TILE the catalogue measures at 16, and a table of it."""
+
+    def read(table: str = TABLE) -> Catalogue:
+        (tmp_path / "table.csv").write_text(table)
+        mine = entry(parameters={"TILE": [16]}, tile=["TILE", "TILE"], threads=["TILE", "TILE"])
+        chosen = entry(
+            language="table", source="table.csv", function="nearest", tile=None, threads=None
+        )
+        return load_catalogue(write_catalogue({"chosen": chosen, "mine": mine}))
+
+    return read
+
+
+def test_the_nearest_shape_decides_in_the_logarithms(load: Load) -> None:
+    chosen = load().variant("chosen")
+    picked = {
+        str(shape): chosen.part(shape, "sm_90").name
+        for shape in (
+            Gemm(1, 1, 1),
+            Gemm(512, 128, 512),
+            Gemm(1024, 128, 1024),
+            Gemm(999, 1, 999),
+        )
+    }
+    assert picked == {
+        "1x1x1": "mine[TILE=16]", "512x128x512": "mine[TILE=16]",
+        "1024x128x1024": "mine[TILE=32]", "999x1x999": "mine[TILE=32]",
+    }  # fmt: skip
+
+
+def test_another_architecture_takes_the_rows_for_any(load: Load) -> None:
+    chosen = load().variant("chosen")
+    assert [part.name for part in chosen.parts("sm_90")] == ["mine[TILE=16]", "mine[TILE=32]"]
+    assert [part.name for part in chosen.parts("sm_80")] == ["mine[TILE=8]"]
+    assert chosen.part(Gemm(7, 7, 7), "sm_80").name == "mine[TILE=8]"
+
+
+def test_what_only_the_table_names_is_built_and_not_measured(load: Load) -> None:
+    catalogue = load()
+    assert set(catalogue.variants) == {"chosen", "mine-TILE=16"}
+    assert set(catalogue.buildable) == {
+        "chosen", "mine-TILE=16", "mine-TILE=32", "mine-TILE=8",
+    }  # fmt: skip
+    assert catalogue.variant("mine-TILE=32").tile == (32, 32)
+
+
+def test_the_digest_follows_the_sources_of_the_parts(load: Load) -> None:
+    catalogue = load()
+    before = catalogue.variant("chosen").sha256
+    source = catalogue["mine"].source
+    source.write_text(source.read_text() + "// changed\n")
+    assert catalogue.variant("chosen").sha256 != before
+    other = load(TABLE.replace("TILE=32", "TILE=24")).variant("chosen")
+    assert other.sha256 not in (before, catalogue.variant("chosen").sha256)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "said"),
+    [
+        ("mine[TILE=32]", "yours[TILE=32]", "line 3: variant 'yours[TILE=32]'"),
+        ("mine[TILE=32]", "mine", "line 3: variant 'mine': mine has the parameters TILE"),
+        ("mine[TILE=32]", "mine[TILE=32,K=1]", "line 3: variant 'mine[TILE=32,K=1]'"),
+        ("mine[TILE=32]", "mine[TILE=64]", "4096 threads"),
+        ("mine[TILE=32]", "chosen", "there is no CUDA kernel 'chosen'"),
+        ("4096x128x4096", "4096x128", "line 3: gemm shape '4096x128'"),
+        ("any,1024", "sm_80,1024", "no row is for the architecture 'any'"),
+        ("architecture,", "arch,", "there is no column 'architecture'"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_table_and_line(
+    load: Load, wrong: str, right: str, said: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        load(TABLE.replace(wrong, right))
+    assert "chosen: " in str(caught.value)
+    assert "table.csv" in str(caught.value)
+    assert said in str(caught.value)
