@@ -1,0 +1,244 @@
+"""Search kernels' parameters on this GPU: compile all, prune, time what is left, pick a few.
+
+    python scripts/search.py config/search/sgemm.yaml --table kernels/gemm/sgemm.csv
+
+Candidates are pruned before anything is timed: parameters that do not fit each other or a
+multiprocessor, sources that do not compile (a static_assert says why), spilled registers. Each is
+verified at every shape, then timed in pairs with its library: a few pairs of each first, and more
+of the fastest ones. The output has a row per candidate and shape. --table writes this
+architecture's rows of a table kernel: of each shape one of a few variants that lose at most SLACK
+to the fastest there.
+"""
+
+import itertools
+import json
+import os
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from matmul import arguments
+from matmul.building import compile_instruments, compile_into
+from matmul.catalogue import Catalogue, Kernel, Variant, check_variant, load_catalogue
+from matmul.dataset import whole_file
+from matmul.device import NoDevice, opened
+from matmul.errors import Unfinished, UserError, command_line
+from matmul.instruments import Instruments
+from matmul.products import gpu_product
+from matmul.reference import reference
+from matmul.schema import read_yaml
+from matmul.shapes import Shape, parse_shape
+from matmul.timing import HeldStream
+
+SEED, FILL = 2026, "uniform"
+SLACK = 0.01  # of the fastest, what fewer variants may cost
+SPILL_BYTES = 64  # at most: so few are spilled outside of the loop
+HANG_SECONDS = 10.0  # of a launch that is given up, and the search with it
+KEPT = 8  # candidates of each shape in the second round
+LAUNCHES_MS = (8, 120)  # of a candidate's pairs, in the first and the second round
+MOST_PAIRS = 60  # of a hold
+
+
+def candidates(kernel: Kernel, boxes: Sequence[Mapping[str, Sequence[int]]]) -> Iterable[Variant]:
+    """Every combination of a box's values that fits a multiprocessor.
+
+    Raises UserError where a box names other parameters than the kernel has.
+    """
+    for box in boxes:
+        if set(box) != set(kernel.parameters):
+            raise UserError(f"{kernel.name} has the parameters {', '.join(kernel.parameters)}")
+        for values in itertools.product(*(box[name] for name in kernel.parameters)):
+            variant = Variant(kernel, dict(zip(kernel.parameters, values, strict=True)))
+            try:
+                check_variant(variant)
+            except UserError:
+                continue
+            yield variant
+
+
+def compiled(
+    variants: Sequence[Variant], arch: str, build: Path
+) -> list[tuple[Variant, dict[str, Any]]]:
+    """Those that compile and spill next to nothing, with the compiler's record, by all cores.
+
+    What an earlier search has compiled from the same source is not compiled again.
+    """
+
+    def attempt(variant: Variant) -> dict[str, Any]:
+        earlier = build / arch / f"{variant.slug}.json"
+        if earlier.exists():
+            record: dict[str, Any] = json.loads(earlier.read_text())
+            if record["sha256"] == variant.sha256:
+                return record
+        return compile_into(variant, arch, build)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        records = list(tqdm(pool.map(attempt, variants), total=len(variants), desc="compile"))
+    kept = [
+        (variant, record)
+        for variant, record in zip(variants, records, strict=True)
+        if record["status"] == "ok" and record["spill_bytes"] <= SPILL_BYTES
+    ]
+    print(f"{len(variants)} candidates fit, {len(kept)} of them compile and hardly spill")
+    return kept
+
+
+class Race:
+    """Candidates beside their library at one shape."""
+
+    def __init__(self, tools: Instruments, library: Variant, shape: Shape) -> None:
+        self.tools, self.shape = tools, shape
+        self.stream, self.library = HeldStream(tools), library
+        dtype = library.kernel.dtype
+        self.inputs = [
+            tools.filled(FILL, SEED, which, count, dtype)
+            for which, count in enumerate(shape.elements[:-1])
+        ]
+        self.c, self.other = (tools.poisoned(shape.elements[-1], dtype) for _ in range(2))
+        self.reference = reference(tools, shape, FILL, self.inputs)
+        self.rival = gpu_product(library, tools)
+        self.launch(self.rival, self.other)
+        self.tools.stream.synchronize()
+
+    def launch(self, product: Any, c: Any) -> None:
+        product(self.shape, *self.inputs, c)
+
+    def wrong(self, variant: Variant) -> bool:
+        """Whether its product is wrong at this shape."""
+        words = self.shape.elements[-1] * np.dtype(variant.kernel.dtype).itemsize // 4
+        self.tools.drv.memset_d32_async(self.c, 0xFFFFFFFF, words, self.tools.stream)
+        product = gpu_product(variant, self.tools)
+        self.launch(product, self.c)
+        self.tools.wait()
+        (error,) = self.reference.errors([self.c], [variant.kernel])
+        return not error.share <= 1
+
+    def pairs(self, variant: Variant, budget_ms: float) -> tuple[float, float]:
+        """Median milliseconds, and the median ratio of the library's time to it, of pairs that
+        take about `budget_ms`."""
+        product = gpu_product(variant, self.tools)
+        both = [lambda: self.launch(product, self.c), lambda: self.launch(self.rival, self.other)]
+        once = self.stream.times(both)
+        count = int(np.clip(budget_ms / sum(once), 2, MOST_PAIRS))
+        times = np.array(self.stream.times(both * count)).reshape(-1, 2)
+        return float(np.median(times[:, 0])), float(np.median(times[:, 1] / times[:, 0]))
+
+    def run(self, entries: Sequence[tuple[Variant, dict[str, Any]]]) -> pd.DataFrame:
+        """A row per right candidate, the fastest ones timed again for longer."""
+        rows = []
+        for variant, record in tqdm(entries, desc=str(self.shape)):
+            if self.variant_fails(variant):
+                continue
+            time_ms, ratio = self.pairs(variant, LAUNCHES_MS[0])
+            shared = record["shared_bytes"] + variant.dynamic_shared_bytes
+            rows.append({"shape": str(self.shape), "variant": variant.name, "round": 1,
+                         "time_ms": time_ms, "ratio": ratio,
+                         "registers": record["registers"], "shared_bytes": shared})  # fmt: skip
+        if not rows:
+            raise UserError(f"no candidate is right at {self.shape}")
+        rows.sort(key=lambda row: -row["ratio"])
+        by_name = {variant.name: variant for variant, _ in entries}
+        for row in rows[:KEPT]:
+            time_ms, ratio = self.pairs(by_name[row["variant"]], LAUNCHES_MS[1])
+            row |= {"round": 2, "time_ms": time_ms, "ratio": ratio}
+        return pd.DataFrame(rows).sort_values(["round", "ratio"], ascending=False)
+
+    def variant_fails(self, variant: Variant) -> bool:
+        """Whether it does not take the shape, cannot be launched, or computes wrongly."""
+        if variant.refusal(self.shape):
+            return True
+        try:
+            failed = self.wrong(variant)
+        except (self.tools.drv.LaunchError, Unfinished) as error:
+            raise UserError(f"{variant.name} at {self.shape}: {error}") from None
+        except self.tools.drv.Error as error:
+            tqdm.write(f"{variant.name} at {self.shape}: {error}")
+            return True
+        if failed:
+            tqdm.write(f"{variant.name} at {self.shape}: wrong result")
+        return failed
+
+
+def few(found: pd.DataFrame) -> pd.Series:
+    """The variant for each shape, from as few as lose at most SLACK to the fastest of each.
+
+    They are taken one after the other, the one that brings the shapes nearest to their fastest.
+    """
+    share = found.pivot_table(index="shape", columns="variant", values="ratio", sort=False)
+    share = share.div(share.max(axis=1), axis=0).fillna(0)
+    enough = share.clip(upper=1 - SLACK)
+    chosen: list[str] = []
+    while not chosen or (share[chosen].max(axis=1) < 1 - SLACK).any():
+        reached = enough[chosen].max(axis=1).fillna(0).to_numpy()[:, None]
+        chosen.append(str(np.maximum(enough, reached).sum().idxmax()))
+    return share[chosen].idxmax(axis=1)
+
+
+def write_table(path: Path, arch: str, choices: pd.Series) -> None:
+    """Put the choices in the place of the table's rows for `arch`; the others stay."""
+    table = pd.read_csv(path)
+    rows = pd.DataFrame({"architecture": arch, "shape": choices.index, "variant": choices.values})
+    others = table[table.architecture != arch]
+    with whole_file(path) as temporary:
+        pd.concat([rows, others]).to_csv(temporary, index=False)
+
+
+def parse() -> Namespace:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("space", type=Path, help="YAML: shapes, and boxes of values by kernel")
+    arguments.add_catalogue(parser)
+    parser.add_argument("--shapes", nargs="+", help="in the place of the file's")
+    parser.add_argument("--build", type=Path, help="folder of the binaries, to keep them")
+    parser.add_argument("--output", type=Path, default=Path("results/search.csv"))
+    parser.add_argument("--table", type=Path, help="of a table kernel, to be written")
+    return parser.parse_args()
+
+
+def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, pd.DataFrame]:
+    """The architecture, and the rows of all shapes, which are written as they come.
+
+    Raises UserError, NoDevice.
+    """
+    space = read_yaml(options.space)
+    kernels = [catalogue.variant(name).kernel for name in space["kernels"]]
+    library = catalogue[kernels[0].baselines[-1]].variants[0]
+    variants = [v for kernel in kernels for v in candidates(kernel, space["kernels"][kernel.name])]
+    texts = options.shapes or map(str, space["shapes"])
+    shapes = [parse_shape(text, library.kernel.operation) for text in texts]
+    with opened() as gpu:
+        arch = gpu.architecture
+        compile_instruments(arch, build / arch / "instruments.cubin")
+        entries = compiled(variants, arch, build)
+        tools = Instruments(gpu, build, HANG_SECONDS)
+        found = pd.DataFrame()
+        for shape in shapes:
+            own = Race(tools, library, shape).run(entries)
+            print(own.head(KEPT).to_string(index=False, float_format="{:.4g}".format))
+            found = pd.concat([found, own], ignore_index=True)
+            with whole_file(options.output) as temporary:
+                found.to_csv(temporary, index=False)
+    return arch, found
+
+
+@command_line
+def main() -> None:
+    options = parse()
+    catalogue = load_catalogue(options.catalogue)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            arch, found = search(options, catalogue, options.build or Path(folder))
+        except NoDevice as error:
+            raise UserError(f"a search runs on a GPU, and {error}") from None
+    if options.table:
+        write_table(options.table, arch, few(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The search: what it tries, and which few variants it picks."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from support import ROOT
+
+import search
+from matmul.catalogue import load_catalogue
+from matmul.errors import UserError
+from matmul.schema import read_yaml
+from matmul.shapes import parse_shape
+
+SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))
+
+
+def found(**ratios: dict[str, float]) -> pd.DataFrame:
+    rows = [
+        (shape, variant, ratio) for variant, own in ratios.items() for shape, ratio in own.items()
+    ]
+    return pd.DataFrame(rows, columns=["shape", "variant", "ratio"])
+
+
+def test_one_variant_does_where_it_loses_little_everywhere() -> None:
+    table = found(x={"a": 1.0, "b": 0.5}, y={"a": 0.995, "b": 1.0, "c": 1.99}, z={"c": 2.0})
+    assert search.few(table).to_dict() == {"a": "y", "b": "y", "c": "y"}
+
+
+def test_a_shape_that_would_lose_more_has_a_variant_of_its_own() -> None:
+    table = found(x={"a": 1.0, "b": 0.5}, y={"a": 0.98, "b": 1.0})
+    assert search.few(table).to_dict() == {"a": "x", "b": "y"}
+
+
+def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text('architecture,shape,variant\nsm_90,64,old\nany,8,"kept[A=1,B=2]"\n')
+    search.write_table(table, "sm_90", pd.Series({"128": "new[A=1]"}))
+    assert table.read_text() == (
+        'architecture,shape,variant\nsm_90,128,new[A=1]\nany,8,"kept[A=1,B=2]"\n'
+    )
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_every_space_has_candidates_and_shapes_of_its_kernels(path: Path) -> None:
+    catalogue, space = load_catalogue(), read_yaml(path)
+    for name, boxes in space["kernels"].items():
+        tried = list(search.candidates(catalogue[name], boxes))
+        assert len(tried) > 10
+        assert len({variant.slug for variant in tried}) == len(tried)
+        for text in space["shapes"]:
+            parse_shape(str(text), catalogue[name].operation)
+
+
+def test_a_box_names_the_kernels_parameters() -> None:
+    with pytest.raises(UserError, match="vectors has the parameters TILE, TILE_K"):
+        list(search.candidates(load_catalogue()["vectors"], [{"TILE": [64]}]))
