@@ -36,6 +36,7 @@ MACHINE = machine_identity()
 wildcard_constraints:
     sweep="|".join(JOBS),
     slug="|".join(map(re.escape, BUILDABLE)),
+    tool="|".join(TOOLS),
     arch="sm_[0-9]+[a-z]?",
     dataset="local|(published|others)/[a-z0-9-]+",
 

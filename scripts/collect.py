@@ -158,6 +158,15 @@ def by_gpu(jobs: Sequence[Job]) -> list[list[Job]]:
     return groups + ([alone] if alone else [])
 
 
+def ceilings_of(rows: pd.DataFrame, gpu: str | None) -> pd.DataFrame:
+    """The measured ceilings of a card of this model, or why there are none of it."""
+    if set(rows.gpu) <= {"", gpu}:
+        return rows
+    names = rows[["name", "unit", "gpu", "uuid", "sha256"]]
+    reason = f"measured on {names.gpu.iloc[0]} alone"
+    return names.assign(samples=0, status="skipped", reason=reason).reindex(columns=rows.columns)
+
+
 def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
             configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
     """device.json. Raises UserError where jobs on like GPUs ran under unlike conditions."""
@@ -224,6 +233,7 @@ def main() -> None:
     parser.add_argument("--journals", type=Path, nargs="*", default=[], help="theirs, removed last")
     parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="compile.py's JSON")
+    parser.add_argument("--ceilings", type=Path, required=True, help="ceilings.py's table")
     parser.add_argument("--configuration", default="{}", help="JSON, kept in device.json")
     parser.add_argument("--output", type=Path, required=True, help="folder of the data set")
     parser.add_argument(
@@ -237,12 +247,17 @@ def main() -> None:
     jobs = [Job(folder, read_json(folder / "facts.json")) for folder in options.measured]
     records = worst_records(map(read_json, options.records))
     verified = collect_tables("verification.csv", options.verified)
+    ceilings = read_table("ceilings.csv", options.ceilings)
     configuration = json.loads(options.configuration)
-    first, *others = [
-        (machine([job.facts for job in group], records, configuration),
-         tables(catalogue, group, records) | {"verification.csv": verified})
-        for group in by_gpu(jobs)
-    ]  # fmt: skip
+    found = []
+    for group in by_gpu(jobs):
+        device = machine([job.facts for job in group], records, configuration)
+        shared = {
+            "verification.csv": verified,
+            "ceilings.csv": ceilings_of(ceilings, device["gpu"]),
+        }
+        found.append((device, tables(catalogue, group, records) | shared))
+    first, *others = found
     write(*first, options.output)
     shutil.rmtree(options.others, ignore_errors=True)
     options.others.mkdir(parents=True)

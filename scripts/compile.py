@@ -1,4 +1,4 @@
-"""Compile one variant, or the instruments, and record what the compiler says of it.
+"""Compile one variant, the instruments or the ceilings, and record what the compiler says of it.
 
 A source that does not compile is a result too: status failed with the compiler's first error,
 and an empty binary, so that the other kernels go on.
@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 
 from matmul import arguments
-from matmul.building import compile_instruments, compile_variant
+from matmul.building import TOOLS, compile_instruments, compile_variant
 from matmul.catalogue import load_catalogue
 from matmul.dataset import write_json
 from matmul.errors import command_line
@@ -20,13 +20,13 @@ def main() -> None:
     arguments.add_variant(parser)
     parser.add_argument("--arch", required=True, help="sm_90 and the like, or host for C")
     parser.add_argument("--binary", type=Path, required=True)
-    parser.add_argument("--record", type=Path, help="JSON (not written for the instruments)")
+    parser.add_argument("--record", type=Path, help="JSON (a variant's only)")
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)
 
-    if options.variant == "instruments":
-        compile_instruments(options.arch, options.binary)
+    if options.variant in TOOLS:
+        compile_instruments(options.arch, options.binary, options.variant)
         return
     variant = load_catalogue(options.catalogue).variant(options.variant)
     record = compile_variant(variant, options.arch, options.binary)

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from matmul import arguments
+from matmul.building import tool_source
 from matmul.catalogue import load_catalogue
-from matmul.dataset import CHECKS, DATA_SET, read_json, read_table, whole_file
+from matmul.dataset import (
+    DATA_SET,
+    OPTIONAL,
+    read_json,
+    read_optional,
+    read_table,
+    whole_file,
+)
 from matmul.errors import UserError, command_line
 from matmul.modules import program_digest
 from matmul.provenance import ROOT
@@ -34,15 +42,19 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
     other = [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
     if device.get("code") != program_digest(ROOT / "scripts" / "measure.py"):
         other.insert(0, "scripts/measure.py")
+    ceilings = read_optional("ceilings.csv", data / "ceilings.csv")
+    program = ROOT / "scripts" / "ceilings.py"
+    if set(ceilings.sha256) - {program_digest(program, tool_source("ceilings"))}:
+        other.insert(0, "scripts/ceilings.py")
     if other:
         raise UserError(
             f"{data}: measured with another {', '.join(other)} than this checkout's; "
             "check out what measured it, or measure anew"
         )
     summary = read_table("summary.csv", data / "summary.csv")
-    if (summary.status == "failed").any():
+    if any((table.status == "failed").any() for table in (summary, ceilings)):
         raise UserError(f"{data}: has failed points; see results/local/report.pdf")
-    if thermally_throttled(summary.throttled).any():
+    if any(thermally_throttled(table.throttled).any() for table in (summary, ceilings)):
         raise UserError(f"{data}: the card throttled thermally; let it cool and measure anew")
 
 
@@ -57,13 +69,13 @@ def main() -> None:
     device = read_json(options.data / "device.json")
     check_publishable(device, options.data)
     folder = options.published / published_name(device)
-    files = {name: options.data / name for name in (*DATA_SET, *CHECKS)}
+    files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
     files |= {"report.pdf": options.report, PICTURE: options.report.parent / "figures" / PICTURE}
     files["device.json"] = files.pop("device.json")  # last, for without it there is no data set
-    for name in (*CHECKS, "device.json"):  # checks of an older data set go with it
+    for name in (*OPTIONAL, "device.json"):  # those of an older data set go with it
         (folder / name).unlink(missing_ok=True)
     for name, source in files.items():
-        if name not in CHECKS or source.exists():
+        if name not in OPTIONAL or source.exists():
             with whole_file(folder / name) as temporary:
                 shutil.copyfile(source, temporary)
     print(f"published in {folder}")

@@ -11,20 +11,23 @@ from typing import Any
 import pandas as pd
 
 from matmul import arguments
-from matmul.dataset import read_json, read_table, whole_file
+from matmul.dataset import read_json, read_optional, read_table, whole_file
 from matmul.errors import UserError, command_line
 from matmul.reporting.results import points_of, power_capped, state_absence, thermally_throttled
 from matmul.state import THERMAL
 
 
 def failures(data: Path) -> list[str]:
-    """A line per failed kernel, verification or point of a data set, without repetition."""
+    """A line per failure in a data set: of a kernel, a verification, a point or a ceiling."""
     kernels = read_table("kernels.csv", data / "kernels.csv")
     lines = [f"{row.variant}: {row.reason}" for row in kernels.itertuples() if row.status != "ok"]
     for name in ("verification.csv", "summary.csv"):
         table = read_table(name, data / name)
         failed = table[table.status == "failed"]
         lines += [f"{row.variant}: {row.reason}" for row in failed.itertuples()]
+    ceilings = read_optional("ceilings.csv", data / "ceilings.csv").set_index("name")
+    failed = ceilings[ceilings.status == "failed"].reason
+    lines += [f"ceiling {name}: {reason}" for name, reason in failed.items()]
     return list(dict.fromkeys(lines))
 
 

@@ -9,6 +9,8 @@ from matmul.dataset import whole_file, write_json
 from matmul.errors import UserError
 
 HOST = "host"  # the architecture of what gcc builds
+# Sources of the GPU's that are no kernels, each with one of its functions.
+TOOLS = {"instruments": "hold", "ceilings": "copy"}
 
 
 def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, object]:
@@ -62,10 +64,19 @@ def compile_parts(variant: Variant, arch: str, build: Path) -> list[dict[str, ob
     return [compile_into(part, arch, build) for part in variant.parts(arch)]
 
 
-def compile_instruments(arch: str, binary: Path) -> None:
-    """Build the instruments for `arch`. Raises UserError with nvcc's first error."""
+def tool_source(tool: str) -> Path:
+    """The source of one of TOOLS."""
+    return Path(__file__).with_name(f"{tool}.cu")
+
+
+def compile_instruments(arch: str, binary: Path, tool: str = "instruments") -> None:
+    """Build the instruments, or another of TOOLS, for `arch`.
+
+    Raises UserError with nvcc's first error.
+    """
+    source = tool_source(tool)
     with whole_file(binary) as temporary:
         try:
-            toolchain.build_cubin(instruments.SOURCE, "hold", instruments.FLAGS, arch, temporary)
+            toolchain.build_cubin(source, TOOLS[tool], instruments.FLAGS, arch, temporary)
         except toolchain.CompileError as error:
-            raise UserError(f"{instruments.SOURCE}: {error}") from None
+            raise UserError(f"{source}: {error}") from None

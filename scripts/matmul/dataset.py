@@ -58,15 +58,21 @@ COLUMNS = {
         "variant", "n", "recorder", "readings", "samples", "time_ms", "time_low_ms", "time_high_ms",
         "ratio", "ratio_low", "ratio_high", "uuid",
     ],
+    "ceilings.csv": [
+        "name", "unit", "value", "value_low", "value_high", "samples", "status", "reason", *STATE,
+        "gpu", "uuid", "sha256",
+    ],
 }  # fmt: skip
-# What checks of the timing leave beside a data set, which is whole without them.
+# What checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
+# A data set is whole without these: checks are made by hand, and older ones have no ceilings.
+OPTIONAL = [*CHECKS, "ceilings.csv"]
 # A finished data set; points.csv is a job's, before its samples are summarised.
-DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *CHECKS))]
+DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
 TEXT = [
     "kernel", "variant", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
     "status", "reason", "sha256", "throttled", "where", "sweep", "fill", "mode", "stopped", "when",
-    "torch", "triton", "cublas", "uuid", "recorder",
+    "torch", "triton", "cublas", "uuid", "recorder", "name", "unit", "gpu",
 ]  # fmt: skip
 
 
@@ -163,6 +169,13 @@ def read_table(kind: str, path: Path) -> pd.DataFrame:
             "delete it and run again"
         )
     return table[COLUMNS[kind]]
+
+
+def read_optional(kind: str, path: Path) -> pd.DataFrame:
+    """The same, without rows where there is no such file."""
+    import pandas as pd
+
+    return read_table(kind, path) if path.exists() else pd.DataFrame(columns=COLUMNS[kind])
 
 
 def write_json(content: Any, path: Path) -> None:

@@ -32,9 +32,10 @@ def program_files(script: Path) -> list[Path]:
     return [script, *imported_files(script)]
 
 
-def program_digest(script: Path) -> str:
-    """SHA-256 of the bytes of a script and of the modules that it imports."""
-    return hashlib.sha256(b"".join(f.read_bytes() for f in program_files(script))).hexdigest()
+def program_digest(script: Path, *sources: Path) -> str:
+    """SHA-256 of the bytes of a script, of the modules that it imports, and of other sources."""
+    files = [*program_files(script), *sources]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @cache  # the scripts share their modules

@@ -138,12 +138,16 @@ def test_titles_of_any_text(
     titled = {n: entries[n] | {"title": text, "teaches": text} for n, text in TITLES.items()}
     catalogue = jobs[0].catalogue.with_name("titles.yaml")
     catalogue.write_text(yaml.safe_dump(titled))
-    verified, tables, report = (tmp_path / n for n in ("verified.csv", "tables.json", "report.pdf"))
+    verified, ceilings, tables, report = (
+        tmp_path / n for n in ("verified.csv", "card.csv", "tables.json", "report.pdf")
+    )
     write_rows([], "verification.csv", verified)
+    write_rows([], "ceilings.csv", ceilings)
     data = ["--catalogue", catalogue, "--data", tmp_path]
     for arguments in (
         ["collect", "--catalogue", catalogue, "--measured", *(job.folder for job in jobs),
-         "--verified", verified, "--output", tmp_path, "--others", tmp_path / "others"],
+         "--verified", verified, "--ceilings", ceilings,
+         "--output", tmp_path, "--others", tmp_path / "others"],
         ["figures", *data, "--output", tmp_path / "figures"],
         ["tables", *data, "--output", tables],
         ["report", "--tables", tables, "--figures", tmp_path / "figures", "--output", report],

@@ -30,6 +30,9 @@ SPLIT = {
 OK = {"status": "ok", "reason": ""}
 STATE = {"phase": "kernel", "cache": "hot", "when": "during", "readings": 9, "power_w": 300.5}
 
+CEILING = {"name": "copy", "unit": "GB/s", "value": 2e3, "samples": 20, **OK,
+           "gpu": "a GPU", "uuid": "GPU-1", "sha256": "d19e57"}  # fmt: skip
+
 Row = dict[str, Any]
 Times = dict[tuple[str, str, str], list[float]]
 
@@ -41,6 +44,8 @@ class Jobs:
         self.folder, self.command = folder, command
         self.names: list[str] = []
         self.records: list[Path] = []
+        self.ceilings = folder / "measured" / "ceilings.csv"
+        self.ceiling({})
 
     def add(
         self, variant: str, times: Times, rows: list[Row], facts: Row | None = None,
@@ -80,12 +85,17 @@ class Jobs:
         write_json({k: v for k, v in (record | changes).items() if v is not None}, path)
         self.records.append(path)
 
+    def ceiling(self, row: Row) -> None:
+        """One of the card's ceilings."""
+        rows = [CEILING | row]
+        write_table(frame("ceilings.csv", rows), "ceilings.csv", self.ceilings)
+
     def options(self) -> list[object]:
         """What is collected."""
         measured = [self.folder / "measured" / name for name in self.names]
         verified = [self.folder / "verified" / f"{name}.csv" for name in self.names]
         return ["--measured", *measured, "--verified", *verified, "--records", *self.records,
-                "--configuration", '{"seed": 7}']  # fmt: skip
+                "--ceilings", self.ceilings, "--configuration", '{"seed": 7}']  # fmt: skip
 
     def collect(self, output: str = "local", options: Sequence[object] | None = None) -> Outcome:
         return self.command(
@@ -227,6 +237,16 @@ def test_cards_of_one_model_are_one_data_set_that_says_which_timed_what(jobs: Jo
     }  # fmt: skip
     assert read_json(jobs.folder / "local" / "device.json")["uuid"] == "GPU-1+GPU-2"
     assert list((jobs.folder / "others").iterdir()) == []
+    assert jobs.table("ceilings.csv").value.tolist() == [2e3]
+
+
+def test_ceilings_of_another_model_are_no_ceilings_of_this_one(jobs: Jobs) -> None:
+    jobs.ceiling({"gpu": "a T4", "uuid": "GPU-3"})
+    jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
+    assert jobs.collect().code == 0
+    (row,) = jobs.table("ceilings.csv").itertuples()
+    assert (row.status, row.reason) == ("skipped", "measured on a T4 alone")
+    assert pd.isna(row.value)
 
 
 def test_models_of_gpu_have_a_data_set_each_and_the_cpus_points_go_with_their_host(

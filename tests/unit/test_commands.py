@@ -11,7 +11,9 @@ import yaml
 from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue
 
 from matmul import sweep
-from matmul.dataset import read_json, read_table
+from matmul.building import tool_source
+from matmul.dataset import read_json, read_table, write_rows
+from matmul.modules import program_digest
 
 CUBLAS = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
@@ -234,6 +236,7 @@ def test_the_verdict_says_that_a_hot_card_was_not_to_be_quoted(
     assert "throttled thermally" in verdict(command, data_set.write()).out
 
 
+CEILING = {"name": "copy", "unit": "GB/s", "value": 2e3, "status": "ok", "throttled": ""}
 STATE = {"sm_clock_mhz": 1980.0, "power_w": 640.0, "temperature_c": 56.0, "throttled": "power_cap"}
 
 
@@ -261,6 +264,13 @@ def test_the_verdict_ends_with_the_state_of_the_card(
         cool = {"sm_clock_mhz": 1410.0, "temperature_c": 34.0, "throttled": ""}
         data_set.summary[1].update(STATE | cool)
     assert verdict(command, data_set.write()).out.splitlines()[1:] == ([line] if line else [])
+
+
+def test_the_verdict_names_a_ceiling_that_failed(command: Command, data_set: DataSet) -> None:
+    folder = data_set.write()
+    write_rows([CEILING | {"status": "failed", "reason": "lost"}], "ceilings.csv",
+               folder / "ceilings.csv")  # fmt: skip
+    assert "ceiling copy: lost" in verdict(command, folder).error()
 
 
 def publish(command: Command, folder: Path) -> Any:
@@ -301,6 +311,37 @@ def test_checks_of_the_timing_are_published_and_leave_with_their_data_set(
     assert publish(command, folder).code == 0
     assert not (published / "timer_check.csv").exists()
     assert (published / "cross_check.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, None),
+        ({"sha256": "01d"}, "another scripts/ceilings.py"),
+        ({"status": "failed", "reason": "the launch failed"}, "failed"),
+        ({"throttled": "hw_thermal"}, "throttled"),
+    ],
+    ids=["as it should be", "of another program", "failed", "hot"],
+)
+def test_ceilings_are_published_if_they_can_be_repeated(
+    command: Command, data_set: DataSet, change: dict[str, Any], said: str | None
+) -> None:
+    folder = data_set.write()
+    today = program_digest(ROOT / "scripts" / "ceilings.py", tool_source("ceilings"))
+    row = CEILING | {"sha256": today} | change
+    write_rows([row], "ceilings.csv", folder / "ceilings.csv")
+    told = publish(command, folder)
+    if said:
+        assert said in told.error()
+        return
+    published = folder.parent / "published" / "nvidia-h100-80gb-hbm3"
+    assert (published / "ceilings.csv").read_text() == (folder / "ceilings.csv").read_text()
+
+
+def test_cut_ceilings_are_refused_by_name(command: Command, data_set: DataSet) -> None:
+    folder = data_set.write()
+    (folder / "ceilings.csv").write_text("name,unit\ncopy")
+    assert "ceilings.csv: cut short" in publish(command, folder).error()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ ROOT = Path(
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul import cluster, configuration, lock, toolchain
+from matmul.building import TOOLS
 from matmul.catalogue import HAND_WRITTEN, source_files
 from matmul.dataset import CHECKS, DATA_SET, read_json
 from matmul.device import NoDevice
@@ -114,8 +115,13 @@ def built(variant):
 def runnable(wildcards):
     """What a variant needs to run: its binaries, and the instruments on a GPU."""
     variant = VARIANTS[wildcards.slug]
-    tools = ARCHITECTURES if variant.kernel.on_gpu and DEVICE == "gpu" else []
-    return built(variant) + [f"results/local/build/{arch}/instruments.cubin" for arch in tools]
+    return built(variant) + (built_tools("instruments") if variant.kernel.on_gpu else [])
+
+
+def built_tools(*tools):
+    """The binaries of what measures on a GPU; none where there is no GPU."""
+    folders = ARCHITECTURES if DEVICE == "gpu" else []
+    return [f"results/local/build/{arch}/{tool}.cubin" for arch in folders for tool in tools]
 
 
 def emulated_sources(wildcards):
@@ -141,8 +147,9 @@ def machine_identity():
 
 
 def gpus(wildcards):
-    """GPUs that a job on a variant takes."""
-    return int(DEVICE == "gpu" and VARIANTS[wildcards.slug].kernel.on_gpu)
+    """GPUs that a job takes: on a variant, or without one on the card itself."""
+    slug = wildcards.get("slug")
+    return int(DEVICE == "gpu" and (slug is None or VARIANTS[slug].kernel.on_gpu))
 
 
 def undisturbed_cores(wildcards):
@@ -231,8 +238,10 @@ def folder_of(wildcards):
 
 
 def data_of(wildcards):
-    """The tables of a data set."""
-    return [f"{folder_of(wildcards)}/{name}" for name in DATA_SET]
+    """The tables of a data set; a published one may be older than the ceilings."""
+    files = [f"{folder_of(wildcards)}/{name}" for name in (*DATA_SET, "ceilings.csv")]
+    published = wildcards.dataset.startswith("published/")
+    return list(filter(os.path.exists, files)) if published else files
 
 
 def checks_of(wildcards):

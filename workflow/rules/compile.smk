@@ -47,21 +47,21 @@ rule compile_c:
 
 rule compile_instruments:
     input:
-        ROOT / "scripts/matmul/instruments.cu",
+        ROOT / "scripts/matmul/{tool}.cu",
         program("compile"),
     output:
-        "results/local/build/{arch}/instruments.cubin",
+        "results/local/build/{arch}/{tool}.cubin",
     log:
-        "results/local/logs/build/{arch}/instruments.log",
+        "results/local/logs/build/{arch}/{tool}.log",
     conda:
         "../../environment.yml"
     params:
         script=program("compile")[0],
         identity=COMPILER,
     message:
-        "compile the instruments for {wildcards.arch}"
+        "compile the {wildcards.tool} for {wildcards.arch}"
     shell:
-        "python {params.script:q} instruments --arch {wildcards.arch} --binary {output:q} --log {log:q}"
+        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --binary {output:q} --log {log:q}"
 
 
 rule compile:

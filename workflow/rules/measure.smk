@@ -39,9 +39,38 @@ rule measure_variant:
         " --facts {output.facts:q} --log {log:q}"
 
 
+# What the card can do at most, once for all variants: seconds.
+rule measure_ceilings:
+    input:
+        built_tools("instruments", "ceilings"),
+        program("ceilings"),
+    output:
+        "results/local/measured/ceilings.csv",
+    log:
+        "results/local/logs/measure/ceilings.log",
+    localrule: DEVICE != "gpu"
+    conda:
+        "../../environment.yml"
+    threads: undisturbed_cores
+    resources:
+        gpu=gpus,
+        timing=1,
+    params:
+        script=program("ceilings")[0],
+        device=DEVICE,
+        identity=MACHINE,
+        build="results/local/build",
+    message:
+        "measure what the card can do at most"
+    shell:
+        "python {params.script:q} --build {params.build} --device {params.device} --output {output:q}"
+        " --log {log:q}"
+
+
 rule measure:
     input:
         measured("facts.json"),
+        rules.measure_ceilings.output,
 
 
 # What `collect` reads, an argument per line: Linux gives a shell's whole command 128 KiB, which a few
@@ -70,8 +99,9 @@ checkpoint collect:
         rules.verify.input,
         rules.compile.input,
         options=rules.list_results.output,
+        ceilings=rules.measure_ceilings.output,
     output:
-        expand("results/local/{name}", name=DATA_SET),
+        expand("results/local/{name}", name=[*DATA_SET, "ceilings.csv"]),
         others=directory("results/local/others"),
     log:
         "results/local/logs/collect.log",
@@ -85,4 +115,4 @@ checkpoint collect:
         "collect the data set"
     shell:
         "python {params.script:q} @{input.options:q} --catalogue {params.catalogue:q}"
-        " --output {params.folder} --others {output.others} --log {log:q}"
+        " --ceilings {input.ceilings:q} --output {params.folder} --others {output.others} --log {log:q}"

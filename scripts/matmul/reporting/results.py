@@ -15,7 +15,7 @@ import pandas as pd
 
 from matmul.bench import CACHES, MODES
 from matmul.catalogue import Catalogue
-from matmul.dataset import CHECKS, COLUMNS, POINT, read_json, read_table
+from matmul.dataset import OPTIONAL, POINT, read_json, read_optional, read_table
 from matmul.fills import FILLS
 from matmul.shapes import OPERATIONS, Gram, Shape, shape_of
 from matmul.state import THERMAL
@@ -44,6 +44,7 @@ class Results:
     jobs: pd.DataFrame
     cross_check: pd.DataFrame
     timer_check: pd.DataFrame
+    ceilings: pd.DataFrame
     operation: str | None = None  # whose summary and ratios these are; None: everything
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
@@ -191,14 +192,12 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     """
 
     def table(kind: str) -> pd.DataFrame:
-        path = folder / kind
-        empty = pd.DataFrame(columns=COLUMNS[kind])
         # A copy has its columns side by side in memory: selecting rows is several times faster.
-        return read_table(kind, path).copy() if path.exists() else empty
+        return read_optional(kind, folder / kind).copy()
 
     device = read_json(folder / "device.json")
     summary = read_table("summary.csv", folder / "summary.csv").copy()
-    others = ("ratios.csv", "verification.csv", "jobs.csv", *CHECKS)
+    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL)
     return Results(catalogue, device, table("kernels.csv"), summary, *map(table, others))
 
 

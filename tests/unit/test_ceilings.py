@@ -1,0 +1,129 @@
+"""What a card can do at most: rates by hand, and a row with a reason for what it cannot do."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support import ROOT, Command
+
+import ceilings
+from matmul import sampling
+from matmul.building import TOOLS, tool_source
+from matmul.dataset import read_table
+from matmul.instruments import FLAGS
+from matmul.modules import program_digest
+from matmul.toolchain import nvcc, read_ptxas, run
+
+LAUNCH_MS = 4.0
+FIRST_MS = 0.5
+
+
+class Refused(Exception):
+    """In the place of the driver's errors."""
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ceilings.Bench:
+    """One whose launches take LAUNCH_MS, and whose threads count no multiply-add."""
+    times = [[FIRST_MS] * ceilings.BATCH, [LAUNCH_MS]]
+
+    def take(launches: Sequence[Callable[[], None]]) -> list[float]:
+        for launch in launches:
+            launch()
+        return times.pop(0) if times else [LAUNCH_MS] * len(launches)
+
+    made = object.__new__(ceilings.Bench)
+    made.gpu = SimpleNamespace(
+        attribute=lambda name: 2, architecture="sm_75",
+        drv=SimpleNamespace(Error=Refused, memcpy_dtoh=lambda to, _: to.fill(made.counted)),
+    )  # fmt: skip
+    function = SimpleNamespace(prepared_async_call=lambda *arguments: made.launched(arguments))
+    made.module = SimpleNamespace(
+        get_function=lambda name: SimpleNamespace(prepare=lambda kinds: function)
+    )
+    made.counted, made.launched = 0, lambda arguments: None
+    made.tools = SimpleNamespace(poisoned=lambda count, dtype: None, stream=None)
+    made.stream = SimpleNamespace(times=take)
+    made.recorder = SimpleNamespace(span=lambda start, end: [], now=lambda: [])
+    monkeypatch.setattr(ceilings, "run_for", lambda seconds, action: None)
+    return made
+
+
+def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(
+    bench: ceilings.Bench,
+) -> None:
+    bench.counted = 1000
+    row = bench.row("multiply_add_float32")
+    threads = 2 * ceilings.RESIDENT * ceilings.THREADS
+    assert row["status"] == "ok"
+    assert row["value"] == pytest.approx(2 * 1000 * threads / (LAUNCH_MS / 1e3) / 1e12)
+    assert row["value_low"] == row["value"] == row["value_high"]
+    assert sampling.SMALLEST <= row["samples"] <= ceilings.RULE.maximum
+
+
+def test_launches_are_made_as_long_as_wanted(bench: ceilings.Bench) -> None:
+    seen: list[Any] = []
+    bench.counted, bench.launched = 1, seen.append
+    bench.row("tensor_float64")
+    steps = [arguments[4] for arguments in seen]
+    wanted = ceilings.FIRST_STEPS * ceilings.LAUNCH_MS / FIRST_MS
+    assert set(steps[: ceilings.BATCH]) == {ceilings.FIRST_STEPS}
+    assert set(steps[ceilings.BATCH :]) == {wanted}
+
+
+def test_units_that_a_card_lacks_are_said_so(bench: ceilings.Bench) -> None:
+    row = bench.row("tensor_float64")
+    assert row == {"status": "skipped",
+                   "reason": "the tensor cores of sm_75 do not multiply in float64"}  # fmt: skip
+
+
+def test_a_launch_that_fails_is_a_failed_row(bench: ceilings.Bench) -> None:
+    def refuse(arguments: object) -> None:
+        raise Refused("no such instruction")
+
+    bench.launched = refuse
+    row = bench.row("tensor_float64")
+    assert row == {"status": "failed", "reason": "the launch failed: no such instruction"}
+
+
+def test_without_a_gpu_every_row_says_so(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "ceilings.csv"
+    told = command("ceilings", "--build", tmp_path, "--device", "cpu", "--output", path)
+    assert told.code == 0, told.err
+    table = read_table("ceilings.csv", path)
+    assert table.name.tolist() == list(ceilings.UNITS)
+    assert table.unit.tolist() == list(ceilings.UNITS.values())
+    assert set(table.status) == {"skipped"}
+    assert set(table.reason) == {"there is no GPU on this machine"}
+    assert np.all(table["samples"] == 0) and table.value.isna().all()
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_gpu_that_is_not_there_is_one_line(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "ceilings.csv"
+    told = command("ceilings", "--build", tmp_path, "--device", "gpu", "--output", path)
+    assert "no NVIDIA driver" in told.error()
+    assert not path.exists()
+
+
+def test_the_digest_knows_program_and_source() -> None:
+    program, source = ROOT / "scripts" / "ceilings.py", tool_source("ceilings")
+    assert program_digest(program) != program_digest(program, source)
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
+def test_every_ceiling_compiles_without_spills(architecture: str, tmp_path: Path) -> None:
+    target = [
+        "-cubin",
+        f"-arch={architecture}",
+        "-Xptxas=-v",
+        "-o",
+        str(tmp_path / "ceilings.cubin"),
+    ]
+    report = run([nvcc(), *target, *FLAGS, str(tool_source("ceilings"))])
+    assert TOOLS["ceilings"] in ceilings.UNITS
+    for name in ceilings.UNITS:
+        assert read_ptxas(report, name).spill_bytes == 0
