@@ -67,6 +67,7 @@ class Kernel:
     tile: tuple[int | str, int | str] | None = None
     threads: tuple[int | str, int | str] | None = None
     blocks: int | str = 0
+    schedule: str = "full"
     writes: str = "full"
     arithmetic: str = "full"
     multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
