@@ -33,7 +33,7 @@ from matmul.reporting.changes import (
     variant_lines,
 )
 from matmul.reporting.changes_chart import draw_changes
-from matmul.reporting.charts import source_line
+from matmul.reporting.frame import source_line
 from matmul.reporting.results import (
     Results,
     load_results,

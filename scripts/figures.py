@@ -7,7 +7,7 @@ from matmul import arguments
 from matmul.catalogue import load_catalogue
 from matmul.errors import command_line
 from matmul.reporting import style
-from matmul.reporting.charts import FIGURES
+from matmul.reporting.gallery import FIGURES
 from matmul.reporting.results import load_results
 
 

@@ -127,6 +127,8 @@ def made_up(
     write_table(verifications(variants, gpu), "verification.csv", folder / "verification.csv")
     write_table(records(chosen), "kernels.csv", folder / "kernels.csv")
     write_table(jobs(variants), "jobs.csv", folder / "jobs.csv")
+    write_table(ceilings(gpu), "ceilings.csv", folder / "ceilings.csv")
+    write_table(states(summary), "states.csv", folder / "states.csv")
     if checked:
         write_table(cross_checks(summary), "cross_check.csv", folder / "cross_check.csv")
         write_table(timer_checks(), "timer_check.csv", folder / "timer_check.csv")
@@ -270,6 +272,23 @@ def jobs(variants: Sequence[Variant]) -> pd.DataFrame:
              "wall_s": 10.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 2.0,
              "cooling_s": 0.0, "timed_s": 6.0} for variant in variants]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["jobs.csv"])
+
+
+def ceilings(gpu: bool) -> pd.DataFrame:
+    """Below the made-up card's peaks, and 2 TB/s."""
+    values = {"multiply_add_float32": 59.0, "multiply_add_float64": 29.5, "tensor_float64": 64.0}
+    rows = [{"name": name, "unit": "TFLOP/s", "value": value} for name, value in values.items()]
+    rows.append({"name": "copy", "unit": "GB/s", "value": 2000.0})
+    table = pd.DataFrame(rows, columns=COLUMNS["ceilings.csv"])
+    if gpu:
+        return table.assign(status="ok", samples=20, gpu=DEVICE["gpu"], uuid=DEVICE["uuid"])
+    reason = "there is no GPU on this machine"
+    return table.assign(value=None, status="skipped", samples=0, reason=reason)
+
+
+def states(summary: pd.DataFrame) -> pd.DataFrame:
+    """The summary's states of the card, as read while the points were timed."""
+    return summary[summary.power_w.notna()].assign(when="during", readings=9)
 
 
 def cross_checks(summary: pd.DataFrame) -> pd.DataFrame:

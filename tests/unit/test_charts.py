@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from matmul.fills import FILLS
-from matmul.reporting import charts, style
-from matmul.reporting.charts import FIGURES
+from matmul.reporting import spans, style
+from matmul.reporting.gallery import FIGURES
 from matmul.reporting.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,8 +70,8 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results) -> None:
 
 
 def test_kernels_added_behind_keep_the_others_looks() -> None:
-    looks = [style.kernel_look(position, "cuda") for position in range(90)]
-    assert len({(look.colour, look.marker) for look in looks}) == 90
+    looks = [style.kernel_look(position, "cuda") for position in range(130)]
+    assert len({(look.colour, look.marker) for look in looks}) == 130
 
 
 def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
@@ -82,10 +82,10 @@ def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
     assert np.array_equal(line.get_ydata(), best.to_numpy())
 
 
-GRAM = ["gram_duration", "gram_ratio", "gram_rate"]
-
-
-GPU_ONLY = ["duration_milliseconds", "share", "tile_width", "copies", "hot_and_cold", *GRAM,
+GRAM = ["gram_duration", "gram_ratio", "gram_rate", "gram_roofline", "gram_ladder",
+        "gram_heat_map"]  # fmt: skip
+GPU_ONLY = ["duration_milliseconds", "share", "tile_width", "copies", "time_split", "first_launch",
+            "hot_and_cold", "roofline", "ladder", "heat_map", "clocks", *GRAM,
             "fills", "sustained"]  # fmt: skip
 
 
@@ -110,9 +110,10 @@ def test_one_kernel_alone_is_drawn_or_missed(tmp_path: Path, kernel: str) -> Non
     for draw in FIGURES.values():
         figure = draw(results)
         drawn = {name for name, _ in lines_of(figure)} & set(results.catalogue)
-        phases = {name for name, _ in lines_of(figure)} & set(charts.PHASES)
+        phases = {name for name, _ in lines_of(figure)} & set(spans.PHASES)
         widths = [name for name, _ in lines_of(figure) if str(name).startswith("TILE_WIDTH")]
-        assert drawn == {kernel} or phases or widths or not figure.axes[0].axison
+        bars = any(ax.patches for ax in figure.axes)
+        assert drawn == {kernel} or phases or widths or bars or not figure.axes[0].axison
 
 
 def test_nothing_at_all_is_said_in_every_figure(tmp_path: Path) -> None:
@@ -226,15 +227,17 @@ def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     assert drawn == {"accuracy"}
 
 
-def test_an_error_stands_over_its_rate_with_the_largest_as_whisker(results: Results) -> None:
-    (ax,) = FIGURES["accuracy"](results).axes
-    (line,) = [line for line in ax.get_lines() if line.get_label() == "cublas_sgemm"]
+def test_an_error_stands_beside_its_rate_with_the_largest_as_whisker(results: Results) -> None:
+    rates, errors = FIGURES["accuracy"](results).axes
+    (line,) = [line for line in errors.get_lines() if line.get_label() == "cublas_sgemm"]
     rows = results.of("gemm").summary.query(
         "kernel == 'cublas_sgemm' and n == 1024 and phase == 'kernel' and cache == 'hot'"
     )
-    assert line.get_xydata().tolist() == [[rows.tflops.item(), 1e-7]]
-    ends = {y for bars in ax.collections for path in bars.get_paths() for _, y in path.vertices}
-    assert ends == {1e-7, 1e-6}
+    ((error, place),) = line.get_xydata()
+    assert error == 1e-7
+    assert rates.patches[int(place)].get_width() == rows.tflops.item()
+    assert rates.get_yticklabels()[int(place)].get_text() == "cuBLAS SGEMM"
+    assert [1e-7, 1e-6] in [list(line.get_xdata()) for line in errors.get_lines()]
 
 
 def test_a_study_has_a_panel_for_each_quantity_that_is_known(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ import tables
 from matmul.dataset import COLUMNS, POINT, STATE, read_table, write_json, write_table
 from matmul.errors import UserError
 from matmul.reporting import style
-from matmul.reporting.charts import FIGURES
 from matmul.reporting.comparison import compare_documents
 from matmul.reporting.findings import FINDINGS, all_findings
+from matmul.reporting.gallery import FIGURES
 from matmul.reporting.results import (
     Results,
     at,

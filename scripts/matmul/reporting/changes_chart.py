@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 from scipy.stats import gmean
 
 from matmul.reporting import style
-from matmul.reporting.charts import kernel_lines, look, name_lines
+from matmul.reporting.frame import kernel_lines, look, name_lines
 from matmul.reporting.results import Results
 
 QUANTITY = {"times": "time", "ratios": "time over the library's"}

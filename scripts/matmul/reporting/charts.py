@@ -1,12 +1,6 @@
-"""The figures: each function takes a data set and returns a matplotlib Figure.
+"""Figures over sizes and of the studies: each takes a data set and returns a matplotlib Figure."""
 
-FIGURES holds them by name. A figure whose data are missing is a panel with a sentence that says
-what is missing.
-"""
-
-import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,155 +8,36 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from matmul.reporting import style
+from matmul.reporting.frame import (
+    Missing,
+    best_ratios,
+    best_squares,
+    figure,
+    interval_bars,
+    kernel_lines,
+    look,
+    name_lines,
+)
 from matmul.reporting.peaks import TENSOR, VECTOR, float64_peak
 from matmul.reporting.results import (
     AXES,
     GRAM_LIBRARIES,
     SERIES,
     Results,
-    errors_at_one_size,
     fastest,
+    few,
     of_series,
     over_hot,
-    processor,
     rate_unit,
     shapes_of,
-    short_commit,
     size_name,
     squares,
     thermally_throttled,
 )
 from matmul.reporting.style import Look
 
-Draw = Callable[[Results], Figure]
-FIGURES: dict[str, Draw] = {}
-
 RATIO = ("ratio", "ratio_low", "ratio_high")
-# Phases are no kernels: greys, so that a colour always means a kernel.
-PHASES = {
-    "kernel": ("kernel", None),
-    "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
-    "d2h": ("device to host", Look(style.QUIET, "v", (0, (1, 1.2)))),
-    "end_to_end": ("end to end", Look(style.INK, "s")),
-    "unified": ("unified memory", Look(style.INK, "D", (0, (2, 1.2)))),
-}
-
-
-class Missing(Exception):
-    """A figure's data are not there; the message is a sentence for its place."""
-
-
-def figure(
-    operation: str | None, title: str, reduced: bool = False, one_cache: bool = True
-) -> Callable[[Draw], Draw]:
-    """Register a figure of one operation or (None) of all that was timed: in the theme, with its
-    title, its source, and a panel for want of data. `reduced`: TF32 is in it; `one_cache`: the
-    source says whether its times are hot or cold."""
-
-    def decorate(draw: Draw) -> Draw:
-        @functools.wraps(draw)
-        def drawn(whole: Results) -> Figure:
-            results = whole.of(operation, reduced) if operation else whole
-            with style.theme():
-                try:
-                    made = draw(results)
-                    note = cache_note(results) if one_cache else ""
-                    lines = [source_line(results) + note]
-                except Missing as reason:
-                    made = style.empty_panel(str(reason))
-                    lines = [source_line(results)]
-                lines += half_notes(results, made)
-                if style.has_hollow(made):
-                    lines.append("hollow: the card slowed down for heat while this was measured")
-                style.finish(made, title, "\n".join(lines))
-            return made
-
-        FIGURES[draw.__name__] = drawn
-        return drawn
-
-    return decorate
-
-
-def source_line(results: Results) -> str:
-    """Device, date and commit."""
-    date = results.device.get("date") or "date unknown"
-    return f"{processor(results.device)} · {date} · commit {short_commit(results.device)}"
-
-
-def cache_note(results: Results) -> str:
-    """How the GPU's kernel times are meant; empty where there are none."""
-    timed = results.timed()
-    caches = set(timed.cache[results.gpu(timed)])
-    words = {"hot": " · kernel times hot: inputs may lie in the L2 cache",
-             "cold": " · kernel times cold: L2 cache cleared before each"}  # fmt: skip
-    return "".join(words[cache] for cache in sorted(caches))
-
-
-def half_notes(results: Results, made: Figure) -> list[str]:
-    """A line for each drawn kernel whose product is not all of C."""
-    halves = [kernel for kernel in results.order if results.writes_half(kernel)]
-    return [
-        f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
-        for kernel in halves
-        if style.has_line(made, kernel)
-    ]
-
-
-def look(results: Results, kernel: str) -> Look:
-    """A kernel's colour and marker, by its place in the catalogue."""
-    return style.kernel_look(results.position(kernel), results.language(kernel))
-
-
-def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:
-    """Kernel times of square products, the fastest variant of each kernel. Raises Missing."""
-    kernels = results.order if kernels is None else list(kernels)
-    rows = squares(fastest(results.timed()))
-    rows = rows[rows.kernel.isin(kernels)]
-    if rows.empty:
-        names = ", ".join(results.title(kernel) for kernel in kernels)
-        raise Missing(f"Not measured: {names} ({results.absence(kernels)}).")
-    return rows
-
-
-def kernel_lines(
-    ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
-    joined: bool = True,
-) -> list[str]:  # fmt: skip
-    """A line per kernel, or its markers alone, over n or another column; the kernels drawn."""
-    drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
-    for kernel in drawn:
-        own, line = rows[rows.kernel == kernel], look(results, kernel)
-        line = line if joined else dataclasses.replace(line, dashes="")
-        style.draw_line(ax, own[over], own[column], line, kernel)
-        hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
-        style.hollow(ax, hot[over], hot[column], look(results, kernel))
-    return drawn
-
-
-def interval_bars(
-    ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str], over: str = "n"
-) -> None:
-    """Bars in each kernel's colour; `columns`: value, lower end and upper end."""
-    for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
-        value, low, high = (own[column] for column in columns)
-        ax.errorbar(own[over], value, [value - low, high - value], fmt="none",
-                    ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
-
-
-def name_lines(
-    axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
-    others: Mapping[str, Look] | None = None,
-) -> None:  # fmt: skip
-    """Direct labels for the kernels drawn in each panel: at the ends of the last panel's lines,
-    with those of `others`, and inside for lines that it lacks."""
-    last = list(drawn[-1])
-    labels = {kernel: results.title(kernel) for kernel in last}
-    looks = {kernel: look(results, kernel) for kernel in last} | (others or {})
-    style.label_ends(axes[-1], labels | {name: name for name in others or ()}, looks)
-    for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
-        for kernel in (name for name in kernels if name not in labels):
-            labels[kernel] = results.title(kernel)
-            style.label_inside(ax, kernel, labels[kernel])
+EQUAL, PARITY = "equally fast", Look(style.INK, "", (0, (6, 2)))
 
 
 def linear_durations(results: Results, document: str, unit: str, per_ms: float) -> Figure:
@@ -209,8 +84,8 @@ def cubic_guide(ax: Axes, rows: pd.DataFrame) -> None:
     last = rows[rows.n == rows.n.max()].time_ms.min() / 3
     sizes = [rows.n.max() / 8, rows.n.max()]
     ax.plot(sizes, [last / 512, last], color=style.QUIET, linewidth=0.9, linestyle=(0, (2, 2)))
-    ax.annotate("slope 3: time grows as n³", (sizes[0] * 8**0.5, last / 512**0.5),
-                xytext=(6, -4), textcoords="offset points", va="top", fontsize=7.5,
+    ax.annotate("slope 3: time grows as n³", (sizes[0], last / 512), xytext=(8, 0),
+                textcoords="offset points", va="top", fontsize=style.SMALL_TEXT,
                 color=style.QUIET)  # fmt: skip
 
 
@@ -244,27 +119,15 @@ def share(results: Results) -> Figure:
     style.size_axis(ax, rows.n)
     share_axis(ax, rows)
     ax.set_ylabel(f"{results.title(rows.baseline.iloc[0])} time / kernel time")
-    name_lines([ax], results, [drawn])
+    name_lines([ax], results, [drawn], {EQUAL: PARITY})
     return made
-
-
-def best_ratios(results: Results) -> pd.DataFrame:
-    """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
-    rows = results.square_ratios()
-    if rows.empty:
-        reason = results.absence(k for k in results.order if results.on_gpu(k))
-        raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")
-    return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]
 
 
 def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
     """Ratios to one library with their intervals, and the line of parity; the kernels drawn."""
     drawn = kernel_lines(ax, results, rows, "ratio")
     interval_bars(ax, results, rows, RATIO)
-    style.parity(ax)
-    baseline = results.title(rows.baseline.iloc[0])
-    ax.annotate(f"as fast as {baseline}", (0.99, 1), xycoords=("axes fraction", "data"),
-                xytext=(0, 3), textcoords="offset points", ha="right", fontsize=7.5)  # fmt: skip
+    style.draw_line(ax, [rows.n.min(), rows.n.max()], [1, 1], PARITY, EQUAL)
     return drawn
 
 
@@ -332,28 +195,6 @@ def speedups(results: Results, rows: pd.DataFrame, base: str) -> pd.DataFrame:
     return others.assign(speedup=others.n.map(slow) / others.time_ms)
 
 
-@figure("gemm", "Kernel time against copies, end to end, and unified memory")
-def copies(results: Results) -> Figure:
-    """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
-    wanted = ["cublas_sgemm", "shared"]
-    phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
-    kernels = [k for k in wanted if k in set(phases["end_to_end"].kernel)]
-    if not kernels:
-        raise Missing(f"No copies were timed ({results.absence(wanted)}).")
-    made, axes = style.panels(len(kernels))
-    axes[0].set_ylabel("time in ms")
-    for ax, kernel in zip(axes, kernels, strict=True):
-        looks = {phase: drawn or look(results, kernel) for phase, (_, drawn) in PHASES.items()}
-        for phase, rows in phases.items():
-            own = rows[rows.kernel == kernel]
-            style.draw_line(ax, own.n, own.time_ms, looks[phase], phase)
-        style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
-        style.log_values(ax)
-        ax.set_title(results.title(kernel), loc="left")
-    style.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
-    return made
-
-
 @figure("gemm", "What the L2 gives: over hot times", one_cache=False)
 def hot_and_cold(results: Results) -> Figure:
     """Times on rotated buffers and with the L2 cleared over hot ones, of square products, the
@@ -361,7 +202,7 @@ def hot_and_cold(results: Results) -> Figure:
     panels = {
         title: rows
         for cache, title in (("rotated", "buffers in rotation"), ("cold", "L2 cleared"))
-        if len(rows := squares(over_hot(results, cache)))
+        if len(rows := few(results, squares(over_hot(results, cache))))
     }
     if not panels:
         reason = results.absence(k for k in results.order if results.on_gpu(k))
@@ -376,29 +217,6 @@ def hot_and_cold(results: Results) -> Figure:
         style.size_axis(ax, rows.n)
         ax.set_title(title, loc="left")
     name_lines(axes, results, drawn)
-    return made
-
-
-@figure("gemm", "Error against speed", reduced=True)
-def accuracy(results: Results) -> Figure:
-    """Mean error of C's elements over rate, a point per kernel at the largest common size; the
-    largest error as the upper whisker. Kernels of reduced arithmetic are in this figure alone."""
-    rows = errors_at_one_size(results)
-    if rows.empty:
-        raise Missing(
-            f"No error of a timed product is on record ({results.absence(results.order)})."
-        )
-    unit, per_tflops = rate_unit(rows.tflops)
-    rows = rows.assign(rate=rows.tflops * per_tflops)
-    made, (ax,) = style.panels()
-    drawn = kernel_lines(ax, results, rows, "mean_error", over="rate")
-    interval_bars(ax, results, rows, ("mean_error", "mean_error", "largest_error"), over="rate")
-    style.log_values(ax, style.power_of_ten)
-    ax.margins(y=0.15)
-    ax.set_xlim(0, rows.rate.max() * 1.08)
-    ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]} (2n³ operations)")
-    ax.set_ylabel("error as a share of Σ|a||b|")
-    name_lines([ax], results, [drawn])
     return made
 
 
@@ -424,7 +242,7 @@ def gram_ratio(results: Results) -> Figure:
         style.size_axis(ax, own.n, log=False)
         ax.set_title(f"against {results.title(library)}", loc="left")
     share_axis(axes[0], pd.concat(panels.values()))
-    name_lines(axes, results, drawn)
+    name_lines(axes, results, drawn, {EQUAL: PARITY})
     return made
 
 

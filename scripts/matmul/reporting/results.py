@@ -23,6 +23,10 @@ from matmul.state import THERMAL
 # What AᵀA is held against: the library's general product, and its symmetric one, which writes both
 # triangles too.
 GRAM_LIBRARIES = ("cublas_dgemm", "cublas_dsyrk")
+# Where there are too many kernels for a line each: those of one document stand for their kind, and
+# GRAM_LIBRARIES for what is in none.
+LINES = 7  # at most
+KNOWN_FROM = {"gemm": "001", "gram": "004"}
 # Document 004's three series of A, m×n, by rows per column.
 SERIES = {"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0}
 OTHER = "other"  # of gram, and in no series
@@ -45,6 +49,7 @@ class Results:
     cross_check: pd.DataFrame
     timer_check: pd.DataFrame
     ceilings: pd.DataFrame
+    states: pd.DataFrame
     operation: str | None = None  # whose summary and ratios these are; None: everything
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
@@ -197,7 +202,7 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     device = read_json(folder / "device.json")
     summary = read_table("summary.csv", folder / "summary.csv").copy()
-    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL)
+    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     return Results(catalogue, device, table("kernels.csv"), summary, *map(table, others))
 
 
@@ -218,6 +223,26 @@ def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
     rows = rows.sort_values(axis, key=lambda column: column.map(AXES[axis].index), kind="stable")
     first = rows[rows[axis] == rows[axis].iloc[0]]
     return rows[rows.variant == first.variant[first.time_ms.idxmin()]]
+
+
+def at_one_size(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of square products at one size: of those that the most kernels have the largest."""
+    if rows.empty:
+        return rows
+    kernels = rows.groupby("n").kernel.nunique()
+    return rows[rows.n == kernels.index[kernels == kernels.max()].max()]
+
+
+def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Kernel times of a GPU's kernels: of each, or of more than LINES those that stand for their
+    kind, and the fastest of the others that is no library's."""
+    rows = rows[results.gpu(rows)]
+    if rows.kernel.nunique() <= LINES:
+        return rows
+    known = {*results.of_document(KNOWN_FROM[str(results.operation)]), *GRAM_LIBRARIES}
+    own = rows[[results.language(kernel) != "library" for kernel in rows.kernel]]
+    others = at_one_size(squares(own[~own.kernel.isin(known)]))
+    return rows[rows.kernel.isin({*known, *others.kernel[others.tflops == others.tflops.max()]})]
 
 
 def errors_at_one_size(results: Results) -> pd.DataFrame:

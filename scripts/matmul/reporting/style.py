@@ -1,26 +1,33 @@
 """How every figure looks: theme, a kernel's colour and marker, labels at lines' ends, saving."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from matmul.dataset import whole_file
 
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 WIDTH, HEIGHT = 6.7, 3.5  # inches: the text's width on A4, two figures to a page
-# seaborn's colour-blind palette without its yellow, which is too light for lines and labels.
+# seaborn's colour-blind palette without its yellow, which is too light for lines and labels; then
+# hues that are told from those by being darker.
 COLOURS = [c for i, c in enumerate(sns.color_palette("colorblind").as_hex()) if i != 8]
-# Another length than the colours': colour and marker together stay unique for 90 kernels.
+COLOURS += ["#08306b", "#004d40", "#7f2704", "#4a1486"]
+# A length without a common factor: colour and marker together stay unique for 130 kernels.
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
+SMALL_TEXT = 7.5  # points
+SAME_COLUMN = 0.08  # of the axes' width: points so near share a column of labels
+PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
 DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "table": "-", "library": (0, (4, 1.6))}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -88,6 +95,15 @@ def panels(
     return figure, axes
 
 
+def panel_rows(rows: int, columns: int, height: float = 2.3) -> tuple[Figure, np.ndarray]:
+    """A figure with rows of `columns` axes, each on its own axes; `height` of a row."""
+    figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for ax in grid.flat:
+        sns.despine(ax=ax)
+    return figure, grid
+
+
 def empty_panel(sentence: str) -> Figure:
     """What stands in for a figure without data: one sentence."""
     figure = Figure(figsize=(WIDTH, 1.1), layout="constrained")
@@ -116,6 +132,12 @@ def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name
 def columns(ax: Axes) -> int:
     """Panels side by side in the axes' figure."""
     return ax.get_subplotspec().get_gridspec().ncols
+
+
+def inches(ax: Axes) -> np.ndarray:
+    """About how wide and high the axes are going to be."""
+    grid = ax.get_subplotspec().get_gridspec()
+    return ax.figure.get_size_inches() * [0.67, 0.72] / [grid.ncols, grid.nrows]
 
 
 def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
@@ -179,40 +201,94 @@ def parity(ax: Axes) -> None:
     ax.axhline(1, color=INK, linewidth=0.9, linestyle=(0, (6, 2)))
 
 
-def label_ends(ax: Axes, labels: dict[str, str], looks: dict[str, Look]) -> None:
+def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -> None:
     """Name each line beside its last point, at the right of the axes, without overlaps.
 
     `labels`: the words for each line's name, as draw_line was given it. Limits must be final.
     """
-    height = ax.figure.get_size_inches()[1] * 0.72
-    gap = 1.25 * 7.5 / 72 / height  # of the axes' height, for a line of 7.5 points
-    ends = {}
-    for line in ax.get_lines():
-        if line.get_label() in labels:
-            point = line.get_xydata()[-1]
-            y = ax.transAxes.inverted().transform(ax.transData.transform(point))[1]
-            ends[line.get_label()] = (y, point)
+    points = last_points(ax, labels)
+    for name, y in label_column(ax, 1.03, points, labels, looks).items():
+        ax.plot(1.03, y, looks[name].marker, color=looks[name].colour, markersize=4.5,
+                markeredgewidth=0, transform=ax.transAxes, clip_on=False)  # fmt: skip
+
+
+def label_points(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -> None:
+    """Name the last point of each line at its right, inside the axes: points near one another in x
+    share a column of labels."""
+    ends = last_points(ax, labels)
     names = sorted(ends, key=lambda name: ends[name][0])
-    for name, y in zip(names, spread([ends[name][0] for name in names], gap), strict=True):
-        look = looks[name]
+    column: list[str] = []
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        column.append(name)
+        if following is None or ends[following][0] - ends[column[0]][0] > SAME_COLUMN:
+            inside = {own: ends[own] for own in column}
+            label_column(ax, ends[name][0] + 0.02, inside, labels, looks)
+            column = []
+
+
+def last_points(ax: Axes, names: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """The last point of each named line, as shares of the axes' width and height."""
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    return {name: tuple(shares(ax, lines[name])[-1]) for name in names if name in lines}
+
+
+def shares(ax: Axes, line: Line2D) -> np.ndarray:
+    """A line's points as shares of the axes' width and height. Limits must be final."""
+    ax.autoscale_view()  # what was asked for and not yet done
+    return (line.get_transform() + ax.transAxes.inverted()).transform(line.get_xydata())
+
+
+def label_column(
+    ax: Axes, x: float, points: Mapping[str, tuple[float, float]], labels: Mapping[str, str],
+    looks: Mapping[str, Look],
+) -> dict[str, float]:  # fmt: skip
+    """Labels under one another at `x`, each with a line to its point; the height of each label.
+    Places and points are shares of the axes."""
+    gap = 1.25 * SMALL_TEXT / 72 / inches(ax)[1]
+    names = sorted(points, key=lambda name: points[name][1])
+    heights = dict(zip(names, spread([points[name][1] for name in names], gap), strict=True))
+    for name, y in heights.items():
         ax.annotate(
-            "", xy=ends[name][1], xytext=(1.03, y), textcoords="axes fraction",
-            annotation_clip=False, zorder=1,
-            arrowprops={"arrowstyle": "-", "color": look.colour, "lw": 0.6, "alpha": 0.6,
+            "", xy=points[name], xytext=(x, y), xycoords="axes fraction",
+            textcoords="axes fraction", annotation_clip=False, zorder=1,
+            arrowprops={"arrowstyle": "-", "color": looks[name].colour, "lw": 0.6, "alpha": 0.6,
                         "shrinkA": 2, "shrinkB": 3},
         )  # fmt: skip
-        ax.plot(1.03, y, look.marker, color=look.colour, markersize=4.5, markeredgewidth=0,
-                transform=ax.transAxes, clip_on=False)  # fmt: skip
-        ax.annotate(labels[name], (1.03, y), xycoords="axes fraction", xytext=(6, 0),
-                    textcoords="offset points", va="center", fontsize=7.5,
+        ax.annotate(labels[name], (x, y), xycoords="axes fraction", xytext=(6, 0),
+                    textcoords="offset points", va="center", bbox=PAPER, fontsize=SMALL_TEXT,
                     annotation_clip=False)  # fmt: skip
+    return heights
 
 
 def label_inside(ax: Axes, name: str, words: str) -> None:
-    """Name a rising line below and right of its first point, inside the axes."""
-    (line,) = [line for line in ax.get_lines() if line.get_label() == name]
-    ax.annotate(words, line.get_xydata()[0], xytext=(8, 0), textcoords="offset points",
-                ha="left", va="center", fontsize=7.5)  # fmt: skip
+    """Name a line inside the axes, above or below one of its points and as near as lets no line
+    cross the words. Limits must be final."""
+    half = SMALL_TEXT / 72 * np.array([0.3 * len(words), 0.6]) / inches(ax)  # the words' size
+    lines = {line.get_label(): shares(ax, line) for line in ax.get_lines()}
+    others = np.concatenate([between(points) for points in lines.values()])
+
+    def room(place: np.ndarray) -> float:
+        """From the words' middle to the nearest line, in half sizes; none outside the axes."""
+        if np.any(place - half < 0) or np.any(place + half > 1):
+            return 0.0
+        return float(np.abs((others - place) / half).max(axis=1).min())
+
+    for halves in range(2, 12):
+        off = halves * half * [0, 1]
+        places = [point + side for point in between(lines[name]) for side in (off, -off)]
+        place = max(places, key=room)
+        if room(place) > 1.3:
+            break
+    ax.annotate(words, place, xycoords="axes fraction", ha="center", va="center",
+                fontsize=SMALL_TEXT)  # fmt: skip
+
+
+def between(points: np.ndarray, parts: int = 20) -> np.ndarray:
+    """Points along a line, so many for each of its segments."""
+    places = np.linspace(0, len(points) - 1, parts * (len(points) - 1) + 1)
+    return np.stack(
+        [np.interp(places, np.arange(len(points)), column) for column in points.T], axis=1
+    )
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
