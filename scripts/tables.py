@@ -19,6 +19,7 @@ from matmul.errors import command_line
 from matmul.reporting.checks import cross_check, timer_check
 from matmul.reporting.comparison import compare_documents
 from matmul.reporting.findings import all_findings
+from matmul.reporting.ladder import ladder
 from matmul.reporting.results import (
     Results,
     fastest,
@@ -51,6 +52,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "scope": scope(results),
         "catalogue": catalogue_entries(results),
         "findings": all_findings(results),
+        "ladders": {operation: ladder(results, operation) for operation in OPERATIONS},
         "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
         "cold_over_hot": {
             operation: cold_quotients(results.of(operation)) for operation in OPERATIONS

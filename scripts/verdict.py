@@ -17,12 +17,11 @@ from matmul.reporting.results import points_of, power_capped, state_absence, the
 from matmul.state import THERMAL
 
 
-def failures(data: Path) -> list[str]:
+def failures(data: Path, summary: pd.DataFrame) -> list[str]:
     """A line per failure in a data set: of a kernel, a verification, a point or a ceiling."""
     kernels = read_table("kernels.csv", data / "kernels.csv")
     lines = [f"{row.variant}: {row.reason}" for row in kernels.itertuples() if row.status != "ok"]
-    for name in ("verification.csv", "summary.csv"):
-        table = read_table(name, data / name)
+    for table in (read_table("verification.csv", data / "verification.csv"), summary):
         failed = table[table.status == "failed"]
         lines += [f"{row.variant}: {row.reason}" for row in failed.itertuples()]
     ceilings = read_optional("ceilings.csv", data / "ceilings.csv").set_index("name")
@@ -62,10 +61,10 @@ def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
     )
 
 
-def told(data: Path) -> tuple[str, str | None]:
+def told(data: Path, summary: pd.DataFrame) -> tuple[str, str | None]:
     """A data set's outcome and its card's state, a line each."""
     device = read_json(data / "device.json")
-    points = read_table("summary.csv", data / "summary.csv").query("phase == 'kernel'")
+    points = summary.query("phase == 'kernel'")
     return outcome(device, points), card(device, points)
 
 
@@ -78,11 +77,14 @@ def main() -> None:
     options = parser.parse_args()
 
     others = sorted(file.parent for file in options.data.glob("others/*/device.json"))
-    found = dict.fromkeys(line for data in (options.data, *others) for line in failures(data))
+    summaries = {
+        data: read_table("summary.csv", data / "summary.csv") for data in (options.data, *others)
+    }
+    found = dict.fromkeys(line for data in summaries for line in failures(data, summaries[data]))
     if found:
         raise UserError("; ".join([*found, f"the rest is in {options.report}"]))
-    first, state = told(options.data)
-    lines = [f"{first}: {options.report}", state, *(line for data in others for line in told(data))]
+    (first, state), *rest = (told(*item) for item in summaries.items())
+    lines = [f"{first}: {options.report}", state, *(line for pair in rest for line in pair)]
     text = "\n".join(line for line in lines if line)
     print(text)
     with whole_file(options.output) as temporary:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from matmul import toolchain
 from matmul.errors import UserError
 from matmul.expressions import evaluate
+from matmul.layout import Layout, layout_of
 from matmul.schema import SCHEMAS, check, read_yaml
 from matmul.shapes import Shape, grid_of, parse_shape
 
@@ -74,6 +76,7 @@ class Kernel:
     registers: int | str = 0
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
+    layout: Mapping[str, Any] | None = field(default=None, hash=False)
     baselines: tuple[str, ...] = ()
     choices: tuple["Choice", ...] = ()
 
@@ -140,6 +143,13 @@ class Variant:
     @property
     def dynamic_shared_bytes(self) -> int:
         return evaluate(self.kernel.dynamic_shared_bytes, self.parameters)
+
+    @property
+    def layout(self) -> Layout | None:
+        """How its threads share a tile; None where the catalogue does not say."""
+        if self.kernel.layout is None:
+            return None
+        return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
 
     def grid(self, shape: Shape) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape`."""
@@ -376,6 +386,10 @@ def check_variant(variant: Variant) -> None:
             f"block and a tile of {variant.tile[0]}×{variant.tile[1]}; a block holds 1 to "
             f"{MAXIMUM_THREADS} threads"
         )
+    try:
+        _ = variant.layout
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
     registers = evaluate(kernel.registers, variant.parameters)
     for key, wanted, limit, unit in (
         ("registers", registers, MAXIMUM_REGISTERS, "registers a thread"),

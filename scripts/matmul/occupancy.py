@@ -7,6 +7,12 @@ from matmul.shapes import ceil_div
 WARP = 32
 REGISTER_UNIT = 256  # registers are handed out to warps in units of this many
 WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
+# Threads that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, table of
+# technical specifications).
+MOST_THREADS = {
+    "7.5": 1024, "8.0": 2048, "8.6": 1536, "8.7": 1536, "8.9": 1536, "9.0": 2048, "10.0": 2048,
+    "10.3": 2048, "12.0": 1536,
+}  # fmt: skip
 RESERVED_SHARED = 1024  # bytes that the system keeps of each block's shared memory, since cc 8.0
 
 

@@ -1,6 +1,6 @@
 """The documents' numbers beside ours: value, ours, the document's over ours, and their rates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -59,10 +59,18 @@ def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, A
         "remark": number.get("remark"),
         "document": document_value(number),
     }
-    rows = [compared(results, number, ours, shape) for ours in number["ours"]]
+    rows = distinct(compared(results, number, ours, shape) for ours in number["ours"])
     if len({row["missing"] for row in rows}) == 1 and rows[0]["missing"]:
         rows = rows[:1]
     return [(facts | {"lines": len(rows)} if i == 0 else {}) | row for i, row in enumerate(rows)]
+
+
+def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each of ours once: the fastest variant may be the one that was named before it."""
+    kept: list[dict[str, Any]] = []
+    for row in rows:
+        kept += [row] if row["missing"] or row not in kept else []
+    return kept
 
 
 def printed(value: float) -> Number:
@@ -166,7 +174,7 @@ def rate_row(
     except NotMeasured as reason:
         return row | {"missing": str(reason)}
     ours = rate(work, cell(chosen, "time_ms"))
-    units, bound = binding_peak(results, chosen.kernel) or (None, None)
+    units, bound = binding_peak(results, chosen) or (None, None)
     return row | {
         "missing": None,
         "ours": ours.json(),

@@ -4,12 +4,12 @@ A finding that the data do not bear out is {"missing": why}. Every number names 
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from matmul.catalogue import HAND_WRITTEN
 from matmul.reporting.peaks import VECTOR, binding_peak, executed, float64_peak, rate
 from matmul.reporting.results import (
     GRAM_LIBRARIES,
@@ -22,6 +22,7 @@ from matmul.reporting.results import (
     power_capped,
     quotient_interval,
     rate_unit,
+    shown,
     size_name,
     squares,
     state_absence,
@@ -34,6 +35,10 @@ from matmul.shapes import OPERATIONS, shape_of
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
 SETTLED = 4500  # from this size on the register tile is held against naive
+SETS = 4096  # bytes after which addresses fall into the same set of a processor's first cache
+ALIKE = 2.0  # products are held together that are at most so many times each other's work
+CLEARLY = 1.5  # times as fast, for what may be known by a launch each
+FLOAT32_BYTES = 4
 
 
 class Missing(Exception):
@@ -96,9 +101,9 @@ def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
 def hand_written_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products by CUDA kernels of the catalogue, hot where there are any."""
     rows = results.square_ratios()
-    rows = rows[rows.kernel.map(results.language).isin(HAND_WRITTEN)]
+    rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
     if rows.empty:
-        gpu = [k for k in results.order if results.language(k) in HAND_WRITTEN]
+        gpu = [k for k in results.order if results.hand_written(k)]
         raise Missing(results.absence(gpu))
     return rows
 
@@ -201,6 +206,38 @@ def quotient_at(
 def verdict(one: pd.Series, other: pd.Series) -> str:
     """What the intervals of two times say of `other`: a tie where they overlap."""
     return verdict_of(*quotient_interval(one, other))
+
+
+@finding("gemm")
+def cpu_strides(results: Results) -> dict[str, Any]:
+    """How much faster the triple loop is where the rows of B do not lie a multiple of SETS apart:
+    the largest product where they do, and the one most like it in work where they do not."""
+    rows = results.timed()
+    rows = rows[rows.kernel == "cpu_loop"]
+    if rows.empty:
+        raise Missing(results.absence(["cpu_loop"]))
+    work = rows.apply(lambda row: math.log(shape_of(row).operations), axis=1)
+    aligned = (rows.n * FLOAT32_BYTES) % SETS == 0
+    if aligned.all() or not aligned.any():
+        raise Missing("all of its products have like strides")
+    slow = rows.loc[work[aligned].idxmax()]
+    others = (work[~aligned] - work[slow.name]).abs()
+    fast = rows.loc[others.idxmin()]
+    quotient = cell(fast, "tflops") / cell(slow, "tflops")
+    if others.min() > math.log(ALIKE) or quotient.value < CLEARLY:
+        raise Missing("strides are not shown to matter")
+    return {
+        "kernel": named(results, "cpu_loop", slow.variant),
+        "quotient": quotient.json(),
+        "stride_bytes": int(slow.n) * FLOAT32_BYTES,
+    } | {
+        name: {
+            "size": size_name(shape_of(row)),
+            "time_ms": cell(row, "time_ms").json(),
+            "rate": cell(row, "tflops").times(1e3).json(),
+        }
+        for name, row in (("slow", slow), ("fast", fast))
+    }
 
 
 @finding("gemm")
@@ -333,13 +370,14 @@ def fills(results: Results) -> dict[str, Any]:
     kernels = []
     for rows in studied(results, "fill"):
         slow, fast = (rows.loc[place] for place in (rows.tflops.idxmin(), rows.tflops.idxmax()))
+        quotient = cell(fast, "tflops") / cell(slow, "tflops")
         kernels.append(
             study_facts(results, rows, "fill")
             | {
                 "slow": slow.fill,
                 "fast": fast.fill,
-                "quotient": (cell(fast, "tflops") / cell(slow, "tflops")).json(),
-                "verdict": verdict(slow, fast),
+                "quotient": quotient.json(),
+                "verdict": shown(quotient, verdict(slow, fast)),
                 "power": power_span(rows),
             }
         )
@@ -352,10 +390,11 @@ def sustained(results: Results) -> dict[str, Any]:
     kernels = []
     for rows in studied(results, "mode"):
         burst, load = (row for _, row in rows.iterrows())
-        change = cell(load, "tflops") / cell(burst, "tflops") - Number(1, "1")
+        quotient = cell(load, "tflops") / cell(burst, "tflops")
+        change = quotient - Number(1, "1")
         kernels.append(
             study_facts(results, rows, "mode")
-            | {"change": change.json(), "verdict": verdict(burst, load)}
+            | {"change": change.json(), "verdict": shown(quotient, verdict(burst, load))}
         )
     return {"kernels": kernels}
 
@@ -491,7 +530,7 @@ def gram_peaks(results: Results) -> dict[str, Any]:
         raise Missing(results.absence(k for k in results.order if results.on_gpu(k)))
     unit, factor = rate_unit(rows.tflops)
     general, symmetric = (rows[rows.kernel == library] for library in GRAM_LIBRARIES)
-    own = rows[rows.kernel.map(results.language).isin(HAND_WRITTEN)]
+    own = rows[rows.kernel.map(results.hand_written).astype(bool)]
     parts = [("half", own), ("full", general), ("half", symmetric)]
     return {
         "unit": unit,
@@ -508,7 +547,7 @@ def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -
     """
     best = rows.loc[rows.tflops.idxmax()]
     highest = rate(executed(shape_of(best), part), cell(best, "time_ms"))
-    units, bound = binding_peak(results, best.kernel) or (None, None)
+    units, bound = binding_peak(results, best) or (None, None)
     vector = float64_peak(results, VECTOR) if results.language(best.kernel) == "library" else None
     return {
         "n": int(best.n),

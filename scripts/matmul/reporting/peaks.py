@@ -1,8 +1,11 @@
 """Rates by the operations that a program executes, and the card's float64 peaks to hold them to."""
 
+import pandas as pd
+
+from matmul.catalogue import Variant
 from matmul.reporting.results import Results
 from matmul.reporting.traced import Number
-from matmul.shapes import Gram
+from matmul.shapes import Gram, shape_of
 
 VECTOR, TENSOR = "vector units", "tensor cores"
 FACTS = {TENSOR: "fp64_tensor_peak_tflops", VECTOR: "fp64_peak_tflops"}
@@ -27,12 +30,18 @@ def float64_peak(results: Results, units: str) -> Number | None:
     return Number(peak, f"device.json:{FACTS[units]}") if peak else None
 
 
-def binding_peak(results: Results, kernel: str) -> tuple[str, Number] | None:
+def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
     """The units that bound a GPU's kernel, and their peak; None where it is not known.
 
-    cuBLAS may use tensor cores where there are any; the kernels written here never do.
+    cuBLAS may use tensor cores where there are any; a kernel written here says what it uses.
     """
-    for units in FACTS if results.language(kernel) == "library" else (VECTOR,):
+    ran = results.ran(row.variant, shape_of(row))
+    tensor = results.language(row.kernel) == "library" if ran is None else uses_tensor_cores(ran)
+    for units in FACTS if tensor else (VECTOR,):
         if peak := float64_peak(results, units):
             return units, peak
     return None
+
+
+def uses_tensor_cores(variant: Variant) -> bool:
+    return variant.layout is not None and variant.layout.units == "tensor"

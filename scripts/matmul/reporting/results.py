@@ -14,9 +14,11 @@ from typing import Any
 import pandas as pd
 
 from matmul.bench import CACHES, MODES
-from matmul.catalogue import Catalogue
+from matmul.catalogue import HAND_WRITTEN, Catalogue, Variant, made
 from matmul.dataset import OPTIONAL, POINT, read_json, read_optional, read_table
+from matmul.errors import UserError
 from matmul.fills import FILLS
+from matmul.reporting.traced import Number
 from matmul.shapes import OPERATIONS, Gram, Shape, shape_of
 from matmul.state import THERMAL
 
@@ -162,6 +164,28 @@ class Results:
 
     def language(self, kernel: str) -> str:
         return self.catalogue[kernel].language if kernel in self.catalogue else "cuda"
+
+    def hand_written(self, kernel: str) -> bool:
+        """Whether it is no library's, and runs on a GPU."""
+        return self.language(kernel) in HAND_WRITTEN
+
+    @property
+    def architecture(self) -> str | None:
+        """What nvcc compiles for this GPU, such as sm_90; None where there is none."""
+        capability = self.device.get("compute_capability")
+        return capability and "sm_" + capability.replace(".", "")
+
+    def ran(self, variant: str, shape: Shape) -> Variant | None:
+        """What a hand-written variant ran at a shape: itself, or what its table names. None where
+        the catalogue has no such variant."""
+        kernel = self.catalogue.get(variant.split("[")[0])
+        if kernel is None or kernel.language not in HAND_WRITTEN:
+            return None
+        try:
+            named = kernel.variants[0] if kernel.choices else made(variant, self.catalogue)
+        except UserError:
+            return None
+        return named.part(shape, self.architecture)
 
     def writes_half(self, kernel: str) -> bool:
         """Whether it leaves one triangle of C as it was."""
@@ -323,6 +347,11 @@ def verdict_of(ratio_low: float, ratio_high: float) -> str:
     if pd.isna([ratio_low, ratio_high]).any():
         return "unknown"
     return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
+
+
+def shown(quotient: Number, verdict: str) -> str:
+    """The verdict, or `same` where the quotient is printed as 1."""
+    return "same" if quotient.json()["text"] == "1.00" else verdict
 
 
 def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:
