@@ -27,7 +27,9 @@ rule tabulate:
 rule typeset:
     input:
         program("report"),
-        ROOT / "reports/style.typ",
+        sorted(ROOT.glob("reports/*.typ")),
+        sorted(ROOT.glob("reports/chapters/*.typ")),
+        ROOT / "reports/ideas.yaml",
         expand(ROOT / "reports/captions/{figure}.rst", figure=FIGURES),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
