@@ -78,9 +78,10 @@ def layout_of(
     for outer, inner in pairwise([found.tile, found.region, found.thread, found.piece]):
         if min(inner) < 1 or outer[0] % inner[0] or outer[1] % inner[1]:
             raise UserError(f"layout: {inner[0]}×{inner[1]} does not divide {outer[0]}×{outer[1]}")
-    if math.prod(found.thread) * threads != math.prod(tile):
-        raise UserError(
-            f"layout: {threads} threads of {found.thread[0]}×{found.thread[1]} results do not "
-            f"cover a tile of {tile[0]}×{tile[1]}"
-        )
+    for tile, threads_of_it in ((found.tile, threads), (found.warp, WARP)):
+        if tile and math.prod(found.thread) * threads_of_it != math.prod(tile):
+            raise UserError(
+                f"layout: {threads_of_it} threads of {found.thread[0]}×{found.thread[1]} results "
+                f"do not cover a tile of {tile[0]}×{tile[1]}"
+            )
     return found

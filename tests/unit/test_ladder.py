@@ -1,4 +1,4 @@
-"""The ladders: tiles that are covered, traffic and resources by the parameters, gains by intervals."""
+"""The ladders: tiles covered, traffic and resources by the parameters, gains by the intervals."""
 
 import itertools
 from pathlib import Path
@@ -7,43 +7,247 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, made_up, the_catalogue
+from made_up_data import DEVICE, Change, made_up, the_catalogue
 from support import Entry, WriteCatalogue
+from test_tables import typeset
 
-from matmul.catalogue import load_catalogue
+from matmul.catalogue import Variant, load_catalogue
 from matmul.errors import UserError
 from matmul.layout import WARP, Layout
 from matmul.reporting.findings import all_findings
 from matmul.reporting.ladder import ladder
 from matmul.schema import read_yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+IDEAS = Path(__file__).resolve().parents[2] / "reports" / "ideas.yaml"
 GEMM = {"gemm": (320, 1024)}
+TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
 LAID_OUT = [v for v in the_catalogue().buildable.values() if v.layout]
-Times = dict[str, tuple[float, float, float]]
 
 
 def results_of(layout: Layout, thread: int) -> set[tuple[int, int]]:
-    """The elements of the tile that a thread computes."""
-    (rows, columns), (lanes_down, lanes_across) = layout.region, layout.lanes
-    warp, lane = (divmod(thread, WARP) if layout.warp else (0, thread))
-    top, left = divmod(warp, layout.tile[1] // columns)
-    down, across = divmod(lane, lanes_across)
-    return {
-        (top * rows + down * layout.piece[0] + i * layout.step[0] + y,
-         left * columns + across * layout.piece[1] + j * layout.step[1] + x)
-        for i, j in itertools.product(*map(range, layout.pieces))
-        for y, x in itertools.product(*map(range, layout.piece))
-    }  # fmt: skip
+    """The elements of its block's tile that a thread computes."""
+    region, lane = divmod(thread, WARP) if layout.warp else (0, thread)
+    corner = divmod(region, layout.tile[1] // layout.region[1])
+    place = divmod(lane, layout.region[1] // layout.thread[1])
+    rows, columns = (
+        [
+            corner[d] * layout.region[d] + place[d] * layout.piece[d] + i * layout.step[d] + e
+            for i in range(layout.pieces[d])
+            for e in range(layout.piece[d])
+        ]
+        for d in (0, 1)
+    )
+    return set(itertools.product(rows, columns))
 
 
 @pytest.mark.parametrize("variant", LAID_OUT, ids=lambda variant: variant.slug)
-def test_threads_cover_their_tile_once(variant: Any) -> None:
+def test_threads_cover_their_tile_once(variant: Variant) -> None:
     layout = variant.layout
-    assert layout.lanes[0] * layout.lanes[1] == min(WARP, layout.threads)
-    if not layout.warp:  # lanes go on from one row of threads to the next
-        across = layout.region[1] // layout.thread[1]
-        layout = Layout(**vars(layout) | {"warp": None})
-        object.__setattr__(layout, "across", across)
     covered = [place for t in range(layout.threads) for place in results_of(layout, t)]
     assert sorted(covered) == list(itertools.product(*map(range, layout.tile)))
+
+
+def test_each_kernel_of_ones_own_has_a_layout_and_an_idea() -> None:
+    catalogue = the_catalogue()
+    cuda = {name for name, kernel in catalogue.items() if kernel.language == "cuda"}
+    assert {variant.kernel.name for variant in LAID_OUT} == cuda
+    assert set(read_yaml(IDEAS)) == set(catalogue)
+
+
+@pytest.mark.parametrize(
+    ("layout", "reason"),
+    [
+        ({"thread": [2, 2]}, "256 threads of 2×2 results do not cover a tile of 16×16"),
+        ({"thread": [3, 1]}, "3×1 does not divide 16×16"),
+        ({"piece": [1, 32]}, "1×32 does not divide 16×16"),
+        ({"warp": [16, 16]}, "32 threads of 1×1 results do not cover a tile of 16×16"),
+    ],
+)
+def test_a_layout_that_does_not_cover_the_tile_is_refused(
+    entry: Entry, write_catalogue: WriteCatalogue, layout: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(UserError, match=reason):
+        load_catalogue(write_catalogue({"mine": entry(layout=layout)}))
+
+
+def steps(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
+    """The steps of A·B by name."""
+    return {step["name"]: step for step in ladder(made_up(folder, **options), "gemm")["steps"]}
+
+
+def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes={"gemm": (1024,), "gram": (4096,)})
+    found = {
+        step["name"]: [value["value"] for value in step["traffic"].values()]
+        for operation in ("gemm", "gram")
+        for step in ladder(results, operation)["steps"]
+    }
+    assert found["naive"] == [2 * 4 * 1024, 0.25]
+    assert found["shared"] == [2 / 32 * 4 * 1024, 8]
+    assert found["register_column"] == [2 / 64 * 4 * 1024, 16]
+    assert found["streamed"] == [2 / 128 * 4 * 1024, 32]
+    per_element = 4096 * 4097 / 4096  # operations
+    assert found["gram_naive"] == [2 * 8 * 4096, per_element / (2 * 8 * 4096)]
+    half = 2 / 128 * 8 * 4096 / 2
+    assert found["gram_tensor"] == [half, pytest.approx(per_element / half)]
+
+
+def test_resources_are_those_of_the_record_and_of_the_launch(tmp_path: Path) -> None:
+    own = steps(tmp_path, shapes=GEMM)["pipelined"]["resources"]
+    assert (own["threads"], own["dynamic_bytes"]) == (128, 4 * 3 * 16 * (132 + 128))
+    assert own["registers"]["value"] == 32
+    assert own["blocks"]["value"] == 0.5 * 2048 / 128
+
+
+@pytest.mark.parametrize("device", [{}, DEVICE | {"compute_capability": "99.0"}])
+def test_of_a_device_nobody_knows_the_resident_blocks_are_not_told(
+    tmp_path: Path, device: dict[str, Any]
+) -> None:
+    own = steps(tmp_path, shapes=GEMM, device=device)["shared"]["resources"]
+    assert own["blocks"] is None and own["occupancy"]["value"] == 0.5
+
+
+def test_a_table_says_what_it_chose_at_which_shape(tmp_path: Path) -> None:
+    options = {"kernels": ["sgemm"], "shapes": {"gemm": (32, 4096)}}
+    own = steps(tmp_path / "sm_90", **options)["sgemm"]
+    assert [choice["shapes"] for choice in own["choices"]] == [["32"], ["4096"]]
+    small, large = (choice["variant"] for choice in own["choices"])
+    assert "TILE_M=64" in small and "TILE_M=128" in large
+    assert own["ran"] == large and own["layout"]["tile"] == (128, 128)
+    older = DEVICE | {"compute_capability": "7.5"}
+    (choice,) = steps(tmp_path / "sm_75", **options, device=older)["sgemm"]["choices"]
+    assert choice == {"variant": "vectors[TILE=128,TILE_K=8]", "shapes": ["32", "4096"]}
+
+
+def timed(times: dict[str, tuple[float, float, float]]) -> Change:
+    """A change that gives kernels a median and its ends at 1024."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        for kernel, ends in times.items():
+            here = (summary.kernel == kernel) & (summary.n == 1024) & (summary.phase == "kernel")
+            summary.loc[here, TIMES] = ends
+        return summary
+
+    return change
+
+
+def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> None:
+    times = {
+        "naive": (2.0, 1.9, 2.1),
+        "naive_rect": (1.0, 0.9, 1.1),
+        "shared": (1.1, 1.0, 1.2),
+        "shared_rect": (3.0, 2.9, 3.1),
+        "shared_rect_split": (2.999, 2.9989, 2.9991),
+        "register_column": (1.0, np.nan, np.nan),
+    }
+    options = {"kernels": [*times, "cublas_sgemm"], "shapes": {"gemm": (1024,)}}
+    results = made_up(tmp_path, **options, change=timed(times))
+    found = {step["name"]: step["before"] for step in ladder(results, "gemm")["steps"]}
+    assert found.pop("naive") is None
+    assert {name: before["verdict"] for name, before in found.items()} == {
+        "naive_rect": "faster",
+        "shared": "tie",
+        "shared_rect": "slower",
+        "shared_rect_split": "same",
+        "register_column": "unknown",
+    }
+    assert found["naive_rect"]["quotient"]["value"] == 2
+    ends = [end["value"] for end in found["naive_rect"]["interval"]]
+    assert ends == pytest.approx([1.9 / 1.1, 2.1 / 0.9])
+    assert found["register_column"]["interval"] is None
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def lost(kernel: str, least: int) -> Change:
+    """A change by which a kernel's points from a size on failed."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        gone = (summary.kernel == kernel) & (summary.n >= least)
+        summary = summary[~(gone & (summary.phase != "kernel"))].reset_index(drop=True)
+        gone = (summary.kernel == kernel) & (summary.n >= least)
+        summary = summary.astype({"reason": object})
+        summary.loc[gone, ["status", "reason"]] = ["failed", "lost the device"]
+        summary.loc[gone, [*TIMES, "tflops"]] = np.nan
+        return summary
+
+    return change
+
+
+def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path: Path) -> None:
+    options = {"kernels": ["naive", "naive_rect", "shared"], "shapes": GEMM}
+    own = steps(tmp_path, **options, change=lost("naive_rect", 1024))
+    assert own["naive_rect"]["missing"] == "lost the device"
+    assert own["naive_rect"]["time_ms"] is own["naive_rect"]["before"] is None
+    assert own["naive_rect"]["layout"] is not None
+    assert own["shared"]["before"]["from"]["title"] == "naive"
+
+
+def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path: Path) -> None:
+    options = {"kernels": ["naive", "naive_rect", "shared"], "shapes": GEMM}
+    unsure = timed({"naive": (1.0, np.nan, np.nan)})
+    for name, change, size in (
+        ("all", lambda summary: summary, "1024"),
+        ("one failed", lost("naive", 1024), "1024"),
+        ("one without an interval", unsure, "320"),
+        ("none at all", lambda s: s.assign(time_low_ms=np.nan, time_high_ms=np.nan), "1024"),
+    ):
+        results = made_up(tmp_path / name, **options, change=change)
+        assert ladder(results, "gemm")["size"] == size, name
+
+
+def test_what_the_catalogue_has_and_the_data_lack_is_named(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], shapes=GEMM)
+    found = ladder(results, "gemm")
+    assert [step["name"] for step in found["steps"]] == ["naive"]
+    assert found["absent"][:2] == ["naive, any shape", "shared"] and "sgemm" in found["absent"]
+    assert [library["name"] for library in found["libraries"]] == ["cublas_sgemm"]
+    assert found["gain"] is None
+    assert ladder(results, "gram")["steps"] == []
+
+
+def test_without_a_gpu_the_steps_are_still_told(tmp_path: Path) -> None:
+    own = steps(tmp_path, gpu=False, shapes=GEMM)
+    assert {step["missing"] for step in own.values()} == {"there is no GPU on this machine"}
+    assert own["vectors"]["traffic"]["intensity"]["value"] == 32
+
+
+def test_a_kernel_that_the_catalogue_does_not_know_is_a_step_without_a_picture(
+    tmp_path: Path,
+) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.replace({"naive": "foreign", "naive[TILE_WIDTH=32]": "foreign[TILE=1]"})
+
+    results = made_up(tmp_path, kernels=["naive", "shared"], shapes=GEMM, change=change)
+    foreign = next(s for s in ladder(results, "gemm")["steps"] if s["name"] == "foreign")
+    assert foreign["layout"] is foreign["traffic"] is foreign["ran"] is None
+    assert foreign["rate"] is not None
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("slower", [1.0, 10.0])
+def test_slow_strides_are_told_where_they_show(tmp_path: Path, slower: float) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        aligned = (summary.kernel == "cpu_loop") & (summary.n == 1024)
+        summary.loc[aligned, TIMES] *= slower
+        summary.loc[aligned, "tflops"] /= slower
+        return summary
+
+    shapes = {"gemm": (640, "1000x1001x999", 1024, "3200x2400x1600")}
+    results = made_up(tmp_path, kernels=["cpu_loop"], shapes=shapes, change=change)
+    found = all_findings(results)["cpu_strides"]
+    if slower == 1:
+        assert found == {"missing": "strides are not shown to matter"}
+        return
+    assert (found["slow"]["size"], found["fast"]["size"]) == ("1024", "1000×1001×999")
+    assert found["stride_bytes"] == 4096
+    assert found["quotient"]["value"] == pytest.approx(10, rel=0.25)
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_strides_are_not_held_together_of_products_unlike_in_size(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["cpu_loop"], shapes={"gemm": (320, 1024)})
+    assert all_findings(results)["cpu_strides"] == {"missing": "strides are not shown to matter"}
+    results = made_up(tmp_path, kernels=["cpu_loop"], shapes={"gemm": (1024,)})
+    assert (
+        all_findings(results)["cpu_strides"]["missing"] == "all of its products have like strides"
+    )

@@ -389,6 +389,18 @@ def test_what_the_fill_does_to_rate_and_power(tmp_path: Path) -> None:
     assert found["rows"][-1]["power_w"] is None
 
 
+@pytest.mark.parametrize("fast", [1.004, 1.006])
+def test_a_change_that_rounds_to_nothing_is_none(tmp_path: Path, fast: float) -> None:
+    rows = [(1 / t, 1 / t, 1 / t, 100 * t) for t in (1.0, fast)]
+    word = "same" if fast < 1.005 else "faster"
+    for sweep, kernel in (("fills", "cublas_sgemm"), ("sustained", "cublas_dgemm")):
+        options = {"kernels": [kernel], "change": of_sweep(sweep, TIMES, *rows)}
+        results = made_up(tmp_path / sweep, **options)
+        (found,) = all_findings(results)[sweep]["kernels"]
+        assert found["verdict"] == word
+        assert typeset(results, tmp_path / sweep).startswith(b"%PDF")
+
+
 def test_a_study_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:
     found = all_findings(made_up(tmp_path / "one", kernels=["naive"]))
     assert found["fills"] == {"missing": "no sweep of this data set varies the fill"}
@@ -736,6 +748,16 @@ def test_document_004_beside_ours(tmp_path: Path) -> None:
     assert all(row["document"]["text"] == "not known" for row in unknown)
     at_500 = next(row for row in unknown if row["size"] == "500")
     assert at_500["ours"] is not None and at_500["ratio"] is None
+
+
+def test_the_document_s_variant_is_named_once_where_it_is_the_fastest(tmp_path: Path) -> None:
+    rows = document_004(made_up(tmp_path, change=faster(REGISTER_TILE, 500, "cublas_dgemm")))[
+        "rows"
+    ]
+    starts = [i for i, row in enumerate(rows) if row.get("size") == "500"]
+    at_500 = rows[starts[-1] : starts[-1] + 2]
+    assert at_500[0]["lines"] == 1 and at_500[0]["variant"] == REGISTER_TILE
+    assert "lines" in at_500[1]  # the next number's first row
 
 
 def test_document_004_computed_slower_than_its_library(tmp_path: Path) -> None:
