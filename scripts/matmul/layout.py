@@ -25,10 +25,10 @@ class Layout:
     threads: int
     slab: int
     stages: int
+    teams: int
     warp: Extent | None
     thread: Extent
     piece: Extent
-    computes: str
     units: str
 
     @property
@@ -69,19 +69,19 @@ def layout_of(
         threads=threads,
         slab=evaluate(entry.get("slab", 0), parameters),
         stages=evaluate(entry.get("stages", 1), parameters),
+        teams=evaluate(entry.get("teams", 1), parameters),
         warp=extent("warp"),
         thread=extent("thread") or piece,
         piece=piece,
-        computes=entry.get("computes", "full"),
         units=entry.get("units", "vector"),
     )
     for outer, inner in pairwise([found.tile, found.region, found.thread, found.piece]):
         if min(inner) < 1 or outer[0] % inner[0] or outer[1] % inner[1]:
             raise UserError(f"layout: {inner[0]}×{inner[1]} does not divide {outer[0]}×{outer[1]}")
-    for tile, threads_of_it in ((found.tile, threads), (found.warp, WARP)):
-        if tile and math.prod(found.thread) * threads_of_it != math.prod(tile):
+    for tile, sharing in ((found.tile, threads // found.teams), (found.warp, WARP)):
+        if tile and math.prod(found.thread) * sharing != math.prod(tile):
             raise UserError(
-                f"layout: {threads_of_it} threads of {found.thread[0]}×{found.thread[1]} results "
+                f"layout: {sharing} threads of {found.thread[0]}×{found.thread[1]} results "
                 f"do not cover a tile of {tile[0]}×{tile[1]}"
             )
     return found

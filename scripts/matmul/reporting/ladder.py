@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from matmul.catalogue import Variant
-from matmul.layout import Layout
 from matmul.occupancy import MOST_THREADS
 from matmul.reporting.results import (
     Results,
@@ -122,7 +121,8 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
         "lanes": layout.lanes,
         "slab": layout.slab,
         "stages": layout.stages,
-        "half": layout.computes == "half",
+        "teams": layout.teams,
+        "half": half(variant),
         "units": layout.units,
     }
 
@@ -133,19 +133,24 @@ def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
     layout = variant and variant.layout
     if layout is None:
         return None
-    wanted = reads(layout).times(shape.terms * BYTES[variant.kernel.dtype])
+    wanted = reads(variant).times(shape.terms * BYTES[variant.kernel.dtype])
     elements = shape.elements[-1]
     per_element = Number(shape.operations / elements, f"{shape.operations} / {elements}")
     return {"bytes": wanted.whole(), "intensity": (per_element / wanted).json()}
 
 
-def reads(layout: Layout) -> Number:
+def reads(variant: Variant) -> Number:
     """Elements read for one term of one element of C."""
-    if not layout.slab:
+    if not variant.layout.slab:
         return Number(2.0, "2")
-    rows, columns = layout.tile
+    rows, columns = variant.tile
     own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
-    return own.times(0.5) if layout.computes == "half" else own
+    return own.times(0.5) if half(variant) else own
+
+
+def half(variant: Variant) -> bool:
+    """Whether it computes the tiles of one triangle alone."""
+    return variant.kernel.schedule == "upper"
 
 
 def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
