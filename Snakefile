@@ -2,7 +2,7 @@
 
 snakemake --cores 1 all                                 the whole experiment
 snakemake --cores 1 compile                             up to a step: compile, verify, measure,
-                                                        figures, report
+                                                        figures, report, explore
 snakemake --cores 1 compare                             hold what was measured against the
                                                         published data set
 snakemake --cores 1 all --configfile config/documents.yaml    every size of the documents
@@ -46,6 +46,7 @@ include: "workflow/rules/verify.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/page.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/compare.smk"
 
@@ -64,6 +65,7 @@ localrules:
     draw_figures,
     tabulate,
     typeset,
+    write_page,
     verdict,
     publish,
     compare,
@@ -73,5 +75,6 @@ rule all:
     default_target: True
     input:
         rules.report.input,
+        rules.explore.input,
         rules.verdict.output,
         other_reports,

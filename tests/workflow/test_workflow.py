@@ -33,7 +33,7 @@ MINE = {
         "results/local/measured/gemm/mine/facts.json",
     },
 }
-AFTER = {"collect", "draw_figures", "tabulate", "typeset", "verdict"}
+AFTER = {"collect", "draw_figures", "tabulate", "typeset", "write_page", "verdict"}
 
 
 def table(project: Project, name: str) -> pd.DataFrame:
@@ -162,6 +162,7 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "the report's text": lambda project: project.edit("reports/report.typ", "\n"),
     "a chapter": lambda project: project.edit("reports/chapters/gram.typ", "\n"),
     "an idea": lambda project: project.edit("reports/ideas.yaml", "\n"),
+    "the page": lambda project: project.edit("reports/explore.html", "\n"),
     "the drawing": lambda project: project.edit("scripts/matmul/reporting/charts.py", "\n"),
     "the collecting": lambda project: project.edit("scripts/collect.py", "\n"),
     "the sampling": lambda project: project.edit("scripts/matmul/sweep.py", "\n"),
@@ -199,12 +200,13 @@ def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
         ("the report's text", {"typeset", "verdict"}),
         ("a chapter", {"typeset", "verdict"}),
         ("an idea", {"typeset", "verdict"}),
-        ("the drawing", {"draw_figures", "typeset", "verdict"}),
+        ("the page", {"write_page"}),
+        ("the drawing", {"draw_figures", "typeset", "write_page", "verdict"}),
         ("the collecting", AFTER),
         ("the sampling", {"measure_variant", *AFTER}),
         ("the ceilings", {"measure_ceilings", *AFTER}),
         ("the emulator", {"verify_variant", "measure_variant", *AFTER}),
-        ("a published data set", {"draw_figures", "tabulate", "typeset"}),
+        ("a published data set", {"draw_figures", "tabulate", "typeset", "write_page"}),
         ("a check of the timing", {"tabulate", "typeset", "verdict"}),
     ],
 )

@@ -222,11 +222,16 @@ def published():
     return sorted(f"published/{folder.name}" for folder in whole)
 
 
+def reported():
+    """The data sets that a run reports on: its own and, where it has no GPU, the published ones."""
+    return ["local", *(published() if DEVICE == "cpu" else [])]
+
+
 def other_reports(wildcards):
-    """The reports of the other models of GPU that jobs ran on, as `collect` found them."""
+    """Reports and pages of the other models of GPU that jobs ran on, as `collect` found them."""
     folder = Path(checkpoints.collect.get().output.others)
     names = sorted(file.parent.name for file in folder.glob("*/device.json"))
-    return expand("results/others/{name}/report.pdf", name=names)
+    return expand("results/others/{name}/{file}", name=names, file=["report.pdf", "explore.html"])
 
 
 def folder_of(wildcards):

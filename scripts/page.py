@@ -1,0 +1,312 @@
+"""Write a data set as one interactive page that works offline.
+
+A reader chooses operation, shapes, cache, variants and quantity, and reads each point's numbers.
+The page holds its data and plotly.js, both packed. The same data give the same bytes.
+"""
+
+import base64
+import gzip
+import html
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from plotly.offline import get_plotlyjs
+
+from matmul import arguments
+from matmul.bench import CACHES, MODES
+from matmul.catalogue import load_catalogue
+from matmul.dataset import POINT, write_text
+from matmul.errors import command_line
+from matmul.fills import FILLS
+from matmul.provenance import ROOT
+from matmul.reporting import style
+from matmul.reporting.charts import look, source_line
+from matmul.reporting.results import (
+    OTHER,
+    SERIES,
+    Results,
+    fastest,
+    limits_of,
+    load_results,
+    rate_unit,
+    series_of,
+    size_name,
+)
+from matmul.reporting.style import Look
+from matmul.reporting.traced import significant
+from matmul.shapes import OPERATIONS, Shape, shape_of
+
+KEY = ["kernel", "variant", *POINT, "cache"]
+SQUARE = "square (m = n = k)"  # of gemm
+FASTEST, ALL = "the fastest of each kernel", "all"
+RATE, TIME = "rate", "time"
+# What decides the points that are drawn, and what of it a point has that was not timed.
+PLACE = ["operation", "series", "cache", "fill", "mode"]
+CHOICES = [*PLACE, "variants", "quantity"]
+
+WORK = {"gemm": "2mnk", "gram": "mn(n + 1)"}
+SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",
+           "P": "cross", "X": "x", "p": "pentagon", "<": "triangle-left",
+           ">": "triangle-right"}  # fmt: skip
+LINE = 1.5  # pixels
+LIMITS = {"p": "at its power limit", "h": "slowed down for heat"}
+
+LAYOUT = {
+    "font": {"family": "DejaVu Sans, Verdana, sans-serif", "color": style.INK},
+    "hovermode": "closest",
+    "hoverlabel": {"align": "left", "bgcolor": "white", "font": {"color": style.INK}},
+    "margin": {"t": 20, "r": 20},
+    "paper_bgcolor": "white",
+    "plot_bgcolor": "white",
+    "showlegend": True,  # of one kernel too
+    "uirevision": "kept",  # a kernel that was hidden stays so
+}
+# No other button: one of plotly.js's own sends the chart to a server.
+BUTTONS = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]
+CONFIG = {"modeBarButtons": [BUTTONS], "displaylogo": False, "responsive": True, "showTips": False}
+GRID = {"gridcolor": style.PALE, "linecolor": style.QUIET, "zeroline": False,
+        "rangemode": "tozero"}  # fmt: skip
+POWERS = {"type": "log", "tickvals": [2**i for i in range(31)], "tickformat": "d"}
+PARITY = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1,
+          "line": {"color": style.INK, "width": 1, "dash": "dash"}}  # fmt: skip
+NOTHING = {
+    "xaxis": {"visible": False},
+    "yaxis": {"visible": False},
+    "annotations": [{"text": "Nothing was measured of what was chosen.", "showarrow": False}],
+}
+
+
+def page_data(results: Results) -> dict[str, Any]:
+    """All that the page draws, and what there is to choose from."""
+    views = [results.of(operation) for operation in OPERATIONS]
+    lines = [line for view in views for line in lines_of(view)]
+    return {
+        "choices": choices(lines),
+        "lines": lines,
+        "absent": [item for view in views for item in absent(view)],
+        "layout": LAYOUT,
+        "nothing": NOTHING,
+        "config": CONFIG,
+    }
+
+
+def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each choice with its heading and its values, in the order in which they are offered."""
+    quantities = dict.fromkeys(line["quantity"] for line in lines)
+    return {
+        "operation": {"heading": "operation", "values": list(OPERATIONS)},
+        "series": {"heading": "shapes", "values": [SQUARE, *SERIES, OTHER]},
+        "cache": {"heading": "L2 cache", "values": list(CACHES)},
+        "fill": {"heading": "inputs", "values": list(FILLS)},
+        "mode": {"heading": "load", "values": list(MODES)},
+        "variants": {"heading": "variants", "values": [FASTEST, ALL]},
+        "quantity": {"heading": "quantity", "values": list(quantities)},
+    }
+
+
+def placed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the series, the words and the extent of their shapes."""
+    shapes = [shape_of(row) for row in rows.itertuples()]
+    return rows.assign(
+        series=[series_of(shape) or (SQUARE if shape.square else OTHER) for shape in shapes],
+        size=[size_name(shape) for shape in shapes],
+        x=[extent(shape) for shape in shapes],
+    )
+
+
+def extent(shape: Shape) -> float:
+    """Where a shape lies on the x axis: at n where its series has one, else at the n of the square
+    product that has as many terms in all."""
+    in_series = shape.square or series_of(shape) not in ("", OTHER)
+    return shape.n if in_series else round((math.prod(shape.output) * shape.terms) ** (1 / 3), 1)
+
+
+def points(view: Results) -> pd.DataFrame:
+    """A row for every timed point and each of its quantities, with `value`, `low` and `high`."""
+    rows = placed(view.launches).reset_index(names="row")
+    held = rows.merge(view.ratios, on=KEY)
+    said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
+    shares = said.groupby(held.row).agg(list)
+    texts = [words(view, row, shares.get(row.row, [])) for row in rows.itertuples()]
+    rows = rows.assign(words=texts)
+    held = held.assign(words=held.row.map(rows.set_index("row").words))
+    rates = rows.tflops * rate_unit(rows.tflops)[1]
+    return pd.concat(
+        [
+            rows.assign(quantity=RATE, value=rates, low=rates * rows.time_ms / rows.time_high_ms,
+                        high=rates * rows.time_ms / rows.time_low_ms),
+            rows.assign(quantity=TIME, value=rows.time_ms, low=rows.time_low_ms,
+                        high=rows.time_high_ms),
+            held.assign(quantity="share of " + held.baseline.map(view.title), value=held.ratio,
+                        low=held.ratio_low, high=held.ratio_high),
+        ]
+    )  # fmt: skip
+
+
+def words(view: Results, row: Any, shares: Sequence[str]) -> str:
+    """What a reader is told who points at a point."""
+    unit, per_tflops = rate_unit(pd.Series([row.tflops]))
+    states = {"SM at {:.0f} MHz": row.sm_clock_mhz, "{:.0f} W": row.power_w,
+              "{:.0f} °C": row.temperature_c}  # fmt: skip
+    lines = [
+        f"{view.title(row.kernel)} ({row.variant})",
+        f"{row.operation} {row.size}, {row.dtype}",
+        f"{significant(row.time_ms, 4)} ms{between(row.time_low_ms, row.time_high_ms)}, "
+        f"median of {row.samples:.0f}",
+        f"{significant(row.tflops * per_tflops, 4)} {unit}",
+        *shares,
+        ", ".join(text.format(state) for text, state in states.items() if pd.notna(state))
+        or "clock and power not recorded",
+        ", ".join([row.status, *(LIMITS[letter] for letter in limits_of(row.throttled))]),
+        *["writes one half of the symmetric C"] * view.writes_half(row.kernel),
+    ]
+    return "<br>".join(map(plain, lines))
+
+
+def share_words(view: Results, row: Any) -> str:
+    """A point beside a library."""
+    share, *ends = (100 * value for value in (row.ratio, row.ratio_low, row.ratio_high))
+    return f"{share:.1f}%{between(*ends)} of {view.title(row.baseline)}, pairs: {row.pairs:.0f}"
+
+
+def between(low: float, high: float) -> str:
+    """A 95% interval in words."""
+    if pd.isna([low, high]).any():
+        return " (too few samples for an interval)"
+    return f" [{significant(low, 4)}, {significant(high, 4)}]"
+
+
+def plain(text: str) -> str:
+    """Text in which plotly.js finds neither markup nor, between dollars, mathematics."""
+    return html.escape(text, quote=False).replace("$", "&#36;")
+
+
+def lines_of(view: Results) -> Iterator[dict[str, Any]]:
+    """A line for each kernel, and one for each variant, of every choice."""
+    if view.launches.empty:
+        return
+    found = points(view)
+    unit = rate_unit(view.launches.tflops)[0]
+    best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
+    drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
+    drawn["place"] = drawn.kernel.map(view.position)
+    drawn = drawn.sort_values(["place", "x"], kind="stable")
+    drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
+    for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
+        chosen = dict(zip(CHOICES, key, strict=False))
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit)}
+
+
+def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
+    """A line as plotly.js draws it."""
+    first = rows.iloc[0]
+    own = look(view, first.kernel)
+    return {
+        "uid": first["name"],
+        "name": plain(first["name"]),
+        "mode": "lines+markers",
+        "x": rows.x.tolist(),
+        "y": rows.value.tolist(),
+        "error_y": {
+            "array": known(rows.high - rows.value),
+            "arrayminus": known(rows.value - rows.low),
+            "symmetric": False,
+            "thickness": 1,
+            "width": 2,
+        },
+        "hovertext": rows.words.tolist(),
+        "hoverinfo": "text",
+        "line": {"color": own.colour, "dash": dashes(own), "width": LINE},
+        "marker": {"symbol": symbol(view, own, first), "size": 7},
+    }
+
+
+def known(values: pd.Series) -> list[float | None]:
+    """Numbers, None for one that is missing: JSON has no other word for it."""
+    return [None if pd.isna(value) else value for value in values]
+
+
+def dashes(own: Look) -> str:
+    """A figure's dashes as plotly.js writes them."""
+    if isinstance(own.dashes, str):
+        return "solid"
+    return ",".join(f"{length * LINE:g}px" for length in own.dashes[1])
+
+
+def symbol(view: Results, own: Look, row: pd.Series) -> str:
+    """The kernel's marker in the figures; where all variants are drawn, its first variant's."""
+    kernel = view.catalogue.get(row.kernel)
+    names = [variant.name for variant in kernel.variants] if kernel else []
+    step = names.index(row.variant) if row.variants == ALL and row.variant in names else 0
+    return SYMBOLS[style.MARKERS[(style.MARKERS.index(own.marker) + step) % len(style.MARKERS)]]
+
+
+def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
+    """The axes of a choice; each comes back to its whole length when it means another thing."""
+    quantity, series = chosen["quantity"], chosen["series"]
+    size = "n" if series != OTHER else "n of the square product of as many terms"
+    upright = {
+        RATE: titled(f"rate in {unit} ({WORK[chosen['operation']]} operations)"),
+        TIME: titled("time in ms") | {"type": "log", "dtick": 1},
+    }
+    share = titled(f"{quantity}: its time / kernel time") | {"tickformat": ".0%"}
+    return {
+        "xaxis": GRID | POWERS | titled(size) | {"uirevision": series},
+        "yaxis": GRID | upright.get(quantity, share) | {"uirevision": f"{quantity} {unit}"},
+        "shapes": [] if quantity in upright else [PARITY],
+    }
+
+
+def titled(words: str) -> dict[str, Any]:
+    return {"title": {"text": plain(words)}}
+
+
+def absent(view: Results) -> list[dict[str, Any]]:
+    """What has no time, in words: a variant's points of one reason together."""
+    rows = view.summary[(view.summary.phase == "kernel") & (view.summary.status != "ok")]
+    groups = placed(rows).groupby([*PLACE, "variant", "status", "reason"], sort=False)
+    return [
+        dict(zip(PLACE, key, strict=False))
+        | {"words": f"{key[-3]} at {', '.join(own['size'])}: {key[-2]}, {key[-1]}"}
+        for key, own in groups
+    ]
+
+
+def packed(text: str) -> str:
+    """Text as gzip in base64: two fifths of a program's size, much less of these data's."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def page(template: str, results: Results) -> str:
+    """The page's HTML."""
+    data = json.dumps(page_data(results), allow_nan=False, separators=(",", ":"))
+    filled = {
+        "source": html.escape(source_line(results)),
+        "library": packed(get_plotlyjs()),
+        "data": packed(data),
+    }
+    return re.sub(r"\{\{ (\w+) \}\}", lambda hole: filled[hole[1]], template)
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
+    arguments.add_catalogue(parser)
+    parser.add_argument("--template", type=Path, default=ROOT / "reports" / "explore.html")
+    parser.add_argument("--output", type=Path, required=True, help="the HTML file")
+    arguments.add_log(parser)
+    options = parser.parse_args()
+    arguments.start_log(options.log)
+
+    results = load_results(options.data, load_catalogue(options.catalogue))
+    write_text(page(options.template.read_text(), results), options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""The interactive page: what a reader sees and can choose, in a browser without a network."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import browser
+import pandas as pd
+import pytest
+from browser import Browser, Page
+from made_up_data import SHAPES, made_up, the_catalogue
+
+import page as pages
+from matmul.catalogue import Catalogue
+from matmul.provenance import ROOT
+from matmul.reporting.charts import look
+from matmul.reporting.results import Results, fastest, of_series, squares
+
+LARGEST = 5_000_000  # bytes
+TEMPLATE = (ROOT / "reports" / "explore.html").read_text()
+PLOT = "document.getElementById('plot')"
+NAMES = "[...document.querySelectorAll('.legendtext')].map(found => found.textContent)"
+HOVER = "[...document.querySelectorAll('.hoverlayer tspan')].map(found => found.textContent)"
+READY = "document.querySelector('#plot .legend, #plot .annotation') !== null"
+
+Open = Callable[[Results], Page]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A data set without holes."""
+    return made_up(tmp_path_factory.mktemp("data"))
+
+
+def fail(summary: pd.DataFrame) -> pd.DataFrame:
+    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
+
+
+# What the page is made from.
+
+
+def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
+    written = pages.page(TEMPLATE, results)
+    assert written == pages.page(TEMPLATE, made_up(tmp_path))
+    assert len(written.encode()) < LARGEST
+
+
+def test_every_timed_point_is_on_a_line_of_each_quantity(results: Results) -> None:
+    lines = pages.page_data(results)["lines"]
+    for operation in ("gemm", "gram"):
+        view = results.of(operation)
+        for quantity in ("rate", "time"):
+            drawn = [line["trace"]["y"] for line in lines
+                     if (line["operation"], line["quantity"], line["variants"])
+                     == (operation, quantity, "all")]  # fmt: skip
+            assert sum(map(len, drawn)) == len(view.launches)
+
+
+def test_a_kernel_has_its_figures_colour(results: Results) -> None:
+    traces = [line["trace"] for line in pages.page_data(results)["lines"]]
+    for kernel in ("naive", "shared", "cublas_dsyrk"):
+        colours = {t["line"]["color"] for t in traces if t["name"] == results.title(kernel)}
+        assert colours == {look(results, kernel).colour}
+
+
+def test_variants_have_markers_of_their_own(results: Results) -> None:
+    lines = [line for line in pages.page_data(results)["lines"] if line["variants"] == "all"]
+    own = {line["trace"]["name"]: line["trace"]["marker"]["symbol"] for line in lines
+           if line["trace"]["name"].startswith("gram_register_tile")}  # fmt: skip
+    assert len(own) == len(set(own.values())) > 1
+
+
+def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
+    ends = ["time_low_ms", "time_high_ms"]
+    results = made_up(tmp_path, kernels=["naive"], change=lambda rows: rows.assign(
+        **dict.fromkeys(ends), sm_clock_mhz=None, power_w=None, temperature_c=None))  # fmt: skip
+    written = json.dumps(pages.page_data(results), allow_nan=False)
+    assert "too few samples for an interval" in written
+    assert "clock and power not recorded" in written
+
+
+# The page in a browser.
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if reason := browser.missing():
+        pytest.skip(reason)
+    with browser.started(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def opened(chromium: Browser) -> Iterator[Callable[[Path], Page]]:
+    """Opens pages, each of which has to be without complaints and requests."""
+    tabs: dict[Path, Page] = {}
+
+    def open_page(file: Path) -> Page:
+        tabs[file] = chromium.open(file)
+        tabs[file].wait(READY)
+        return tabs[file]
+
+    yield open_page
+    for file, tab in tabs.items():
+        assert tab.complaints() == []
+        assert tab.requests() == [file.as_uri()]
+
+
+@pytest.fixture
+def shown(opened: Callable[[Path], Page], tmp_path: Path) -> Open:
+    """Opens a data set's page."""
+
+    def show(results: Results) -> Page:
+        file = tmp_path / "explore.html"
+        file.write_text(pages.page(TEMPLATE, results))
+        return opened(file)
+
+    return show
+
+
+@pytest.fixture(scope="module")
+def whole(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the data set without holes."""
+    file = tmp_path_factory.mktemp("whole") / "explore.html"
+    file.write_text(pages.page(TEMPLATE, results))
+    return file
+
+
+@pytest.fixture
+def tab(opened: Callable[[Path], Page], whole: Path) -> Page:
+    return opened(whole)
+
+
+def choose(tab: Page, choice: str, value: str) -> None:
+    """Click a button."""
+    button = f"document.querySelector('input[name={choice}][value={json.dumps(value)}]')"
+    tab.click(button)
+    tab.wait(f"{button}.checked")
+
+
+def offered(tab: Page, choice: str) -> list[str]:
+    """The values of a choice that can be seen."""
+    buttons = f"[...document.querySelectorAll('input[name={choice}]')]"
+    return tab.value(f"{buttons}.filter(b => b.checkVisibility()).map(b => b.value)")
+
+
+def drawn(tab: Page) -> dict[str, list[float]]:
+    """The values of each line by its name."""
+    return dict(tab.value(f"{PLOT}.data.map(line => [line.name, line.y])"))
+
+
+def visible(tab: Page, name: str) -> bool:
+    found = tab.value(f"{PLOT}._fullData.find(line => line.name === {json.dumps(name)}).visible")
+    return found is True
+
+
+def rates(results: Results, kernel: str, cache: str) -> list[float]:
+    """The rates of the fastest variant of a kernel at each square size."""
+    rows = squares(fastest(results.of("gemm").timed(cache=cache)))
+    return rows[rows.kernel == kernel].tflops.tolist()
+
+
+def test_the_page_opens_with_every_kernel_and_says_what_it_is_of(
+    tab: Page, results: Results
+) -> None:
+    timed = results.of("gemm").timed().kernel
+    assert tab.value(NAMES) == [results.title(name) for name in dict.fromkeys(timed)]
+    source = tab.value("document.getElementById('source').textContent")
+    assert source == "Imaginary GPU · 2026-01-02 · commit 0123456"
+    assert drawn(tab)["shared"] == rates(results, "shared", "hot")
+
+
+def test_cold_points_take_the_place_of_hot_ones(tab: Page, results: Results) -> None:
+    choose(tab, "cache", "cold")
+    assert (
+        drawn(tab)["shared"] == rates(results, "shared", "cold") != rates(results, "shared", "hot")
+    )
+    assert "CPU, BLAS" not in drawn(tab)
+
+
+def test_a_point_tells_its_numbers(shown: Open, tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["shared", "cublas_sgemm"])
+    tab = shown(results)
+    tab.point_at(f"[...{PLOT}.querySelectorAll('.scatterlayer .trace')][{PLOT}.data.findIndex("
+                 "line => line.name === 'shared')].querySelector('.point:last-child')")  # fmt: skip
+    told = tab.wait(f"{HOVER}.length && {HOVER}")
+    rows = squares(fastest(results.of("gemm").timed()))
+    last = rows[rows.kernel == "shared"].iloc[-1]
+    assert told[0] == f"shared ({last.variant})"
+    assert told[1] == "gemm 1024, float32"
+    assert told[2].startswith(f"{last.time_ms:.4g} ms [{last.time_low_ms:.4g}, ")
+    assert told[2].endswith("median of 20")
+    assert told[4].endswith("of cuBLAS SGEMM, pairs: 20")
+    assert told[5] == "SM at 1980 MHz, 300 W, 50 °C"
+    assert told[6] == "ok"
+
+
+def test_a_hidden_kernel_stays_hidden_in_another_quantity(tab: Page) -> None:
+    tab.click(f"document.querySelectorAll('.legendtoggle')[{NAMES}.indexOf('shared')]")
+    tab.wait(f"{PLOT}._fullData.find(line => line.name === 'shared').visible === 'legendonly'")
+    choose(tab, "quantity", "time")
+    assert not visible(tab, "shared")
+    assert visible(tab, "naive")
+    assert tab.value(f"{PLOT}.layout.yaxis.title.text") == "time in ms"
+
+
+def test_shares_are_those_of_the_pairs(tab: Page, results: Results) -> None:
+    choose(tab, "operation", "gram")
+    choose(tab, "quantity", "share of cuBLAS DSYRK, mirrored")
+    choose(tab, "series", "wide (m = n/2)")
+    pairs = results.ratios.query(
+        "kernel == 'gram_naive' and baseline == 'cublas_dsyrk' and cache == 'hot'"
+    )
+    expected = of_series(pairs[pairs.sweep == "gram"], "wide (m = n/2)").ratio
+    assert drawn(tab)["AᵀA naive"] == expected.tolist()
+    assert len(tab.value(f"{PLOT}.layout.shapes")) == 1  # parity
+
+
+def test_only_what_there_is_is_offered(tab: Page) -> None:
+    assert offered(tab, "series") == ["square (m = n = k)", "other"]
+    choose(tab, "operation", "gram")
+    assert offered(tab, "series") == ["square (m = n)", "wide (m = n/2)", "tall (m = 2n)", "other"]
+    assert not offered(tab, "fill")  # there is one
+    assert offered(tab, "cache") == ["hot", "cold"]
+
+
+def test_all_variants_are_drawn_when_asked_for(tab: Page) -> None:
+    choose(tab, "variants", "all")
+    own = {name for name in drawn(tab) if name.startswith("shared[")}
+    assert own == {"shared[TILE_WIDTH=32]", "shared[TILE_WIDTH=16]"}
+
+
+def test_nothing_in_the_page_sends_it_away(tab: Page) -> None:
+    titles = tab.value("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    assert titles
+    assert not any("cloud" in title.lower() or "share" in title.lower() for title in titles)
+
+
+# Data sets with holes.
+
+ABSENT = "document.getElementById('absent')"
+
+
+def missing(tab: Page) -> list[str]:
+    """What the page says that it lacks, where it is seen without a click."""
+    assert tab.value(f"{ABSENT}.open")
+    return tab.value(f"[...{ABSENT}.querySelectorAll('li')].map(item => item.innerText)")
+
+
+def test_without_a_gpu_the_cpu_is_shown_and_the_reason_said(shown: Open, tmp_path: Path) -> None:
+    tab = shown(made_up(tmp_path, gpu=False))
+    assert tab.value(NAMES) == ["CPU, triple loop", "CPU, BLAS"]
+    assert "Imaginary CPU" in tab.value("document.body.innerText")
+    choose(tab, "cache", "cold")
+    assert drawn(tab) == {}
+    assert "Nothing was measured" in tab.value(f"{PLOT}.textContent")
+    assert any("there is no GPU on this machine" in line for line in missing(tab))
+
+
+def test_failed_points_of_an_unknown_device_are_listed(shown: Open, tmp_path: Path) -> None:
+    tab = shown(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
+    assert "unknown device · date unknown" in tab.value("document.body.innerText")
+    assert drawn(tab) == {}
+    assert "naive[TILE_WIDTH=32] at 32, 320, 640, 1024: failed, wrong result" in missing(tab)
+
+
+def test_one_kernel_alone_is_drawn(shown: Open, tmp_path: Path) -> None:
+    tab = shown(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
+    assert tab.value(NAMES) == ["naive"]
+    assert offered(tab, "quantity") == ["rate", "time"]  # no library, no share
+
+
+def test_no_point_at_all_is_said(shown: Open, tmp_path: Path) -> None:
+    tab = shown(made_up(tmp_path, shapes={}, change=lambda summary: summary[:0]))
+    assert "Nothing was measured" in tab.value(f"{PLOT}.textContent")
+
+
+@pytest.mark.parametrize(
+    "title", ["$x^2$", "<b>bold</b></script><script>fail()</script>", "{{ data }} & co. %{y}"]
+)
+def test_a_title_is_shown_as_it_stands(shown: Open, tmp_path: Path, title: str) -> None:
+    catalogue = Catalogue(the_catalogue())
+    catalogue["naive"] = dataclasses.replace(catalogue["naive"], title=title)
+    tab = shown(made_up(tmp_path, kernels=["naive"], catalogue=catalogue))
+    assert tab.value(NAMES) == [title]
