@@ -67,6 +67,7 @@ localrules:
     typeset,
     write_page,
     verdict,
+    readme,
     publish,
     compare,
 

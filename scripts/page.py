@@ -29,6 +29,7 @@ from matmul.reporting.charts import look, source_line
 from matmul.reporting.results import (
     OTHER,
     SERIES,
+    WORK,
     Results,
     fastest,
     limits_of,
@@ -49,7 +50,6 @@ RATE, TIME = "rate", "time"
 PLACE = ["operation", "series", "cache", "fill", "mode"]
 CHOICES = [*PLACE, "variants", "quantity"]
 
-WORK = {"gemm": "2mnk", "gram": "mn(n + 1)"}
 SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",
            "P": "cross", "X": "x", "p": "pentagon", "<": "triangle-left",
            ">": "triangle-right"}  # fmt: skip

@@ -23,9 +23,7 @@ from matmul.dataset import (
 from matmul.errors import UserError, command_line
 from matmul.modules import program_digest
 from matmul.provenance import ROOT
-from matmul.reporting.results import published_name, thermally_throttled
-
-PICTURE = "rate.svg"  # the README's
+from matmul.reporting.results import PICTURES, published_name, thermally_throttled
 
 
 def check_publishable(device: Mapping[str, Any], data: Path) -> None:
@@ -70,7 +68,8 @@ def main() -> None:
     check_publishable(device, options.data)
     folder = options.published / published_name(device)
     files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
-    files |= {"report.pdf": options.report, PICTURE: options.report.parent / "figures" / PICTURE}
+    files |= {"report.pdf": options.report}
+    files |= {name: options.report.parent / "figures" / name for name in PICTURES.values()}
     files["device.json"] = files.pop("device.json")  # last, for without it there is no data set
     for name in (*OPTIONAL, "device.json"):  # those of an older data set go with it
         (folder / name).unlink(missing_ok=True)

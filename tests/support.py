@@ -11,6 +11,7 @@ import pandas as pd
 
 from matmul.catalogue import load_catalogue
 from matmul.dataset import COLUMNS, DATA_SET, write_json, write_table
+from matmul.reporting.results import PICTURES
 from matmul.verification import accuracy
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,5 +125,6 @@ class DataSet:
         write_json(self.device, self.folder / "device.json")
         (self.folder / "report.pdf").write_bytes(b"%PDF")
         (self.folder / "figures").mkdir()
-        (self.folder / "figures" / "rate.svg").write_text("<svg/>")
+        for name in PICTURES.values():
+            (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
         return self.folder

@@ -23,6 +23,27 @@ rule verdict:
         " 2>&1 | tee {log:q}"
 
 
+# The README is no output: Snakemake would delete it before the job.
+rule readme:
+    input:
+        program("readme"),
+        expand(ROOT / "reports/{dataset}/{name}", dataset=published(), name=DATA_SET),
+        catalogue=config["catalogue"],
+    log:
+        "results/local/logs/readme.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("readme")[0],
+        folders=expand(ROOT / "reports/{dataset}", dataset=published()),
+        readme=ROOT / "README.md",
+    message:
+        "write what was published into the README"
+    shell:
+        "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
+        " --readme {params.readme:q} 2>&1 | tee {log:q}"
+
+
 rule publish:
     input:
         program("publish"),

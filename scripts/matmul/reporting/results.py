@@ -33,6 +33,10 @@ KNOWN_FROM = {"gemm": "001", "gram": "004"}
 SERIES = {"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0}
 OTHER = "other"  # of gram, and in no series
 POWER = "power_cap"  # of state.REASONS
+# The operations in words, what is counted as their work, and the README's figure of each.
+PRODUCTS = {"gemm": "C = A·B", "gram": "C = AᵀA"}
+WORK = {"gemm": "2mnk", "gram": "mn(n + 1)"}
+PICTURES = {"gemm": "rate.svg", "gram": "gram_rate.svg"}
 # The values of a sweep's axes, in the order in which they are shown.
 AXES = {"fill": FILLS, "mode": MODES}
 
