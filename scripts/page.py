@@ -233,9 +233,10 @@ def known(values: pd.Series) -> list[float | None]:
 
 def dashes(own: Look) -> str:
     """A figure's dashes as plotly.js writes them."""
-    if isinstance(own.dashes, str):
+    if not isinstance(own.dashes, tuple):
         return "solid"
-    return ",".join(f"{length * LINE:g}px" for length in own.dashes[1])
+    _, lengths = own.dashes
+    return ",".join(f"{length * LINE:g}px" for length in lengths)
 
 
 def symbol(view: Results, own: Look, row: pd.Series) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
@@ -34,7 +34,8 @@ def missing() -> str | None:
 class Browser:
     """A running Chromium: what it is asked, and what it said unasked."""
 
-    process: subprocess.Popen[bytes]
+    questions: IO[bytes]
+    answers: IO[bytes]
     said: list[dict[str, Any]] = field(default_factory=list)
     unread: bytes = b""
     asked: int = 0
@@ -44,23 +45,25 @@ class Browser:
         self.asked += 1
         question = {"id": self.asked, "method": method, "params": parameters}
         question |= {"sessionId": session} if session else {}
-        self.process.stdin.write(json.dumps(question).encode() + b"\0")
-        self.process.stdin.flush()
+        self.questions.write(json.dumps(question).encode() + b"\0")
+        self.questions.flush()
         while (answer := self.read()).get("id") != self.asked:
             self.said.append(answer)
         assert "error" not in answer, f"{method}: {answer['error']}"
-        return answer["result"]
+        result: dict[str, Any] = answer["result"]
+        return result
 
     def read(self) -> dict[str, Any]:
         """The next message."""
-        pipe = self.process.stdout.fileno()
+        pipe = self.answers.fileno()
         while b"\0" not in self.unread:
             assert select.select([pipe], [], [], SECONDS)[0], "Chromium does not answer"
             part = os.read(pipe, 2**16)
             assert part, "Chromium has ended"
             self.unread += part
         message, _, self.unread = self.unread.partition(b"\0")
-        return json.loads(message)
+        said: dict[str, Any] = json.loads(message)
+        return said
 
     def open(self, path: Path) -> "Page":
         """A file in a tab of its own, without a network."""
@@ -119,11 +122,12 @@ class Page:
 
     def middle(self, element: str) -> dict[str, float]:
         """The place of what an expression finds, scrolled into view."""
-        return self.value(
+        place: dict[str, float] = self.value(
             f"(() => {{ const found = {element}; found.scrollIntoView({{block: 'nearest'}});"
             "const {x, y, width, height} = found.getBoundingClientRect();"
             "return {x: x + width / 2, y: y + height / 2}; })()"
         )
+        return place
 
     def mouse(self, kind: str, place: dict[str, float], **parameters: Any) -> None:
         self.ask("Input.dispatchMouseEvent", type=kind, **place, **parameters)
@@ -144,15 +148,13 @@ def started(profile: Path) -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, NAMES)))
     # Chromium's sandbox refuses root.
     options = [*OPTIONS, f"--user-data-dir={profile}", *["--no-sandbox"] * (os.geteuid() == 0)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen(["sh", "-c", PIPES, program, *options], **pipes)
-    browser = Browser(process)
-    try:
-        yield browser
-        browser.ask("Browser.close")
-        process.wait(SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
+    command = ["sh", "-c", PIPES, program, *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        browser = Browser(process.stdin, process.stdout)
+        try:
+            yield browser
+            browser.ask("Browser.close")
+            process.wait(SECONDS)
+        finally:
+            process.kill()

@@ -208,7 +208,7 @@ def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
             tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("publishing is interrupted, at each of its ten files", 10)
+@pytest.mark.fault("publishing is interrupted, at each of its eleven files", 11)
 def test_an_interrupted_publishing(
     data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
     tried: Tried,
@@ -218,11 +218,11 @@ def test_an_interrupted_publishing(
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile
-    for number in range(10):
+    for number in range(11):
         assert command(*publish).code == 0
         [there] = published.iterdir()
         before = {file.name: file.read_bytes() for file in there.iterdir()}
-        assert len(before) == 10
+        assert len(before) == 11
         copies = itertools.count()
 
         def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:

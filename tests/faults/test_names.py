@@ -149,6 +149,7 @@ def test_titles_of_any_text(
          "--verified", verified, "--ceilings", ceilings,
          "--output", tmp_path, "--others", tmp_path / "others"],
         ["figures", *data, "--output", tmp_path / "figures"],
+        ["page", *data, "--output", tmp_path / "explore.html"],
         ["tables", *data, "--output", tables],
         ["report", "--tables", tables, "--figures", tmp_path / "figures", "--output", report],
     ):  # fmt: skip

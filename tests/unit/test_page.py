@@ -142,7 +142,7 @@ def choose(tab: Page, choice: str, value: str) -> None:
 def offered(tab: Page, choice: str) -> list[str]:
     """The values of a choice that can be seen."""
     buttons = f"[...document.querySelectorAll('input[name={choice}]')]"
-    return tab.value(f"{buttons}.filter(b => b.checkVisibility()).map(b => b.value)")
+    return list(tab.value(f"{buttons}.filter(b => b.checkVisibility()).map(b => b.value)"))
 
 
 def drawn(tab: Page) -> dict[str, list[float]]:
@@ -158,7 +158,7 @@ def visible(tab: Page, name: str) -> bool:
 def rates(results: Results, kernel: str, cache: str) -> list[float]:
     """The rates of the fastest variant of a kernel at each square size."""
     rows = squares(fastest(results.of("gemm").timed(cache=cache)))
-    return rows[rows.kernel == kernel].tflops.tolist()
+    return list(rows[rows.kernel == kernel].tflops)
 
 
 def test_the_page_opens_with_every_kernel_and_says_what_it_is_of(
@@ -245,7 +245,7 @@ ABSENT = "document.getElementById('absent')"
 def missing(tab: Page) -> list[str]:
     """What the page says that it lacks, where it is seen without a click."""
     assert tab.value(f"{ABSENT}.open")
-    return tab.value(f"[...{ABSENT}.querySelectorAll('li')].map(item => item.innerText)")
+    return list(tab.value(f"[...{ABSENT}.querySelectorAll('li')].map(item => item.innerText)"))
 
 
 def test_without_a_gpu_the_cpu_is_shown_and_the_reason_said(shown: Open, tmp_path: Path) -> None:

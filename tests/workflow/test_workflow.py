@@ -1,5 +1,6 @@
 """The workflow as a whole, on a small catalogue and without a GPU."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL
 
 from matmul.dataset import read_json, read_table, write_json, write_table
+from matmul.reporting.charts import FIGURES
 
 Pending = dict[str, set[str]]
 
@@ -107,6 +110,30 @@ def test_the_run_ends_in_a_report_and_a_verdict(finished: Project) -> None:
     verdict = finished.path("results/local/verdict.txt").read_text()
     assert "none failed" in verdict
     assert "no GPU" in verdict
+
+
+def embedded(html: str, name: str) -> dict[str, Any]:
+    """A table of Snakemake's report."""
+    start = re.search(rf"var {name} = (?=\{{)", html).end()
+    return json.JSONDecoder().raw_decode(html, start)[0]
+
+
+def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
+    finished: Project, no_network: Sequence[str], tmp_path: Path
+) -> None:
+    finished.done("--report", str(tmp_path / "report.html"), program=(*no_network, *SNAKEMAKE))
+    html = (tmp_path / "report.html").read_text()
+    figures = {f"results/local/figures/{name}.svg" for name in FIGURES}
+    others = {"results/local/report.pdf", "results/local/explore.html"}
+    groups = {
+        category: {*files["Other"]} for category, files in embedded(html, "categories").items()
+    }
+    assert groups == {"Figures": figures, "Report": others}
+    for file, entry in embedded(html, "results").items():
+        name = Path(file).stem
+        assert entry["labels"] == {"data set": "local", "figure": name}
+        caption = finished.path(f"reports/captions/{name}.rst").read_text()
+        assert re.sub("<[^>]*>", "", unescape(entry["caption"])).split() == caption.split()
 
 
 def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
@@ -481,6 +508,7 @@ def test_each_model_of_gpu_has_a_data_set_and_a_report_of_its_own(
     verdict = project.path("results/local/verdict.txt").read_text()
     assert "(Imaginary B): results/local/report.pdf" in verdict
     assert "(Imaginary A)" in verdict
+    assert "Imaginary A" in project.path("results/others/imaginary-a/explore.html").read_text()
     report = project.path("results/others/imaginary-a/report.pdf")
     assert report.read_bytes()[:5] == b"%PDF-"
     assert not project.pending()
