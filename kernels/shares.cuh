@@ -20,16 +20,19 @@ __device__ void announce(unsigned* flag)
 #endif
 }
 
-__device__ void await(unsigned* flag)
+// Wait for the sums of stretches `first` to `last`.
+__device__ void await(int first, int last)
 {
-    if (threadIdx.x == 0) {
+    if (first > last) return;
+    for (int i = first + threadIdx.x; i <= last; i += THREADS) {
         unsigned there = 0;
 #ifdef __CUDA_ARCH__
-        while (!there) asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(there) : "l"(flag) : "memory");
+        while (!there)
+            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(there) : "l"(&ready[i]) : "memory");
 #else
-        there = *flag;
+        there = ready[i];
 #endif
-        *flag = 0;  // for the next launch
+        ready[i] = 0;  // for the next launch
     }
     __syncthreads();
 }
@@ -41,10 +44,18 @@ struct Stretches {
     long long total;  // of the tiles that are left
     int count;        // of stretches
 
+    // Sharing out a last wave that is nearly full costs more than it gains.
     __device__ Stretches(int tiles, int slabs)
-        : whole(tiles % BLOCKS ? max(tiles / BLOCKS - 1, 0) * BLOCKS : tiles), slabs(slabs),
-          total((long long)(tiles - whole) * slabs),
+        : whole((tiles + BLOCKS / 16) % BLOCKS <= BLOCKS / 16 ? tiles : max(tiles / BLOCKS - 1, 0) * BLOCKS),
+          slabs(slabs), total((long long)(tiles - whole) * slabs),
           count((int)min((long long)BLOCKS, max(total / LEAST, 1LL))) {}
 
     __device__ long long begin(int which) const { return total * which / count; }
+
+    // The last stretch with a share in the first `tiles` of these tiles, `which` or one behind it.
+    __device__ int last_of(int tiles, int which) const
+    {
+        while (which + 1 < count && begin(which + 1) < (long long)tiles * slabs) which++;
+        return which;
+    }
 };

@@ -9,99 +9,153 @@
 //                              └ the copies of slab s+3 are issued while s is multiplied
 //
 // The includer defines the sizes: TILE_M, TILE_N, TILE_K of a block, WARP_M, WARP_N of a warp,
-// THREAD_M, THREAD_N of a thread, STAGES, BAND and ALONG, and FRAGMENTS: 2 to load a step's operands into registers
-// while the step before is multiplied, 1 to load them when they are needed.
+// THREAD_M, THREAD_N of a thread, STAGES; SLICES, teams of warps that share a tile, each with slabs and a
+// ring of its own, whose sums are added; and what only changes the speed: ABREAST, threads that copy a
+// row of B; PORTIONS, in which a slab's copies are issued; ORDER, of the multiply-adds of a step.
 #pragma once
 
 #include "../async_copy.cuh"
 
 constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
 constexpr int WARPS_M = TILE_M / WARP_M, WARPS_N = TILE_N / WARP_N;
-constexpr int THREADS = 32 * WARPS_M * WARPS_N;
+constexpr int TEAM = 32 * WARPS_M * WARPS_N, THREADS = SLICES * TEAM;
+constexpr int ROWS = THREAD_M / SLICES;  // of a thread's results, when teams have added theirs
 constexpr int PITCH = TILE_M + 4;  // of the slab of A, transposed: its columns lie 4 banks apart
-constexpr int CHUNKS_B = TILE_N / 4;
 constexpr int WIDTH_A = 8;  // of a copy of A along k: 8 steps of 4 rows are 32 different banks
-constexpr int ROWS_A = THREADS / WIDTH_A, COPIES_A = TILE_M / ROWS_A;
-constexpr int COPIES_B = TILE_K * CHUNKS_B / THREADS;
+constexpr int ROWS_A = TEAM / WIDTH_A, PASSES_A = TILE_M / ROWS_A;
+constexpr int APART = TILE_K / PORTIONS;  // steps from one portion of a slab's copies to the next
 
 static_assert(LANES_M * LANES_N == 32, "a warp's lanes cover its tile");
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "warps cover the block's tile");
 static_assert(THREAD_M % 4 == 0 && THREAD_N % 4 == 0, "operands are loaded four words at a time");
 static_assert(TILE_K % WIDTH_A == 0 && TILE_M % ROWS_A == 0, "threads cover the slab of A");
-static_assert(TILE_K * CHUNKS_B % THREADS == 0, "threads cover the slab of B");
-static_assert(STAGES >= 2 && TILE_K % 2 == 0, "");
+static_assert(STAGES >= 2 && THREAD_M % SLICES == 0 && APART > 1, "");
 
 struct alignas(16) Slab {
     float a[TILE_K][PITCH], b[TILE_K][TILE_N];
 };
 
+static_assert(SLICES == 1 || THREAD_M * THREAD_N * TEAM * 4 <= STAGES * sizeof(Slab),
+              "the rings hold the teams' sums");
+
 using Sums = float[THREAD_M][THREAD_N];
+using Own = float[ROWS][THREAD_N];  // of all teams' sums those that are this thread's to store
 
-// The copies of a thread: of which elements of the operands, and to where in a slab. What lies
-// outside of C's rows and columns is copied from the last one inside, and never stored; what lies
-// behind the end of k is filled with zeros.
-template <bool vectors>
-struct Copies {
-    const float *A, *B;  // where the next slabs begin
-    int n, columns;      // of B; of B from the tile on
-    int left;            // of k
-    int from_a[COPIES_A], from_b[COPIES_B];
+__device__ __forceinline__ int team() { return SLICES == 1 ? 0 : threadIdx.x / TEAM; }
 
-    __device__ __forceinline__ Copies(const float* A, const float* B, int m, int n, int k,
-                                      int row, int col)
-        : A(A + (size_t)row * k), B(B + col), n(n), columns(n - col), left(k)
-    {
-        const int t = threadIdx.x;
-#pragma unroll
-        for (int i = 0; i < COPIES_A; i++)
-            from_a[i] = min(t / WIDTH_A + i * ROWS_A, m - 1 - row) * k + t % WIDTH_A;
-#pragma unroll
-        for (int i = 0; i < COPIES_B; i++) {
-            const int p = (t + i * THREADS) / CHUNKS_B, c = (t + i * THREADS) % CHUNKS_B * 4;
-            from_b[i] = p * n + (vectors ? min(c, columns - 4) : c);
-        }
+__device__ __forceinline__ void sync_team()
+{
+#ifdef __CUDA_ARCH__
+    if constexpr (SLICES > 1 && TEAM == 32) {
+        __syncwarp();
+        return;
+    } else if constexpr (SLICES > 1) {
+        asm volatile("bar.sync %0, %1;" :: "r"(team() + 1), "n"(TEAM) : "memory");
+        return;
     }
+#endif
+    __syncthreads();
+}
 
-    // Leave out the first `steps` of k, and all from `end` on.
-    __device__ __forceinline__ void restrict_to(int steps, int end)
+// How a team copies a slab of B: ACROSS threads take a row, WORDS words each at a time, and the next
+// rows in the next pass. A thread's words of a row lie at fixed distances: one address serves for all.
+template <int WORDS>
+struct Layout {
+    static constexpr int WIDTH = TILE_N / WORDS, WANTED = WORDS == 1 ? 32 : ABREAST;
+    static constexpr int NEEDED = TEAM / TILE_K > WANTED ? TEAM / TILE_K : WANTED;
+    static constexpr int ACROSS = NEEDED < WIDTH ? NEEDED : WIDTH;
+    static constexpr int AT_ONCE = TEAM / ACROSS, PASSES = TILE_K / AT_ONCE, EACH = WIDTH / ACROSS;
+
+    static_assert(WIDTH % ACROSS == 0 && TEAM % ACROSS == 0 && TILE_K % AT_ONCE == 0,
+                  "threads cover the slab of B");
+
+    static __device__ __forceinline__ int row(int pass)
     {
-        A += steps, B += (size_t)steps * n, left = min(left, end) - steps;
+        return threadIdx.x % TEAM / ACROSS + pass * AT_ONCE;
     }
-
-    // Issue those of the next slab.
-    __device__ __forceinline__ void issue(Slab& slab)
+    static __device__ __forceinline__ int col(int i)
     {
-        const int t = threadIdx.x;
-#pragma unroll
-        for (int i = 0; i < COPIES_A; i++)
-#pragma unroll
-            for (int p = 0; p < TILE_K; p += WIDTH_A)
-                copy_async<4>(&slab.a[p + t % WIDTH_A][t / WIDTH_A + i * ROWS_A],
-                              A + from_a[i] + p, p + t % WIDTH_A < left);
-#pragma unroll
-        for (int i = 0; i < COPIES_B; i++) {
-            const int p = (t + i * THREADS) / CHUNKS_B, c = (t + i * THREADS) % CHUNKS_B * 4;
-            if (vectors) {
-                copy_async<16>(&slab.b[p][c], B + from_b[i], p < left);
-            } else {
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    copy_async<4>(&slab.b[p][c + j], B + from_b[i] + j, p < left && c + j < columns);
-            }
-        }
-        A += TILE_K, B += (size_t)TILE_K * n, left -= TILE_K;
+        return (threadIdx.x % TEAM % ACROSS + i * ACROSS) * WORDS;
     }
 };
+
+// The copies of a thread: of which elements of the operands, and to where in a slab. Rows below the
+// last one of A are copied from there, and never stored; what lies outside of B is filled with zeros.
+// `vectors`: four words of B are one copy, which takes a tile inside of C and rows of B and C that
+// begin at 16 bytes.
+template <bool vectors>
+struct Copies {
+    using Rows = Layout<vectors ? 4 : 1>;
+
+    const float *A, *B;  // where the team's next slabs begin
+    int n, columns;      // of B; of B from the tile on
+    int left;            // of k
+    int from_a[PASSES_A], from_b[Rows::PASSES];
+
+    // Of the tile at (row, col), for the steps of k from `begin` to before `end`.
+    __device__ __forceinline__ Copies(const float* A, const float* B, int m, int n, int k,
+                                      int row, int col, int begin, int end)
+        : A(A + (size_t)row * k), B(B + col), n(n), columns(n - col)
+    {
+        const int t = threadIdx.x % TEAM;
+#pragma unroll
+        for (int i = 0; i < PASSES_A; i++)
+            from_a[i] = min(t / WIDTH_A + i * ROWS_A, m - 1 - row) * k + t % WIDTH_A;
+#pragma unroll
+        for (int i = 0; i < Rows::PASSES; i++) from_b[i] = Rows::row(i) * n + Rows::col(0);
+        begin += team() * TILE_K;
+        this->A += begin, this->B += (size_t)begin * n, left = min(k, end) - begin;
+    }
+
+    // Issue a portion of those of the next slab: all at once they would have to queue up.
+    __device__ __forceinline__ void issue(Slab& slab, int portion)
+    {
+        constexpr int OF_A = PASSES_A * (TILE_K / WIDTH_A), ALL = OF_A + Rows::PASSES * Rows::EACH;
+        constexpr int PORTION = (ALL + PORTIONS - 1) / PORTIONS;
+        const int t = threadIdx.x % TEAM;
+#pragma unroll
+        for (int e = portion * PORTION; e < (portion + 1) * PORTION && e < ALL; e++) {
+            if (e < OF_A) {
+                const int i = e / (TILE_K / WIDTH_A), p = e % (TILE_K / WIDTH_A) * WIDTH_A;
+                copy_async<4>(&slab.a[p + t % WIDTH_A][t / WIDTH_A + i * ROWS_A],
+                              A + from_a[i] + p, p + t % WIDTH_A < left);
+            } else {
+                const int i = (e - OF_A) / Rows::EACH, j = (e - OF_A) % Rows::EACH;
+                const int p = Rows::row(i), c = Rows::col(j);
+                copy_async<vectors ? 16 : 4>(&slab.b[p][c], B + from_b[i] + (c - Rows::col(0)),
+                                             p < left && (vectors || c < columns));
+            }
+        }
+        if (portion < PORTIONS - 1) return;
+        commit_copies();
+        A += SLICES * TILE_K, B += (size_t)SLICES * TILE_K * n, left -= SLICES * TILE_K;
+    }
+};
+
+// A lane's place in its warp. The lanes of each eight and of each sixteen need few different words of
+// both operands, which is what shared memory joins to one access: neighbours 0 and 1 share a column,
+// 0 and 2 a row.
+__device__ __forceinline__ int lane_row()
+{
+    const int lane = threadIdx.x % 32;
+    return LANES_M == 1 ? 0 : lane % 2 + lane / (2 * LANES_N) * 2;
+}
+
+__device__ __forceinline__ int lane_col()
+{
+    const int lane = threadIdx.x % 32;
+    return LANES_M == 1 ? lane : lane / 2 % LANES_N;
+}
 
 // Where in the block's tile the results of this thread begin.
 __device__ __forceinline__ int first_row()
 {
-    return threadIdx.x / 32 / WARPS_N * WARP_M + threadIdx.x % 32 / LANES_N * 4;
+    return threadIdx.x % TEAM / 32 / WARPS_N * WARP_M + lane_row() * 4;
 }
 
 __device__ __forceinline__ int first_col()
 {
-    return threadIdx.x / 32 % WARPS_N * WARP_N + threadIdx.x % 32 % LANES_N * 4;
+    return threadIdx.x / 32 % WARPS_N * WARP_N + lane_col() * 4;
 }
 
 // A step's operands of this thread.
@@ -118,84 +172,107 @@ struct Fragments {
             *(float4*)&b[j] = *(const float4*)&slab.b[p][first_col() + j * LANES_N];
     }
 
-    // The order decides which operands stay in the register file's small cache from one
-    // multiply-add to the next, and how many find all three of theirs in one bank: bands of BAND
-    // rows (of columns, where ALONG is 2) are walked to and fro.
-    __device__ __forceinline__ void multiply(Sums& sums) const
+    // The order decides how many operands are still in the register file's cache from the multiply-add
+    // before, and how many multiply-adds find two of theirs in one bank. By its digits: rows are walked
+    // along or columns; in bands of 1, 2 or 4; to and fro, in every other step the other way round or
+    // not; neighbours by turns or not.
+    __device__ __forceinline__ void multiply(Sums& sums, int step) const
     {
-        constexpr bool rows = ALONG == 1;
-        constexpr int LENGTH = rows ? THREAD_N : THREAD_M;
+        constexpr int DIGITS = ORDER - 1;
+        constexpr bool ALONG = DIGITS % 2 == 0;
+        constexpr int BAND = 1 << DIGITS / 2 % 3, TURN = DIGITS / 6 % 2;
+        constexpr int SWAP_M = DIGITS / 12 % 4, SWAP_N = DIGITS / 48 % 4;
+        constexpr int LENGTH = ALONG ? THREAD_N : THREAD_M;
 #pragma unroll
         for (int e = 0; e < THREAD_M * THREAD_N; e++) {
-            const int band = e / (BAND * LENGTH), step = e / BAND % LENGTH, in = e % BAND;
-            const int x = band % 2 ? LENGTH - 1 - step : step;
-            const int y = band * BAND + (step % 2 ? BAND - 1 - in : in);
-            const int i = rows ? y : x, j = rows ? x : y;
+            const int band = e / (BAND * LENGTH), at = e / BAND % LENGTH, in = e % BAND;
+            const int x = (band + TURN * step) % 2 ? LENGTH - 1 - at : at;
+            const int y = band * BAND + (at % 2 ? BAND - 1 - in : in);
+            const int i = (ALONG ? y : x) ^ SWAP_M, j = (ALONG ? x : y) ^ SWAP_N;
             sums[i][j] += a[i] * b[j];
         }
     }
 };
 
-// Add the products of `slabs` slabs to `sums`.
+// Add the products of each team's next `slabs` slabs to its sums.
 template <bool vectors>
-__device__ __forceinline__ void multiply(Copies<vectors>& copies, int slabs, Slab* ring, Sums& sums)
+__device__ __forceinline__ void multiply(Copies<vectors>& copies, int slabs, Slab* rings, Sums& sums)
 {
-    Fragments fragments[FRAGMENTS];
+    Slab* ring = rings + team() * STAGES;
+    Fragments fragments[2];  // one is loaded while the other is multiplied
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) {
-        if (s < slabs) copies.issue(ring[s]);
-        commit_copies();
-    }
+    for (int s = 0; s < STAGES - 1; s++)
+#pragma unroll
+        for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring[s], portion);
     wait_for_copies<STAGES - 2>();
-    __syncthreads();
-    if (FRAGMENTS == 2) fragments[0].load(ring[0], 0);
+    sync_team();
+    fragments[0].load(ring[0], 0);
 
     int stage = 0, free = STAGES - 1;
     for (int s = 0; s < slabs; s++) {
         const int following = stage + 1 < STAGES ? stage + 1 : 0;
 #pragma unroll
         for (int p = 0; p < TILE_K; p++) {
-            Fragments& now = fragments[p % FRAGMENTS];
-            if (FRAGMENTS == 1) now.load(ring[stage], p);
             if (p == TILE_K - 1) {  // the slab is read; the next one has to be there
                 wait_for_copies<STAGES - 2>();
-                __syncthreads();
+                sync_team();
             }
-            if (FRAGMENTS == 2)
-                fragments[(p + 1) % 2].load(ring[p < TILE_K - 1 ? stage : following], (p + 1) % TILE_K);
-            if (p == 0) {
-                if (s + STAGES - 1 < slabs) copies.issue(ring[free]);
-                commit_copies();
-            }
-            now.multiply(sums);
+            fragments[(p + 1) % 2].load(ring[p < TILE_K - 1 ? stage : following], (p + 1) % TILE_K);
+            if (p % APART == 0) copies.issue(ring[free], p / APART);
+            fragments[p % 2].multiply(sums, p);
         }
         free = stage, stage = following;
+    }
+    wait_for_copies<0>();  // of zeros, behind the end
+}
+
+// Add the teams' sums: each keeps those of its rows. The rings' memory is free for it.
+__device__ __forceinline__ void gather(const Sums& sums, Own& own, float* memory)
+{
+    if constexpr (SLICES > 1) {
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < THREAD_M * THREAD_N; e++)
+            memory[e * THREADS + threadIdx.x] = sums[e / THREAD_N][e % THREAD_N];
+        __syncthreads();
+    }
+#pragma unroll
+    for (int e = 0; e < ROWS * THREAD_N; e++) {
+        float& sum = own[e / THREAD_N][e % THREAD_N];
+        sum = sums[e / THREAD_N][e % THREAD_N];
+        if constexpr (SLICES > 1) {
+            const int at = (team() * ROWS * THREAD_N + e) * THREADS + threadIdx.x % TEAM;
+            sum = 0;
+#pragma unroll
+            for (int s = 0; s < SLICES; s++) sum += memory[at + s * TEAM];
+        }
     }
 }
 
 // Store a thread's results into the tile of C at (row, col).
 template <bool vectors>
-__device__ __forceinline__ void store(const Sums& sums, float* C, int m, int n, int row, int col)
+__device__ __forceinline__ void store(const Own& own, float* C, int m, int n, int row, int col)
 {
     row += first_row(), col += first_col();
 #pragma unroll
-    for (int i = 0; i < THREAD_M; i++) {
-        const int r = row + i / 4 * 4 * LANES_M + i % 4;
+    for (int i = 0; i < ROWS; i++) {
+        const int of_all = team() * ROWS + i;
+        const int r = row + of_all / 4 * 4 * LANES_M + of_all % 4;
         if (r >= m) continue;
 #pragma unroll
         for (int j = 0; j < THREAD_N; j += 4) {
             const int c = col + j * LANES_N;
             if (vectors) {
-                if (c < n) *(float4*)&C[(size_t)r * n + c] = *(const float4*)&sums[i][j];
+                if (c < n) *(float4*)&C[(size_t)r * n + c] = *(const float4*)&own[i][j];
             } else {
                 for (int e = 0; e < 4; e++)
-                    if (c + e < n) C[(size_t)r * n + c + e] = sums[i][j + e];
+                    if (c + e < n) C[(size_t)r * n + c + e] = own[i][j + e];
             }
         }
     }
 }
 
-// Whether rows of B and of C begin at 16 bytes, so that four words of them are one access.
+// Whether rows of B and C begin at 16 bytes, so that four words of them are one access.
 __device__ __forceinline__ bool in_fours(const float* B, const float* C, int n)
 {
     return n % 4 == 0 && (((size_t)B | (size_t)C) & 15) == 0;

@@ -16,16 +16,19 @@
 //                 └───────┴───────┘                    └──┴──┴──┴──┴──┴──┴──┴──┘
 //
 //             The squares of a warp's tile that lie beside each other belong to lanes beside each
-//             other: a warp reads few different words, each of which serves many of its lanes.
-//             Blocks are started in patches of GROUP tile rows, which share their slabs in the L2.
+//             other, in an order in which shared memory serves sixteen lanes at once. Blocks are
+//             started in patches of GROUP tile rows, which share their slabs in the L2.
 //
 // Traffic     Global memory: k(1/TILE_M + 1/TILE_N) reads of 4 bytes per element of C. Shared
 //             memory: (THREAD_M + THREAD_N)/4 loads of 16 bytes for THREAD_M·THREAD_N
-//             multiply-adds, 6 for 128 with 16×8.
-// Removes     The waiting for memory: one barrier a slab is left.
-// Limit       Issue slots: of some 1130 instructions of the loop 1024 are multiply-adds. And whole
-//             waves: with two blocks on each of 132 multiprocessors 576 tiles of 128×128 take
-//             three waves for the work of 2.2.
+//             multiply-adds, 4 for 64 with 8×8.
+// Removes     The waiting for memory: one barrier a slab is left, and it costs nothing where three
+//             blocks share a multiprocessor.
+// Limit       Issue slots: of some 1150 instructions of the loop 1024 are multiply-adds. The register
+//             file: which operands lie in which of its banks (WORKLOG.md). And whole waves: with
+//             three blocks on each of 132 multiprocessors 2048 tiles take six waves for the work of
+//             5.2.
+constexpr int SLICES = 1;  // one team of warps
 #include "pipeline.cuh"
 
 template <bool vectors>
@@ -33,7 +36,7 @@ __device__ __forceinline__ void tile(const float* A, const float* B, float* C, i
                                      int row, int col)
 {
     extern __shared__ float4 memory[];
-    Copies<vectors> copies(A, B, m, n, k, row, col);
+    Copies<vectors> copies(A, B, m, n, k, row, col, 0, k);
     Sums sums = {};
     multiply(copies, (k + TILE_K - 1) / TILE_K, (Slab*)memory, sums);
     store<vectors>(sums, C, m, n, row, col);
@@ -48,7 +51,7 @@ pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __res
     const int first = id / (GROUP * cols) * GROUP;
     const int height = min(GROUP, rows - first), within = id - first * cols;
     const int row = (first + within % height) * TILE_M, col = within / height * TILE_N;
-    if (in_fours(B, C, n))
+    if (in_fours(B, C, n) && col + TILE_N <= n)
         tile<true>(A, B, C, m, n, k, row, col);
     else
         tile<false>(A, B, C, m, n, k, row, col);

@@ -1,9 +1,10 @@
 // C = Aᵀ·A for any A of m×n on the fp64 tensor cores: a tile of the triangle per block, mirrored.
 //
-// Idea        A warp gives the tensor core 16×16 of one operand and 16×8 of the other and gets 2048
-//             multiply-adds for it, in half the time of the vector units (mma.sync on sm_90). Slabs
-//             of A are copied asynchronously, STAGES of them in a ring; on the diagonal one copy is
-//             both operands.
+// Idea        A warp gives the tensor core 16×STEP of one operand and STEP×8 of the other and gets
+//             128·STEP multiply-adds for it, in half the time of the vector units (mma.sync on
+//             sm_90). Slabs of A are copied asynchronously, STAGES of them in a ring; on the
+//             diagonal one copy is both operands. While a step is multiplied, the next one's
+//             operands are loaded from shared memory.
 //
 //                    A, m×n                       C, n×n
 //                 row      column             ┌────┬────┬────┐
@@ -18,8 +19,8 @@
 //             The tensor core wants both operands with the steps of the sum along a row. Slabs of A
 //             have them along a column, which is what Aᵀ·A needs: nothing is transposed.
 //
-// Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, of a warp: per step
-//             of 16 rows (WARP_M + WARP_N)·16 words of 8 bytes for WARP_M·WARP_N·16 multiply-adds.
+// Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, of a warp and a row of
+//             A: WARP_M + WARP_N words of 8 bytes for WARP_M·WARP_N multiply-adds.
 // Removes     The vector units' 33 TFLOP/s.
 // Limit       Waves: n = 2048 has 136 tiles of 128 for 132 multiprocessors. Power: at the tensor
 //             cores' full rate the card lowers its clock. Blocks below the diagonal start and leave.

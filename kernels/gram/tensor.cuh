@@ -1,8 +1,8 @@
 // What the kernels on fp64 tensor cores share: a block's tile of C = Aᵀ·A as warp tiles of 16×8
-// products, the slabs of A on their way in a ring of STAGES pairs of buffers, and the stores of the
-// tile and of its mirror image.
+// products of STEP rows of A, the slabs of A on their way in a ring of STAGES pairs of buffers, and
+// the stores of the tile and of its mirror image.
 //
-// The includer defines TILE, TILE_K of a block, WARP_M, WARP_N of a warp, and STAGES.
+// The includer defines TILE, TILE_K of a block, WARP_M, WARP_N of a warp, STEP of a product and STAGES.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -11,12 +11,14 @@ constexpr int WARPS_M = TILE / WARP_M, WARPS_N = TILE / WARP_N;
 constexpr int THREADS = 32 * WARPS_M * WARPS_N;
 constexpr int PITCH = TILE + 4;   // doubles: the four rows that a quarter of a warp reads, 8 banks apart
 constexpr int CHUNKS = TILE / 2;  // of 16 bytes, in a row of a slab
-constexpr int COPIES = TILE_K * CHUNKS / THREADS, STEP = THREADS / CHUNKS;
+constexpr int COPIES = TILE_K * CHUNKS / THREADS, APART = THREADS / CHUNKS;  // rows of a slab
 constexpr int MMAS_M = WARP_M / 16, MMAS_N = WARP_N / 8;
 
 static_assert(TILE % WARP_M == 0 && TILE % WARP_N == 0, "warps cover the block's tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0, "products cover a warp's tile");
-static_assert(TILE_K % 16 == 0 && THREADS % CHUNKS == 0 && TILE_K % STEP == 0, "");
+static_assert(STEP == 8 || STEP == 16, "the products that there are");
+static_assert(TILE_K / STEP % 2 == 0, "operands are loaded by turns to two places");
+static_assert(THREADS % CHUNKS == 0 && TILE_K % APART == 0, "threads cover a slab");
 
 struct alignas(16) Slab { double x[TILE_K][PITCH]; };
 
@@ -24,29 +26,25 @@ struct Pair { Slab left, right; };  // on the diagonal one slab is both
 
 using Sums = double[MMAS_M][MMAS_N][4];
 
-// D += A·B, 16×16 times 16×8, by a warp. Lane 4g + t holds A[g + 8·(e % 2)][t + 4·(e / 2)] for e
-// below 8, B[t + 4e][g] for e below 4, and D[g + 8·(e / 2)][2t + e % 2] for e below 4.
-__device__ __forceinline__ void mma(double (&d)[4], const double (&a)[8], const double (&b)[4])
-{
+// D += A·B, 16×STEP times STEP×8, by a warp. Lane 4g + t holds A[g + 8·(e % 2)][t + 4·(e / 2)] for e
+// below STEP / 2, B[t + 4e][g] for e below STEP / 4, and D[g + 8·(e / 2)][2t + e % 2] for e below 4.
 #ifdef __CUDA_ARCH__
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
-                 "{%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
-                 : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
-                   "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
-#else  // on the CPU lanes exchange their operands through memory, between barriers of the block
-    __shared__ double left[THREADS][8], right[THREADS][4];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
-    for (int e = 0; e < 8; e++) left[threadIdx.x][e] = a[e];
-    for (int e = 0; e < 4; e++) right[threadIdx.x][e] = b[e];
-    __syncthreads();
-    for (int e = 0; e < 4; e++)
-        for (int p = 0; p < 16; p++)
-            d[e] += left[warp + 4 * g + p % 4][p / 4 * 2 + e / 2] *
-                    right[warp + 4 * (2 * t + e % 2) + p % 4][p / 4];
-    __syncthreads();
-#endif
+__device__ __forceinline__ void mma(double (&d)[4], const double (&a)[STEP / 2],
+                                    const double (&b)[STEP / 4])
+{
+    if constexpr (STEP == 8)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
+                     "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                     : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+    else
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
+                     "{%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
+                     : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                     : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+                       "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
+#endif
 
 // Issue the copies of TILE_K rows of A, from column `col` on, of which `left` rows exist.
 template <bool pairs>
@@ -56,65 +54,106 @@ __device__ __forceinline__ void fetch(const double* A, int n, int col, int left,
     const double* from = A + (size_t)first * n + col + (pairs ? min(c, n - 2 - col) : c);
 #pragma unroll
     for (int i = 0; i < COPIES; i++) {
-        const int p = first + i * STEP;
+        const int p = first + i * APART;
         if (pairs) {
             copy_async<16>(&slab.x[p][c], from, p < left);
         } else {
             copy_async<8>(&slab.x[p][c], from, p < left && col + c < n);
             copy_async<8>(&slab.x[p][c + 1], from + 1, p < left && col + c + 1 < n);
         }
-        from += (size_t)STEP * n;
+        from += (size_t)APART * n;
     }
 }
 
-// Add to `sums` the products of slabs `from` to `to` of the tile at (row, col).
+// A step's operands of a lane.
 //
-// A product's rows may be any 16 of the tile's: lane 4g + t takes columns 2g and 2g + 1 of a slab in
-// one load, for rows g and g + 8 of a product. For its columns that would save loads too, but the
-// tensor core wants what it is given in registers side by side, and the copies cost more.
+// A product's rows may be any 16 of the tile's: lane 4g + t takes columns 2g and 2g + 1 of a slab in one
+// load, for rows g and g + 8 of a product. For its columns that would save loads too, but the tensor
+// core wants what it is given in registers side by side, and the copies cost more.
+struct Fragments {
+    double a[MMAS_M][STEP / 2], b[MMAS_N][STEP / 4];
+
+    __device__ __forceinline__ void load(const Slab& left, const Slab& right, int p)
+    {
+        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const int row = warp / WARPS_N * WARP_M + 2 * g, col = warp % WARPS_N * WARP_N + g;
+#pragma unroll
+        for (int e = 0; e < STEP / 4; e++) {
+#pragma unroll
+            for (int i = 0; i < MMAS_M; i++) {
+                const double2 two = *(const double2*)&left.x[p + t + 4 * e][row + 16 * i];
+                a[i][2 * e] = two.x, a[i][2 * e + 1] = two.y;
+            }
+#pragma unroll
+            for (int j = 0; j < MMAS_N; j++) b[j][e] = right.x[p + t + 4 * e][col + 8 * j];
+        }
+    }
+};
+
+// Add a step's products to `sums`.
+__device__ __forceinline__ void multiply(const Fragments& fragments, Sums& sums)
+{
+#ifdef __CUDA_ARCH__
+#pragma unroll
+    for (int i = 0; i < MMAS_M; i++)
+#pragma unroll
+        for (int j = 0; j < MMAS_N; j++) mma(sums[i][j], fragments.a[i], fragments.b[j]);
+#else  // on the CPU lanes exchange their operands through memory, between barriers of the block
+    __shared__ Fragments lanes[THREADS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
+    lanes[threadIdx.x] = fragments;
+    __syncthreads();
+    for (int e = 0; e < 4; e++)
+        for (int p = 0; p < STEP; p++) {
+            const Fragments& left = lanes[warp + 4 * g + p % 4];
+            const Fragments& right = lanes[warp + 4 * (2 * t + e % 2) + p % 4];
+            for (int i = 0; i < MMAS_M; i++)
+                for (int j = 0; j < MMAS_N; j++)
+                    sums[i][j][e] += left.a[i][p / 4 * 2 + e / 2] * right.b[j][p / 4];
+        }
+    __syncthreads();
+#endif
+}
+
+// Add to `sums` the products of slabs `from` to `to` of the tile at (row, col).
 template <bool pairs>
 __device__ __forceinline__ void multiply(const double* A, int m, int n, int row, int col, int from,
                                          int to, Pair* ring, Sums& sums)
 {
     const bool diagonal = row == col;
-    const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const int warp_m = warp / WARPS_N * WARP_M + 2 * g, warp_n = warp % WARPS_N * WARP_N + g;
-    auto issue = [&](int s) {
+    auto issue = [&](int s, int stage) {
         if (s < to) {
             const int first = s * TILE_K;
-            Pair& pair = ring[(s - from) % STAGES];
-            fetch<pairs>(A + (size_t)first * n, n, row, m - first, pair.left);
-            if (!diagonal) fetch<pairs>(A + (size_t)first * n, n, col, m - first, pair.right);
+            fetch<pairs>(A + (size_t)first * n, n, row, m - first, ring[stage].left);
+            if (!diagonal) fetch<pairs>(A + (size_t)first * n, n, col, m - first, ring[stage].right);
         }
         commit_copies();
     };
-    for (int s = 0; s < STAGES - 1; s++) issue(from + s);
+    Fragments fragments[2];  // one is loaded while the other is multiplied
+    auto load = [&](Fragments& fragment, int stage, int p) {
+        const Pair& pair = ring[stage];
+        fragment.load(pair.left, diagonal ? pair.left : pair.right, p);
+    };
+    for (int s = 0; s < STAGES - 1; s++) issue(from + s, s);
+    wait_for_copies<STAGES - 2>();
+    __syncthreads();
+    load(fragments[0], 0, 0);
+
+    int stage = 0, free = STAGES - 1;
     for (int s = from; s < to; s++) {
-        wait_for_copies<STAGES - 2>();
-        __syncthreads();
-        issue(s + STAGES - 1);
-        const Pair& pair = ring[(s - from) % STAGES];
-        const Slab& left = pair.left;
-        const Slab& right = diagonal ? pair.left : pair.right;
+        const int following = stage + 1 < STAGES ? stage + 1 : 0;
 #pragma unroll
-        for (int p = 0; p < TILE_K; p += 16) {
-            double b[MMAS_N][4];
-#pragma unroll
-            for (int j = 0; j < MMAS_N; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) b[j][e] = right.x[p + t + 4 * e][warp_n + 8 * j];
-#pragma unroll
-            for (int i = 0; i < MMAS_M; i++) {
-                double a[8];
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const double2 two = *(const double2*)&left.x[p + t + 4 * e][warp_m + 16 * i];
-                    a[2 * e] = two.x, a[2 * e + 1] = two.y;
-                }
-#pragma unroll
-                for (int j = 0; j < MMAS_N; j++) mma(sums[i][j], a, b[j]);
+        for (int p = 0; p < TILE_K; p += STEP) {
+            const bool last = p == TILE_K - STEP;
+            if (last) {  // the slab is read; the next one has to be there
+                wait_for_copies<STAGES - 2>();
+                __syncthreads();
             }
+            load(fragments[(p / STEP + 1) % 2], last ? following : stage, (p + STEP) % TILE_K);
+            if (p == 0) issue(s + STAGES - 1, free);
+            multiply(fragments[p / STEP % 2], sums);
         }
+        free = stage, stage = following;
     }
 }
 

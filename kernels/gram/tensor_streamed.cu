@@ -17,8 +17,8 @@
 // Traffic     As tensor.cu, and a tile of sums written and read per block at most twice.
 // Removes     Idle multiprocessors: in the last wave, below the diagonal, and where n is small.
 // Limit       Power at large n; at small n the way of the sums through memory.
-#include "../shares.cuh"
 #include "tensor.cuh"
+#include "../shares.cuh"
 
 __device__ double partial[BLOCKS][TILE * TILE];
 
@@ -64,12 +64,12 @@ __device__ void run(const double* A, double* C, int m, int n)
             for (int i = 0; i < MMAS_M * MMAS_N * 4; i++) partial[mine][i * THREADS + threadIdx.x] = own[i];
             announce(&ready[mine]);
         } else {
-            for (int other = mine + 1; shared && other < rest.count; other++) {
-                if (rest.begin(other) >= (long long)(at - rest.whole + 1) * slabs) break;
-                await(&ready[other]);
+            const int others = shared ? rest.last_of(at - rest.whole + 1, mine) : mine;
+            await(mine + 1, others);
+            for (int other = mine + 1; other <= others; other++)
 #pragma unroll
-                for (int i = 0; i < MMAS_M * MMAS_N * 4; i++) own[i] += partial[other][i * THREADS + threadIdx.x];
-            }
+                for (int i = 0; i < MMAS_M * MMAS_N * 4; i++)
+                    own[i] += partial[other][i * THREADS + threadIdx.x];
             store<pairs>(sums, C, n, where.x * TILE, where.y * TILE);
         }
         __syncthreads();  // before the ring is filled anew
