@@ -25,7 +25,7 @@ from matmul.errors import command_line
 from matmul.fills import FILLS
 from matmul.provenance import ROOT
 from matmul.reporting import style
-from matmul.reporting.charts import look, source_line
+from matmul.reporting.frame import look, source_line
 from matmul.reporting.results import (
     OTHER,
     SERIES,

@@ -16,7 +16,7 @@ from matmul.catalogue import load_catalogue
 from matmul.dataset import POINT, write_text
 from matmul.errors import UserError, command_line
 from matmul.provenance import ROOT
-from matmul.reporting.charts import cache_note, source_line
+from matmul.reporting.frame import cache_note, source_line
 from matmul.reporting.results import (
     PICTURES,
     PRODUCTS,

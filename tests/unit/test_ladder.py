@@ -83,13 +83,13 @@ def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
         for operation in ("gemm", "gram")
         for step in ladder(results, operation)["steps"]
     }
-    assert found["naive"] == [2 * 4 * 1024, 0.25]
-    assert found["shared"] == [2 / 32 * 4 * 1024, 8]
-    assert found["register_column"] == [2 / 64 * 4 * 1024, 16]
-    assert found["streamed"] == [2 / 128 * 4 * 1024, 32]
+    assert found["naive"] == [4 * (2 * 1024 + 1), 2 * 1024 / (4 * (2 * 1024 + 1))]
+    assert found["shared"][0] == 4 * (2 * 1024 / 32 + 1)
+    assert found["register_column"][0] == 4 * (2 * 1024 / 64 + 1)
+    assert found["streamed"][0] == 4 * (2 * 1024 / 128 + 1)
     per_element = 4096 * 4097 / 4096  # operations
-    assert found["gram_naive"] == [2 * 8 * 4096, per_element / (2 * 8 * 4096)]
-    half = 2 / 128 * 8 * 4096 / 2
+    assert found["gram_naive"] == [8 * (2 * 4096 + 1), per_element / (8 * (2 * 4096 + 1))]
+    half = 8 * (4096 / 128 + 1)
     assert found["gram_tensor"] == [half, pytest.approx(per_element / half)]
 
 
@@ -209,7 +209,7 @@ def test_what_the_catalogue_has_and_the_data_lack_is_named(tmp_path: Path) -> No
 def test_without_a_gpu_the_steps_are_still_told(tmp_path: Path) -> None:
     own = steps(tmp_path, gpu=False, shapes=GEMM)
     assert {step["missing"] for step in own.values()} == {"there is no GPU on this machine"}
-    assert own["vectors"]["traffic"]["intensity"]["value"] == 32
+    assert own["vectors"]["traffic"]["intensity"]["value"] == 2 * 1024 / (4 * 17)
 
 
 def test_a_kernel_that_the_catalogue_does_not_know_is_a_step_without_a_picture(

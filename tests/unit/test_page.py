@@ -14,7 +14,7 @@ from made_up_data import SHAPES, made_up, the_catalogue
 import page as pages
 from matmul.catalogue import Catalogue
 from matmul.provenance import ROOT
-from matmul.reporting.charts import look
+from matmul.reporting.frame import look
 from matmul.reporting.results import Results, fastest, of_series, squares
 
 LARGEST = 5_000_000  # bytes

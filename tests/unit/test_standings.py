@@ -11,13 +11,10 @@ from matplotlib.figure import Figure
 from matmul.catalogue import load_catalogue
 from matmul.reporting import style
 from matmul.reporting.gallery import FIGURES
-from matmul.reporting.limits import intensity
 from matmul.reporting.results import LINES, Results, fastest, few, load_results, squares
 from matmul.reporting.spans import PARTS
 from matmul.reporting.standings import thinned
-from matmul.shapes import Gemm, Gram
-
-LARGE = Gemm(1024, 1024, 1024)
+from matmul.shapes import Gram
 
 
 @pytest.fixture(scope="module")
@@ -27,28 +24,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def lines_of(figure: Figure, axes: int = 0) -> dict[str, np.ndarray]:
     return {line.get_label(): line.get_xydata() for line in figure.axes[axes].get_lines()}
-
-
-@pytest.mark.parametrize(
-    ("variant", "shape", "elements"),
-    [
-        ("cublas_sgemm", LARGE, 3 * 1024**2),
-        ("shared[TILE_WIDTH=32]", LARGE, 2 * 1024**3 // 32 + 1024**2),
-        ("register_column", Gemm(65, 64, 10), 65 * 10 * 1 + 10 * 64 * 2 + 65 * 64),
-        ("gram_naive", Gram(100, 32), 2 * 100 * 32 * 2 + 32 * 32),
-        ("gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]", Gram(100, 96), 100 * 96 * 2 + 96**2),
-    ],
-)
-def test_bytes_follow_from_the_tile(variant: str, shape: Gemm | Gram, elements: int) -> None:
-    found = intensity(load_catalogue().variant(variant), shape, "sm_90")
-    size = 4 if isinstance(shape, Gemm) else 8
-    assert found == pytest.approx(shape.operations / (size * elements))
-
-
-def test_a_table_moves_what_its_variant_of_the_shape_does() -> None:
-    catalogue = load_catalogue()
-    table = catalogue.variant("sgemm")
-    assert intensity(table, LARGE, "sm_75") == intensity(catalogue.variant("vectors"), LARGE, None)
 
 
 def test_the_roofs_are_what_was_measured(results: Results) -> None:

@@ -19,7 +19,7 @@ from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL
 
 from matmul.dataset import read_json, read_table, write_json, write_table
-from matmul.reporting.charts import FIGURES
+from matmul.reporting.gallery import FIGURES
 
 Pending = dict[str, set[str]]
 

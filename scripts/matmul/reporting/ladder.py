@@ -22,9 +22,9 @@ from matmul.reporting.results import (
     verdict_of,
 )
 from matmul.reporting.traced import Number, cell
+from matmul.reporting.traffic import asked, half, intensity
 from matmul.shapes import Shape, shape_of
 
-BYTES = {"float32": 4, "float64": 8}
 SPAN = ["time_ms", "time_low_ms", "time_high_ms"]
 
 
@@ -128,29 +128,11 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
 
 
 def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
-    """What a block asks global memory for, whatever the caches spare: bytes per element of C, and
-    operations per byte. Edges and the diagonal's tiles are not counted apart."""
-    layout = variant and variant.layout
-    if layout is None:
+    """What a step asks of global memory, bytes per element of C and operations per byte."""
+    wanted = asked(variant, shape)
+    if wanted is None:
         return None
-    wanted = reads(variant).times(shape.terms * BYTES[variant.kernel.dtype])
-    elements = shape.elements[-1]
-    per_element = Number(shape.operations / elements, f"{shape.operations} / {elements}")
-    return {"bytes": wanted.whole(), "intensity": (per_element / wanted).json()}
-
-
-def reads(variant: Variant) -> Number:
-    """Elements read for one term of one element of C."""
-    if not variant.layout.slab:
-        return Number(2.0, "2")
-    rows, columns = variant.tile
-    own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
-    return own.times(0.5) if half(variant) else own
-
-
-def half(variant: Variant) -> bool:
-    """Whether it computes the tiles of one triangle alone."""
-    return variant.kernel.schedule == "upper"
+    return {"bytes": wanted.whole(), "intensity": intensity(wanted, shape).json()}
 
 
 def resources(results: Results, variant: Variant | None) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from matmul.catalogue import Variant
 from matmul.dataset import POINT
 from matmul.reporting import style
 from matmul.reporting.frame import Missing, figure, kernel_lines, look, name_lines
@@ -22,9 +20,9 @@ from matmul.reporting.results import (
     state_absence,
 )
 from matmul.reporting.style import Look
-from matmul.shapes import Shape, grid_of, shape_of
+from matmul.reporting.traffic import asked, intensity, least
+from matmul.shapes import shape_of
 
-ELEMENT_BYTES = {"float32": 4, "float64": 8}
 MEMORY = "copy"  # in ceilings.csv
 # The units that a product can run on: their name in ceilings.csv, in device.json, and in words.
 UNITS = {
@@ -42,30 +40,15 @@ STATES = {
 LIMIT = Look(style.INK, "", (0, (6, 2)))
 
 
-def intensity(variant: Variant, shape: Shape, architecture: str | None) -> float:
-    """Operations per byte that a product moves between its blocks and memory.
-
-    A block reads its tile's rows of the left matrix and columns of the right one, and writes the
-    tile; on the diagonal of a symmetric product both are one. A library counts as if it moved each
-    matrix once: what it moves is its own affair, and this is the least.
-    """
-    part = variant.part(shape, architecture)
-    elements = sum(shape.elements)
-    if part.kernel.tile:
-        across, down, _ = grid_of(shape, part.tile)
-        reads = prod(shape.inputs[0]) * across + prod(shape.inputs[-1]) * down
-        elements = reads // (2 if part.kernel.schedule == "upper" else 1) + shape.elements[-1]
-    return shape.operations / (ELEMENT_BYTES[part.kernel.dtype] * elements)
-
-
 def intensities(results: Results, rows: pd.DataFrame) -> list[float]:
-    """The intensity of each row's product."""
-    capability = str(results.device.get("compute_capability") or "")
-    architecture = f"sm_{capability.replace('.', '')}" if capability else None
-    variants = {v.name: v for kernel in results.catalogue.values() for v in kernel.variants}
-    return [
-        intensity(variants[row.variant], shape_of(row), architecture) for row in rows.itertuples()
-    ]
+    """The operations per byte of each row's product. Where the catalogue does not say how a kernel
+    reads, as of a library, it counts as if it moved each matrix once, which is the least."""
+    found = []
+    for row in rows.itertuples():
+        shape = shape_of(row)
+        wanted = asked(results.ran(row.variant, shape), shape) or least(shape, row.dtype)
+        found.append(intensity(wanted, shape).value)
+    return found
 
 
 @dataclass(frozen=True)
@@ -112,8 +95,7 @@ def not_measured(results: Results) -> list[str]:
 def draw_roofline(results: Results) -> Figure:
     """Rate over arithmetic intensity at one size, below what memory and units allow."""
     rows = squares(fastest(results.timed()))
-    known = {v.name for kernel in results.catalogue.values() for v in kernel.variants}
-    rows = at_one_size(rows[results.gpu(rows) & rows.variant.isin(known)])
+    rows = at_one_size(rows[results.gpu(rows)])
     if rows.empty:
         kernels = [kernel for kernel in results.order if results.on_gpu(kernel)]
         raise Missing(f"No kernel was timed on a GPU ({results.absence(kernels)}).")

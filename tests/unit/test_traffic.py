@@ -1,0 +1,50 @@
+"""What a product asks of memory: by hand, by a table's choice, and the same in figure and text."""
+
+from pathlib import Path
+
+import pytest
+from made_up_data import made_up, the_catalogue
+
+from matmul.reporting.gallery import FIGURES
+from matmul.reporting.ladder import ladder
+from matmul.reporting.traffic import asked, intensity, least
+from matmul.shapes import Gemm, Gram
+
+LARGE = Gemm(1024, 1024, 1024)
+
+
+@pytest.mark.parametrize(
+    ("variant", "shape", "elements"),
+    [
+        ("naive[TILE_WIDTH=32]", LARGE, 2 * 1024 + 1),
+        ("shared[TILE_WIDTH=32]", LARGE, 2 * 1024 / 32 + 1),
+        ("register_column", Gemm(65, 64, 10), 10 * (1 / 64 + 1 / 64) + 1),
+        ("gram_naive", Gram(100, 32), 2 * 100 + 1),
+        ("gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]", Gram(100, 96), 100 / 48 + 1),
+    ],
+)
+def test_bytes_follow_from_the_tile(variant: str, shape: Gemm | Gram, elements: float) -> None:
+    size = 4 if isinstance(shape, Gemm) else 8
+    found = asked(the_catalogue().variant(variant), shape)
+    assert found.value == pytest.approx(size * elements)
+    per_element = shape.operations / shape.elements[-1]
+    assert intensity(found, shape).value == pytest.approx(per_element / (size * elements))
+
+
+def test_a_library_counts_as_if_it_moved_each_matrix_once() -> None:
+    assert asked(the_catalogue().variant("cublas_sgemm"), LARGE) is None
+    assert least(LARGE, "float32").value == 3 * 4
+    assert least(Gram(100, 50), "float64").value == (100 * 50 + 50 * 50) / 50**2 * 8
+
+
+def test_the_roofline_has_the_intensities_of_the_steps(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    for operation, name in (("gemm", "roofline"), ("gram", "gram_roofline")):
+        told = {
+            step["name"]: step["traffic"]["intensity"]["value"]
+            for step in ladder(results, operation)["steps"]
+        }
+        lines = {line.get_label(): line for line in FIGURES[name](results).axes[0].get_lines()}
+        assert told["sgemm" if operation == "gemm" else "gram"] > 10
+        for kernel, value in told.items():
+            assert lines[kernel].get_xdata() == pytest.approx([value])
