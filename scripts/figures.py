@@ -1,14 +1,33 @@
 """Draw every figure of a data set, as SVG and PNG. The same data give the same bytes."""
 
 import logging
+import multiprocessing
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from matmul import arguments
 from matmul.catalogue import load_catalogue
 from matmul.errors import command_line
+from matmul.parent import die_with_parent
 from matmul.reporting import style
 from matmul.reporting.gallery import FIGURES
-from matmul.reporting.results import load_results
+from matmul.reporting.results import Results, load_results
+
+drawn_from: list[Results] = []  # the data set, which forked processes have without reading it
+
+
+def draw(folder: Path, name: str) -> str:
+    """Draw one figure; its name."""
+    style.save(FIGURES[name](drawn_from[0]), folder, name)
+    return name
+
+
+def start() -> None:
+    """Leave interrupts to the process that started this one, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
 
 
 @command_line
@@ -17,14 +36,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
     arguments.add_catalogue(parser)
     parser.add_argument("--output", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--processes", type=int, default=1, help="that draw at a time")
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)
 
-    results = load_results(options.data, load_catalogue(options.catalogue))
-    for name, draw in FIGURES.items():
-        style.save(draw(results), options.output, name)
-        logging.info("drawn: %s", name)
+    drawn_from.append(load_results(options.data, load_catalogue(options.catalogue)))
+    forking = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(options.processes, forking, initializer=start) as processes:
+        for name in processes.map(partial(draw, options.output), FIGURES):
+            logging.info("drawn: %s", name)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ rule draw_figures:
         "results/{dataset}/logs/figures.log",
     conda:
         "../../environment.yml"
+    threads: 2
     params:
         script=program("figures")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
@@ -57,7 +58,7 @@ rule draw_figures:
         "draw the figures of {wildcards.dataset}"
     shell:
         "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
-        " --output {params.folder:q} --log {log:q}"
+        " --output {params.folder:q} --processes {threads} --log {log:q}"
 
 
 rule figures:

@@ -10,6 +10,8 @@ import matplotlib as mpl
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -31,15 +33,18 @@ PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
 DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "table": "-", "library": (0, (4, 1.6))}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# File formats, each with the metadata to leave out: they name a date or a version.
-FORMATS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+# File formats, each with its canvas and the metadata to leave out: they name a date or a version.
+FORMATS = {
+    "svg": (FigureCanvasSVG, {"Date": None, "Creator": None}),
+    "png": (FigureCanvasAgg, {"Software": None}),
+}
 
 SETTINGS = {
     "figure.dpi": 160,
-    "savefig.dpi": 160,
     "text.parse_math": False,  # a title's dollars are dollars
     "text.hinting": "none",  # else words change their width with the resolution
     "figure.constrained_layout.w_pad": 0.08,
+    "axes.titley": 1.0,  # where it is anyway; looking for a place there takes long
     "svg.fonttype": "path",
     "svg.hashsalt": "matmul-sweep",
     "font.family": "DejaVu Sans",
@@ -311,4 +316,6 @@ def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMA
         figure.set_layout_engine("none")
         for kind in formats:
             with whole_file(folder / f"{name}.{kind}") as temporary:
-                figure.savefig(temporary, metadata=FORMATS[kind])
+                canvas, left_out = FORMATS[kind]  # by savefig each figure is drawn twice
+                figure.set_dpi(SETTINGS["figure.dpi"])  # which an SVG changes
+                getattr(canvas(figure), f"print_{kind}")(temporary, metadata=left_out)
