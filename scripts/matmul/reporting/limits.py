@@ -108,7 +108,7 @@ def draw_roofline(results: Results) -> Figure:
     style.log_values(ax)
     ax.xaxis.set_major_formatter(lambda value, _: style.plain(value))
     # Room for the memory's slope at the left, and for the libraries' names at the right.
-    ax.set_xlim(rows.intensity.min() / 5, rows.intensity.max() * 130)
+    ax.set_xlim(rows.intensity.min() / 5, rows.intensity.max() * 600)
     ax.set_ylim(rows.rate.min() / 3, 1.8 * max([roof.rate for roof in roofs] + [rows.rate.max()]))
     ax.set_xlabel(f"operations per byte, at n = {rows.n.iloc[0]}")
     ax.set_ylabel(f"rate in {unit}")
