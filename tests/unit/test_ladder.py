@@ -1,6 +1,7 @@
 """The ladders: tiles covered, traffic and resources by the parameters, gains by the intervals."""
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from matmul.layout import WARP, Layout
 from matmul.reporting.findings import all_findings
 from matmul.reporting.ladder import ladder
 from matmul.schema import read_yaml
+from matmul.shapes import Gemm
 
 IDEAS = Path(__file__).resolve().parents[2] / "reports" / "ideas.yaml"
 GEMM = {"gemm": (320, 1024)}
@@ -86,7 +88,8 @@ def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
     assert found["naive"] == [4 * (2 * 1024 + 1), 2 * 1024 / (4 * (2 * 1024 + 1))]
     assert found["shared"][0] == 4 * (2 * 1024 / 32 + 1)
     assert found["register_column"][0] == 4 * (2 * 1024 / 64 + 1)
-    assert found["streamed"][0] == 4 * (2 * 1024 / 128 + 1)
+    rows, columns = the_catalogue().variant("streamed").tile
+    assert found["streamed"][0] == pytest.approx(4 * (1024 * (1 / rows + 1 / columns) + 1))
     per_element = 4096 * 4097 / 4096  # operations
     assert found["gram_naive"] == [8 * (2 * 4096 + 1), per_element / (8 * (2 * 4096 + 1))]
     half = 8 * (4096 / 128 + 1)
@@ -95,9 +98,11 @@ def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
 
 def test_resources_are_those_of_the_record_and_of_the_launch(tmp_path: Path) -> None:
     own = steps(tmp_path, shapes=GEMM)["pipelined"]["resources"]
-    assert (own["threads"], own["dynamic_bytes"]) == (128, 4 * 3 * 16 * (132 + 128))
+    variant = the_catalogue().variant("pipelined")
+    threads = math.prod(variant.block)
+    assert (own["threads"], own["dynamic_bytes"]) == (threads, variant.dynamic_shared_bytes)
     assert own["registers"]["value"] == 32
-    assert own["blocks"]["value"] == 0.5 * 2048 / 128
+    assert own["blocks"]["value"] == 0.5 * 2048 / threads
 
 
 @pytest.mark.parametrize("device", [{}, DEVICE | {"compute_capability": "99.0"}])
@@ -112,9 +117,10 @@ def test_a_table_says_what_it_chose_at_which_shape(tmp_path: Path) -> None:
     options = {"kernels": ["sgemm"], "shapes": {"gemm": (32, 4096)}}
     own = steps(tmp_path / "sm_90", **options)["sgemm"]
     assert [choice["shapes"] for choice in own["choices"]] == [["32"], ["4096"]]
-    small, large = (choice["variant"] for choice in own["choices"])
-    assert "TILE_M=64" in small and "TILE_M=128" in large
-    assert own["ran"] == large and own["layout"]["tile"] == (128, 128)
+    table = the_catalogue().variant("sgemm")
+    small, large = (table.part(Gemm(n, n, n), "sm_90") for n in (32, 4096))
+    assert [choice["variant"] for choice in own["choices"]] == [small.name, large.name]
+    assert own["ran"] == large.name and own["layout"]["tile"] == large.tile
     older = DEVICE | {"compute_capability": "7.5"}
     (choice,) = steps(tmp_path / "sm_75", **options, device=older)["sgemm"]["choices"]
     assert choice == {"variant": "vectors[TILE=128,TILE_K=8]", "shapes": ["32", "4096"]}

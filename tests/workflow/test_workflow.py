@@ -190,7 +190,7 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "a chapter": lambda project: project.edit("reports/chapters/gram.typ", "\n"),
     "an idea": lambda project: project.edit("reports/ideas.yaml", "\n"),
     "the page": lambda project: project.edit("reports/explore.html", "\n"),
-    "the drawing": lambda project: project.edit("scripts/matmul/reporting/charts.py", "\n"),
+    "the drawing": lambda project: project.edit("scripts/matmul/reporting/frame.py", "\n"),
     "the collecting": lambda project: project.edit("scripts/collect.py", "\n"),
     "the sampling": lambda project: project.edit("scripts/matmul/sweep.py", "\n"),
     "the ceilings": lambda project: project.edit("scripts/ceilings.py", "\n"),
@@ -476,7 +476,7 @@ def test_nothing_runs_beside_a_timing_job_but_those_on_other_gpus(
     mine = project.add_kernel("mine", RIGHT_KERNEL)
     project.write_catalogue("cpu_loop", "cublas_sgemm", added=mine)
     rule = project.path("workflow/rules/measure.smk")
-    text, messages = re.subn(r"    message:\n        \"measure .*\n", "", rule.read_text())
+    text, messages = re.subn(r"    message:\n        \"measure \{.*\n", "", rule.read_text())
     assert messages == 1
     rule.write_text(text)  # a job without a message is shown with its threads
     said = project.done("measure", "--dry-run", "--config", "device=gpu", *arguments)
