@@ -45,11 +45,12 @@ def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
 def test_every_space_has_candidates_and_shapes_of_its_kernels(path: Path) -> None:
     catalogue, space = load_catalogue(), read_yaml(path)
     for name, boxes in space["kernels"].items():
-        tried = list(search.candidates(catalogue[name], boxes))
-        assert len(tried) > 10
+        kernel = catalogue[name]
+        assert all(list(search.candidates(kernel, [box])) for box in boxes), "a box that never fits"
+        tried = list(search.candidates(kernel, boxes))
         assert len({variant.slug for variant in tried}) == len(tried)
         for text in space["shapes"]:
-            parse_shape(str(text), catalogue[name].operation)
+            parse_shape(str(text), kernel.operation)
 
 
 def test_a_box_names_the_kernels_parameters() -> None:
