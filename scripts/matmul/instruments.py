@@ -12,7 +12,6 @@ from matmul.device import Gpu
 from matmul.errors import HANG_SECONDS, Unfinished, UserError, left_running
 from matmul.shapes import ceil_div
 
-SOURCE = Path(__file__).with_name("instruments.cu")
 FLAGS = ["-O3", "-std=c++17"]
 ONE = (1, 1, 1)
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right

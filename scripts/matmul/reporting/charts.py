@@ -205,7 +205,7 @@ def hot_and_cold(results: Results) -> Figure:
         if len(rows := few(results, squares(over_hot(results, cache))))
     }
     if not panels:
-        reason = results.absence(k for k in results.order if results.on_gpu(k))
+        reason = results.gpu_absence()
         raise Missing(f"No kernel was timed both hot and cold ({reason}).")
     made, axes = style.panels(len(panels))
     axes[0].set_ylabel("time / hot time")
@@ -253,8 +253,7 @@ def gram_rate(results: Results) -> Figure:
     timed = timed[results.gpu(timed)]
     panels = {name: own for name in SERIES if len(own := of_series(timed, name))}
     if not panels:
-        kernels = [kernel for kernel in results.order if results.on_gpu(kernel)]
-        raise Missing(f"No kernel was timed on a GPU ({results.absence(kernels)}).")
+        raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     unit, per_tflops = rate_unit(timed.tflops)
     made, axes = style.panels(len(panels))
     axes[0].set_ylabel(f"rate in {unit}, by mn(n+1) operations")

@@ -527,7 +527,7 @@ def gram_peaks(results: Results) -> dict[str, Any]:
     rows = squares(results.timed())
     rows = rows[results.gpu(rows)]
     if rows.empty:
-        raise Missing(results.absence(k for k in results.order if results.on_gpu(k)))
+        raise Missing(results.gpu_absence())
     unit, factor = rate_unit(rows.tflops)
     general, symmetric = (rows[rows.kernel == library] for library in GRAM_LIBRARIES)
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]

@@ -13,8 +13,10 @@ from matplotlib.figure import Figure
 from matmul.reporting import style
 from matmul.reporting.results import (
     Results,
+    at_one_size,
     fastest,
     processor,
+    rate_unit,
     short_commit,
     squares,
     thermally_throttled,
@@ -142,10 +144,21 @@ def name_lines(
             style.label_inside(ax, kernel, labels[kernel])
 
 
+def gpu_at_one_size(results: Results) -> tuple[pd.DataFrame, str, int]:
+    """The fastest variant of each kernel of the GPU at one square size, with its `rate`; the rate's
+    unit, and how many of it a TFLOP/s is. Raises Missing."""
+    rows = squares(fastest(results.timed()))
+    rows = at_one_size(rows[results.gpu(rows)])
+    if rows.empty:
+        raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    unit, per_tflops = rate_unit(rows.tflops)
+    return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
+
+
 def best_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
     rows = results.square_ratios()
     if rows.empty:
-        reason = results.absence(k for k in results.order if results.on_gpu(k))
+        reason = results.gpu_absence()
         raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")
     return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]

@@ -9,13 +9,18 @@ from matplotlib.figure import Figure
 
 from matmul.dataset import POINT
 from matmul.reporting import style
-from matmul.reporting.frame import Missing, figure, kernel_lines, look, name_lines
+from matmul.reporting.frame import (
+    Missing,
+    figure,
+    gpu_at_one_size,
+    kernel_lines,
+    look,
+    name_lines,
+)
 from matmul.reporting.results import (
     Results,
-    at_one_size,
     fastest,
     few,
-    rate_unit,
     squares,
     state_absence,
 )
@@ -94,13 +99,8 @@ def not_measured(results: Results) -> list[str]:
 
 def draw_roofline(results: Results) -> Figure:
     """Rate over arithmetic intensity at one size, below what memory and units allow."""
-    rows = squares(fastest(results.timed()))
-    rows = at_one_size(rows[results.gpu(rows)])
-    if rows.empty:
-        kernels = [kernel for kernel in results.order if results.on_gpu(kernel)]
-        raise Missing(f"No kernel was timed on a GPU ({results.absence(kernels)}).")
-    unit, per_tflops = rate_unit(rows.tflops)
-    rows = rows.assign(intensity=intensities(results, rows), rate=rows.tflops * per_tflops)
+    rows, unit, per_tflops = gpu_at_one_size(results)
+    rows = rows.assign(intensity=intensities(results, rows))
     roofs = roofs_of(results, per_tflops)
     made, (ax,) = style.panels(height=4.2)
     drawn = kernel_lines(ax, results, rows, "rate", over="intensity")
@@ -158,7 +158,7 @@ def clocks(results: Results) -> Figure:
     if not found:
         reason = state_absence(results.device)
         if not results.device.get("gpu"):
-            reason = results.absence(k for k in results.order if results.on_gpu(k))
+            reason = results.gpu_absence()
         raise Missing(f"The card's state is not known ({reason}).")
     known = [name for name in STATES if any(rows[name].notna().any() for rows in found.values())]
     made, grid = style.panel_rows(len(found), len(known))

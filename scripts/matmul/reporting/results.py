@@ -199,6 +199,10 @@ class Results:
         """Kernels of the catalogue that a document describes."""
         return [name for name, kernel in self.catalogue.items() if document in kernel.documents]
 
+    def gpu_absence(self) -> str:
+        """In words, why there is no time of any kernel of the GPU."""
+        return self.absence(kernel for kernel in self.order if self.on_gpu(kernel))
+
     def absence(self, kernels: Iterable[str], shape: Shape | None = None) -> str:
         """In words, why there is no time of these kernels (at `shape`)."""
         rows = self.summary[self.summary.kernel.isin(list(kernels))]

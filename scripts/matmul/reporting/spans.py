@@ -27,19 +27,20 @@ PARTS = {
 }
 
 
-def phase_times(results: Results) -> dict[str, pd.DataFrame]:
-    """Times of square products by phase, each kernel's fastest variant. Raises Missing."""
+def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Times of square products by phase, each kernel's fastest variant, and those of PHASE_KERNELS
+    that were timed end to end. Raises Missing."""
     phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
-    if not set(PHASE_KERNELS) & set(phases["end_to_end"].kernel):
+    kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
+    if not kernels:
         raise Missing(f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
-    return phases
+    return phases, kernels
 
 
 @figure("gemm", "Kernel time against copies, end to end, and unified memory")
 def copies(results: Results) -> Figure:
     """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
-    phases = phase_times(results)
-    kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
+    phases, kernels = phase_times(results)
     made, axes = style.panels(len(kernels))
     axes[0].set_ylabel("time in ms")
     for ax, kernel in zip(axes, kernels, strict=True):
@@ -57,8 +58,7 @@ def copies(results: Results) -> Figure:
 @figure("gemm", "Where the time of a product goes, end to end")
 def time_split(results: Results) -> Figure:
     """Shares of kernel and copies in the time from host to host, a panel per kernel."""
-    phases = phase_times(results)
-    kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
+    phases, kernels = phase_times(results)
     made, axes = style.panels(len(kernels))
     axes[0].set_ylabel("share of the end-to-end time")
     axes[0].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -102,7 +102,7 @@ def first_launch(results: Results) -> Figure:
     first = squares(results.timed("first")).set_index(key).time_ms.rename("first_ms")
     rows = later.join(first, on=key).dropna(subset=["first_ms"])
     if rows.empty:
-        reason = results.absence(k for k in results.order if results.on_gpu(k))
+        reason = results.gpu_absence()
         raise Missing(f"No first launch was timed ({reason}).")
     made, (ax,) = style.panels()
     drawn = kernel_lines(ax, results, rows.assign(ratio=rows.first_ms / rows.time_ms), "ratio")

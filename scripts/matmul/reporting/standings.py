@@ -11,19 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from matmul.reporting import style
-from matmul.reporting.frame import Missing, figure, look
+from matmul.reporting.frame import Missing, figure, gpu_at_one_size, look
 from matmul.reporting.results import (
     GRAM_LIBRARIES,
     OTHER,
     Results,
-    at_one_size,
     errors_at_one_size,
-    fastest,
     rate_unit,
     series_of,
     shapes_of,
     size_name,
-    squares,
     verdict_of,
 )
 from matmul.reporting.traced import significant
@@ -63,13 +60,8 @@ def rival_of(results: Results) -> str:
 def draw_ladder(results: Results) -> Figure:
     """Rate of each kernel of the GPU at one size, in the catalogue's order, with its share of the
     library from pairs."""
-    rows = squares(fastest(results.timed()))
-    rows = in_catalogue_order(results, at_one_size(rows[results.gpu(rows)]))
-    if rows.empty:
-        kernels = [kernel for kernel in results.order if results.on_gpu(kernel)]
-        raise Missing(f"No kernel was timed on a GPU ({results.absence(kernels)}).")
-    unit, per_tflops = rate_unit(rows.tflops)
-    rows = rows.assign(rate=rows.tflops * per_tflops)
+    rows, unit, _ = gpu_at_one_size(results)
+    rows = in_catalogue_order(results, rows)
     rival = rival_of(results)
     made, (ax,) = style.panels(height=height_of(rows))
     bars(ax, results, rows, "rate")
@@ -129,7 +121,7 @@ def best_shares(results: Results, rival: str) -> pd.DataFrame:
     rows = results.ratios[results.ratios.baseline == rival]
     rows = hot if len(hot := rows[rows.cache == "hot"]) else rows
     if rows.empty:
-        reason = results.absence(k for k in results.order if results.on_gpu(k))
+        reason = results.gpu_absence()
         raise Missing(f"No kernel was timed beside {results.title(rival)} ({reason}).")
     return rows.loc[
         rows.groupby(["kernel", "m", "n", "k"], sort=False, dropna=False).ratio.idxmax()
