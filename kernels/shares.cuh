@@ -37,25 +37,61 @@ __device__ void await(int first, int last)
     __syncthreads();
 }
 
-// The work that is left when all blocks have done their whole tiles, in equal stretches of slabs.
-struct Stretches {
-    int whole;        // tiles that are done whole
-    int slabs;        // of a tile
-    long long total;  // of the tiles that are left
-    int count;        // of stretches
+// Slabs `from` to `to` of the tile `at`: a stretch, or all of them.
+struct Part {
+    int at, from, to;
 
-    // Sharing out a last wave that is nearly full costs more than it gains.
-    __device__ Stretches(int tiles, int slabs)
-        : whole((tiles + BLOCKS / 16) % BLOCKS <= BLOCKS / 16 ? tiles : max(tiles / BLOCKS - 1, 0) * BLOCKS),
-          slabs(slabs), total((long long)(tiles - whole) * slabs),
-          count((int)min((long long)BLOCKS, max(total / LEAST, 1LL))) {}
+    __device__ bool empty() const { return from == to; }
+};
 
-    __device__ long long begin(int which) const { return total * which / count; }
+// This block's stretch: it waits for later ones, which are of blocks that the device starts earlier.
+__device__ __forceinline__ int mine() { return BLOCKS - 1 - blockIdx.x; }
 
-    // The last stretch with a share in the first `tiles` of these tiles, `which` or one behind it.
-    __device__ int last_of(int tiles, int which) const
+// What a block does, part by part: whole tiles while there are enough for all blocks, then an equal
+// stretch of the slabs of the tiles that are left.
+struct Walk {
+    int whole;                   // tiles that are done whole
+    int slabs;                   // of a tile
+    long long total, slab, end;  // slabs of the tiles that are left, and those left of this stretch
+    int count;                   // of stretches
+    int tile;                    // this block's next whole one
+
+    static __device__ __forceinline__ Walk over(int tiles, int slabs)
     {
-        while (which + 1 < count && begin(which + 1) < (long long)tiles * slabs) which++;
+        Walk walk;
+        // Sharing out a last wave that is nearly full costs more than it gains.
+        const bool full = (tiles + BLOCKS / 16) % BLOCKS <= BLOCKS / 16;
+        walk.whole = full ? tiles : max(tiles / BLOCKS - 1, 0) * BLOCKS, walk.slabs = slabs;
+        walk.total = (long long)(tiles - walk.whole) * slabs;
+        walk.count = (int)min((long long)BLOCKS, max(walk.total / LEAST, 1LL));
+        walk.tile = blockIdx.x, walk.slab = walk.end = 0;
+        if (mine() < walk.count) walk.slab = walk.begin(mine()), walk.end = walk.begin(mine() + 1);
+        return walk;
+    }
+
+    __device__ __forceinline__ long long begin(int which) const { return total * which / count; }
+
+    // Go on to the next part, an empty one behind the last.
+    __device__ __forceinline__ Part next()
+    {
+        Part part = {tile, 0, slabs};
+        if (tile < whole) {
+            tile += BLOCKS;
+        } else {
+            part.at = whole + (int)(slab / slabs), part.from = (int)(slab % slabs);
+            part.to = (int)min((long long)slabs, part.from + end - slab);
+            slab += part.to - part.from;
+        }
+        return part;
+    }
+
+    // The last stretch with a share in a part's tile, this block's or one behind it.
+    __device__ __forceinline__ int last(Part part) const
+    {
+        int which = mine();
+        if (part.at < whole) return which;
+        const long long behind = (long long)(part.at - whole + 1) * slabs;
+        while (which + 1 < count && begin(which + 1) < behind) which++;
         return which;
     }
 };

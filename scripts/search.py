@@ -7,7 +7,8 @@ multiprocessor, sources that do not compile (a static_assert says why), spilled 
 verified at every shape, then timed in pairs with its library: a few pairs of each first, and more
 of the fastest ones. The output has a row per candidate and shape. --table writes this
 architecture's rows of a table kernel: of each shape one of a few variants that lose at most SLACK
-to the fastest there.
+to the fastest there. Candidates are chosen by their own time: what a kernel leaves behind, as a
+large part of the L1 given to shared memory, changes the time of a library that runs after it.
 """
 
 import itertools
@@ -38,22 +39,28 @@ from matmul.shapes import Shape, parse_shape
 from matmul.timing import HeldStream
 
 SEED, FILL = 2026, "uniform"
-SLACK = 0.01  # of the fastest, what fewer variants may cost
-SPILL_BYTES = 64  # at most: so few are spilled outside of the loop
+SLACK = 0.005  # of the fastest, what fewer variants may cost
+SPILL_BYTES = 256  # at most: so few are spilled outside of the loop
 HANG_SECONDS = 10.0  # of a launch that is given up, and the search with it
 KEPT = 8  # candidates of each shape in the second round
 LAUNCHES_MS = (8, 120)  # of a candidate's pairs, in the first and the second round
 MOST_PAIRS = 60  # of a hold
 
 
-def candidates(kernel: Kernel, boxes: Sequence[Mapping[str, Sequence[int]]]) -> Iterable[Variant]:
+def candidates(
+    kernel: Kernel, boxes: Sequence[Mapping[str, Any]], shape: Shape | None = None
+) -> Iterable[Variant]:
     """Every combination of a box's values that fits a multiprocessor.
 
+    With a shape only those of boxes that name it among their `shapes`, or name none.
     Raises UserError where a box names other parameters than the kernel has.
     """
     for box in boxes:
-        if set(box) != set(kernel.parameters):
+        if set(box) - {"shapes"} != set(kernel.parameters):
             raise UserError(f"{kernel.name} has the parameters {', '.join(kernel.parameters)}")
+        shapes = [str(parse_shape(str(text), kernel.operation)) for text in box.get("shapes", [])]
+        if shape and shapes and str(shape) not in shapes:
+            continue
         for values in itertools.product(*(box[name] for name in kernel.parameters)):
             variant = Variant(kernel, dict(zip(kernel.parameters, values, strict=True)))
             try:
@@ -143,12 +150,12 @@ class Race:
                          "registers": record["registers"], "shared_bytes": shared})  # fmt: skip
         if not rows:
             raise UserError(f"no candidate is right at {self.shape}")
-        rows.sort(key=lambda row: -row["ratio"])
+        rows.sort(key=lambda row: row["time_ms"])
         by_name = {variant.name: variant for variant, _ in entries}
         for row in rows[:KEPT]:
             time_ms, ratio = self.pairs(by_name[row["variant"]], LAUNCHES_MS[1])
             row |= {"round": 2, "time_ms": time_ms, "ratio": ratio}
-        return pd.DataFrame(rows).sort_values(["round", "ratio"], ascending=False)
+        return pd.DataFrame(rows).sort_values(["round", "time_ms"], ascending=[False, True])
 
     def variant_fails(self, variant: Variant) -> bool:
         """Whether it does not take the shape, cannot be launched, or computes wrongly."""
@@ -171,8 +178,8 @@ def few(found: pd.DataFrame) -> pd.Series:
 
     They are taken one after the other, the one that brings the shapes nearest to their fastest.
     """
-    share = found.pivot_table(index="shape", columns="variant", values="ratio", sort=False)
-    share = share.div(share.max(axis=1), axis=0).fillna(0)
+    time_ms = found.pivot_table(index="shape", columns="variant", values="time_ms", sort=False)
+    share = time_ms.rdiv(time_ms.min(axis=1), axis=0).fillna(0)
     enough = share.clip(upper=1 - SLACK)
     chosen: list[str] = []
     while not chosen or (share[chosen].max(axis=1) < 1 - SLACK).any():
@@ -209,17 +216,21 @@ def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, 
     space = read_yaml(options.space)
     kernels = [catalogue.variant(name).kernel for name in space["kernels"]]
     library = catalogue[kernels[0].baselines[-1]].variants[0]
-    variants = [v for kernel in kernels for v in candidates(kernel, space["kernels"][kernel.name])]
+
+    def tried(shape: Shape | None = None) -> list[Variant]:
+        return [v for k in kernels for v in candidates(k, space["kernels"][k.name], shape)]
+
     texts = options.shapes or map(str, space["shapes"])
     shapes = [parse_shape(text, library.kernel.operation) for text in texts]
     with opened() as gpu:
         arch = gpu.architecture
         compile_instruments(arch, build / arch / "instruments.cubin")
-        entries = compiled(variants, arch, build)
+        entries = compiled(tried(), arch, build)
         tools = Instruments(gpu, build, HANG_SECONDS)
         found = pd.DataFrame()
         for shape in shapes:
-            own = Race(tools, library, shape).run(entries)
+            names = {variant.name for variant in tried(shape)}
+            own = Race(tools, library, shape).run([e for e in entries if e[0].name in names])
             print(own.head(KEPT).to_string(index=False, float_format="{:.4g}".format))
             found = pd.concat([found, own], ignore_index=True)
             with whole_file(options.output) as temporary:

@@ -11,10 +11,12 @@
 // The includer defines the sizes: TILE_M, TILE_N, TILE_K of a block, WARP_M, WARP_N of a warp,
 // THREAD_M, THREAD_N of a thread, STAGES; SLICES, teams of warps that share a tile, each with slabs and a
 // ring of its own, whose sums are added; and what only changes the speed: ABREAST, threads that copy a
-// row of B; PORTIONS, in which a slab's copies are issued; ORDER, of the multiply-adds of a step.
+// row of B; PORTIONS, in which a slab's copies are issued; ORDER, of the multiply-adds of a step; GROUP,
+// tile rows of a patch of C.
 #pragma once
 
 #include "../async_copy.cuh"
+#include "fours.cuh"
 
 constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
 constexpr int WARPS_M = TILE_M / WARP_M, WARPS_N = TILE_N / WARP_N;
@@ -37,6 +39,15 @@ struct alignas(16) Slab {
 
 static_assert(SLICES == 1 || THREAD_M * THREAD_N * TEAM * 4 <= STAGES * sizeof(Slab),
               "the rings hold the teams' sums");
+
+// Where the `at`th tile of C lies, in tiles: blocks that run together take a patch of GROUP tile rows, so
+// that they share slabs in the L2.
+__device__ __forceinline__ int2 place(int at, int tiles_m, int tiles_n)
+{
+    const int first = at / (GROUP * tiles_n) * GROUP, height = min(GROUP, tiles_m - first);
+    const int within = at - first * tiles_n;
+    return {first + within % height, within / height};
+}
 
 using Sums = float[THREAD_M][THREAD_N];
 using Own = float[ROWS][THREAD_N];  // of all teams' sums those that are this thread's to store
@@ -90,7 +101,7 @@ struct Copies {
     const float *A, *B;  // where the team's next slabs begin
     int n, columns;      // of B; of B from the tile on
     int left;            // of k
-    int from_a[PASSES_A], from_b[Rows::PASSES];
+    unsigned from_a[PASSES_A], from_b[Rows::PASSES];  // without a sign: half the registers of an address
 
     // Of the tile at (row, col), for the steps of k from `begin` to before `end`.
     __device__ __forceinline__ Copies(const float* A, const float* B, int m, int n, int k,
@@ -262,18 +273,7 @@ __device__ __forceinline__ void store(const Own& own, float* C, int m, int n, in
 #pragma unroll
         for (int j = 0; j < THREAD_N; j += 4) {
             const int c = col + j * LANES_N;
-            if (vectors) {
-                if (c < n) *(float4*)&C[(size_t)r * n + c] = *(const float4*)&own[i][j];
-            } else {
-                for (int e = 0; e < 4; e++)
-                    if (c + e < n) C[(size_t)r * n + c + e] = own[i][j + e];
-            }
+            store_four<vectors>(C + (size_t)r * n + c, *(const float4*)&own[i][j], n - c);
         }
     }
-}
-
-// Whether rows of B and C begin at 16 bytes, so that four words of them are one access.
-__device__ __forceinline__ bool in_fours(const float* B, const float* C, int n)
-{
-    return n % 4 == 0 && (((size_t)B | (size_t)C) & 15) == 0;
 }

@@ -46,11 +46,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
           int m, int n, int k)
 {
-    // Blocks that run together take a patch of C of GROUP tile rows, so that they share operands.
-    const int rows = gridDim.y, cols = gridDim.x, id = blockIdx.y * cols + blockIdx.x;
-    const int first = id / (GROUP * cols) * GROUP;
-    const int height = min(GROUP, rows - first), within = id - first * cols;
-    const int row = (first + within % height) * TILE_M, col = within / height * TILE_N;
+    const int2 where = place(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
+    const int row = where.x * TILE_M, col = where.y * TILE_N;
     if (in_fours(B, C, n) && col + TILE_N <= n)
         tile<true>(A, B, C, m, n, k, row, col);
     else

@@ -32,62 +32,64 @@
 // one after the other.
 __device__ float partial[BLOCKS][ROWS * THREAD_N * THREADS];
 
-// Compute slabs `from` to `to` of the tile at (row, col): of a tile's first slab on they are stored,
-// with what the stretches up to `others` have left, else they are left as `mine`'s.
-template <bool vectors>
-__device__ __forceinline__ void part(const float* A, const float* B, float* C, int m, int n, int k,
-                                     int row, int col, int from, int to, int mine, int others)
+// Where the tile of a part begins. It is computed anew when the tile is stored: registers are scarce
+// while it is multiplied.
+__device__ __forceinline__ int2 corner(const Part& part, int m, int n)
 {
-    extern __shared__ float4 memory[];
-    Copies<vectors> copies(A, B, m, n, k, row, col, from * TILE_K, to * TILE_K);
+    const int2 tile = place(part.at, (m + TILE_M - 1) / TILE_M, (n + TILE_N - 1) / TILE_N);
+    return {tile.x * TILE_M, tile.y * TILE_N};
+}
+
+// Compute a part of a tile: what has the tile's first slab is stored, with what the stretches behind
+// it have left, else it is left for another block.
+template <bool vectors>
+__device__ __forceinline__ void run(const float* A, const float* B, float* C, int m, int n, int k,
+                                    const Walk& walk, const Part& part)
+{
+    extern __shared__ __align__(128) float4 memory[];  // a sector of 32 bytes is not to be cut in two
     Sums sums = {};
+    {
+        const int from = part.from, to = part.to;
+        const int2 at = corner(part, m, n);
+        Copies<vectors> copies(A, B, m, n, k, at.x, at.y, from * TILE_K, to * TILE_K);
+        multiply(copies, (to - from + SLICES - 1) / SLICES, (Slab*)memory, sums);
+    }
     Own own;
-    multiply(copies, (to - from + SLICES - 1) / SLICES, (Slab*)memory, sums);
     gather(sums, own, (float*)memory);
-    if (from > 0) {
+    if (part.from > 0) {
 #pragma unroll
         for (int i = 0; i < ROWS * THREAD_N; i++)
-            partial[mine][i * THREADS + threadIdx.x] = own[i / THREAD_N][i % THREAD_N];
-        announce(&ready[mine]);
+            partial[mine()][i * THREADS + threadIdx.x] = own[i / THREAD_N][i % THREAD_N];
+        announce(&ready[mine()]);
     } else {
-        await(mine + 1, others);
-        for (int other = mine + 1; other <= others; other++)
+        const int last = walk.last(part);
+        await(mine() + 1, last);
+        for (int other = mine() + 1; other <= last; other++)
 #pragma unroll
             for (int i = 0; i < ROWS * THREAD_N; i++)
                 own[i / THREAD_N][i % THREAD_N] += partial[other][i * THREADS + threadIdx.x];
-        store<vectors>(own, C, m, n, row, col);
+        const int2 at = corner(part, m, n);
+        store<vectors>(own, C, m, n, at.x, at.y);
     }
-    __syncthreads();  // before the rings are filled anew
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 streamed(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
          int m, int n, int k)
 {
-    const int tiles_m = (m + TILE_M - 1) / TILE_M, tiles_n = (n + TILE_N - 1) / TILE_N;
-    const int slabs = (k + TILE_K - 1) / TILE_K;
-    const Stretches rest(tiles_m * tiles_n, slabs);
-    const bool fours = in_fours(B, C, n);
-    const int mine = BLOCKS - 1 - blockIdx.x;  // a stretch waits for later ones, of lower blocks
-    long long slab = 0, end = 0;
-    if (mine < rest.count) slab = rest.begin(mine), end = rest.begin(mine + 1);
-
-    for (int tile = blockIdx.x; tile < rest.whole || slab < end;) {
-        int at = tile, from = 0, to = slabs, others = mine;
-        if (tile >= rest.whole) {
-            at = (int)(slab / slabs), from = (int)(slab % slabs);
-            to = (int)min((long long)slabs, from + end - slab);
-            others = rest.last_of(at + 1, mine);
-            slab += to - from, at += rest.whole;
-        } else {
-            tile += BLOCKS;
-        }
-        const int first = at / (GROUP * tiles_n) * GROUP, height = min(GROUP, tiles_m - first);
-        const int within = at - first * tiles_n;
-        const int row = (first + within % height) * TILE_M, col = within / height * TILE_N;
-        if (fours && col + TILE_N <= n)
-            part<true>(A, B, C, m, n, k, row, col, from, to, mine, others);
+    // One thread walks, in shared memory: the registers are the sums'.
+    __shared__ Walk walk;
+    __shared__ Part part;
+    const int tiles = ((m + TILE_M - 1) / TILE_M) * ((n + TILE_N - 1) / TILE_N);
+    if (threadIdx.x == 0) walk = Walk::over(tiles, (k + TILE_K - 1) / TILE_K);
+    for (;;) {
+        __syncthreads();  // the part before is done
+        if (threadIdx.x == 0) part = walk.next();
+        __syncthreads();
+        if (part.empty()) break;
+        if (in_fours(B, C, n) && corner(part, m, n).y + TILE_N <= n)
+            run<true>(A, B, C, m, n, k, walk, part);
         else
-            part<false>(A, B, C, m, n, k, row, col, from, to, mine, others);
+            run<false>(A, B, C, m, n, k, walk, part);
     }
 }

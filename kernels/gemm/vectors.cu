@@ -21,21 +21,13 @@
 // Traffic     As register_tile.cu; 2R/4 loads from shared memory for R² multiply-adds.
 // Removes     Three of four instructions that move data: 4 beside 64 multiply-adds.
 // Limit       Latency: a block waits for global memory, then for its barrier, in each slab.
+#include "fours.cuh"
 
 constexpr int R = 8, WIDTH = TILE / R;
 constexpr int THREADS = WIDTH * WIDTH;
 constexpr int PITCH = TILE + 4;  // of the transposed slab, a multiple of four words
 
 static_assert(TILE % R == 0 && TILE_K % 4 == 0, "fours cover the tile and the slabs");
-
-// Four elements from `from` on, of which `inside` exist; zeros for the others.
-template <bool vectors>
-__device__ float4 four(const float* __restrict__ from, int inside)
-{
-    if (vectors) return inside > 0 ? *(const float4*)from : float4{0, 0, 0, 0};
-    return {inside > 0 ? from[0] : 0, inside > 1 ? from[1] : 0,
-            inside > 2 ? from[2] : 0, inside > 3 ? from[3] : 0};
-}
 
 struct alignas(16) Slabs {
     float a[TILE_K][PITCH], b[TILE_K][TILE];
@@ -81,13 +73,7 @@ __device__ void tile(const float* __restrict__ A, const float* __restrict__ B,
         const int r = row + y + i / 4 * TILE / 2 + i % 4;
         for (int j = 0; j < R; j += 4) {
             const int c = col + x + j / 4 * TILE / 2;
-            if (r >= m) continue;
-            if (vectors) {
-                if (c < n) *(float4*)&C[(size_t)r * n + c] = *(float4*)&sums[i][j];
-            } else {
-                for (int e = 0; e < 4; e++)
-                    if (c + e < n) C[(size_t)r * n + c + e] = sums[i][j + e];
-            }
+            if (r < m) store_four<vectors>(C + (size_t)r * n + c, *(float4*)&sums[i][j], n - c);
         }
     }
 }
@@ -97,7 +83,7 @@ vectors(const float* __restrict__ A, const float* __restrict__ B, float* __restr
         int m, int n, int k)
 {
     __shared__ Slabs slab;
-    if (n % 4 == 0 && k % 4 == 0 && (((size_t)A | (size_t)B | (size_t)C) & 15) == 0)
+    if (in_fours(B, C, n) && k % 4 == 0 && ((size_t)A & 15) == 0)
         tile<true>(A, B, C, m, n, k, slab);
     else
         tile<false>(A, B, C, m, n, k, slab);

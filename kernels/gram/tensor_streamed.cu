@@ -41,39 +41,29 @@ template <bool pairs>
 __device__ void run(const double* A, double* C, int m, int n)
 {
     extern __shared__ double2 memory[];
-    const int rows = (n + TILE - 1) / TILE, slabs = (m + TILE_K - 1) / TILE_K;
-    const Stretches rest(rows * (rows + 1) / 2, slabs);
-    const int mine = BLOCKS - 1 - blockIdx.x;  // a stretch waits for later ones, of lower blocks
-    long long slab = 0, end = 0;
-    if (mine < rest.count) slab = rest.begin(mine), end = rest.begin(mine + 1);
-
-    for (int tile = blockIdx.x; tile < rest.whole || slab < end;) {
-        const bool shared = tile >= rest.whole;
-        int at = tile, from = 0, to = slabs;
-        if (shared) {
-            at = rest.whole + (int)(slab / slabs), from = (int)(slab % slabs);
-            to = (int)min((long long)slabs, from + end - slab);
-            slab += to - from;
-        }
-        const int2 where = place(at, rows);
+    const int rows = (n + TILE - 1) / TILE;
+    Walk walk = Walk::over(rows * (rows + 1) / 2, (m + TILE_K - 1) / TILE_K);
+    for (Part part = walk.next(); !part.empty(); part = walk.next()) {
+        const int2 where = place(part.at, rows);
+        const int row = where.x * TILE, col = where.y * TILE;
         Sums sums = {};
-        multiply<pairs>(A, m, n, where.x * TILE, where.y * TILE, from, to, (Pair*)memory, sums);
+        multiply<pairs>(A, m, n, row, col, part.from, part.to, (Pair*)memory, sums);
         double* own = &sums[0][0][0];
-        if (from > 0) {
+        if (part.from > 0) {
 #pragma unroll
-            for (int i = 0; i < MMAS_M * MMAS_N * 4; i++) partial[mine][i * THREADS + threadIdx.x] = own[i];
-            announce(&ready[mine]);
+            for (int i = 0; i < MMAS_M * MMAS_N * 4; i++)
+                partial[mine()][i * THREADS + threadIdx.x] = own[i];
+            announce(&ready[mine()]);
         } else {
-            const int others = shared ? rest.last_of(at - rest.whole + 1, mine) : mine;
-            await(mine + 1, others);
-            for (int other = mine + 1; other <= others; other++)
+            const int last = walk.last(part);
+            await(mine() + 1, last);
+            for (int other = mine() + 1; other <= last; other++)
 #pragma unroll
                 for (int i = 0; i < MMAS_M * MMAS_N * 4; i++)
                     own[i] += partial[other][i * THREADS + threadIdx.x];
-            store<pairs>(sums, C, n, where.x * TILE, where.y * TILE);
+            store<pairs>(sums, C, n, row, col);
         }
         __syncthreads();  // before the ring is filled anew
-        if (!shared) tile += BLOCKS;
     }
 }
 

@@ -73,6 +73,8 @@ class Kernel:
     writes: str = "full"
     arithmetic: str = "full"
     multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
+    optimization: int | str | None = None
+    most_rows: int | str = 0
     registers: int | str = 0
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
@@ -145,6 +147,11 @@ class Variant:
         return evaluate(self.kernel.dynamic_shared_bytes, self.parameters)
 
     @property
+    def most_rows(self) -> int:
+        """Most rows of C that it takes, 0 where any number is right."""
+        return evaluate(self.kernel.most_rows, self.parameters)
+
+    @property
     def layout(self) -> Layout | None:
         """How its threads share a tile; None where the catalogue does not say."""
         if self.kernel.layout is None:
@@ -165,6 +172,8 @@ class Variant:
             step = self.parameters[accepts]
             if any(extent % step for extent in shape.dimensions):
                 return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
+        if self.most_rows and shape.dimensions[0] > self.most_rows:
+            return f"{self.name} takes at most {self.most_rows} rows of C, not {shape}"
         blocks = self.grid(shape)[1] if self.kernel.tile else 0
         if blocks > MAXIMUM_GRID_Y:
             return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
@@ -188,13 +197,17 @@ class Variant:
         """What runs at a shape: itself, or its table's variant of the nearest one."""
         if self.kernel.language != "table":
             return self
-        return min(self.choices(arch), key=lambda choice: choice.distance(shape)).variant
+        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
+        return min(able, key=lambda choice: choice.distance(shape)).variant
 
     @property
     def flags(self) -> list[str]:
         """The compiler's flags, without the architecture."""
-        defines = [f"-D{key}={value}" for key, value in self.parameters.items()]
-        return [*toolchain.FLAGS.get(self.kernel.language, []), *defines]
+        flags = [*toolchain.FLAGS.get(self.kernel.language, [])]
+        if self.kernel.optimization is not None:
+            level = evaluate(self.kernel.optimization, self.parameters)
+            flags += ["-Xptxas", f"-O{level}"]
+        return [*flags, *(f"-D{key}={value}" for key, value in self.parameters.items())]
 
     @property
     def launch_identity(self) -> list[object]:
@@ -204,7 +217,14 @@ class Variant:
             geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
         elif kernel.language == "table":
             geometry = [choice.variant.launch_identity for choice in kernel.choices]
-        return [geometry, kernel.accepts, kernel.writes, kernel.arithmetic, list(kernel.baselines)]
+        return [
+            geometry,
+            kernel.accepts,
+            kernel.most_rows,
+            kernel.writes,
+            kernel.arithmetic,
+            list(kernel.baselines),
+        ]
 
     @property
     def sha256(self) -> str:

@@ -7,7 +7,7 @@ is larger is wrong.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -96,9 +96,14 @@ def written(kernel: Kernel, output: tuple[int, int]) -> int:
 
 
 def verification_shapes(variant: Variant, extra: Sequence[Shape]) -> list[Shape]:
-    """Tiny, ragged and prime shapes that a variant accepts, around its own tile; then `extra`."""
+    """Tiny, ragged and prime shapes that a variant accepts, around its own tile; then `extra`.
+
+    For a kernel that takes few rows of C they have no more.
+    """
     tile = variant.tile if variant.kernel.tile else (16, 16)
     built_in = {"gemm": gemm_shapes, "gram": gram_shapes}[variant.kernel.operation](*tile)
+    if variant.most_rows:
+        built_in = (replace(shape, m=min(shape.m, variant.most_rows)) for shape in built_in)
     shapes = dict.fromkeys([*built_in, *extra])
     return [s for s in shapes if min(s.dimensions) > 0 and not variant.refusal(s)]
 

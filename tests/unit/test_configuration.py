@@ -134,7 +134,7 @@ def test_documents_sweep_has_every_size_of_the_documents() -> None:
     assert max(doubling) == 16384
     squares = {str(n) for n in range(500, 18501, 1000)}
     halves = [(n // 2, n) for n in range(500, 20501, 1000)]
-    assert {str(shape) for shape in sweeps["gram"]["shapes"]} == squares | {
+    assert {str(shape) for shape in sweeps["gram"]["shapes"]} >= squares | {
         f"{rows}x{columns}" for m, n in halves for rows, columns in ((m, n), (n, m))
     }
 

@@ -15,11 +15,9 @@ from matmul.shapes import parse_shape
 SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))
 
 
-def found(**ratios: dict[str, float]) -> pd.DataFrame:
-    rows = [
-        (shape, variant, ratio) for variant, own in ratios.items() for shape, ratio in own.items()
-    ]
-    return pd.DataFrame(rows, columns=["shape", "variant", "ratio"])
+def found(**rates: dict[str, float]) -> pd.DataFrame:
+    rows = [(shape, variant, 1 / r) for variant, own in rates.items() for shape, r in own.items()]
+    return pd.DataFrame(rows, columns=["shape", "variant", "time_ms"])
 
 
 def test_one_variant_does_where_it_loses_little_everywhere() -> None:
@@ -56,3 +54,19 @@ def test_every_space_has_candidates_and_shapes_of_its_kernels(path: Path) -> Non
 def test_a_box_names_the_kernels_parameters() -> None:
     with pytest.raises(UserError, match="vectors has the parameters TILE, TILE_K"):
         list(search.candidates(load_catalogue()["vectors"], [{"TILE": [64]}]))
+
+
+def test_a_box_may_be_for_some_shapes_only() -> None:
+    kernel = load_catalogue()["vectors"]
+    boxes = [
+        {"TILE": [64], "TILE_K": [8], "shapes": [256, "1x64x64"]},
+        {"TILE": [128], "TILE_K": [8]},
+    ]
+    tried = {
+        text: [
+            v.parameters["TILE"]
+            for v in search.candidates(kernel, boxes, parse_shape(text, "gemm"))
+        ]
+        for text in ("256", "1x64x64", "512")
+    }
+    assert tried == {"256": [64, 128], "1x64x64": [64, 128], "512": [128]}

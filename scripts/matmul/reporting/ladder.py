@@ -130,7 +130,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
 def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
     """What a step asks of global memory, bytes per element of C and operations per byte."""
     wanted = asked(variant, shape)
-    if wanted is None:
+    if wanted is None or variant.refusal(shape):
         return None
     return {"bytes": wanted.whole(), "intensity": intensity(wanted, shape).json()}
 

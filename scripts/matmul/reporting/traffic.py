@@ -19,9 +19,7 @@ def asked(variant: Variant | None, shape: Shape) -> Number | None:
 
 def reads(variant: Variant) -> Number:
     """Elements read for one term of one element of C."""
-    if not variant.layout.slab:
-        return Number(2.0, "2")
-    rows, columns = variant.tile
+    rows, columns = variant.tile if variant.layout.slab else variant.layout.thread
     own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
     return own.times(0.5) if half(variant) else own
 

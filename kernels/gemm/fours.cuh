@@ -1,0 +1,31 @@
+// Four neighbouring floats of a row of global memory: one access, where rows begin at 16 bytes.
+#pragma once
+
+// Four elements from `from` on, of which `inside` exist; zeros for the others.
+template <bool vectors>
+__device__ __forceinline__ float4 four(const float* __restrict__ from, int inside)
+{
+    if (vectors) return inside > 0 ? *(const float4*)from : float4{0, 0, 0, 0};
+    return {inside > 0 ? from[0] : 0, inside > 1 ? from[1] : 0,
+            inside > 2 ? from[2] : 0, inside > 3 ? from[3] : 0};
+}
+
+// Store four elements to `to` and behind it, of which `inside` exist.
+template <bool vectors>
+__device__ __forceinline__ void store_four(float* to, float4 values, int inside)
+{
+    if (vectors) {
+        if (inside > 0) *(float4*)to = values;
+    } else {
+        if (inside > 0) to[0] = values.x;
+        if (inside > 1) to[1] = values.y;
+        if (inside > 2) to[2] = values.z;
+        if (inside > 3) to[3] = values.w;
+    }
+}
+
+// Whether rows of B and C begin at 16 bytes, so that four words of them are one access.
+__device__ __forceinline__ bool in_fours(const float* B, const float* C, int n)
+{
+    return n % 4 == 0 && (((size_t)B | (size_t)C) & 15) == 0;
+}

@@ -1,0 +1,79 @@
+// C = A·B for an A of few rows: B is read once, at the rate of the memory.
+//
+// Idea        With one row of A there are two operations for each element of B, four bytes: no tile
+//             and no shared memory makes that more. What counts is that enough of B is under way at
+//             any time. A block takes a strip of TILE_N columns and all of k. Its threads stand side
+//             by side in groups, four columns each; the groups share out the rows of B, and each
+//             thread issues AHEAD loads of 16 bytes before it uses the first.
+//
+//                        TILE_N columns                    group 0 takes rows 0, G, 2G ...
+//                      ┌────┬────┬────┐                    group 1 takes rows 1, G+1 ...
+//               A      │████│████│████│ B, by group 0
+//             ┌─────┐  ├────┼────┼────┤                    sums of the groups are added in halves:
+//             └─────┘  │░░░░│░░░░│░░░░│    by group 1      0+4, 1+5, 2+6, 3+7; 0+2, 1+3; 0+1
+//                      ├────┼────┼────┤
+//                      │    │    │    │    ...
+//                      └────┴────┴────┘
+//
+//             A is small: all threads of a group want the same element of each of its TILE_M rows.
+//
+// Traffic     Global memory: B once, A once per strip (from the L1 mostly).
+// Removes     The way through shared memory, and its ring.
+// Limit       The memory's bandwidth.
+#include "fours.cuh"
+
+constexpr int FOURS = TILE_N / 4, GROUPS = THREADS / FOURS;
+
+static_assert(TILE_N % 4 == 0 && THREADS % FOURS == 0, "threads cover a strip's rows");
+static_assert((GROUPS & (GROUPS - 1)) == 0, "groups are added in halves");
+
+using Sums = float[GROUPS][FOURS][TILE_M][4];
+
+template <bool vectors>
+__device__ __forceinline__ void strip(const float* __restrict__ A, const float* __restrict__ B,
+                                      float* __restrict__ C, int m, int n, int k, Sums& sums)
+{
+    const int own = threadIdx.x % FOURS, group = threadIdx.x / FOURS;
+    const int col = blockIdx.x * TILE_N + own * 4;
+
+    float sum[TILE_M][4] = {};
+    for (int start = group; start < k; start += GROUPS * AHEAD) {
+        float4 b[AHEAD];
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            const int p = start + u * GROUPS;
+            b[u] = four<vectors>(B + (size_t)p * n + col, p < k ? n - col : 0);
+        }
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++)
+#pragma unroll
+            for (int i = 0; i < TILE_M; i++) {
+                const int p = start + u * GROUPS;
+                const float a = p < k && i < m ? A[(size_t)i * k + p] : 0;
+                sum[i][0] += a * b[u].x, sum[i][1] += a * b[u].y;
+                sum[i][2] += a * b[u].z, sum[i][3] += a * b[u].w;
+            }
+    }
+
+    float* mine = &sums[group][own][0][0];
+    for (int e = 0; e < TILE_M * 4; e++) mine[e] = sum[e / 4][e % 4];
+    for (int half = GROUPS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (group < half)
+            for (int e = 0; e < TILE_M * 4; e++) mine[e] += (&sums[group + half][own][0][0])[e];
+    }
+    if (group > 0) return;
+    for (int i = 0; i < TILE_M && i < m; i++)
+        store_four<vectors>(C + (size_t)i * n + col, *(float4*)sums[0][own][i], n - col);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+thin(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
+     int m, int n, int k)
+{
+    __shared__ __align__(16) Sums sums;
+    if (in_fours(B, C, n))
+        strip<true>(A, B, C, m, n, k, sums);
+    else
+        strip<false>(A, B, C, m, n, k, sums);
+}
