@@ -21,13 +21,13 @@
 //
 // Traffic     Global memory: k(1/TILE_M + 1/TILE_N) reads of 4 bytes per element of C. Shared
 //             memory: (THREAD_M + THREAD_N)/4 loads of 16 bytes for THREAD_M·THREAD_N
-//             multiply-adds, 4 for 64 with 8×8.
-// Removes     The waiting for memory: one barrier a slab is left, and it costs nothing where three
+//             multiply-adds, 6 for 128 with 8×16.
+// Removes     The waiting for memory: one barrier a slab is left, and it costs little where two
 //             blocks share a multiprocessor.
-// Limit       Issue slots: of some 1150 instructions of the loop 1024 are multiply-adds. The register
-//             file: which operands lie in which of its banks (WORKLOG.md). And whole waves: with
-//             three blocks on each of 132 multiprocessors 2048 tiles take six waves for the work of
-//             5.2.
+// Limit       Issue slots: of some 2220 instructions of the loop 2048 are multiply-adds. The register
+//             file: which operands lie in which of its banks, by the order of the multiply-adds, which
+//             ptxas keeps at its level 1 (WORKLOG.md). And whole waves: with two blocks on each of 132
+//             multiprocessors the 576 tiles of n = 3000 take three waves for the work of 2.2.
 constexpr int SLICES = 1;  // one team of warps
 #include "pipeline.cuh"
 
