@@ -79,7 +79,7 @@ def steps(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
 
 
 def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
-    results = made_up(tmp_path, shapes={"gemm": (1024,), "gram": (4096,)})
+    results = made_up(tmp_path, shapes={"gemm": (1024, "1x8192x8192"), "gram": (4096,)})
     found = {
         step["name"]: [value["value"] for value in step["traffic"].values()]
         for operation in ("gemm", "gram")
@@ -90,6 +90,8 @@ def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
     assert found["register_column"][0] == 4 * (2 * 1024 / 64 + 1)
     rows, columns = the_catalogue().variant("streamed").tile
     assert found["streamed"][0] == pytest.approx(4 * (1024 * (1 / rows + 1 / columns) + 1))
+    row = 4 * (8192 * (1 + 1 / 4) + 1)  # of 8192 columns of B, four to a thread
+    assert found["thin"] == [row, 2 * 8192 / row]
     per_element = 4096 * 4097 / 4096  # operations
     assert found["gram_naive"] == [8 * (2 * 4096 + 1), per_element / (8 * (2 * 4096 + 1))]
     half = 8 * (4096 / 128 + 1)
@@ -187,6 +189,45 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path: Path) -> N
     assert own["naive_rect"]["time_ms"] is own["naive_rect"]["before"] is None
     assert own["naive_rect"]["layout"] is not None
     assert own["shared"]["before"]["from"]["title"] == "naive"
+
+
+def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> None:
+    options = {"kernels": ["naive", "streamed", "thin", "sgemm", "cublas_sgemm"]}
+    shapes = {"gemm": (320, 1024, "1x64x64", "1x8192x8192")}
+    times = {"naive": (3.0, 2.9, 3.1), "streamed": (2.0, 1.9, 2.1), "sgemm": (1.0, 0.9, 1.1)}
+    results = made_up(tmp_path, **options, shapes=shapes, change=timed(times))
+    found = ladder(results, "gemm")
+    own = {step["name"]: step for step in found["steps"]}
+    assert found["size"] == "1024"
+    assert {name: step["size"] for name, step in own.items()} == {
+        "naive": None, "streamed": None, "thin": "1×8192×8192", "sgemm": None,
+    }  # fmt: skip
+    assert (own["thin"]["only_rows"], own["thin"]["missing"]) == (1, None)
+    (row,) = results.timed().query("kernel == 'thin' and n == 8192").itertuples()
+    assert own["thin"]["time_ms"]["value"] == row.time_ms
+    (share,) = own["thin"]["shares"]
+    (pair,) = results.ratios.query("kernel == 'thin' and n == 8192 and cache == 'hot'").itertuples()
+    assert share["ratio"]["value"] == pair.ratio
+    assert own["thin"]["before"] is None
+    assert own["sgemm"]["before"]["from"]["title"] == "streamed"
+    assert [found["gain"][end]["title"] for end in ("from", "to")] == ["naive", "sgemm"]
+    # Its threads are more than lie over a tile of one row: no picture shows lanes beside it.
+    layout = own["thin"]["layout"]
+    assert layout["lanes"][0] * layout["thread"][0] <= layout["tile"][0]
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_a_step_for_few_rows_that_has_no_time_says_why(tmp_path: Path) -> None:
+    options = {"kernels": ["naive", "thin", "cublas_sgemm"]}
+    own = steps(tmp_path / "squares", **options, shapes=GEMM)["thin"]
+    assert (own["size"], own["only_rows"], own["time_ms"]) == (None, 1, None)
+    assert own["missing"] and own["traffic"] is None
+    shapes = {"gemm": (320, 1024, "1x8192x8192")}
+    own = steps(tmp_path / "lost", **options, shapes=shapes, change=lost("thin", 8192))["thin"]
+    assert (own["size"], own["only_rows"]) == ("1×8192×8192", 0)
+    assert own["missing"] == "lost the device"
+    own = steps(tmp_path / "cpu", gpu=False, **options, shapes=GEMM)["thin"]
+    assert (own["only_rows"], own["missing"]) == (0, "there is no GPU on this machine")
 
 
 def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path: Path) -> None:

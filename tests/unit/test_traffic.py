@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_up_data import made_up, the_catalogue
+from made_up_data import SHAPES, made_up, the_catalogue
 
 from matmul.reporting.gallery import FIGURES
 from matmul.reporting.ladder import ladder
@@ -38,13 +38,17 @@ def test_a_library_counts_as_if_it_moved_each_matrix_once() -> None:
 
 
 def test_the_roofline_has_the_intensities_of_the_steps(tmp_path: Path) -> None:
-    results = made_up(tmp_path)
+    row = (*SHAPES["gemm"], "1x8192x8192")
+    results = made_up(tmp_path, shapes=SHAPES | {"gemm": row})
     for operation, name in (("gemm", "roofline"), ("gram", "gram_roofline")):
         told = {
             step["name"]: step["traffic"]["intensity"]["value"]
             for step in ladder(results, operation)["steps"]
+            if step["size"] is None  # else it is of another product
         }
         lines = {line.get_label(): line for line in FIGURES[name](results).axes[0].get_lines()}
         assert told["sgemm" if operation == "gemm" else "gram"] > 10
+        own = {name for name in lines if results.hand_written(name) and name in results.catalogue}
+        assert own == told.keys()
         for kernel, value in told.items():
             assert lines[kernel].get_xdata() == pytest.approx([value])

@@ -39,17 +39,22 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     unit, factor = rate_unit(here.tflops)
     steps, before = [], None
     for name in own:
-        row = rows.get(name)
+        place = own_shape(results, name, shape)
+        apart = place != shape
+        row = next((row for _, row in at(timed[timed.kernel == name], place).iterrows()), None)
+        missing = results.absence([name], place) if row is None else None
         steps.append(
             {"name": name, "title": results.title(name)}
-            | described(results, name, row, shape)
+            | described(results, name, row, place)
             | measured(results, row, factor)
             | {
-                "missing": results.absence([name], shape) if row is None else None,
-                "before": gain(results, before, row),
+                "size": size_name(place) if apart else None,
+                "only_rows": only_rows(results, name, shape, missing),
+                "missing": missing,
+                "before": None if apart else gain(results, before, row),
             }
         )
-        before = before if row is None else row
+        before = before if apart or row is None else row
     beside = [name for name in results.present if results.on_gpu(name) and name not in own]
     return {
         "size": shape and size_name(shape),
@@ -90,6 +95,33 @@ def largest(rows: pd.DataFrame) -> Shape | None:
     return shapes[-1] if shapes else None
 
 
+def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
+    """The variants of a step that does not take a shape, by their reasons; nothing where one takes
+    it, or is not known to refuse it."""
+    texts = results.summary[results.summary.kernel == name].variant.unique()
+    ran = [results.ran(text, shape) for text in texts]
+    found = {variant and variant.refusal(shape): variant for variant in ran}
+    return {} if None in found else found
+
+
+def own_shape(results: Results, name: str, shape: Shape) -> Shape:
+    """Where a step is told: at the ladder's shape, or if it does not take that one, at the largest
+    that was tried of those that it takes."""
+    if not refusals(results, name, shape):
+        return shape
+    tried = shapes_of(results.summary[results.summary.kernel == name])
+    return next((own for own in reversed(tried) if not refusals(results, name, own)), shape)
+
+
+def only_rows(results: Results, name: str, shape: Shape, missing: str | None) -> int:
+    """Most rows of C that a step takes, where that is why it has no time at the ladder's shape;
+    else 0."""
+    found = refusals(results, name, shape)
+    if missing is not None and missing not in found:
+        return 0
+    return max((variant.most_rows for variant in found.values()), default=0)
+
+
 def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
     """What is known of a step without timing it; of the variant that was the fastest, if one was,
     and of the one that it chose, if it is a table."""
@@ -111,6 +143,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
     layout = variant and variant.layout
     if layout is None:
         return None
+    down, across = layout.lanes
     return {
         "tile": layout.tile,
         "warp": layout.warp,
@@ -118,7 +151,8 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
         "piece": layout.piece,
         "pieces": layout.pieces,
         "step": layout.step,
-        "lanes": layout.lanes,
+        # A warp that is larger than a team has lanes of several, which lie over one another.
+        "lanes": (min(down, layout.region[0] // layout.thread[0]), across),
         "slab": layout.slab,
         "stages": layout.stages,
         "teams": layout.teams,
