@@ -64,6 +64,22 @@ def test_a_cell_is_the_best_variants_share(results: Results) -> None:
     assert (place[0], kernels.index("naive")) not in cells  # it takes square matrices only
 
 
+def test_a_kernel_without_a_cell_among_the_shapes_shown_has_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kernels_shown(most: int) -> list[str]:
+        monkeypatch.setattr("matmul.reporting.standings.MOST_SHAPES", most)
+        (ax,) = FIGURES["heat_map"](results).axes
+        return [label.get_text() for label in ax.get_yticklabels()]
+
+    shapes = {"gemm": (64, 128, "2x8x8", "1x64x64", "65x64x64")}
+    results = made_up(
+        tmp_path, kernels=["naive", "streamed", "thin", "cublas_sgemm"], shapes=shapes
+    )
+    assert kernels_shown(6) == ["naive", "streamed", "thin"]
+    assert kernels_shown(2) == ["naive", "streamed"]
+
+
 @pytest.mark.parametrize(("count", "most"), [(1, 5), (5, 5), (6, 5), (61, 7), (3, 1)])
 def test_shapes_are_thinned_evenly(count: int, most: int) -> None:
     shapes = [Gram(n, n) for n in range(1, count + 1)]

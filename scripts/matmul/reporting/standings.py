@@ -24,7 +24,7 @@ from matmul.reporting.results import (
     verdict_of,
 )
 from matmul.reporting.traced import significant
-from matmul.shapes import Shape
+from matmul.shapes import Shape, shape_of
 
 MOST_SHAPES = 20  # columns of a heat map
 SHADES, DARKEST = mpl.colormaps["Blues"], 1.25  # of the ratio: lightness alone tells them apart
@@ -134,13 +134,13 @@ def draw_heat_map(results: Results) -> Figure:
     rows = best_shares(results, rival)
     forms = shapes_by_form(rows)
     shapes = [shape for form in forms for shape in form]
-    kernels = [kernel for kernel in results.order if kernel in set(rows.kernel)]
+    cells = [(shape_of(row), row) for row in rows.itertuples()]
+    cells = [(shape, row) for shape, row in cells if shape in shapes]
+    shown = {row.kernel for _, row in cells}
+    kernels = [kernel for kernel in results.order if kernel in shown]
     made, (ax,) = style.panels(height=height_of(kernels) + 0.9)
-    places = {shape.dimensions: place for place, shape in enumerate(shapes)}
-    for row in rows.itertuples():
-        here = tuple(int(v) for v in (row.m, row.n, row.k) if not pd.isna(v))
-        if here in places:
-            cell(ax, places[here], kernels.index(row.kernel), row)
+    for shape, row in cells:
+        cell(ax, shapes.index(shape), kernels.index(row.kernel), row)
     ax.set_xlim(-0.5, len(shapes) - 0.5)
     ax.set_ylim(len(kernels) - 0.5, -0.5)
     ax.set_xticks(range(len(shapes)), [size_name(shape) for shape in shapes], rotation=90)
