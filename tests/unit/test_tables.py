@@ -264,9 +264,14 @@ def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
         "shapes": [{"series": "", "shapes": ["640", "1024"]}],
     }
     assert computed["scope"]["timed"]["gpu"]["failed"] == 2
-    (skipped,) = computed["not_measured"]["skipped"]
-    assert skipped["variants"] == ["naive", "shared"]
-    assert skipped["reason"] == "the kernel multiplies square matrices only, not this shape"
+    squares, rows = computed["not_measured"]["skipped"]
+    assert squares["variants"] == ["naive", "shared"]
+    assert squares["reason"] == "the kernel multiplies square matrices only, not this shape"
+    assert squares["shapes"] == [{"series": "", "shapes": ["3200×2400×1600"]}]
+    assert rows["variants"] == ["thin"]
+    assert rows["reason"] == "the kernel takes at most 1 rows of C, not this shape"
+    taller = ["32", "320", "640", "1024", "3200×2400×1600"]
+    assert rows["shapes"] == [{"series": "", "shapes": taller}]
 
 
 def with_times(**times: tuple[float, float]) -> Any:
