@@ -301,7 +301,7 @@ def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined
     rows = rows.assign(place=rows[axis].map(values.index), rate=rows.tflops * per_tflops)
     known = {column: words for column, words in columns.items() if rows[column].notna().any()}
     panels = {"rate": f"rate in {unit}"} | known
-    sizes = ", ".join(map(size_name, shapes_of(rows)))
+    sizes = ", ".join(dict.fromkeys(map(size_name, shapes_of(rows))))
     made, axes = style.panels(len(panels), sharey=False)
     drawn = []
     for ax, (column, words) in zip(axes, panels.items(), strict=True):
