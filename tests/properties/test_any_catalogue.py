@@ -173,14 +173,17 @@ SHAPES = {
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[Variant, Shape]:
-    """A variant, whatever shapes its entry says that it accepts, and a shape of its operation."""
+    """A variant, whatever shapes its entry says that it accepts and however many rows of C, and a
+    shape of its operation."""
     variant = draw(st.sampled_from(VARIANTS))
     accepts = draw(st.sampled_from(["any", "square", *variant.parameters]))
     shape = draw(SHAPES[variant.kernel.operation])
     step = variant.parameters.get(accepts, 1)
     extents = [-(-n // step) * step if draw(st.booleans()) else n for n in shape.dimensions]
     shape = type(shape)(*extents)
-    return Variant(replace(variant.kernel, accepts=accepts), variant.parameters), shape
+    rows = draw(st.just(0) | st.integers(1, 100))
+    kernel = replace(variant.kernel, accepts=accepts, most_rows=rows)
+    return Variant(kernel, variant.parameters), shape
 
 
 @settings(max_examples=800)
@@ -195,6 +198,7 @@ def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
     reasons = {
         "square": accepts == "square" and len({*shape.dimensions}) > 1,
         f"multiples of {accepts}={step}": any(extent % step for extent in shape.dimensions),
+        f"at most {variant.most_rows} rows": 0 < variant.most_rows < shape.dimensions[0],
         f"a grid of {blocks} blocks in y": blocks > 65535,
     }
     refusal = variant.refusal(shape)

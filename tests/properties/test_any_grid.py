@@ -103,7 +103,8 @@ def launches(draw: st.DrawFn) -> tuple[Variant, Shape]:
     terms = draw(st.integers(1, 3) | st.just(width + 1))
     if variant.kernel.operation == "gram":
         return variant, Gram(terms, n)
-    return variant, Gemm(draw(extents), n, terms)
+    rows = st.integers(1, variant.most_rows) if variant.most_rows else extents
+    return variant, Gemm(draw(rows), n, terms)
 
 
 @settings(max_examples=400)
