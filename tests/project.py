@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from forked import Fork
 from support import CUDA_ENTRY, ROOT
 
 TINY = {
@@ -20,10 +22,12 @@ TINY = {
     "sampling": {"minimum": 6, "maximum": 6, "interval": 0.5, "seconds": 2, "copy_seconds": 0.01},
 }
 
-SNAKEMAKE = (sys.executable, "-m", "snakemake")
+SNAKEMAKE = (sys.executable, "-m", "snakemake")  # a new process, as a user starts it
 HERE = ("--cores", "2")  # run the jobs on this machine
 
 GEMM, GRAM = (32, "24x20x17"), (20, "12x9")
+
+Running = Fork | subprocess.Popen[str]
 
 
 def heed_interrupts() -> None:
@@ -64,33 +68,43 @@ class Project:
 
     def command(
         self, *arguments: str, configfile: str = "config/test.yaml",
-        where: Sequence[str] = HERE, program: Sequence[str] = SNAKEMAKE,
+        where: Sequence[str] = HERE, program: Sequence[str] = (),
     ) -> list[str]:  # fmt: skip
         common = [*where, "--configfile", configfile, "--nocolor"]
         return [*program, *arguments, *common]
 
     def snakemake(
-        self, *arguments: str, environment: dict[str, str] | None = None, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
-        """Run it; standard output and error come together in `stdout`."""
-        return subprocess.run(
-            self.command(*arguments, **options), cwd=self.folder, text=True,
-            env=self.environment | (environment or {}),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        self, *arguments: str, environment: dict[str, str] | None = None,
+        program: Sequence[str] = (), **options: Any,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+        """Run it; standard output and error come together in `stdout`.
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        Without a `program` it is a fork, which has no environment of its own while it imports."""
+        if environment:
+            program = program or SNAKEMAKE
+        command = self.command(*arguments, program=program, **options)
+        if program:
+            return subprocess.run(
+                command, cwd=self.folder, text=True, env=self.environment | (environment or {}),
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        with tempfile.NamedTemporaryFile("r") as said:
+            code = Fork(command, self.folder, self.environment, Path(said.name)).wait()
+            return subprocess.CompletedProcess(command, code, said.read())
+
+    def start(self, *arguments: str, program: Sequence[str] = (), **options: Any) -> Running:
         """Start it, in a session of its own; what it says goes to the file `said`."""
-        with self.path("said").open("w") as said:
+        command, file = self.command(*arguments, program=program, **options), self.path("said")
+        if not program:
+            return Fork(command, self.folder, self.environment, file)
+        with file.open("w") as said:
             return subprocess.Popen(
-                self.command(*arguments, **options), cwd=self.folder, env=self.environment,
+                command, cwd=self.folder, env=self.environment,
                 stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 preexec_fn=heed_interrupts,
             )  # fmt: skip
 
-    def wait_for(
-        self, found: Callable[[], object], running: subprocess.Popen[str], seconds: float = 60
-    ) -> None:
+    def wait_for(self, found: Callable[[], object], running: Running, seconds: float = 60) -> None:
         """Wait until something is found while the Snakemake that was started runs."""
         deadline = time.monotonic() + seconds
         while not found():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import yaml
-from project import Project
+from project import Project, Running
 from pytest import approx
 from support import ROOT
 
@@ -227,7 +227,7 @@ def one_error(said: str) -> str:
     return line
 
 
-def wait_until(condition: Callable[[], object], running: subprocess.Popen[str]) -> None:
+def wait_until(condition: Callable[[], object], running: Running) -> None:
     """Until the condition holds or the process has ended; fails after a minute."""
     deadline = time.monotonic() + 60
     while not condition() and running.poll() is None:

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,12 +24,12 @@ from jobs import (
     measured_again,
     wait_until,
 )
-from project import Copy, Project
+from project import Copy, Project, Running
 
 from matmul.dataset import read_table
 
 COMPLETED = "the same command completed; no finished point lost or measured again"
-Moment = Callable[[Any, subprocess.Popen[str]], None]
+Moment = Callable[[Any, Running], None]
 
 
 def after(seconds: float) -> Moment:
@@ -40,7 +39,7 @@ def after(seconds: float) -> Moment:
 def at_call(count: int, seconds: float = 0) -> Moment:
     """Some time after a number of the kernel's calls."""
 
-    def wait(job: Job, running: subprocess.Popen[str]) -> None:
+    def wait(job: Job, running: Running) -> None:
         wait_until(lambda: job.calls().total() >= count, running)
         time.sleep(seconds)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import slurm as one_node
-from project import Faulty, Fresh, Project
+from project import SNAKEMAKE, Faulty, Fresh, Project
 from slurm import Slurm
 from support import RIGHT_KERNEL
 
@@ -27,7 +27,7 @@ def finished(fresh: Fresh) -> Project:
     kept = ("cpu_loop", "cpu_blas", "cublas_sgemm", "gram_cpu_loop", "gram_naive",
             "cublas_dgemm", "cublas_dsyrk", "cublas_dsyrk_triangle")  # fmt: skip
     project.write_catalogue(*kept, added=entry)
-    project.done("all")
+    project.done("all", program=SNAKEMAKE)
     return project
 
 

@@ -8,12 +8,11 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 import yaml
-from project import Fresh, Project
+from project import SNAKEMAKE, Fresh, Project
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 
 # Seconds that an empty workflow takes to start on the machine for which the limits are given; where
@@ -43,7 +42,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> float:
     """How many times as long as EMPTY_S an empty workflow takes to start here; at least 1."""
     folder = tmp_path_factory.mktemp("empty")
     (folder / "Snakefile").write_text("rule all:\n    shell: 'true'\n")
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run"]
+    command = [*SNAKEMAKE, "--cores", "1", "--dry-run"]
 
     def start() -> None:
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
@@ -71,7 +70,7 @@ def test_the_default_workflow_starts_within_5_seconds(fresh: Fresh, slower: floa
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
 
     def start() -> None:
-        project.done("all", "--dry-run", configfile="config/config.yaml")
+        project.done("all", "--dry-run", configfile="config/config.yaml", program=SNAKEMAKE)
 
     assert shortest(start) < 5 * slower
 
@@ -81,7 +80,7 @@ def test_500_kernels_at_40_shapes_start_within_30_seconds_and_with_short_command
 ) -> None:
     """A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
     before = spent()
-    said = large.done("all", "--dry-run", "--printshellcmds")
+    said = large.done("all", "--dry-run", "--printshellcmds", program=SNAKEMAKE)
     seconds = spent() - before
     commands = re.findall(r"^Shell command: (python .*)$", said, re.M)
     assert len(commands) > 3 * KERNELS
