@@ -54,7 +54,8 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
 def test_no_words_are_in_mathtext(tmp_path: Path, results: Results) -> None:
     """Text stays text in an SVG, and what draws the report knows no TeX."""
     for name, draw in FIGURES.items():
-        style.save(draw(results), tmp_path, name)
+        style.save(draw(results), tmp_path, name, ["svg"])
+    assert {file.stem for file in tmp_path.glob("*.svg")} == {*FIGURES}
     for file in tmp_path.glob("*.svg"):
         assert "$" not in re.sub("<[^>]*>", "", file.read_text()), file.name
 
