@@ -40,6 +40,21 @@ LEFT_BEHIND = {
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
 
 
+# Files that take longest, longest first: one of them begun last would be run alone. Slurm's tests
+# mostly wait, beside others that do not.
+LONG = (
+    "test_workflow", "test_slurm", "test_kills", "test_kernels_on_cpu", "test_tables",
+    "test_kernels_that_fail", "test_folders", "test_page", "test_start", "test_names",
+    "test_charts", "test_cuda_on_cpu", "test_any_grid", "test_any_samples", "test_compare",
+    "test_any_table", "test_verification",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order in which pytest-xdist hands out files, with --no-loadscope-reorder."""
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
 @pytest.fixture
 def entry() -> Entry:
     """A right catalogue entry of a CUDA kernel with some keys changed; None leaves a key out."""
