@@ -20,7 +20,7 @@ from matmul.dataset import DATA_SET, read_json, read_table
 pytestmark = pytest.mark.slurm
 
 IMPATIENT = str(Path(__file__).with_name("impatient.py"))
-# The profile's first look at the queue comes after 20 s, for which a test of seconds would wait too.
+# The profile's first look at the queue comes after 20 s, longer than most jobs of a test take.
 SOON = ("--slurm-init-seconds-before-status-checks", "2")
 SUBMIT = {
     "where": ("--workflow-profile", "profiles/slurm", *SOON),
