@@ -5,6 +5,7 @@ This module is imported in the fork: of the project's it imports none, so that t
 those of its own copy.
 """
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,13 @@ FORKS.set_forkserver_preload(
 # multiprocessing looks after all of its processes wherever one is started, and reads an exit code
 # once: two threads at a time would lose it.
 ONE_AT_A_TIME = threading.Lock()
+
+
+@atexit.register
+def end() -> None:
+    """Let none that a failed test has left outlast the tests, which would wait for it."""
+    for left in multiprocessing.active_children():
+        left.kill()
 
 
 class Fork:

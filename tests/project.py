@@ -89,7 +89,12 @@ class Project:
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
         with tempfile.NamedTemporaryFile("r") as said:
-            code = Fork(command, self.folder, self.environment, Path(said.name)).wait()
+            fork = Fork(command, self.folder, self.environment, Path(said.name))
+            try:
+                code = fork.wait()
+            except BaseException:  # a Ctrl-C, which the fork does not get
+                fork.kill()
+                raise
             return subprocess.CompletedProcess(command, code, said.read())
 
     def start(self, *arguments: str, program: Sequence[str] = (), **options: Any) -> Running:
