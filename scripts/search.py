@@ -6,9 +6,10 @@ Candidates are pruned before anything is timed: parameters that do not fit each 
 multiprocessor, sources that do not compile (a static_assert says why), spilled registers. Each is
 verified at every shape, then timed in pairs with its library: a few pairs of each first, and more
 of the fastest ones. The output has a row per candidate and shape. --table writes this
-architecture's rows of a table kernel: of each shape one of a few variants that lose at most SLACK
-to the fastest there. Candidates are chosen by their own time: what a kernel leaves behind, as a
-large part of the L1 given to shared memory, changes the time of a library that runs after it.
+architecture's rows of a table kernel, with --shapes only theirs: of each shape one of a few
+variants that lose at most SLACK to the fastest there. Candidates are chosen by their own time: what
+a kernel leaves behind, as a large part of the L1 given to shared memory, changes the time of a
+library that runs after it.
 """
 
 import itertools
@@ -188,13 +189,15 @@ def few(found: pd.DataFrame) -> pd.Series:
     return share[chosen].idxmax(axis=1)
 
 
-def write_table(path: Path, arch: str, choices: pd.Series) -> None:
-    """Put the choices in the place of the table's rows for `arch`; the others stay."""
-    table = pd.read_csv(path)
+def write_table(path: Path, arch: str, choices: pd.Series, whole: bool = True) -> None:
+    """Put the choices in the place of the table's rows for `arch`, or where they are not the whole
+    in that of the rows for their shapes; the others stay."""
+    table = pd.read_csv(path, dtype=str)
     rows = pd.DataFrame({"architecture": arch, "shape": choices.index, "variant": choices.values})
-    others = table[table.architecture != arch]
+    own = table.architecture == arch
+    kept = table[own & ~table["shape"].isin(choices.index) & (not whole)]
     with whole_file(path) as temporary:
-        pd.concat([rows, others]).to_csv(temporary, index=False)
+        pd.concat([kept, rows, table[~own]]).to_csv(temporary, index=False)
 
 
 def parse() -> Namespace:
@@ -217,19 +220,20 @@ def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, 
     kernels = [catalogue.variant(name).kernel for name in space["kernels"]]
     library = catalogue[kernels[0].baselines[-1]].variants[0]
 
-    def tried(shape: Shape | None = None) -> list[Variant]:
-        return [v for k in kernels for v in candidates(k, space["kernels"][k.name], shape)]
+    def tried(shape: Shape) -> dict[str, Variant]:
+        return {v.name: v for k in kernels for v in candidates(k, space["kernels"][k.name], shape)}
 
     texts = options.shapes or map(str, space["shapes"])
     shapes = [parse_shape(text, library.kernel.operation) for text in texts]
     with opened() as gpu:
         arch = gpu.architecture
         compile_instruments(arch, build / arch / "instruments.cubin")
-        entries = compiled(tried(), arch, build)
+        every = {name: variant for shape in shapes for name, variant in tried(shape).items()}
+        entries = compiled(list(every.values()), arch, build)
         tools = Instruments(gpu, build, HANG_SECONDS)
         found = pd.DataFrame()
         for shape in shapes:
-            names = {variant.name for variant in tried(shape)}
+            names = tried(shape)
             own = Race(tools, library, shape).run([e for e in entries if e[0].name in names])
             print(own.head(KEPT).to_string(index=False, float_format="{:.4g}".format))
             found = pd.concat([found, own], ignore_index=True)
@@ -248,7 +252,7 @@ def main() -> None:
         except NoDevice as error:
             raise UserError(f"a search runs on a GPU, and {error}") from None
     if options.table:
-        write_table(options.table, arch, few(found))
+        write_table(options.table, arch, few(found), whole=options.shapes is None)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,8 @@ class Variant:
             if any(extent % step for extent in shape.dimensions):
                 return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
         if self.most_rows and shape.dimensions[0] > self.most_rows:
-            return f"{self.name} takes at most {self.most_rows} rows of C, not {shape}"
+            rows = f"{self.most_rows} row{'s' if self.most_rows > 1 else ''}"
+            return f"{self.name} takes at most {rows} of C, not {shape}"
         blocks = self.grid(shape)[1] if self.kernel.tile else 0
         if blocks > MAXIMUM_GRID_Y:
             return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
@@ -194,10 +195,15 @@ class Variant:
         return list({choice.variant.slug: choice.variant for choice in self.choices(arch)}.values())
 
     def part(self, shape: Shape, arch: str | None) -> "Variant":
-        """What runs at a shape: itself, or its table's variant of the nearest one."""
+        """What runs at a shape: itself, or its table's variant of the nearest one.
+
+        Raises UserError where the table has none that takes the shape.
+        """
         if self.kernel.language != "table":
             return self
         able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
+        if not able:
+            raise UserError(f"{self.kernel.source}: no row's variant takes {shape}")
         return min(able, key=lambda choice: choice.distance(shape)).variant
 
     @property
@@ -320,8 +326,16 @@ def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
             raise UserError(f"{kernel.source}: there is no column {error}") from None
         except UserError as error:
             raise UserError(f"{kernel.source}, line {line}: {error}") from None
-    if not any(choice.architecture == ANY for choice in choices):
-        raise UserError(f"{kernel.source}: no row is for the architecture '{ANY}'")
+    for arch in dict.fromkeys([ANY, *(choice.architecture for choice in choices)]):
+        own = [choice.variant for choice in choices if choice.architecture == arch]
+        if not own:
+            raise UserError(f"{kernel.source}: no row is for the architecture '{arch}'")
+        if all(variant.most_rows or variant.kernel.accepts not in ("any", kernel.accepts)
+               for variant in own):  # fmt: skip
+            raise UserError(
+                f"{kernel.source}: of the rows for '{arch}' one has to name a variant that takes "
+                f"every shape that {kernel.name} accepts"
+            )
     return choices
 
 

@@ -198,7 +198,7 @@ def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
     reasons = {
         "square": accepts == "square" and len({*shape.dimensions}) > 1,
         f"multiples of {accepts}={step}": any(extent % step for extent in shape.dimensions),
-        f"at most {variant.most_rows} rows": 0 < variant.most_rows < shape.dimensions[0],
+        f"at most {variant.most_rows} row": 0 < variant.most_rows < shape.dimensions[0],
         f"a grid of {blocks} blocks in y": blocks > 65535,
     }
     refusal = variant.refusal(shape)

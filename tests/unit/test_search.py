@@ -39,6 +39,15 @@ def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
     )
 
 
+def test_of_some_shapes_only_their_rows_are_new(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("architecture,shape,variant\nsm_90,64,old\nsm_90,128,older\nany,64,kept\n")
+    search.write_table(table, "sm_90", pd.Series({"64": "new"}), whole=False)
+    assert table.read_text() == (
+        "architecture,shape,variant\nsm_90,128,older\nsm_90,64,new\nany,64,kept\n"
+    )
+
+
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_every_space_has_candidates_and_shapes_of_its_kernels(path: Path) -> None:
     catalogue, space = load_catalogue(), read_yaml(path)

@@ -23,9 +23,11 @@ Load = Callable[..., Catalogue]
 def load(entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path) -> Load:
     """Reads a catalogue of `mine`, whose TILE the catalogue measures at 16, and a table of it."""
 
-    def read(table: str = TABLE) -> Catalogue:
+    def read(table: str = TABLE, **mine_too: object) -> Catalogue:
         (tmp_path / "table.csv").write_text(table)
-        mine = entry(parameters={"TILE": [16]}, tile=["TILE", "TILE"], threads=["TILE", "TILE"])
+        mine = entry(
+            parameters={"TILE": [16]}, tile=["TILE", "TILE"], threads=["TILE", "TILE"], **mine_too
+        )
         chosen = entry(
             language="table", source="table.csv", function="nearest", tile=None, threads=None
         )
@@ -75,6 +77,17 @@ def test_the_digest_follows_the_sources_of_the_parts(load: Load) -> None:
     assert catalogue.variant("chosen").sha256 != before
     other = load(TABLE.replace("TILE=32", "TILE=24")).variant("chosen")
     assert other.sha256 not in (before, catalogue.variant("chosen").sha256)
+
+
+def test_every_shape_has_a_row_that_takes_it(load: Load) -> None:
+    with pytest.raises(UserError, match="rows for 'any' one has to name a variant that takes"):
+        load(most_rows="16 // TILE")
+
+
+def test_a_shape_that_no_row_takes_is_refused_by_the_tables_name(load: Load) -> None:
+    too_tall = Gemm(65536 * 32, 1, 1)
+    with pytest.raises(UserError, match=r"table\.csv: no row's variant takes 2097152x1x1"):
+        load().variant("chosen").part(too_tall, "sm_90")
 
 
 @pytest.mark.parametrize(

@@ -68,20 +68,12 @@ def untraced_floats(tree: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def lines_of(folder: Path) -> dict[str, list[list[str]]]:
-    """The cells of each line of a data set's tables."""
-    found = {}
-    for path in folder.glob("*.csv"):
-        with path.open(newline="") as file:
-            found[path.name] = [*csv.reader(file)]
-    return found
-
-
-def recomputed(origin: str, files: dict[str, list[list[str]]], device: dict[str, Any]) -> float:
+def recomputed(origin: str, folder: Path, device: dict[str, Any]) -> float:
     """The value of an origin's expression, from the lines of the files themselves."""
 
     def look_up(match: re.Match[str]) -> str:
-        lines = files[match[1]]
+        with (folder / match[1]).open(newline="") as file:
+            lines = list(csv.reader(file))
         return lines[int(match[2]) - 1][lines[0].index(match[3])]
 
     text = CELL.sub(look_up, origin)
@@ -98,21 +90,19 @@ ALL = {"shapes": SHAPES | {"gram": (*SHAPES["gram"], 18500)}}  # with document 0
     [(ALL, 500), ({"gpu": False}, 50), ({"shapes": GEMM_ONLY}, 200), ({"checked": True}, 400)],
     ids=["gpu", "no gpu", "no gram", "checked"],
 )  # fmt: skip
-def test_every_number_traces_to_the_files_and_all_are_typeset(
+def test_every_number_traces_to_the_files(
     tmp_path: Path, options: dict[str, Any], least: int
 ) -> None:
     results = made_up(tmp_path, **options)
     computed = tables.tables_of(results, DOCUMENTS)
     numbers = list(traced(computed))
     assert len(numbers) > least
-    files = lines_of(tmp_path)
     for number in numbers:
-        value = recomputed(number["origin"], files, results.device)
+        value = recomputed(number["origin"], tmp_path, results.device)
         assert math.isclose(number["value"], value, rel_tol=1e-12), number
         printed = float(number["text"].replace("\u2009", ""))
         assert math.isclose(printed, value, rel_tol=0.05, abs_tol=1e-12), number
     assert list(untraced_floats(computed)) == []
-    assert typeset(computed, tmp_path).startswith(b"%PDF")
 
 
 def check_some_medians(folder: Path, count: int = 40) -> None:
@@ -279,7 +269,7 @@ def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
     assert squares["reason"] == "the kernel multiplies square matrices only, not this shape"
     assert squares["shapes"] == [{"series": "", "shapes": ["3200×2400×1600"]}]
     assert rows["variants"] == ["thin"]
-    assert rows["reason"] == "the kernel takes at most 1 rows of C, not this shape"
+    assert rows["reason"] == "the kernel takes at most 1 row of C, not this shape"
     taller = ["32", "320", "640", "1024", "3200×2400×1600"]
     assert rows["shapes"] == [{"series": "", "shapes": taller}]
 
@@ -344,7 +334,7 @@ def test_tf32_is_never_called_the_fastest(tmp_path: Path) -> None:
     (entry,) = (k for k in findings["accuracy"]["kernels"] if k["reduced"])
     assert entry["name"] == TF32
     assert TF32 in [kernel["name"] for kernel in computed["catalogue"]]
-    assert typeset(computed, tmp_path).startswith(b"%PDF")
+    assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
 def test_errors_stand_at_the_largest_size_that_all_kernels_have(tmp_path: Path) -> None:
@@ -408,18 +398,12 @@ def test_what_the_fill_does_to_rate_and_power(tmp_path: Path) -> None:
 def test_a_change_that_rounds_to_nothing_is_none(tmp_path: Path, fast: float) -> None:
     rows = [(1 / t, 1 / t, 1 / t, 100 * t) for t in (1.0, fast)]
     word = "same" if fast < 1.005 else "faster"
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        for sweep in ("fills", "sustained"):
-            summary = of_sweep(sweep, TIMES, *rows)(summary)
-        return summary
-
-    results = made_up(tmp_path, kernels=["cublas_sgemm", "cublas_dgemm"], change=change)
-    found = all_findings(results)
-    for sweep in ("fills", "sustained"):
-        (kernel,) = found[sweep]["kernels"]
-        assert kernel["verdict"] == word
-    assert typeset(results, tmp_path).startswith(b"%PDF")
+    for sweep, kernel in (("fills", "cublas_sgemm"), ("sustained", "cublas_dgemm")):
+        options = {"kernels": [kernel], "change": of_sweep(sweep, TIMES, *rows)}
+        results = made_up(tmp_path / sweep, **options)
+        (found,) = all_findings(results)[sweep]["kernels"]
+        assert found["verdict"] == word
+        assert typeset(results, tmp_path / sweep).startswith(b"%PDF")
 
 
 def test_a_study_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:
@@ -509,10 +493,9 @@ def test_significant_digits(value: float, text: str) -> None:
     assert significant(value) == text
 
 
-def typeset(data: Results | dict[str, Any], folder: Path) -> bytes:
-    """The report of a data set, or of its tables, with small figures in place of the drawn ones."""
-    computed = tables.tables_of(data, DOCUMENTS) if isinstance(data, Results) else data
-    write_json(computed, folder / "tables.json")
+def typeset(results: Results, folder: Path) -> bytes:
+    """The report of a data set, with small figures in place of the drawn ones."""
+    write_json(tables.tables_of(results, DOCUMENTS), folder / "tables.json")
     drawing = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
     (folder / "figures").mkdir(exist_ok=True)
     for name in FIGURES:
@@ -547,14 +530,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [{"gpu": False}, {"kernels": ["naive"]}, {"device": {}}, {"change": fail_shared},
-     {"shapes": {"gemm": ["3200x2400x1600"]}},
-     {"kernels": (), "shapes": {"gram": SHAPES["gram"]}}, {"checked": True},
+     {"shapes": {"gemm": ["3200x2400x1600"]}}, {"kernels": (), "shapes": SHAPES},
+     {"kernels": (), "shapes": {"gram": SHAPES["gram"]}},
+     {"kernels": (), "gpu": False, "shapes": SHAPES}, {"checked": True},
      {"change": lambda s: s.assign(status="failed", reason="lost", time_ms=None, tflops=None)}],
-    ids=["no gpu", "one kernel", "unknown device", "failures", "no square", "gram alone",
-         "checked", "nothing"],
+    ids=["no gpu", "one kernel", "unknown device", "failures", "no square", "all", "gram alone",
+         "all without gpu", "checked", "nothing"],
 )  # fmt: skip
 def test_every_data_set_has_a_report(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Those of all kernels are typeset where their numbers are traced."""
     results = made_up(tmp_path, **({"kernels": FEW} | options))
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
