@@ -14,17 +14,21 @@ IMPORT = re.compile(
 
 def imported_files(script: Path) -> list[Path]:
     """The package's modules that `script` imports, directly or through one another, sorted."""
-    folder = script.parent
     found: set[Path] = set()
     waiting = [script]
     while waiting:
-        for name in imported_names(waiting.pop()):
-            module = folder / Path(*name.split("."))
-            for file in (module.with_suffix(".py"), module.parent / "__init__.py"):
-                if file.is_file() and file not in found:
-                    found.add(file)
-                    waiting.append(file)
+        new = imported_directly(waiting.pop(), script.parent) - found
+        found |= new
+        waiting += new
     return sorted(found)
+
+
+@cache  # the scripts share their modules
+def imported_directly(file: Path, folder: Path) -> frozenset[Path]:
+    """The modules in `folder` that a file imports itself, and their packages."""
+    modules = [folder / Path(*name.split(".")) for name in imported_names(file)]
+    files = {file for m in modules for file in (m.with_suffix(".py"), m.parent / "__init__.py")}
+    return frozenset(file for file in files if file.is_file())
 
 
 def program_files(script: Path) -> list[Path]:
@@ -38,7 +42,6 @@ def program_digest(script: Path, *sources: Path) -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-@cache  # the scripts share their modules
 def imported_names(file: Path) -> list[str]:
     """Dotted names that a file's import statements may mean as modules.
 
