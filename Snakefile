@@ -23,19 +23,25 @@ include: "workflow/rules/common.smk"
 LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
 
 JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
-VARIANTS = {slug: variant for variants in JOBS.values() for slug, variant in variants.items()}
-BUILDABLE = VARIANTS | {
-    part.slug: part
-    for variant in VARIANTS.values()
-    for arch in ARCHITECTURES
-    for part in variant.parts(arch)
-}
+VARIANTS = Variants(
+    (slug, variant) for variants in JOBS.values() for slug, variant in variants.items()
+)
+BUILDABLE = Variants(
+    VARIANTS
+    | {
+        part.slug: part
+        for variant in VARIANTS.values()
+        for arch in ARCHITECTURES
+        for part in variant.parts(arch)
+    }
+)
 MACHINE = machine_identity()
 
 
 wildcard_constraints:
     sweep="|".join(JOBS),
-    slug="|".join(map(re.escape, BUILDABLE)),
+    # By its form: with all names in it, it would be compiled for a tenth of the workflow's start.
+    slug=rf"(?!(?:{'|'.join(TOOLS)})\b)\w+(?:-\w+=\d+)*",
     tool="|".join(TOOLS),
     arch="sm_[0-9]+[a-z]?",
     dataset="local|(published|others)/[a-z0-9-]+",

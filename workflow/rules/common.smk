@@ -20,6 +20,7 @@ from matmul.errors import UserError
 from matmul.modules import program_files
 from matmul.parent import SNAKEMAKE
 from matmul.schema import read_yaml
+from snakemake.exceptions import WorkflowError
 
 # The program takes the shell's place, so that Snakemake is its parent, with which it dies.
 shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
@@ -91,6 +92,13 @@ def check_executor():
 def program(name):
     """A step's script and the shared modules that it imports."""
     return program_files(ROOT / "scripts" / f"{name}.py")
+
+
+class Variants(dict):
+    """Variants by slug."""
+
+    def __missing__(self, slug):
+        raise WorkflowError(f"the catalogue and its tables have no variant {slug}")
 
 
 def sources(wildcards):
