@@ -195,9 +195,9 @@ def write_table(path: Path, arch: str, choices: pd.Series, whole: bool = True) -
     table = pd.read_csv(path, dtype=str)
     rows = pd.DataFrame({"architecture": arch, "shape": choices.index, "variant": choices.values})
     own = table.architecture == arch
-    kept = table[own & ~table["shape"].isin(choices.index) & (not whole)]
+    replaced = own if whole else own & table["shape"].isin(choices.index)
     with whole_file(path) as temporary:
-        pd.concat([kept, rows, table[~own]]).to_csv(temporary, index=False)
+        pd.concat([table[own & ~replaced], rows, table[~own]]).to_csv(temporary, index=False)
 
 
 def parse() -> Namespace:
@@ -220,21 +220,22 @@ def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, 
     kernels = [catalogue.variant(name).kernel for name in space["kernels"]]
     library = catalogue[kernels[0].baselines[-1]].variants[0]
 
-    def tried(shape: Shape) -> dict[str, Variant]:
-        return {v.name: v for k in kernels for v in candidates(k, space["kernels"][k.name], shape)}
-
     texts = options.shapes or map(str, space["shapes"])
     shapes = [parse_shape(text, library.kernel.operation) for text in texts]
+    tried = {
+        shape: {v.name: v for k in kernels for v in candidates(k, space["kernels"][k.name], shape)}
+        for shape in shapes
+    }
     with opened() as gpu:
         arch = gpu.architecture
         compile_instruments(arch, build / arch / "instruments.cubin")
-        every = {name: variant for shape in shapes for name, variant in tried(shape).items()}
+        every = {name: variant for own in tried.values() for name, variant in own.items()}
         entries = compiled(list(every.values()), arch, build)
         tools = Instruments(gpu, build, HANG_SECONDS)
         found = pd.DataFrame()
         for shape in shapes:
-            names = tried(shape)
-            own = Race(tools, library, shape).run([e for e in entries if e[0].name in names])
+            entered = [entry for entry in entries if entry[0].name in tried[shape]]
+            own = Race(tools, library, shape).run(entered)
             print(own.head(KEPT).to_string(index=False, float_format="{:.4g}".format))
             found = pd.concat([found, own], ignore_index=True)
             with whole_file(options.output) as temporary:

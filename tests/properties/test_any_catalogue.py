@@ -195,10 +195,11 @@ def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
     accepts, step = variant.kernel.accepts, variant.parameters.get(variant.kernel.accepts, 1)
     rows_of_tiles = variant.kernel.tile and not variant.kernel.blocks
     blocks = math.ceil(Fraction(shape.output[0], variant.tile[0])) if rows_of_tiles else 0
+    most = variant.most_rows
     reasons = {
         "square": accepts == "square" and len({*shape.dimensions}) > 1,
         f"multiples of {accepts}={step}": any(extent % step for extent in shape.dimensions),
-        f"at most {variant.most_rows} row": 0 < variant.most_rows < shape.dimensions[0],
+        f"at most {most} row{'s' if most > 1 else ''} of C": 0 < most < shape.dimensions[0],
         f"a grid of {blocks} blocks in y": blocks > 65535,
     }
     refusal = variant.refusal(shape)
