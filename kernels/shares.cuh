@@ -95,3 +95,41 @@ struct Walk {
         return which;
     }
 };
+
+// Call `run` for this block's parts of `tiles` tiles of `slabs` slabs. One thread walks, in shared
+// memory: the registers are the sums'.
+template <class Run>
+__device__ __forceinline__ void each_part(int tiles, int slabs, Run run)
+{
+    __shared__ Walk walk;
+    __shared__ Part part;
+    if (threadIdx.x == 0) walk = Walk::over(tiles, slabs);
+    for (;;) {
+        __syncthreads();  // the part before is done
+        if (threadIdx.x == 0) part = walk.next();
+        __syncthreads();
+        if (part.empty()) break;
+        run(walk, part);
+    }
+}
+
+// Leave a thread's sums in this block's place of `partial`.
+template <int count, class Number>
+__device__ __forceinline__ void leave(const Number* own, Number (*partial)[count * THREADS])
+{
+#pragma unroll
+    for (int i = 0; i < count; i++) partial[mine()][i * THREADS + threadIdx.x] = own[i];
+    announce(&ready[mine()]);
+}
+
+// Add to a thread's sums of a part what the stretches behind it have left, always in the same order.
+template <int count, class Number>
+__device__ __forceinline__ void add_left(Number* own, const Number (*partial)[count * THREADS],
+                                         const Walk& walk, const Part& part)
+{
+    const int last = walk.last(part);
+    await(mine() + 1, last);
+    for (int other = mine() + 1; other <= last; other++)
+#pragma unroll
+        for (int i = 0; i < count; i++) own[i] += partial[other][i * THREADS + threadIdx.x];
+}

@@ -57,17 +57,9 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
     Own own;
     gather(sums, own, (float*)memory);
     if (part.from > 0) {
-#pragma unroll
-        for (int i = 0; i < ROWS * THREAD_N; i++)
-            partial[mine()][i * THREADS + threadIdx.x] = own[i / THREAD_N][i % THREAD_N];
-        announce(&ready[mine()]);
+        leave<ROWS * THREAD_N>(&own[0][0], partial);
     } else {
-        const int last = walk.last(part);
-        await(mine() + 1, last);
-        for (int other = mine() + 1; other <= last; other++)
-#pragma unroll
-            for (int i = 0; i < ROWS * THREAD_N; i++)
-                own[i / THREAD_N][i % THREAD_N] += partial[other][i * THREADS + threadIdx.x];
+        add_left<ROWS * THREAD_N>(&own[0][0], partial, walk, part);
         const int2 at = corner(part, m, n);
         store<vectors>(own, C, m, n, at.x, at.y);
     }
@@ -77,19 +69,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 streamed(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
          int m, int n, int k)
 {
-    // One thread walks, in shared memory: the registers are the sums'.
-    __shared__ Walk walk;
-    __shared__ Part part;
     const int tiles = ((m + TILE_M - 1) / TILE_M) * ((n + TILE_N - 1) / TILE_N);
-    if (threadIdx.x == 0) walk = Walk::over(tiles, (k + TILE_K - 1) / TILE_K);
-    for (;;) {
-        __syncthreads();  // the part before is done
-        if (threadIdx.x == 0) part = walk.next();
-        __syncthreads();
-        if (part.empty()) break;
+    each_part(tiles, (k + TILE_K - 1) / TILE_K, [&](const Walk& walk, const Part& part) {
         if (in_fours(B, C, n) && corner(part, m, n).y + TILE_N <= n)
             run<true>(A, B, C, m, n, k, walk, part);
         else
             run<false>(A, B, C, m, n, k, walk, part);
-    }
+    });
 }

@@ -4,7 +4,8 @@
 //             128·STEP multiply-adds for it, in half the time of the vector units (mma.sync on
 //             sm_90). Slabs of A are copied asynchronously, STAGES of them in a ring; on the
 //             diagonal one copy is both operands. While a step is multiplied, the next one's
-//             operands are loaded from shared memory.
+//             operands are loaded from shared memory, and a slab's copies are issued in PORTIONS, one
+//             before each row of products, so that the tensor core has work meanwhile.
 //
 //                    A, m×n                       C, n×n
 //                 row      column             ┌────┬────┬────┐
@@ -31,7 +32,11 @@ __device__ __forceinline__ void tile(const double* A, double* C, int m, int n, i
 {
     extern __shared__ double2 memory[];
     Sums sums = {};
-    multiply<pairs>(A, m, n, row, col, 0, (m + TILE_K - 1) / TILE_K, (Pair*)memory, sums);
+    const int slabs = (m + TILE_K - 1) / TILE_K;
+    if (row == col)
+        multiply<pairs, true>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
+    else
+        multiply<pairs, false>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
     store<pairs>(sums, C, n, row, col);
 }
 

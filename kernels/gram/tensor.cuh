@@ -2,7 +2,8 @@
 // products of STEP rows of A, the slabs of A on their way in a ring of STAGES pairs of buffers, and
 // the stores of the tile and of its mirror image.
 //
-// The includer defines TILE, TILE_K of a block, WARP_M, WARP_N of a warp, STEP of a product and STAGES.
+// The includer defines TILE, TILE_K of a block, WARP_M, WARP_N of a warp, STEP of a product, STAGES,
+// and PORTIONS of a slab's copies.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -14,11 +15,17 @@ constexpr int CHUNKS = TILE / 2;  // of 16 bytes, in a row of a slab
 constexpr int COPIES = TILE_K * CHUNKS / THREADS, APART = THREADS / CHUNKS;  // rows of a slab
 constexpr int MMAS_M = WARP_M / 16, MMAS_N = WARP_N / 8;
 
+// A slab's copies are under way before its last step, which waits for the slab behind, or only after.
+constexpr bool EARLY = PORTIONS <= (TILE_K / STEP - 1) * MMAS_M;
+constexpr int BEHIND = EARLY ? STAGES - 2 : STAGES - 3;  // the slab waited for, groups of copies
+
 static_assert(TILE % WARP_M == 0 && TILE % WARP_N == 0, "warps cover the block's tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0, "products cover a warp's tile");
 static_assert(STEP == 8 || STEP == 16, "the products that there are");
 static_assert(TILE_K / STEP % 2 == 0, "operands are loaded by turns to two places");
 static_assert(THREADS % CHUNKS == 0 && TILE_K % APART == 0, "threads cover a slab");
+static_assert(COPIES % PORTIONS == 0 && PORTIONS <= TILE_K / STEP * MMAS_M, "portions cover its copies");
+static_assert(BEHIND >= 0, "a slab is copied before it is read");
 
 struct alignas(16) Slab { double x[TILE_K][PITCH]; };
 
@@ -46,24 +53,58 @@ __device__ __forceinline__ void mma(double (&d)[4], const double (&a)[STEP / 2],
 }
 #endif
 
-// Issue the copies of TILE_K rows of A, from column `col` on, of which `left` rows exist.
+// A thread's copies of one side of a pair, row after row.
 template <bool pairs>
-__device__ __forceinline__ void fetch(const double* A, int n, int col, int left, Slab& slab)
-{
-    const int c = threadIdx.x % CHUNKS * 2, first = threadIdx.x / CHUNKS;
-    const double* from = A + (size_t)first * n + col + (pairs ? min(c, n - 2 - col) : c);
-#pragma unroll
-    for (int i = 0; i < COPIES; i++) {
-        const int p = first + i * APART;
+struct Side {
+    const double* from;
+    int across;  // columns of A from the thread's first on
+
+    __device__ __forceinline__ Side(const double* A, int n, int row, int col)
+    {
+        const int c = threadIdx.x % CHUNKS * 2;
+        across = n - col - c;
+        from = A + (size_t)row * n + col + (pairs ? min(c, n - 2 - col) : c);
+    }
+
+    __device__ __forceinline__ void copy(double* to, bool valid, int n)
+    {
         if (pairs) {
-            copy_async<16>(&slab.x[p][c], from, p < left);
+            copy_async<16>(to, from, valid);
         } else {
-            copy_async<8>(&slab.x[p][c], from, p < left && col + c < n);
-            copy_async<8>(&slab.x[p][c + 1], from + 1, p < left && col + c + 1 < n);
+            copy_async<8>(to, from, valid && across > 0);
+            copy_async<8>(to + 1, from + 1, valid && across > 1);
         }
         from += (size_t)APART * n;
     }
-}
+};
+
+// A thread's copies of the slabs `from` to `to` of the tile at (row, col), and zeros behind them. On
+// the diagonal the left side is both.
+template <bool pairs, bool diagonal>
+struct Copies {
+    Side<pairs> left, right;
+    int n, rows;  // rows of A from the next copy's on
+
+    __device__ __forceinline__ Copies(const double* A, int m, int n, int row, int col, int from, int to)
+        : left(A, n, from * TILE_K + threadIdx.x / CHUNKS, row),
+          right(A, n, from * TILE_K + threadIdx.x / CHUNKS, col), n(n)
+    {
+        rows = min(m, to * TILE_K) - from * TILE_K - (int)threadIdx.x / CHUNKS;
+    }
+
+    // Issue a portion of the next slab's copies.
+    __device__ __forceinline__ void issue(Pair& pair, int portion)
+    {
+        const int c = threadIdx.x % CHUNKS * 2, first = threadIdx.x / CHUNKS;
+#pragma unroll
+        for (int i = 0; i < COPIES / PORTIONS; i++) {
+            const int p = first + (portion * (COPIES / PORTIONS) + i) * APART;
+            left.copy(&pair.left.x[p][c], rows > 0, n);
+            if (!diagonal) right.copy(&pair.right.x[p][c], rows > 0, n);
+            rows -= APART;
+        }
+    }
+};
 
 // A step's operands of a lane.
 //
@@ -90,17 +131,21 @@ struct Fragments {
     }
 };
 
-// Add a step's products to `sums`.
-__device__ __forceinline__ void multiply(const Fragments& fragments, Sums& sums)
+// Add a step's products to `sums`, and call `before` each row of them.
+template <class Before>
+__device__ __forceinline__ void multiply(const Fragments& fragments, Sums& sums, Before before)
 {
 #ifdef __CUDA_ARCH__
 #pragma unroll
-    for (int i = 0; i < MMAS_M; i++)
+    for (int i = 0; i < MMAS_M; i++) {
+        before(i);
 #pragma unroll
         for (int j = 0; j < MMAS_N; j++) mma(sums[i][j], fragments.a[i], fragments.b[j]);
+    }
 #else  // on the CPU lanes exchange their operands through memory, between barriers of the block
     __shared__ Fragments lanes[THREADS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
+    for (int i = 0; i < MMAS_M; i++) before(i);
     lanes[threadIdx.x] = fragments;
     __syncthreads();
     for (int e = 0; e < 4; e++)
@@ -116,28 +161,23 @@ __device__ __forceinline__ void multiply(const Fragments& fragments, Sums& sums)
 }
 
 // Add to `sums` the products of slabs `from` to `to` of the tile at (row, col).
-template <bool pairs>
+template <bool pairs, bool diagonal>
 __device__ __forceinline__ void multiply(const double* A, int m, int n, int row, int col, int from,
                                          int to, Pair* ring, Sums& sums)
 {
-    const bool diagonal = row == col;
-    auto issue = [&](int s, int stage) {
-        if (s < to) {
-            const int first = s * TILE_K;
-            fetch<pairs>(A + (size_t)first * n, n, row, m - first, ring[stage].left);
-            if (!diagonal) fetch<pairs>(A + (size_t)first * n, n, col, m - first, ring[stage].right);
-        }
-        commit_copies();
-    };
+    Copies<pairs, diagonal> copies(A, m, n, row, col, from, to);
     Fragments fragments[2];  // one is loaded while the other is multiplied
-    auto load = [&](Fragments& fragment, int stage, int p) {
-        const Pair& pair = ring[stage];
+    auto load = [&](Fragments& fragment, const Pair& pair, int p) {
         fragment.load(pair.left, diagonal ? pair.left : pair.right, p);
     };
-    for (int s = 0; s < STAGES - 1; s++) issue(from + s, s);
+    for (int s = 0; s < STAGES - 1; s++) {
+#pragma unroll
+        for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring[s], portion);
+        commit_copies();
+    }
     wait_for_copies<STAGES - 2>();
     __syncthreads();
-    load(fragments[0], 0, 0);
+    load(fragments[0], ring[0], 0);
 
     int stage = 0, free = STAGES - 1;
     for (int s = from; s < to; s++) {
@@ -146,15 +186,19 @@ __device__ __forceinline__ void multiply(const double* A, int m, int n, int row,
         for (int p = 0; p < TILE_K; p += STEP) {
             const bool last = p == TILE_K - STEP;
             if (last) {  // the slab is read; the next one has to be there
-                wait_for_copies<STAGES - 2>();
+                wait_for_copies<BEHIND>();
                 __syncthreads();
             }
-            load(fragments[(p / STEP + 1) % 2], last ? following : stage, (p + STEP) % TILE_K);
-            if (p == 0) issue(s + STAGES - 1, free);
-            multiply(fragments[p / STEP % 2], sums);
+            load(fragments[(p / STEP + 1) % 2], ring[last ? following : stage], (p + STEP) % TILE_K);
+            multiply(fragments[p / STEP % 2], sums, [&](int i) {
+                const int portion = p / STEP * MMAS_M + i;
+                if (portion < PORTIONS) copies.issue(ring[free], portion);
+                if (portion == PORTIONS - 1) commit_copies();
+            });
         }
         free = stage, stage = following;
     }
+    wait_for_copies<0>();  // zeros, before the ring is filled anew
 }
 
 // Store a tile at (row, col) and its mirror image. A lane has 2×2 neighbouring results of each

@@ -37,41 +37,40 @@ __device__ int2 place(int at, int tiles)
     return {first + at % height, first + col + (col == height - 1 ? at / height : 0)};
 }
 
+// Compute a part of a tile: what has the tile's first slab is stored, with what the stretches behind
+// it have left, else it is left for another block.
 template <bool pairs>
-__device__ void run(const double* A, double* C, int m, int n)
+__device__ __forceinline__ void run(const double* A, double* C, int m, int n, const Walk& walk,
+                                    const Part& part)
 {
-    extern __shared__ double2 memory[];
+    extern __shared__ __align__(128) double2 memory[];  // a sector of 32 bytes is not to be cut in two
     const int rows = (n + TILE - 1) / TILE;
-    Walk walk = Walk::over(rows * (rows + 1) / 2, (m + TILE_K - 1) / TILE_K);
-    for (Part part = walk.next(); !part.empty(); part = walk.next()) {
-        const int2 where = place(part.at, rows);
-        const int row = where.x * TILE, col = where.y * TILE;
-        Sums sums = {};
-        multiply<pairs>(A, m, n, row, col, part.from, part.to, (Pair*)memory, sums);
-        double* own = &sums[0][0][0];
-        if (part.from > 0) {
-#pragma unroll
-            for (int i = 0; i < MMAS_M * MMAS_N * 4; i++)
-                partial[mine()][i * THREADS + threadIdx.x] = own[i];
-            announce(&ready[mine()]);
-        } else {
-            const int last = walk.last(part);
-            await(mine() + 1, last);
-            for (int other = mine() + 1; other <= last; other++)
-#pragma unroll
-                for (int i = 0; i < MMAS_M * MMAS_N * 4; i++)
-                    own[i] += partial[other][i * THREADS + threadIdx.x];
-            store<pairs>(sums, C, n, row, col);
-        }
-        __syncthreads();  // before the ring is filled anew
+    Sums sums = {};
+    {
+        const int2 at = place(part.at, rows);
+        const int row = at.x * TILE, col = at.y * TILE, from = part.from, to = part.to;
+        if (row == col)
+            multiply<pairs, true>(A, m, n, row, col, from, to, (Pair*)memory, sums);
+        else
+            multiply<pairs, false>(A, m, n, row, col, from, to, (Pair*)memory, sums);
+    }
+    if (part.from > 0) {
+        leave<MMAS_M * MMAS_N * 4>(&sums[0][0][0], partial);
+    } else {
+        add_left<MMAS_M * MMAS_N * 4>(&sums[0][0][0], partial, walk, part);
+        const int2 at = place(part.at, rows);  // anew: registers are scarce while a tile is multiplied
+        store<pairs>(sums, C, n, at.x * TILE, at.y * TILE);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 gram_tensor_streamed(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
-    if (in_pairs(A, C, n))
-        run<true>(A, C, m, n);
-    else
-        run<false>(A, C, m, n);
+    const int rows = (n + TILE - 1) / TILE;
+    each_part(rows * (rows + 1) / 2, (m + TILE_K - 1) / TILE_K, [&](const Walk& walk, const Part& part) {
+        if (in_pairs(A, C, n))
+            run<true>(A, C, m, n, walk, part);
+        else
+            run<false>(A, C, m, n, walk, part);
+    });
 }
