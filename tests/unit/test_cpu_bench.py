@@ -1,6 +1,7 @@
 """Measuring on the CPU: only right products are timed, and the time is the product's."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -72,6 +73,27 @@ def test_a_sustained_point_is_under_load_before_its_samples() -> None:
         assert time.perf_counter() - start >= (0.05 if mode == "sustained" else 0)
     assert launches["burst"] == 1 + 6  # the first, and the samples
     assert launches["sustained"] > 20
+
+
+def test_a_product_that_takes_a_points_time_is_its_own_sample() -> None:
+    launched = 0
+
+    def slow(*arguments: Any) -> None:
+        nonlocal launched
+        launched += 1
+        time.sleep(0.05)
+        right(*arguments)
+
+    short = Rule(minimum=6, maximum=6, interval=0.5, seconds=0.02)
+    settings = replace(bench(slow, variant=BLAS).settings, rule=short)
+    settings.warm_seconds["sustained"] = 0.2  # of load: the first product alone is too little
+    for mode in ("burst", "sustained"):
+        launched = 0
+        point = CpuBench(BLAS, slow, settings, Split()).measure(case(SHAPE, mode))
+        times = point.times["cpu_blas", "kernel", "hot"]
+        assert point.rows[0]["stopped"] == "seconds"
+        assert (times == point.times["cpu_blas", "first", "cold"]) == (mode == "burst")
+        assert (launched == 1) == (mode == "burst")
 
 
 @pytest.mark.parametrize("product", [leaves_an_element_out, loses_a_term])
