@@ -109,14 +109,16 @@ def draw_roofline(results: Results) -> Figure:
     ax.xaxis.set_major_formatter(lambda value, _: style.plain(value))
     # Room for the memory's slope at the left, and for the libraries' names at the right.
     ax.set_xlim(rows.intensity.min() / 5, rows.intensity.max() * 600)
-    ax.set_ylim(rows.rate.min() / 3, 1.8 * max([roof.rate for roof in roofs] + [rows.rate.max()]))
+    highest = max([roof.rate for roof in roofs] + [rows.rate.max()])
+    ax.set_ylim(rows.rate.min() / 3, 1.8 * highest)
     ax.set_xlabel(f"operations per byte, at n = {rows.n.iloc[0]}")
     ax.set_ylabel(f"rate in {unit}")
     draw_roofs(ax, roofs, ceilings(results).get(MEMORY), per_tflops)
     if missing := not_measured(results):
         ax.set_title(f"not measured: {', '.join(missing)}", loc="left")
     titles = {kernel: results.title(kernel) for kernel in drawn}
-    style.label_points(ax, titles, {kernel: look(results, kernel) for kernel in drawn})
+    looks = {kernel: look(results, kernel) for kernel in drawn}
+    style.label_points(ax, titles, looks, below=highest if roofs else ax.get_ylim()[1])
     return made
 
 

@@ -217,9 +217,12 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
                 markeredgewidth=0, transform=ax.transAxes, clip_on=False)  # fmt: skip
 
 
-def label_points(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -> None:
-    """Name the last point of each line at its right, inside the axes: points near one another in x
-    share a column of labels."""
+def label_points(
+    ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look], below: float
+) -> None:
+    """Name the last point of each line at its right, inside the axes and below a value of y: points
+    near one another in x share a column of labels. Limits must be final."""
+    _, ceiling = (ax.transData + ax.transAxes.inverted()).transform((ax.get_xlim()[0], below))
     ends = last_points(ax, labels)
     names = sorted(ends, key=lambda name: ends[name][0])
     column: list[str] = []
@@ -227,7 +230,7 @@ def label_points(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look])
         column.append(name)
         if following is None or ends[following][0] - ends[column[0]][0] > SAME_COLUMN:
             inside = {own: ends[own] for own in column}
-            label_column(ax, ends[name][0] + 0.02, inside, labels, looks)
+            label_column(ax, ends[name][0] + 0.02, inside, labels, looks, ceiling)
             column = []
 
 
@@ -245,13 +248,14 @@ def shares(ax: Axes, line: Line2D) -> np.ndarray:
 
 def label_column(
     ax: Axes, x: float, points: Mapping[str, tuple[float, float]], labels: Mapping[str, str],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, Look], ceiling: float = math.inf,
 ) -> dict[str, float]:  # fmt: skip
-    """Labels under one another at `x`, each with a line to its point; the height of each label.
-    Places and points are shares of the axes."""
+    """Labels under one another at `x` and below `ceiling`, each with a line to its point; the
+    height of each label. Places and points are shares of the axes."""
     gap = 1.25 * SMALL_TEXT / 72 / inches(ax)[1]
     names = sorted(points, key=lambda name: points[name][1])
-    heights = dict(zip(names, spread([points[name][1] for name in names], gap), strict=True))
+    wanted = [points[name][1] for name in names]
+    heights = dict(zip(names, spread(wanted, gap, min(1.0, ceiling - 0.7 * gap)), strict=True))
     for name, y in heights.items():
         ax.annotate(
             "", xy=points[name], xytext=(x, y), xycoords="axes fraction",
@@ -296,12 +300,12 @@ def between(points: np.ndarray, parts: int = 20) -> np.ndarray:
     )
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Ascending positions near `wanted` (ascending, in 0 to 1) at least `gap` apart."""
+def spread(wanted: Sequence[float], gap: float, ceiling: float = 1.0) -> list[float]:
+    """Ascending positions near `wanted` (ascending, from 0 on) at least `gap` apart, none above
+    `ceiling`."""
     placed: list[float] = []
     for y in wanted:
         placed.append(max(y, placed[-1] + gap) if placed else max(y, 0.0))
-    ceiling = 1.0
     for i in reversed(range(len(placed))):
         placed[i] = min(placed[i], ceiling)
         ceiling = placed[i] - gap
