@@ -293,3 +293,21 @@ def test_every_figure_has_a_caption() -> None:
 
 def test_results_order_is_the_catalogues(results: Results) -> None:
     assert results.order == list(results.catalogue)
+
+
+@pytest.mark.parametrize(("height", "end"), [(5.0, "right"), (50.0, "left")])
+def test_labels_of_points_stand_at_the_left_where_they_would_meet_others(
+    height: float, end: str
+) -> None:
+    """And none above the level that they are kept below."""
+    _, (ax,) = style.panels()
+    looks = {name: style.Look("black", "o", "-") for name in ("a", "b")}
+    ax.set(xlim=(0, 100), ylim=(0, 100))
+    for name, x, y in (("a", 40, 5), ("b", 60, height)):
+        style.draw_line(ax, [x], [y], looks[name], name)
+    words = {"a": "words that reach the point behind", "b": "short"}
+    style.label_points(ax, words, looks, below=30)
+    texts = {text.get_text(): text for text in ax.texts}
+    assert texts[words["a"]].get_ha() == end
+    assert texts["short"].get_ha() == "left"
+    assert all(text.xy[1] < 0.3 for text in texts.values() if text.get_text())

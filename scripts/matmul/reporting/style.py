@@ -29,6 +29,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
 SMALL_TEXT = 7.5  # points
 SAME_COLUMN = 0.16  # of the axes' width: points so near share a column of labels
+BESIDE = 0.02  # of the axes' width, from a point to its label
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
 DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "table": "-", "library": (0, (4, 1.6))}
@@ -212,7 +213,9 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
     `labels`: the words for each line's name, as draw_line was given it. Limits must be final.
     """
     points = last_points(ax, labels)
-    for name, y in label_column(ax, 1.03, points, labels, looks).items():
+    heights = label_heights(ax, points)
+    label_column(ax, 1.03, points, heights, labels, looks)
+    for name, y in heights.items():
         ax.plot(1.03, y, looks[name].marker, color=looks[name].colour, markersize=4.5,
                 markeredgewidth=0, transform=ax.transAxes, clip_on=False)  # fmt: skip
 
@@ -220,18 +223,35 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
 def label_points(
     ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look], below: float
 ) -> None:
-    """Name the last point of each line at its right, inside the axes and below a value of y: points
-    near one another in x share a column of labels. Limits must be final."""
+    """Name the last point of each line beside it, inside the axes and below a value of y: points
+    near one another in x share a column of labels, at their right, or at their left where it would
+    meet the next column. Limits must be final."""
     _, ceiling = (ax.transData + ax.transAxes.inverted()).transform((ax.get_xlim()[0], below))
     ends = last_points(ax, labels)
-    names = sorted(ends, key=lambda name: ends[name][0])
-    column: list[str] = []
-    for name, following in zip(names, [*names[1:], None], strict=True):
-        column.append(name)
-        if following is None or ends[following][0] - ends[column[0]][0] > SAME_COLUMN:
-            inside = {own: ends[own] for own in column}
-            label_column(ax, ends[name][0] + 0.02, inside, labels, looks, ceiling)
-            column = []
+    columns: list[dict[str, tuple[float, float]]] = []
+    for name in sorted(ends, key=lambda name: ends[name][0]):
+        x, _ = ends[name]
+        if not columns or x - min(columns[-1].values())[0] > SAME_COLUMN:
+            columns.append({})
+        columns[-1][name] = ends[name]
+    heights = [label_heights(ax, column, ceiling) for column in columns]
+    for i, (column, own) in enumerate(zip(columns, heights, strict=True)):
+        right = max(column.values())[0] + BESIDE
+        if i + 1 < len(columns) and meet(ax, right, own, labels, columns[i + 1], heights[i + 1]):
+            label_column(ax, min(column.values())[0] - BESIDE, column, own, labels, looks, "right")
+        else:
+            label_column(ax, right, column, own, labels, looks)
+
+
+def meet(
+    ax: Axes, x: float, heights: Mapping[str, float], labels: Mapping[str, str],
+    following: Mapping[str, tuple[float, float]], following_heights: Mapping[str, float],
+) -> bool:  # fmt: skip
+    """Whether a label of a column at `x` reaches one of the following points' column."""
+    _, gap = label_extent(ax, "")
+    start = min(following.values())[0]
+    reaching = [y for name, y in heights.items() if x + label_extent(ax, labels[name])[0] > start]
+    return any(abs(y - other) < gap for y in reaching for other in following_heights.values())
 
 
 def last_points(ax: Axes, names: Iterable[str]) -> dict[str, tuple[float, float]]:
@@ -246,16 +266,27 @@ def shares(ax: Axes, line: Line2D) -> np.ndarray:
     return (line.get_transform() + ax.transAxes.inverted()).transform(line.get_xydata())
 
 
-def label_column(
-    ax: Axes, x: float, points: Mapping[str, tuple[float, float]], labels: Mapping[str, str],
-    looks: Mapping[str, Look], ceiling: float = math.inf,
-) -> dict[str, float]:  # fmt: skip
-    """Labels under one another at `x` and below `ceiling`, each with a line to its point; the
-    height of each label. Places and points are shares of the axes."""
-    gap = 1.25 * SMALL_TEXT / 72 / inches(ax)[1]
+def label_extent(ax: Axes, words: str) -> np.ndarray:
+    """About how wide and high words are, as shares of the axes."""
+    return SMALL_TEXT / 72 * np.array([0.6 * len(words), 1.25]) / inches(ax)
+
+
+def label_heights(
+    ax: Axes, points: Mapping[str, tuple[float, float]], ceiling: float = math.inf
+) -> dict[str, float]:
+    """Where labels of points stand under one another, from the lowest on and below `ceiling`."""
+    _, gap = label_extent(ax, "")
     names = sorted(points, key=lambda name: points[name][1])
     wanted = [points[name][1] for name in names]
-    heights = dict(zip(names, spread(wanted, gap, min(1.0, ceiling - 0.7 * gap)), strict=True))
+    return dict(zip(names, spread(wanted, gap, min(1.0, ceiling - 0.7 * gap)), strict=True))
+
+
+def label_column(
+    ax: Axes, x: float, points: Mapping[str, tuple[float, float]], heights: Mapping[str, float],
+    labels: Mapping[str, str], looks: Mapping[str, Look], end: str = "left",
+) -> None:  # fmt: skip
+    """Labels under one another, their `end` at `x`, each with a line to its point. Places, heights
+    and points are shares of the axes."""
     for name, y in heights.items():
         ax.annotate(
             "", xy=points[name], xytext=(x, y), xycoords="axes fraction",
@@ -263,16 +294,15 @@ def label_column(
             arrowprops={"arrowstyle": "-", "color": looks[name].colour, "lw": 0.6, "alpha": 0.6,
                         "shrinkA": 2, "shrinkB": 3},
         )  # fmt: skip
-        ax.annotate(labels[name], (x, y), xycoords="axes fraction", xytext=(6, 0),
-                    textcoords="offset points", va="center", bbox=PAPER, fontsize=SMALL_TEXT,
-                    annotation_clip=False)  # fmt: skip
-    return heights
+        ax.annotate(labels[name], (x, y), xycoords="axes fraction", ha=end, va="center",
+                    xytext=(6 if end == "left" else -6, 0), textcoords="offset points", bbox=PAPER,
+                    fontsize=SMALL_TEXT, annotation_clip=False)  # fmt: skip
 
 
 def label_inside(ax: Axes, name: str, words: str) -> None:
     """Name a line inside the axes, above or below one of its points and as near as lets no line
     cross the words. Limits must be final."""
-    half = SMALL_TEXT / 72 * np.array([0.3 * len(words), 0.6]) / inches(ax)  # the words' size
+    half = label_extent(ax, words) / 2
     lines = {line.get_label(): shares(ax, line) for line in ax.get_lines()}
     others = np.concatenate([between(points) for points in lines.values()])
 
