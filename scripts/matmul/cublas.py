@@ -7,6 +7,8 @@ upper triangle of a row-major matrix is the lower one by columns: `syrk` asks fo
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
 from functools import cache
 
@@ -88,11 +90,20 @@ class Cublas:
         call("cublasSetStream_v2", self.handle, stream)
         # With a workspace of its own, cuBLAS never allocates, which would wait for the stream.
         call("cublasSetWorkspace_v2", self.handle, workspace, WORKSPACE_BYTES)
-        self.set_arithmetic("full")
+        self._set_arithmetic("full")
 
-    def set_arithmetic(self, arithmetic: str) -> None:
-        """Of the calls that follow: a catalogue's `arithmetic`."""
-        call("cublasSetMathMode", self.handle, MATH_MODES[arithmetic])
+    @contextmanager
+    def arithmetic(self, name: str) -> Iterator[None]:
+        """The calls within have a catalogue's `arithmetic`, those behind them the full one again,
+        also where one raises."""
+        self._set_arithmetic(name)
+        try:
+            yield
+        finally:
+            self._set_arithmetic("full")
+
+    def _set_arithmetic(self, name: str) -> None:
+        call("cublasSetMathMode", self.handle, MATH_MODES[name])
 
     def facts(self) -> dict[str, str]:
         """Version as NVIDIA writes it (13.1.0), the library's path, and the math mode."""

@@ -80,9 +80,8 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
         cublas.gemm("float32", shape.m, shape.n, shape.k, int(a), int(b), int(c))
 
     def reduced_sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
-        cublas.set_arithmetic(variant.kernel.arithmetic)
-        sgemm(shape, a, b, c)
-        cublas.set_arithmetic("full")
+        with cublas.arithmetic(variant.kernel.arithmetic):
+            sgemm(shape, a, b, c)
 
     def dgemm(shape: Gram, a: int, c: int) -> None:
         n = shape.n

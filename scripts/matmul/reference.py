@@ -90,9 +90,8 @@ class Reference(ABC):
     def compute_bound(self, product: Callable[..., None], *arguments: Any) -> None:
         """The panel's bound by TF32, in a fraction of float32's time: its terms are of one sign, so
         that ten bits of each factor's fraction leave it within 0.2%."""
-        self.tools.cublas.set_arithmetic("tf32")
-        product("float32", *arguments)
-        self.tools.cublas.set_arithmetic("full")
+        with self.tools.cublas.arithmetic("tf32"):
+            product("float32", *arguments)
 
     def panel_shares(self, c: int, first: int, rows: int, kernel: Kernel) -> tuple[float, float]:
         """The largest and the sum of the shares of the bound in `rows` rows at pointer `c`, row

@@ -69,7 +69,7 @@ def accuracy(kernel: Kernel, c: np.ndarray, a: np.ndarray, b: np.ndarray | None 
     largest = max(np.abs(left).max(), np.abs(right).max())
     unit = split_unit(float(largest), len(right)) if c.dtype == np.float64 else None
     right_parts = (wide,) if unit is None else split(wide, unit)
-    # float32 does for the bound, as on the device: no term of its sums is negative.
+    # float32 does for the bound (the device takes TF32): no term of its sums is negative.
     magnitude = np.abs(right).astype(np.float32)
     scale, upper = bound_scale(kernel, len(right)), kernel.writes == "upper"
     worst = total = 0.0
