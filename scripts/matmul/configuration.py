@@ -46,13 +46,14 @@ def check_kernels(
 def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> None:
     """Its shapes are of its operation, its kernels too, its sampling can be. Raises UserError."""
     operation = sweep["operation"]
-    for key in ("shapes", "verify_shapes"):
+    for key in ("shapes", "cpu_without", "verify_shapes"):
         for position, text in enumerate(sweep[key]):
             try:
                 parse_shape(text, operation)
             except UserError as error:
                 raise UserError(f"{where}.{key}[{position}]: {error}") from None
-    check_kernels(sweep["kernels"], catalogue, f"{where}.kernels", operation)
+    for key in ("kernels", "copies"):
+        check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
     for key in ("gpu_seconds", "cpu_seconds"):
@@ -63,9 +64,24 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Everything that decides how a sweep is measured: its own keys over the common ones."""
     common = {key: config[key] for key in ("fills", "modes", "caches")}
-    own = {"kernels": "all", "verify_shapes": [], "copies": False} | config["sweeps"][name]
+    unset = {"kernels": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
+    own = unset | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
     return common | own | merged
+
+
+def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
+    """Whether `kernels`, which is "all" or names of kernels and variants, names it."""
+    return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
+
+
+def shapes_for(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
+    """The shapes of a sweep at which a kernel is measured: on the CPU without `cpu_without`."""
+    if on_gpu:
+        return sweep["shapes"]
+    operation = sweep["operation"]
+    left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
+    return [text for text in sweep["shapes"] if parse_shape(text, operation) not in left_out]
 
 
 def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
@@ -78,12 +94,13 @@ def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, di
             slug: variant
             for slug, variant in catalogue.variants.items()
             if variant.kernel.operation == sweep["operation"]
-            and all(wanted == "all" or {variant.kernel.name, variant.name} & {*wanted}
-                    for wanted in (config["kernels"], sweep["kernels"]))
+            and named(variant, config["kernels"])
+            and named(variant, sweep["kernels"])
+            and shapes_for(sweep, variant.kernel.on_gpu)
         }
         for name in config["sweeps"]
         if (sweep := sweep_of(config, name))["shapes"]
-    }  # fmt: skip
+    }
     if not any(chosen.values()):
         raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")
     return chosen

@@ -50,7 +50,7 @@ DEVICE = {
     "cores": 4,
     "configuration": {
         "sweeps": {
-            "gemm": {"operation": "gemm", "shapes": [32], "copies": True},
+            "gemm": {"operation": "gemm", "shapes": [32], "copies": "all"},
             "gram": {"operation": "gram", "shapes": [500], "caches": ["hot"],
                      "sampling": {"seconds": 2}},
             "fills": {"operation": "gemm", "shapes": [2048], "kernels": ["shared_rect"],

@@ -14,6 +14,7 @@ from matmul.configuration import (
     check_configuration,
     chosen_jobs,
     resolve_device,
+    shapes_for,
     sweep_of,
 )
 from matmul.device import NoDevice
@@ -53,7 +54,9 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"limits.cool_seconds": -1}, ["limits.cool_seconds", "-1"]),
         ({"sweeps.gram.shapes": ["64x64x64"]}, ["sweeps.gram.shapes[0]", "'64x64x64'", "MxN"]),
         ({"sweeps.gram.verify_shapes": [0]}, ["sweeps.gram.verify_shapes[0]", "'0'"]),
+        ({"sweeps.gram.cpu_without": ["7x7x7"]}, ["sweeps.gram.cpu_without[0]", "'7x7x7'"]),
         ({"sweeps.gram.copies": "yes"}, ["sweeps.gram.copies", "yes"]),
+        ({"sweeps.gram.copies": ["naive"]}, ["sweeps.gram.copies", "'naive'", "gram_naive"]),
         ({"sweeps.gram.sampling": {"maximum": 5}}, ["gram", "maximum", "minimum"]),
         ({"sweeps.gram.sampling": {"speed": 5}}, ["sweeps.gram.sampling", "speed"]),
         ({"sweeps.gram.limits": {"cpu_seconds": 0}}, ["sweeps.gram.limits.cpu_seconds", "0"]),
@@ -153,6 +156,23 @@ def test_a_sweeps_own_keys_stand_over_the_common_ones() -> None:
     assert gram["sampling"] == config["sampling"] | {"seconds": 7}
     assert gram["limits"] == config["limits"] | {"cpu_seconds": 8}
     assert (gemm["caches"], gemm["sampling"]) == (config["caches"], config["sampling"])
+
+
+def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> None:
+    config = changed({"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
+    config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
+    sweep = sweep_of(config, "gemm")
+    assert shapes_for(sweep, on_gpu=False) == ["7x8x9"]
+    assert shapes_for(sweep, on_gpu=True) == sweep["shapes"]
+    gram = sweep_of(config, "gram")
+    assert shapes_for(gram, on_gpu=False) == gram["shapes"]
+
+
+def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:
+    config = changed({"sweeps.gemm.shapes": [64], "sweeps.gemm.cpu_without": [64]})
+    jobs = chosen_jobs(config, load_catalogue())["gemm"]
+    assert jobs
+    assert all(variant.kernel.on_gpu for variant in jobs.values())
 
 
 def test_a_sweep_without_shapes_is_left_out() -> None:

@@ -178,7 +178,10 @@ def measure_options(wildcards):
     """The configuration of a sweep as measure.py's options."""
     wanted = configuration.sweep_of(config, wildcards.sweep)
     sampling, limits = wanted["sampling"], wanted["limits"]
-    gpu = VARIANTS[wildcards.slug].kernel.on_gpu
+    variant = VARIANTS[wildcards.slug]
+    gpu = variant.kernel.on_gpu
+    copies = configuration.named(variant, wanted["copies"])
+    wanted["shapes"] = configuration.shapes_for(wanted, gpu)
     return " ".join(
         [
             *(
@@ -187,7 +190,7 @@ def measure_options(wildcards):
             ),
             f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
             f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
-            f"--copy-seconds {sampling['copy_seconds'] if wanted['copies'] else 0}",
+            f"--copy-seconds {sampling['copy_seconds'] if copies else 0}",
             f"--warm-seconds {sampling['warm_seconds']} --load-seconds {sampling['load_seconds']}",
             f"--cool-celsius {limits['cool_celsius']} --cool-seconds {limits['cool_seconds']}",
             f"--launch-seconds {limits['gpu_seconds' if gpu else 'cpu_seconds']}",
