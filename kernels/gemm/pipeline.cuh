@@ -98,6 +98,9 @@ template <bool vectors>
 struct Copies {
     using Rows = Layout<vectors ? 4 : 1>;
 
+    static constexpr bool VECTORS = vectors;
+    static constexpr int OF_A = PASSES_A * (TILE_K / WIDTH_A), OF_B = Rows::PASSES * Rows::EACH;
+
     const float *A, *B;  // where the team's next slabs begin
     int n, columns;      // of B; of B from the tile on
     int left;            // of k
@@ -118,14 +121,16 @@ struct Copies {
         this->A += begin, this->B += (size_t)begin * n, left = min(k, end) - begin;
     }
 
-    // Issue a portion of those of the next slab: all at once they would have to queue up.
-    __device__ __forceinline__ void issue(Slab& slab, int portion)
+    // Issue a portion of those of the next slab, or of the first `count` of them, into a stage of the
+    // ring: all at once they would have to queue up.
+    template <int count = OF_A + OF_B>
+    __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
     {
-        constexpr int OF_A = PASSES_A * (TILE_K / WIDTH_A), ALL = OF_A + Rows::PASSES * Rows::EACH;
-        constexpr int PORTION = (ALL + PORTIONS - 1) / PORTIONS;
+        constexpr int PORTION = (count + PORTIONS - 1) / PORTIONS;
         const int t = threadIdx.x % TEAM;
+        Slab& slab = ring[stage];
 #pragma unroll
-        for (int e = portion * PORTION; e < (portion + 1) * PORTION && e < ALL; e++) {
+        for (int e = portion * PORTION; e < (portion + 1) * PORTION && e < count; e++) {
             if (e < OF_A) {
                 const int i = e / (TILE_K / WIDTH_A), p = e % (TILE_K / WIDTH_A) * WIDTH_A;
                 copy_async<4>(&slab.a[p + t % WIDTH_A][t / WIDTH_A + i * ROWS_A],
@@ -141,6 +146,9 @@ struct Copies {
         commit_copies();
         A += SLICES * TILE_K, B += (size_t)SLICES * TILE_K * n, left -= SLICES * TILE_K;
     }
+
+    // Wait until the slab in a stage, issued STAGES - 1 slabs ago, is there.
+    __device__ __forceinline__ void wait(int) { wait_for_copies<STAGES - 2>(); }
 };
 
 // A lane's place in its warp. The lanes of each eight and of each sixteen need few different words of
@@ -206,16 +214,16 @@ struct Fragments {
 };
 
 // Add the products of each team's next `slabs` slabs to its sums.
-template <bool vectors>
-__device__ __forceinline__ void multiply(Copies<vectors>& copies, int slabs, Slab* rings, Sums& sums)
+template <class Copies>
+__device__ __forceinline__ void multiply(Copies& copies, int slabs, Slab* rings, Sums& sums)
 {
     Slab* ring = rings + team() * STAGES;
     Fragments fragments[2];  // one is loaded while the other is multiplied
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++)
 #pragma unroll
-        for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring[s], portion);
-    wait_for_copies<STAGES - 2>();
+        for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring, s, portion);
+    copies.wait(0);
     sync_team();
     fragments[0].load(ring[0], 0);
 
@@ -225,11 +233,11 @@ __device__ __forceinline__ void multiply(Copies<vectors>& copies, int slabs, Sla
 #pragma unroll
         for (int p = 0; p < TILE_K; p++) {
             if (p == TILE_K - 1) {  // the slab is read; the next one has to be there
-                wait_for_copies<STAGES - 2>();
+                copies.wait(following);
                 sync_team();
             }
             fragments[(p + 1) % 2].load(ring[p < TILE_K - 1 ? stage : following], (p + 1) % TILE_K);
-            if (p % APART == 0) copies.issue(ring[free], p / APART);
+            if (p % APART == 0) copies.issue(ring, free, p / APART);
             fragments[p % 2].multiply(sums, p);
         }
         free = stage, stage = following;
@@ -276,4 +284,15 @@ __device__ __forceinline__ void store(const Own& own, float* C, int m, int n, in
             store_four<vectors>(C + (size_t)r * n + c, *(const float4*)&own[i][j], n - c);
         }
     }
+}
+
+// Compute the tile of C at (row, col), by one team of warps.
+template <class Copies>
+__device__ __forceinline__ void tile(const float* A, const float* B, float* C, int m, int n, int k,
+                                     int row, int col, Slab* ring)
+{
+    Copies copies(A, B, m, n, k, row, col, 0, k);
+    Sums sums = {};
+    multiply(copies, (k + TILE_K - 1) / TILE_K, ring, sums);
+    store<Copies::VECTORS>(sums, C, m, n, row, col);
 }

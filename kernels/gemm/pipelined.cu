@@ -31,25 +31,15 @@
 constexpr int SLICES = 1;  // one team of warps
 #include "pipeline.cuh"
 
-template <bool vectors>
-__device__ __forceinline__ void tile(const float* A, const float* B, float* C, int m, int n, int k,
-                                     int row, int col)
-{
-    extern __shared__ float4 memory[];
-    Copies<vectors> copies(A, B, m, n, k, row, col, 0, k);
-    Sums sums = {};
-    multiply(copies, (k + TILE_K - 1) / TILE_K, (Slab*)memory, sums);
-    store<vectors>(sums, C, m, n, row, col);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
           int m, int n, int k)
 {
+    extern __shared__ float4 memory[];
     const int2 where = place(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
     const int row = where.x * TILE_M, col = where.y * TILE_N;
     if (in_fours(B, C, n) && col + TILE_N <= n)
-        tile<true>(A, B, C, m, n, k, row, col);
+        tile<Copies<true>>(A, B, C, m, n, k, row, col, (Slab*)memory);
     else
-        tile<false>(A, B, C, m, n, k, row, col);
+        tile<Copies<false>>(A, B, C, m, n, k, row, col, (Slab*)memory);
 }

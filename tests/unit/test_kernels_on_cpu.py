@@ -13,7 +13,13 @@ from matmul.shapes import Gemm, Gram
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
 SHAPES = {
-    "gemm": [Gemm(1, 1, 1), Gemm(37, 37, 37), Gemm(33, 41, 49), Gemm(3, 50, 1)],
+    "gemm": [
+        Gemm(1, 1, 1),
+        Gemm(37, 37, 37),
+        Gemm(33, 41, 49),
+        Gemm(3, 50, 1),
+        Gemm(3, 128, 101),  # a tile inside of C in columns, and more slabs than there are stages
+    ],
     "gram": [Gram(1, 1), Gram(5, 47), Gram(17, 49), Gram(33, 97), Gram(49, 1)],
 }
 BARRIER = "            __syncthreads();\n            stage();"
