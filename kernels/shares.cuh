@@ -1,7 +1,8 @@
 // Equal shares of a product's slabs for a fixed number of blocks, wherever tiles begin and end in
 // them, and the sums that blocks leave for one another (stream-k). Parameters: RESIDENT blocks of a
-// multiprocessor, MULTIPROCESSORS of the device, and LEAST slabs of a share, since fewer are not worth
-// the sums' way through memory.
+// multiprocessor, MULTIPROCESSORS of the device, and LEAST slabs, since fewer are not worth the sums'
+// way through memory. There may be tiles of two kinds: the includer defines what a slab of a HEAVY
+// one costs, and of a LIGHT one, which come behind them.
 #pragma once
 
 constexpr int BLOCKS = RESIDENT * MULTIPROCESSORS;
@@ -50,26 +51,37 @@ __device__ __forceinline__ int mine() { return BLOCKS - 1 - blockIdx.x; }
 // What a block does, part by part: whole tiles while there are enough for all blocks, then an equal
 // stretch of the slabs of the tiles that are left.
 struct Walk {
-    int whole;                   // tiles that are done whole
-    int slabs;                   // of a tile
-    long long total, slab, end;  // slabs of the tiles that are left, and those left of this stretch
-    int count;                   // of stretches
-    int tile;                    // this block's next whole one
+    int whole;               // tiles that are done whole
+    int slabs;               // of a tile
+    long long heavy, light;  // slabs of the tiles that are left
+    long long slab, end;     // of them, those left of this block's stretch
+    int count;               // of stretches
+    int tile;                // this block's next whole one
 
-    static __device__ __forceinline__ Walk over(int tiles, int slabs)
+    static __device__ __forceinline__ Walk over(int heavy, int light, int slabs)
     {
         Walk walk;
-        // Sharing out a last wave that is nearly full costs more than it gains.
-        const bool full = (tiles + BLOCKS / 16) % BLOCKS <= BLOCKS / 16;
-        walk.whole = full ? tiles : max(tiles / BLOCKS - 1, 0) * BLOCKS, walk.slabs = slabs;
-        walk.total = (long long)(tiles - walk.whole) * slabs;
-        walk.count = (int)min((long long)BLOCKS, max(walk.total / LEAST, 1LL));
+        const long long work = (long long)heavy * HEAVY + (long long)light * LIGHT;
+        const int wave = BLOCKS * HEAVY, waves = (int)((work + wave - 1) / wave);
+        // Sharing out a last wave that is full but for LEAST slabs a block costs more than it gains:
+        // then only the light tiles are, by the blocks that have no whole tile in it.
+        const bool full = ((long long)waves * wave - work) * slabs < (long long)LEAST * wave;
+        walk.whole = full ? heavy : min(max(waves - 2, 0), heavy / BLOCKS) * BLOCKS;
+        walk.slabs = slabs;
+        walk.heavy = (long long)(heavy - walk.whole) * slabs, walk.light = (long long)light * slabs;
+        const int most = full ? max(min(waves * BLOCKS - heavy, BLOCKS), 1) : BLOCKS;
+        walk.count = (int)min((long long)most, max((walk.heavy + walk.light) / LEAST, 1LL));
         walk.tile = blockIdx.x, walk.slab = walk.end = 0;
         if (mine() < walk.count) walk.slab = walk.begin(mine()), walk.end = walk.begin(mine() + 1);
         return walk;
     }
 
-    __device__ __forceinline__ long long begin(int which) const { return total * which / count; }
+    // The first slab of a stretch.
+    __device__ __forceinline__ long long begin(int which) const
+    {
+        const long long cost = (heavy * HEAVY + light * LIGHT) * which / count;
+        return cost < heavy * HEAVY ? cost / HEAVY : heavy + (cost - heavy * HEAVY) / LIGHT;
+    }
 
     // Go on to the next part, an empty one behind the last.
     __device__ __forceinline__ Part next()
@@ -96,14 +108,14 @@ struct Walk {
     }
 };
 
-// Call `run` for this block's parts of `tiles` tiles of `slabs` slabs. One thread walks, in shared
-// memory: the registers are the sums'.
+// Call `run` for this block's parts of tiles of `slabs` slabs. One thread walks, in shared memory: the
+// registers are the sums'.
 template <class Run>
-__device__ __forceinline__ void each_part(int tiles, int slabs, Run run)
+__device__ __forceinline__ void each_part(int heavy, int light, int slabs, Run run)
 {
     __shared__ Walk walk;
     __shared__ Part part;
-    if (threadIdx.x == 0) walk = Walk::over(tiles, slabs);
+    if (threadIdx.x == 0) walk = Walk::over(heavy, light, slabs);
     for (;;) {
         __syncthreads();  // the part before is done
         if (threadIdx.x == 0) part = walk.next();
@@ -114,8 +126,8 @@ __device__ __forceinline__ void each_part(int tiles, int slabs, Run run)
 }
 
 // Leave a thread's sums in this block's place of `partial`.
-template <int count, class Number>
-__device__ __forceinline__ void leave(const Number* own, Number (*partial)[count * THREADS])
+template <int count, class Number, int size>
+__device__ __forceinline__ void leave(const Number* own, Number (*partial)[size])
 {
 #pragma unroll
     for (int i = 0; i < count; i++) partial[mine()][i * THREADS + threadIdx.x] = own[i];
@@ -123,8 +135,8 @@ __device__ __forceinline__ void leave(const Number* own, Number (*partial)[count
 }
 
 // Add to a thread's sums of a part what the stretches behind it have left, always in the same order.
-template <int count, class Number>
-__device__ __forceinline__ void add_left(Number* own, const Number (*partial)[count * THREADS],
+template <int count, class Number, int size>
+__device__ __forceinline__ void add_left(Number* own, const Number (*partial)[size],
                                          const Walk& walk, const Part& part)
 {
     const int last = walk.last(part);

@@ -26,6 +26,7 @@
 //             places.
 // Limit       Issue slots and register banks, as pipelined.cu.
 #include "pipeline.cuh"
+constexpr int HEAVY = 1, LIGHT = 1;  // all tiles are alike
 #include "../shares.cuh"
 
 // What blocks leave for others. Two launches at once would disturb each other; a stream runs them
@@ -70,7 +71,7 @@ streamed(const float* __restrict__ A, const float* __restrict__ B, float* __rest
          int m, int n, int k)
 {
     const int tiles = ((m + TILE_M - 1) / TILE_M) * ((n + TILE_N - 1) / TILE_N);
-    each_part(tiles, (k + TILE_K - 1) / TILE_K, [&](const Walk& walk, const Part& part) {
+    each_part(tiles, 0, (k + TILE_K - 1) / TILE_K, [&](const Walk& walk, const Part& part) {
         if (in_fours(B, C, n) && corner(part, m, n).y + TILE_N <= n)
             run<true>(A, B, C, m, n, k, walk, part);
         else

@@ -29,6 +29,22 @@ static_assert((GROUPS & (GROUPS - 1)) == 0, "groups are added in halves");
 
 using Sums = float[GROUPS][FOURS][TILE_M][4];
 
+// Four elements of B, as four() in fours.cuh, but not to be kept in the L1: each is used once.
+template <bool vectors>
+__device__ __forceinline__ float4 once(const float* from, int inside)
+{
+#ifdef __CUDA_ARCH__
+    if (vectors) {
+        float4 b = {0, 0, 0, 0};
+        if (inside > 0)
+            asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(b.x), "=f"(b.y), "=f"(b.z), "=f"(b.w) : "l"(from));
+        return b;
+    }
+#endif
+    return four<vectors>(from, inside);
+}
+
 template <bool vectors>
 __device__ __forceinline__ void strip(const float* __restrict__ A, const float* __restrict__ B,
                                       float* __restrict__ C, int m, int n, int k, Sums& sums)
@@ -37,13 +53,14 @@ __device__ __forceinline__ void strip(const float* __restrict__ A, const float* 
     const int col = blockIdx.x * TILE_N + own * 4;
 
     float sum[TILE_M][4] = {};
-    for (int start = group; start < k; start += GROUPS * AHEAD) {
-        float4 b[AHEAD];
+    auto load = [&](float4(&b)[AHEAD], int start) {
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
             const int p = start + u * GROUPS;
-            b[u] = four<vectors>(B + (size_t)p * n + col, p < k ? n - col : 0);
+            b[u] = once<vectors>(B + (size_t)p * n + col, p < k ? n - col : 0);
         }
+    };
+    auto add = [&](const float4(&b)[AHEAD], int start) {
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
 #pragma unroll
@@ -53,6 +70,15 @@ __device__ __forceinline__ void strip(const float* __restrict__ A, const float* 
                 sum[i][0] += a * b[u].x, sum[i][1] += a * b[u].y;
                 sum[i][2] += a * b[u].z, sum[i][3] += a * b[u].w;
             }
+    };
+    constexpr int STRIDE = GROUPS * AHEAD;
+    float4 even[AHEAD], odd[AHEAD];  // one is under way while the other is used
+    load(even, group);
+    for (int start = group; start < k; start += 2 * STRIDE) {
+        load(odd, start + STRIDE);
+        add(even, start);
+        load(even, start + 2 * STRIDE);
+        add(odd, start + STRIDE);
     }
 
     float* mine = &sums[group][own][0][0];

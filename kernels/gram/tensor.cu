@@ -3,9 +3,10 @@
 // Idea        A warp gives the tensor core 16×STEP of one operand and STEP×8 of the other and gets
 //             128·STEP multiply-adds for it, in half the time of the vector units (mma.sync on
 //             sm_90). Slabs of A are copied asynchronously, STAGES of them in a ring; on the
-//             diagonal one copy is both operands. While a step is multiplied, the next one's
-//             operands are loaded from shared memory, and a slab's copies are issued in PORTIONS, one
-//             before each row of products, so that the tensor core has work meanwhile.
+//             diagonal one copy is both operands, and products below it are left out. While a step
+//             is multiplied, the next one's operands are loaded from shared memory, and a slab's
+//             copies are issued in PORTIONS, one before each row of products, so that the tensor core
+//             has work meanwhile.
 //
 //                    A, m×n                       C, n×n
 //                 row      column             ┌────┬────┬────┐
@@ -27,17 +28,14 @@
 //             cores' full rate the card lowers its clock. Blocks below the diagonal start and leave.
 #include "tensor.cuh"
 
-template <bool pairs>
+template <bool pairs, bool diagonal>
 __device__ __forceinline__ void tile(const double* A, double* C, int m, int n, int row, int col)
 {
     extern __shared__ double2 memory[];
-    Sums sums = {};
+    Sums<diagonal> sums = {};
     const int slabs = (m + TILE_K - 1) / TILE_K;
-    if (row == col)
-        multiply<pairs, true>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
-    else
-        multiply<pairs, false>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
-    store<pairs>(sums, C, n, row, col);
+    multiply<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
+    store<pairs, diagonal>(sums, C, n, row, col);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
@@ -45,8 +43,7 @@ gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
     if (blockIdx.x < blockIdx.y) return;
     const int row = blockIdx.y * TILE, col = blockIdx.x * TILE;
-    if (in_pairs(A, C, n))
-        tile<true>(A, C, m, n, row, col);
-    else
-        tile<false>(A, C, m, n, row, col);
+    choose(in_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
+        tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
+    });
 }

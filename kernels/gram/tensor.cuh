@@ -15,23 +15,92 @@ constexpr int CHUNKS = TILE / 2;  // of 16 bytes, in a row of a slab
 constexpr int COPIES = TILE_K * CHUNKS / THREADS, APART = THREADS / CHUNKS;  // rows of a slab
 constexpr int MMAS_M = WARP_M / 16, MMAS_N = WARP_N / 8;
 
-// A slab's copies are under way before its last step, which waits for the slab behind, or only after.
-constexpr bool EARLY = PORTIONS <= (TILE_K / STEP - 1) * MMAS_M;
-constexpr int BEHIND = EARLY ? STAGES - 2 : STAGES - 3;  // the slab waited for, groups of copies
-
 static_assert(TILE % WARP_M == 0 && TILE % WARP_N == 0, "warps cover the block's tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0, "products cover a warp's tile");
 static_assert(STEP == 8 || STEP == 16, "the products that there are");
 static_assert(TILE_K / STEP % 2 == 0, "operands are loaded by turns to two places");
 static_assert(THREADS % CHUNKS == 0 && TILE_K % APART == 0, "threads cover a slab");
-static_assert(COPIES % PORTIONS == 0 && PORTIONS <= TILE_K / STEP * MMAS_M, "portions cover its copies");
-static_assert(BEHIND >= 0, "a slab is copied before it is read");
+
+// On the diagonal only the rows of products that reach the triangle are wanted, more of them the
+// farther right a strip of WARP_N columns lies. They are shared out anew among the warps of the block:
+//
+//        ┌────┬────┬────┬────┐
+//        │ 0  │ 1  │ 3  │ 5  │    TILE = 128, strips of 32 columns: 2, 4, 6 and 8 rows of products
+//        └────┼────┤    │    │    by 1, 2, 2 and 3 warps of two or three each, where off the diagonal
+//             │ 2  ├────┼────┤    a warp has four. Four schedulers have warps 0 and 4, 1 and 5, 2 and
+//             └────┤ 4  │ 6  │    6, 3 and 7: five rows each.
+//                  └────┼────┤
+//                       │ 7  │
+//                       └────┘
+__host__ __device__ constexpr int wanted(int strip) { return ((strip + 1) * WARP_N + 15) / 16; }
+
+// The most rows of a warp on the diagonal: the fewest with which the block's warps are enough.
+constexpr int most_rows()
+{
+    for (int most = 1;; most++) {
+        int warps = 0;
+        for (int strip = 0; strip < WARPS_N; strip++) warps += (wanted(strip) + most - 1) / most;
+        if (warps <= WARPS_M * WARPS_N) return most;
+    }
+}
+
+// Of a warp: the most rows, and the fewest that it computes.
+template <bool diagonal> constexpr int ROWS = diagonal ? most_rows() : MMAS_M;
+template <bool diagonal> constexpr int FEWEST = diagonal && ROWS<true> > 1 ? ROWS<true> - 1 : ROWS<diagonal>;
+
+// Of this warp in the tile: its first element, and the rows that it stores.
+struct Place { int row, col, rows; };
+
+template <bool diagonal>
+__device__ __forceinline__ Place place_of_warp()
+{
+    int warp = threadIdx.x / 32;
+    if (!diagonal) return {warp / WARPS_N * WARP_M, warp % WARPS_N * WARP_N, MMAS_M};
+#pragma unroll
+    for (int strip = 0; strip < WARPS_N; strip++) {
+        const int rows = wanted(strip), warps = (rows + ROWS<true> - 1) / ROWS<true>;
+        if (warp < warps) {
+            const int first = (warp * rows + warps - 1) / warps;
+            return {first * 16, strip * WARP_N, ((warp + 1) * rows + warps - 1) / warps - first};
+        }
+        warp -= warps;
+    }
+    return {0, 0, 0};
+}
+
+// What a slab costs off the diagonal and on it: it takes as long as the warps with the most rows.
+constexpr int HEAVY = ROWS<false>, LIGHT = ROWS<true>;
+
+// On the diagonal there are half as many copies, and half as many portions of them.
+template <bool diagonal> constexpr int PARTS = diagonal && PORTIONS > 1 ? PORTIONS / 2 : PORTIONS;
+
+// A slab's copies are under way before its last step, which waits for the slab behind, or only after:
+// groups of copies behind the slab that is waited for.
+template <bool diagonal> constexpr int BEHIND =
+    PARTS<diagonal> <= (TILE_K / STEP - 1) * FEWEST<diagonal> ? STAGES - 2 : STAGES - 3;
+
+static_assert(COPIES % PORTIONS == 0 && COPIES % PARTS<true> == 0, "portions cover a slab's copies");
+static_assert(PORTIONS <= TILE_K / STEP * MMAS_M && PARTS<true> <= TILE_K / STEP * FEWEST<true>,
+              "there is a row of products for each portion");
+static_assert(BEHIND<false> >= 0 && BEHIND<true> >= 0, "a slab is copied before it is read");
+// ptxas 13.0 lets a single product begin the next slab before its own sum is there.
+static_assert(FEWEST<true> * MMAS_N > 1, "a warp has two products or more");
 
 struct alignas(16) Slab { double x[TILE_K][PITCH]; };
 
 struct Pair { Slab left, right; };  // on the diagonal one slab is both
 
-using Sums = double[MMAS_M][MMAS_N][4];
+// A barrier of the block that warps may meet in different loops, as __syncthreads() may not be.
+__device__ __forceinline__ void sync_block()
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.sync 1, %0;" :: "n"(THREADS) : "memory");
+#else
+    __syncthreads();
+#endif
+}
+
+template <bool diagonal> using Sums = double[ROWS<diagonal>][MMAS_N][4];
 
 // D += A·B, 16×STEP times STEP×8, by a warp. Lane 4g + t holds A[g + 8·(e % 2)][t + 4·(e / 2)] for e
 // below STEP / 2, B[t + 4e][g] for e below STEP / 4, and D[g + 8·(e / 2)][2t + e % 2] for e below 4.
@@ -95,10 +164,11 @@ struct Copies {
     // Issue a portion of the next slab's copies.
     __device__ __forceinline__ void issue(Pair& pair, int portion)
     {
+        constexpr int EACH = COPIES / PARTS<diagonal>;
         const int c = threadIdx.x % CHUNKS * 2, first = threadIdx.x / CHUNKS;
 #pragma unroll
-        for (int i = 0; i < COPIES / PORTIONS; i++) {
-            const int p = first + (portion * (COPIES / PORTIONS) + i) * APART;
+        for (int i = 0; i < EACH; i++) {
+            const int p = first + (portion * EACH + i) * APART;
             left.copy(&pair.left.x[p][c], rows > 0, n);
             if (!diagonal) right.copy(&pair.right.x[p][c], rows > 0, n);
             rows -= APART;
@@ -111,72 +181,78 @@ struct Copies {
 // A product's rows may be any 16 of the tile's: lane 4g + t takes columns 2g and 2g + 1 of a slab in one
 // load, for rows g and g + 8 of a product. For its columns that would save loads too, but the tensor
 // core wants what it is given in registers side by side, and the copies cost more.
+template <int rows>
 struct Fragments {
-    double a[MMAS_M][STEP / 2], b[MMAS_N][STEP / 4];
+    double a[rows][STEP / 2], b[MMAS_N][STEP / 4];
 
-    __device__ __forceinline__ void load(const Slab& left, const Slab& right, int p)
+    // Those of a step from row p of the slabs on.
+    __device__ __forceinline__ void load(const Slab& left, const Slab& right, int p, const Place& warp)
     {
-        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        const int row = warp / WARPS_N * WARP_M + 2 * g, col = warp % WARPS_N * WARP_N + g;
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const double* row = left.x[p + t] + warp.row + 2 * g;
+        const double* col = right.x[p + t] + warp.col + g;
 #pragma unroll
         for (int e = 0; e < STEP / 4; e++) {
 #pragma unroll
-            for (int i = 0; i < MMAS_M; i++) {
-                const double2 two = *(const double2*)&left.x[p + t + 4 * e][row + 16 * i];
+            for (int i = 0; i < rows; i++) {
+                const double2 two = *(const double2*)(row + 4 * e * PITCH + 16 * i);
                 a[i][2 * e] = two.x, a[i][2 * e + 1] = two.y;
             }
 #pragma unroll
-            for (int j = 0; j < MMAS_N; j++) b[j][e] = right.x[p + t + 4 * e][col + 8 * j];
+            for (int j = 0; j < MMAS_N; j++) b[j][e] = col[4 * e * PITCH + 8 * j];
         }
     }
 };
 
 // Add a step's products to `sums`, and call `before` each row of them.
-template <class Before>
-__device__ __forceinline__ void multiply(const Fragments& fragments, Sums& sums, Before before)
+template <int rows, class Before>
+__device__ __forceinline__ void multiply(const Fragments<rows>& fragments, double (*sums)[MMAS_N][4],
+                                         Before before)
 {
 #ifdef __CUDA_ARCH__
 #pragma unroll
-    for (int i = 0; i < MMAS_M; i++) {
+    for (int i = 0; i < rows; i++) {
         before(i);
 #pragma unroll
         for (int j = 0; j < MMAS_N; j++) mma(sums[i][j], fragments.a[i], fragments.b[j]);
     }
-#else  // on the CPU lanes exchange their operands through memory, between barriers of the block
-    __shared__ Fragments lanes[THREADS];
+#else  // on the CPU the lanes of a warp exchange their operands through memory
+    for (int i = 0; i < rows; i++) before(i);
+    __shared__ Fragments<rows> lanes[THREADS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
-    for (int i = 0; i < MMAS_M; i++) before(i);
     lanes[threadIdx.x] = fragments;
-    __syncthreads();
+    sync_block();
     for (int e = 0; e < 4; e++)
         for (int p = 0; p < STEP; p++) {
-            const Fragments& left = lanes[warp + 4 * g + p % 4];
-            const Fragments& right = lanes[warp + 4 * (2 * t + e % 2) + p % 4];
-            for (int i = 0; i < MMAS_M; i++)
+            const Fragments<rows>& left = lanes[warp + 4 * g + p % 4];
+            const Fragments<rows>& right = lanes[warp + 4 * (2 * t + e % 2) + p % 4];
+            for (int i = 0; i < rows; i++)
                 for (int j = 0; j < MMAS_N; j++)
                     sums[i][j][e] += left.a[i][p / 4 * 2 + e / 2] * right.b[j][p / 4];
         }
-    __syncthreads();
+    sync_block();
 #endif
 }
 
-// Add to `sums` the products of slabs `from` to `to` of the tile at (row, col).
-template <bool pairs, bool diagonal>
+// Add to `sums` the products of slabs `from` to `to` of the tile at (row, col), of which this warp has
+// `rows` rows.
+template <bool pairs, bool diagonal, int rows>
 __device__ __forceinline__ void multiply(const double* A, int m, int n, int row, int col, int from,
-                                         int to, Pair* ring, Sums& sums)
+                                         int to, Pair* ring, const Place& warp,
+                                         double (*sums)[MMAS_N][4])
 {
     Copies<pairs, diagonal> copies(A, m, n, row, col, from, to);
-    Fragments fragments[2];  // one is loaded while the other is multiplied
-    auto load = [&](Fragments& fragment, const Pair& pair, int p) {
-        fragment.load(pair.left, diagonal ? pair.left : pair.right, p);
+    Fragments<rows> fragments[2];  // one is loaded while the other is multiplied
+    auto load = [&](Fragments<rows>& fragment, const Pair& pair, int p) {
+        fragment.load(pair.left, diagonal ? pair.left : pair.right, p, warp);
     };
     for (int s = 0; s < STAGES - 1; s++) {
 #pragma unroll
-        for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring[s], portion);
+        for (int portion = 0; portion < PARTS<diagonal>; portion++) copies.issue(ring[s], portion);
         commit_copies();
     }
     wait_for_copies<STAGES - 2>();
-    __syncthreads();
+    sync_block();
     load(fragments[0], ring[0], 0);
 
     int stage = 0, free = STAGES - 1;
@@ -186,14 +262,14 @@ __device__ __forceinline__ void multiply(const double* A, int m, int n, int row,
         for (int p = 0; p < TILE_K; p += STEP) {
             const bool last = p == TILE_K - STEP;
             if (last) {  // the slab is read; the next one has to be there
-                wait_for_copies<BEHIND>();
-                __syncthreads();
+                wait_for_copies<BEHIND<diagonal>>();
+                sync_block();
             }
             load(fragments[(p / STEP + 1) % 2], ring[last ? following : stage], (p + STEP) % TILE_K);
-            multiply(fragments[p / STEP % 2], sums, [&](int i) {
-                const int portion = p / STEP * MMAS_M + i;
-                if (portion < PORTIONS) copies.issue(ring[free], portion);
-                if (portion == PORTIONS - 1) commit_copies();
+            multiply<rows>(fragments[p / STEP % 2], sums, [&](int i) {
+                const int portion = p / STEP * rows + i;
+                if (portion < PARTS<diagonal>) copies.issue(ring[free], portion);
+                if (portion == PARTS<diagonal> - 1) commit_copies();
             });
         }
         free = stage, stage = following;
@@ -201,18 +277,33 @@ __device__ __forceinline__ void multiply(const double* A, int m, int n, int row,
     wait_for_copies<0>();  // zeros, before the ring is filled anew
 }
 
+// The same with a loop for each number of rows: with a choice inside of one ptxas would order the
+// instructions of all loops in another way, and the tensor cores would wait.
+template <bool pairs, bool diagonal>
+__device__ __forceinline__ void multiply(const double* A, int m, int n, int row, int col, int from,
+                                         int to, Pair* ring, Sums<diagonal>& sums)
+{
+    const Place warp = place_of_warp<diagonal>();
+    if (diagonal && warp.rows < ROWS<diagonal>)
+        multiply<pairs, diagonal, FEWEST<diagonal>>(A, m, n, row, col, from, to, ring, warp, sums);
+    else
+        multiply<pairs, diagonal, ROWS<diagonal>>(A, m, n, row, col, from, to, ring, warp, sums);
+}
+
 // Store a tile at (row, col) and its mirror image. A lane has 2×2 neighbouring results of each
 // product: those of a row lie beside those of three other lanes, those of a column beside those of
 // seven, so that both stores fill whole sectors.
-template <bool pairs>
-__device__ __forceinline__ void store(const Sums& sums, double* C, int n, int row, int col)
+template <bool pairs, bool diagonal>
+__device__ __forceinline__ void store(const Sums<diagonal>& sums, double* C, int n, int row, int col)
 {
-    const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    row += warp / WARPS_N * WARP_M + 2 * g, col += warp % WARPS_N * WARP_N + 2 * t;
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const Place warp = place_of_warp<diagonal>();
+    row += warp.row + 2 * g, col += warp.col + 2 * t;
 #pragma unroll
-    for (int i = 0; i < MMAS_M; i++)
+    for (int i = 0; i < ROWS<diagonal>; i++)
 #pragma unroll
         for (int j = 0; j < MMAS_N; j++) {
+            if (i >= warp.rows) continue;
             const int r = row + 16 * i, c = col + 8 * j;
             const double(&own)[4] = sums[i][j];
             if (pairs && r + 1 <= c && c < n) {
@@ -236,4 +327,16 @@ __device__ __forceinline__ void store(const Sums& sums, double* C, int n, int ro
 __device__ __forceinline__ bool in_pairs(const double* A, const double* C, int n)
 {
     return n % 2 == 0 && (((size_t)A | (size_t)C) & 15) == 0;
+}
+
+template <bool value> struct Constant { static constexpr bool is = value; };
+
+// Call `run` with both as constants, for a loop of its own in each of the four cases.
+template <class Run>
+__device__ __forceinline__ void choose(bool pairs, bool diagonal, Run run)
+{
+    if (pairs)
+        diagonal ? run(Constant<true>(), Constant<true>()) : run(Constant<true>(), Constant<false>());
+    else
+        diagonal ? run(Constant<false>(), Constant<true>()) : run(Constant<false>(), Constant<false>());
 }
