@@ -1,5 +1,6 @@
 """The catalogue's CUDA kernels on the CPU under the sanitizers, and mistakes planted in them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from support import error_share
 from matmul import emulation, fills
 from matmul.catalogue import Kernel, Variant, load_catalogue
 from matmul.emulation import EmulationError
-from matmul.shapes import Gemm, Gram
+from matmul.shapes import Gemm, Gram, Shape
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
 SHAPES = {
@@ -25,12 +26,15 @@ SHAPES = {
 BARRIER = "            __syncthreads();\n            stage();"
 
 
-def multiply(variant: Variant, source: Path, sanitizer: str, folder: Path) -> None:
+def multiply(
+    variant: Variant, source: Path, sanitizer: str | None, folder: Path,
+    shapes: Sequence[Shape] = (),
+) -> None:  # fmt: skip
     """Every shape that the variant takes, right or an exception."""
     kernel, executable = variant.kernel, folder / "kernel"
     emulation.build(source, kernel.function, *kernel.computes, variant.parameters, executable,
                     sanitizer)  # fmt: skip
-    for shape in SHAPES[kernel.operation]:
+    for shape in shapes or SHAPES[kernel.operation]:
         if variant.refusal(shape):
             continue
         inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
@@ -46,6 +50,19 @@ def multiply(variant: Variant, source: Path, sanitizer: str, folder: Path) -> No
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_a_kernel_is_right_and_clean(kernel: Kernel, sanitizer: str, tmp_path: Path) -> None:
     multiply(kernel.variants[0], kernel.source, sanitizer, tmp_path)
+
+
+@pytest.mark.parametrize("multiprocessors", [3, 9, 10])
+def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
+    multiprocessors: int, tmp_path: Path
+) -> None:
+    """512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
+    nine multiprocessors one full wave, whose free blocks share the four."""
+    kernel = load_catalogue()["gram_tensor_streamed"]
+    own = {"MULTIPROCESSORS": multiprocessors, "GROUP": 2}
+    variant = Variant(kernel, dict(kernel.variants[0].parameters) | own)
+    shapes = [Gram(64, 512), Gram(130, 500), Gram(33, 641)]
+    multiply(variant, kernel.source, None, tmp_path, shapes)
 
 
 @pytest.mark.parametrize(
