@@ -9,6 +9,7 @@ import yaml
 from snakemake.utils import update_config
 from support import ROOT
 
+from matmul import configuration
 from matmul.catalogue import load_catalogue
 from matmul.configuration import (
     check_configuration,
@@ -173,6 +174,15 @@ def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:
     jobs = chosen_jobs(config, load_catalogue())["gemm"]
     assert jobs
     assert all(variant.kernel.on_gpu for variant in jobs.values())
+
+
+def test_copies_are_timed_for_the_kernels_named_or_for_none() -> None:
+    variants = load_catalogue().variants.values()
+    for copies, expected in ((["shared", "naive[TILE_WIDTH=16]"], 3), ([], 0)):
+        config = changed({"sweeps.gemm.copies": copies})
+        check_configuration(config, [])
+        timed = sweep_of(config, "gemm")["copies"]
+        assert sum(configuration.named(variant, timed) for variant in variants) == expected
 
 
 def test_a_sweep_without_shapes_is_left_out() -> None:
