@@ -98,6 +98,7 @@ def parse() -> Namespace:
     parser.add_argument("--verification", type=Path, help="verify.py's table of this variant")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--shapes", nargs="+", required=True)
+    parser.add_argument("--spared", nargs="*", default=[], help="of them those not to be measured")
     parser.add_argument("--sweep", required=True, help="its name, in the data")
     parser.add_argument("--fills", nargs="+", choices=fills.FILLS, default=["uniform"])
     parser.add_argument("--modes", nargs="+", choices=MODES, default=["burst"])
@@ -168,7 +169,8 @@ def main() -> None:
     cases = cases_of(options, variant.kernel.operation)
     code = program_digest(Path(__file__))
     identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings), code])
-    sweep = Sweep(options.sweep, variant, settings, options.journal, identity)
+    spared = {parse_shape(text, variant.kernel.operation) for text in options.spared}
+    sweep = Sweep(options.sweep, variant, settings, options.journal, identity, spared)
     reason = wrong_at_small_shapes(options.verification) if options.verification else None
     try:
         if reason:

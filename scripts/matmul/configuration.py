@@ -75,13 +75,13 @@ def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
     return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
 
 
-def shapes_for(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
-    """The shapes of a sweep at which a kernel is measured: on the CPU without `cpu_without`."""
+def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
+    """The shapes of a sweep that a kernel is not measured at: on the CPU those of `cpu_without`."""
     if on_gpu:
-        return sweep["shapes"]
+        return []
     operation = sweep["operation"]
     left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
-    return [text for text in sweep["shapes"] if parse_shape(text, operation) not in left_out]
+    return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
 
 
 def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
@@ -96,7 +96,7 @@ def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, di
             if variant.kernel.operation == sweep["operation"]
             and named(variant, config["kernels"])
             and named(variant, sweep["kernels"])
-            and shapes_for(sweep, variant.kernel.on_gpu)
+            and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
         }
         for name in config["sweeps"]
         if (sweep := sweep_of(config, name))["shapes"]

@@ -1,7 +1,7 @@
 """One variant over a sweep's cases: what is refused, what is resumed, what is measured."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ class Sweep:
     """One variant over a sweep's cases: what is refused, what is resumed, what is measured."""
 
     def __init__(
-        self, name: str, variant: Variant, settings: Settings, journal: Path, identity: str
-    ) -> None:
-        self.name, self.variant, self.settings = name, variant, settings
+        self, name: str, variant: Variant, settings: Settings, journal: Path, identity: str,
+        spared: Container[Shape] = (),
+    ) -> None:  # fmt: skip
+        self.name, self.variant, self.settings, self.spared = name, variant, settings, spared
         self.journal, self.identity = journal, identity
         self.rows: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
@@ -118,6 +119,8 @@ class Sweep:
 
     def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:
         """Why `shape` is not to be measured. Raises LostDevice."""
+        if shape in self.spared:
+            return "spared the CPU by the configuration (cpu_without)"
         return self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
 
     def entry(self, case: Case) -> Path:

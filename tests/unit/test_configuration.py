@@ -15,7 +15,7 @@ from matmul.configuration import (
     check_configuration,
     chosen_jobs,
     resolve_device,
-    shapes_for,
+    spared,
     sweep_of,
 )
 from matmul.device import NoDevice
@@ -163,10 +163,10 @@ def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> 
     config = changed({"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
     config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
     sweep = sweep_of(config, "gemm")
-    assert shapes_for(sweep, on_gpu=False) == ["7x8x9"]
-    assert shapes_for(sweep, on_gpu=True) == sweep["shapes"]
+    assert spared(sweep, on_gpu=False) == [64, "8192x8192x8192"]
+    assert spared(sweep, on_gpu=True) == []
     gram = sweep_of(config, "gram")
-    assert shapes_for(gram, on_gpu=False) == gram["shapes"]
+    assert spared(gram, on_gpu=False) == []
 
 
 def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:

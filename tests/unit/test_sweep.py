@@ -143,6 +143,19 @@ def test_a_point_is_kept_although_its_first_cache_was_left_out(
     assert (sweep.pace is None) == (len(left_out) == 2)
 
 
+def test_a_spared_shape_is_a_row_that_says_so_unless_it_is_in_the_journal(make: MakeSweep) -> None:
+    make(CPU).run(FakeBench(CPU), CASES[:1])
+    sweep = make(CPU)
+    sweep.spared = {CASES[0].shape, CASES[2].shape}
+    bench = FakeBench(CPU)
+    sweep.run(bench, CASES)
+    assert bench.measured == [CASES[1], CASES[3]]
+    [row] = rows_at(sweep, CASES[2])
+    assert row["status"] == "skipped"
+    assert "cpu_without" in row["reason"]
+    assert {row["status"] for row in rows_at(sweep, CASES[0])} == {"ok"}
+
+
 def test_each_fill_and_mode_has_its_own_journal_and_rows(make: MakeSweep) -> None:
     cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
     make(GPU).run(FakeBench(GPU, {cases[3]: Wrong("x")}), cases)

@@ -181,12 +181,12 @@ def measure_options(wildcards):
     variant = VARIANTS[wildcards.slug]
     gpu = variant.kernel.on_gpu
     copies = configuration.named(variant, wanted["copies"])
-    wanted["shapes"] = configuration.shapes_for(wanted, gpu)
+    wanted["spared"] = configuration.spared(wanted, gpu)
     return " ".join(
         [
             *(
                 f"--{key} {' '.join(map(str, wanted[key]))}"
-                for key in ("shapes", "fills", "modes", "caches")
+                for key in ("shapes", "spared", "fills", "modes", "caches")
             ),
             f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
             f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
