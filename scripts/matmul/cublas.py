@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
 from functools import cache
+from pathlib import Path
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
@@ -106,13 +107,13 @@ class Cublas:
         call("cublasSetMathMode", self.handle, MATH_MODES[name])
 
     def facts(self) -> dict[str, str]:
-        """Version as NVIDIA writes it (13.1.0), the library's path, and the math mode."""
+        """Version as NVIDIA writes it (13.1.0), the library's file, and the math mode."""
         number = c_int()
         call("cublasGetVersion_v2", self.handle, byref(number))
         version = f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
         return {
             "cublas": version,
-            "cublas_path": library()[1],
+            "cublas_file": Path(library()[1]).name,
             "math_mode": "CUBLAS_DEFAULT_MATH (no TF32), except where an entry asks for it",
         }
 
