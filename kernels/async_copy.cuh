@@ -3,19 +3,25 @@
 // order. Compiled for the CPU, a copy is done at once.
 #pragma once
 
+#ifdef __CUDA_ARCH__
+__device__ __forceinline__ unsigned shared_address(const void* shared)
+{
+    return (unsigned)__cvta_generic_to_shared(shared);
+}
+#endif
+
 // Copy `bytes` (4, 8 or 16) bytes, or fill them with zeros where `valid` is false.
 template <int bytes>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid)
 {
 #ifdef __CUDA_ARCH__
-    const unsigned address = (unsigned)__cvta_generic_to_shared(shared);
     const int from = valid ? bytes : 0;
     if constexpr (bytes == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     :: "r"(address), "l"(global), "r"(from) : "memory");
+                     :: "r"(shared_address(shared)), "l"(global), "r"(from) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;"
-                     :: "r"(address), "l"(global), "r"(from), "n"(bytes) : "memory");
+                     :: "r"(shared_address(shared)), "l"(global), "r"(from), "n"(bytes) : "memory");
 #else
     for (int i = 0; i < bytes / 4; i++) ((float*)shared)[i] = valid ? ((const float*)global)[i] : 0;
 #endif

@@ -4,6 +4,8 @@
 // CPU, a copy is done at once, and there is nothing to wait for.
 #pragma once
 
+#include "async_copy.cuh"
+
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 constexpr bool BULK_COPIES = true;
 #else
@@ -11,13 +13,6 @@ constexpr bool BULK_COPIES = false;
 #endif
 
 using Mbarrier = unsigned long long;
-
-#ifdef __CUDA_ARCH__
-__device__ __forceinline__ unsigned shared_address(const void* shared)
-{
-    return (unsigned)__cvta_generic_to_shared(shared);
-}
-#endif
 
 // Called by the whole block: from here on a phase of each takes `arrivals` calls of expect_bytes, and
 // ends with the last of the bytes that they name. The accelerator sees shared memory by a way of its

@@ -80,11 +80,7 @@ private:
     // phase ends without a byte, and they are waited for with the copies of A.
     __device__ __forceinline__ void fill_rows(Slab& slab, Mbarrier& mbarrier)
     {
-#pragma unroll 1
-        for (int e = threadIdx.x * 4; e < TILE_K * TILE_N; e += THREADS * 4) {
-            const int p = e / TILE_N, c = e % TILE_N;
-            copy_async<16>(&slab.b[p][c], B + (unsigned)(p * n) + c, p < left);
-        }
+        issue_some(slab, OF_A, OF_A + OF_B);
         if (elected()) expect_bytes(mbarrier, 0);
     }
 };
