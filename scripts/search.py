@@ -4,12 +4,12 @@
 
 Candidates are pruned before anything is timed: parameters that do not fit each other or a
 multiprocessor, sources that do not compile (a static_assert says why), spilled registers. Each is
-verified at every shape, then timed in pairs with its library: a few pairs of each first, and more
-of the fastest ones. The output has a row per candidate and shape. --table writes this
-architecture's rows of a table kernel, with --shapes only theirs: of each shape one of a few
-variants that lose at most SLACK to the fastest there. Candidates are chosen by their own time: what
-a kernel leaves behind, as a large part of the L1 given to shared memory, changes the time of a
-library that runs after it.
+verified at every shape, where it may err no more than ERROR_RATIO times its library, and is timed
+in pairs with it: a few pairs of each first, and more of the fastest ones. The output has a row per
+candidate and shape. --table writes this architecture's rows of a table kernel, with --shapes only
+theirs: of each shape one of a few variants that lose at most SLACK to the fastest there. Candidates
+are chosen by their own time: what a kernel leaves behind, as a large part of the L1 given to shared
+memory, changes the time of a library that runs after it.
 """
 
 import itertools
@@ -38,9 +38,11 @@ from matmul.reference import reference
 from matmul.schema import read_yaml
 from matmul.shapes import Shape, parse_shape
 from matmul.timing import HeldStream
+from matmul.verification import Accuracy
 
 SEED, FILL = 2026, "uniform"
 SLACK = 0.005  # of the fastest, what fewer variants may cost
+ERROR_RATIO = 1.5  # to the library's error, in the mean and at most
 SPILL_BYTES = 256  # at most: so few are spilled outside of the loop
 HANG_SECONDS = 10.0  # of a launch that is given up, and the search with it
 KEPT = 8  # candidates of each shape in the second round
@@ -98,6 +100,18 @@ def compiled(
     return kept
 
 
+def mistake(own: Accuracy, library: Accuracy) -> str | None:
+    """What is wrong with a product that errs so where its library does so; None if nothing is."""
+    if not own.share <= 1:
+        return "wrong result"
+    if own.mean > ERROR_RATIO * library.mean or own.largest > ERROR_RATIO * library.largest:
+        return (
+            f"errs {own.mean:.2g} of Σ|a||b| and at most {own.largest:.2g}, "
+            f"the library {library.mean:.2g} and {library.largest:.2g}"
+        )
+    return None
+
+
 class Race:
     """Candidates beside their library at one shape."""
 
@@ -114,19 +128,20 @@ class Race:
         self.rival = gpu_product(library, tools)
         self.launch(self.rival, self.other)
         self.tools.stream.synchronize()
+        (self.accuracy,) = self.reference.errors([self.other], [library.kernel])
 
     def launch(self, product: Any, c: Any) -> None:
         product(self.shape, *self.inputs, c)
 
-    def wrong(self, variant: Variant) -> bool:
-        """Whether its product is wrong at this shape."""
+    def mistake(self, variant: Variant) -> str | None:
+        """What is wrong with its product at this shape."""
         words = self.shape.elements[-1] * np.dtype(variant.kernel.dtype).itemsize // 4
         self.tools.drv.memset_d32_async(self.c, 0xFFFFFFFF, words, self.tools.stream)
         product = gpu_product(variant, self.tools)
         self.launch(product, self.c)
         self.tools.wait()
         (error,) = self.reference.errors([self.c], [variant.kernel])
-        return not error.share <= 1
+        return mistake(error, self.accuracy)
 
     def pairs(self, variant: Variant, budget_ms: float) -> tuple[float, float]:
         """Median milliseconds, and the median ratio of the library's time to it, of pairs that
@@ -159,19 +174,19 @@ class Race:
         return pd.DataFrame(rows).sort_values(["round", "time_ms"], ascending=[False, True])
 
     def variant_fails(self, variant: Variant) -> bool:
-        """Whether it does not take the shape, cannot be launched, or computes wrongly."""
+        """Whether it does not take the shape, cannot be launched, or errs."""
         if variant.refusal(self.shape):
             return True
         try:
-            failed = self.wrong(variant)
+            mistake = self.mistake(variant)
         except (self.tools.drv.LaunchError, Unfinished) as error:
             raise UserError(f"{variant.name} at {self.shape}: {error}") from None
         except self.tools.drv.Error as error:
             tqdm.write(f"{variant.name} at {self.shape}: {error}")
             return True
-        if failed:
-            tqdm.write(f"{variant.name} at {self.shape}: wrong result")
-        return failed
+        if mistake:
+            tqdm.write(f"{variant.name} at {self.shape}: {mistake}")
+        return mistake is not None
 
 
 def few(found: pd.DataFrame) -> pd.Series:

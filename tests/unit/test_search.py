@@ -11,6 +11,7 @@ from matmul.catalogue import load_catalogue
 from matmul.errors import UserError
 from matmul.schema import read_yaml
 from matmul.shapes import parse_shape
+from matmul.verification import Accuracy
 
 SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))
 
@@ -28,6 +29,15 @@ def test_one_variant_does_where_it_loses_little_everywhere() -> None:
 def test_a_shape_that_would_lose_more_has_a_variant_of_its_own() -> None:
     table = found(x={"a": 1.0, "b": 0.5}, y={"a": 0.98, "b": 1.0})
     assert search.few(table).to_dict() == {"a": "x", "b": "y"}
+
+
+def test_what_errs_much_more_than_the_library_is_refused() -> None:
+    library = Accuracy(share=0.1, largest=1e-7, mean=1e-8)
+    assert search.mistake(Accuracy(0.15, 1.49e-7, 1.49e-8), library) is None
+    for own in (Accuracy(0.3, 3e-7, 1e-8), Accuracy(0.1, 1e-7, 1.6e-8)):
+        assert "the library 1e-08 and 1e-07" in (search.mistake(own, library) or "")
+    for share in (1.01, float("inf"), float("nan")):
+        assert search.mistake(Accuracy(share, 1e-7, 1e-8), library) == "wrong result"
 
 
 def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
