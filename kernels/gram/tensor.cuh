@@ -284,10 +284,12 @@ __device__ __forceinline__ void multiply(const double* A, int m, int n, int row,
                                          int to, Pair* ring, Sums<diagonal>& sums)
 {
     const Place warp = place_of_warp<diagonal>();
-    if (diagonal && warp.rows < ROWS<diagonal>)
-        multiply<pairs, diagonal, FEWEST<diagonal>>(A, m, n, row, col, from, to, ring, warp, sums);
-    else
-        multiply<pairs, diagonal, ROWS<diagonal>>(A, m, n, row, col, from, to, ring, warp, sums);
+    if constexpr (FEWEST<diagonal> < ROWS<diagonal>)
+        if (warp.rows < ROWS<diagonal>) {
+            multiply<pairs, diagonal, FEWEST<diagonal>>(A, m, n, row, col, from, to, ring, warp, sums);
+            return;
+        }
+    multiply<pairs, diagonal, ROWS<diagonal>>(A, m, n, row, col, from, to, ring, warp, sums);
 }
 
 // Store a tile at (row, col) and its mirror image. A lane has 2×2 neighbouring results of each
