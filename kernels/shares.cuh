@@ -7,6 +7,8 @@
 
 constexpr int BLOCKS = RESIDENT * MULTIPROCESSORS;
 
+static_assert(LEAST * LIGHT >= HEAVY, "no stretch is empty, which a block would wait for in vain");
+
 __device__ unsigned ready[BLOCKS];  // whether a block has left its sums
 
 __device__ void announce(unsigned* flag)
@@ -125,12 +127,26 @@ __device__ __forceinline__ void each_part(int heavy, int light, int slabs, Run r
     }
 }
 
+// A thread's sums to their place in memory, and added from there.
+template <int count, class Number>
+__device__ __forceinline__ void put(const Number* own, Number* place)
+{
+#pragma unroll
+    for (int i = 0; i < count; i++) place[i * THREADS + threadIdx.x] = own[i];
+}
+
+template <int count, class Number>
+__device__ __forceinline__ void add(Number* own, const Number* place)
+{
+#pragma unroll
+    for (int i = 0; i < count; i++) own[i] += place[i * THREADS + threadIdx.x];
+}
+
 // Leave a thread's sums in this block's place of `partial`.
 template <int count, class Number, int size>
 __device__ __forceinline__ void leave(const Number* own, Number (*partial)[size])
 {
-#pragma unroll
-    for (int i = 0; i < count; i++) partial[mine()][i * THREADS + threadIdx.x] = own[i];
+    put<count>(own, partial[mine()]);
     announce(&ready[mine()]);
 }
 
@@ -141,7 +157,5 @@ __device__ __forceinline__ void add_left(Number* own, const Number (*partial)[si
 {
     const int last = walk.last(part);
     await(mine() + 1, last);
-    for (int other = mine() + 1; other <= last; other++)
-#pragma unroll
-        for (int i = 0; i < count; i++) own[i] += partial[other][i * THREADS + threadIdx.x];
+    for (int other = mine() + 1; other <= last; other++) add<count>(own, partial[other]);
 }

@@ -72,7 +72,7 @@ __device__ __forceinline__ void sync_team()
 // rows in the next pass. A thread's words of a row lie at fixed distances: one address serves for all.
 template <int WORDS>
 struct Layout {
-    static constexpr int WIDTH = TILE_N / WORDS, WANTED = WORDS == 1 ? 32 : ABREAST;
+    static constexpr int WIDTH = TILE_N / WORDS, WANTED = WORDS > 1 ? ABREAST : TILE_N > 128 ? TILE_N / 4 : 32;
     static constexpr int NEEDED = TEAM / TILE_K > WANTED ? TEAM / TILE_K : WANTED;
     static constexpr int ACROSS = NEEDED < WIDTH ? NEEDED : WIDTH;
     static constexpr int AT_ONCE = TEAM / ACROSS, PASSES = TILE_K / AT_ONCE, EACH = WIDTH / ACROSS;
@@ -127,10 +127,18 @@ struct Copies {
     __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
     {
         constexpr int PORTION = (count + PORTIONS - 1) / PORTIONS;
+        issue_some(ring[stage], portion * PORTION, min((portion + 1) * PORTION, count));
+        if (portion < PORTIONS - 1) return;
+        commit_copies();
+        A += SLICES * TILE_K, B += (size_t)SLICES * TILE_K * n, left -= SLICES * TILE_K;
+    }
+
+    // Those from the `first` one to before the one `behind` of a slab, of which A's come first.
+    __device__ __forceinline__ void issue_some(Slab& slab, int first, int behind)
+    {
         const int t = threadIdx.x % TEAM;
-        Slab& slab = ring[stage];
 #pragma unroll
-        for (int e = portion * PORTION; e < (portion + 1) * PORTION && e < count; e++) {
+        for (int e = first; e < behind; e++) {
             if (e < OF_A) {
                 const int i = e / (TILE_K / WIDTH_A), p = e % (TILE_K / WIDTH_A) * WIDTH_A;
                 copy_async<4>(&slab.a[p + t % WIDTH_A][t / WIDTH_A + i * ROWS_A],
@@ -142,9 +150,6 @@ struct Copies {
                                              p < left && (vectors || c < columns));
             }
         }
-        if (portion < PORTIONS - 1) return;
-        commit_copies();
-        A += SLICES * TILE_K, B += (size_t)SLICES * TILE_K * n, left -= SLICES * TILE_K;
     }
 
     // Wait until the slab in a stage, issued STAGES - 1 slabs ago, is there.
@@ -213,37 +218,48 @@ struct Fragments {
     }
 };
 
-// Add the products of each team's next `slabs` slabs to its sums.
+// A team's slabs on their way through its ring, and the operands of the next step of k.
 template <class Copies>
-__device__ __forceinline__ void multiply(Copies& copies, int slabs, Slab* rings, Sums& sums)
-{
-    Slab* ring = rings + team() * STAGES;
+struct Pipeline {
+    Copies& copies;
+    Slab* ring;
     Fragments fragments[2];  // one is loaded while the other is multiplied
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; s++)
-#pragma unroll
-        for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring, s, portion);
-    copies.wait(0);
-    sync_team();
-    fragments[0].load(ring[0], 0);
-
     int stage = 0, free = STAGES - 1;
-    for (int s = 0; s < slabs; s++) {
-        const int following = stage + 1 < STAGES ? stage + 1 : 0;
+
+    __device__ __forceinline__ Pipeline(Copies& copies, Slab* rings)
+        : copies(copies), ring(rings + team() * STAGES)
+    {
 #pragma unroll
-        for (int p = 0; p < TILE_K; p++) {
-            if (p == TILE_K - 1) {  // the slab is read; the next one has to be there
-                copies.wait(following);
-                sync_team();
-            }
-            fragments[(p + 1) % 2].load(ring[p < TILE_K - 1 ? stage : following], (p + 1) % TILE_K);
-            if (p % APART == 0) copies.issue(ring, free, p / APART);
-            fragments[p % 2].multiply(sums, p);
-        }
-        free = stage, stage = following;
+        for (int s = 0; s < STAGES - 1; s++)
+#pragma unroll
+            for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring, s, portion);
+        copies.wait(0);
+        sync_team();
+        fragments[0].load(ring[0], 0);
     }
-    wait_for_copies<0>();  // of zeros, behind the end
-}
+
+    // Add the products of the next `slabs` slabs to the team's sums.
+    __device__ __forceinline__ void multiply(int slabs, Sums& sums)
+    {
+        for (int s = 0; s < slabs; s++) {
+            const int following = stage + 1 < STAGES ? stage + 1 : 0;
+#pragma unroll
+            for (int p = 0; p < TILE_K; p++) {
+                if (p == TILE_K - 1) {  // the slab is read; the next one has to be there
+                    copies.wait(following);
+                    sync_team();
+                }
+                fragments[(p + 1) % 2].load(ring[p < TILE_K - 1 ? stage : following], (p + 1) % TILE_K);
+                if (p % APART == 0) copies.issue(ring, free, p / APART);
+                fragments[p % 2].multiply(sums, p);
+            }
+            free = stage, stage = following;
+        }
+    }
+
+    // The ring is free for another use: what is still under way are zeros, behind the end.
+    __device__ __forceinline__ void end() { wait_for_copies<0>(); }
+};
 
 // Add the teams' sums: each keeps those of its rows. The rings' memory is free for it.
 __device__ __forceinline__ void gather(const Sums& sums, Own& own, float* memory)
@@ -293,6 +309,8 @@ __device__ __forceinline__ void tile(const float* A, const float* B, float* C, i
 {
     Copies copies(A, B, m, n, k, row, col, 0, k);
     Sums sums = {};
-    multiply(copies, (k + TILE_K - 1) / TILE_K, ring, sums);
+    Pipeline<Copies> pipeline(copies, ring);
+    pipeline.multiply((k + TILE_K - 1) / TILE_K, sums);
+    pipeline.end();
     store<Copies::VECTORS>(sums, C, m, n, row, col);
 }

@@ -21,7 +21,12 @@
 //             takes every SLICES-th slab into a ring of its own, and at the end their sums are added
 //             through shared memory. So a product of 256³ keeps every multiprocessor busy.
 //
-// Traffic     As pipelined.cu, and a tile of sums written and read per block at most twice.
+//             Where one chain of k additions errs more than the library, whose sums have parts
+//             there, a tile's sums are begun anew CHAINS times over k, and added up in memory
+//             while the copies go on: CHAINS chains err by some 1/√CHAINS of one.
+//
+// Traffic     As pipelined.cu, a tile of sums written and read per block at most twice, and once for
+//             each chain of a tile but the first.
 // Removes     Idle multiprocessors in the last wave; shapes with fewer tiles than the device has
 //             places.
 // Limit       Issue slots and register banks, as pipelined.cu.
@@ -29,9 +34,16 @@
 constexpr int HEAVY = 1, LIGHT = 1;  // all tiles are alike
 #include "../shares.cuh"
 
+constexpr int COUNT = ROWS * THREAD_N;  // of a thread's sums
+
+static_assert(CHAINS == 1 || SLICES == 1, "chains end while the rings are full");
+
 // What blocks leave for others. Two launches at once would disturb each other; a stream runs them
 // one after the other.
-__device__ float partial[BLOCKS][ROWS * THREAD_N * THREADS];
+__device__ float partial[BLOCKS][COUNT * THREADS];
+
+// The sums of a part's chains before the one that is under way.
+__device__ float earlier[CHAINS > 1 ? BLOCKS : 1][COUNT * THREADS];
 
 // Where the tile of a part begins. It is computed anew when the tile is stored: registers are scarce
 // while it is multiplied.
@@ -48,19 +60,31 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
                                     const Walk& walk, const Part& part)
 {
     extern __shared__ __align__(128) float4 memory[];  // a sector of 32 bytes is not to be cut in two
-    Sums sums = {};
+    const int length = (walk.slabs + CHAINS - 1) / CHAINS;
+    int from = part.from;
+    Sums sums;
     {
-        const int from = part.from, to = part.to;
         const int2 at = corner(part, m, n);
-        Copies<vectors> copies(A, B, m, n, k, at.x, at.y, from * TILE_K, to * TILE_K);
-        multiply(copies, (to - from + SLICES - 1) / SLICES, (Slab*)memory, sums);
+        Copies<vectors> copies(A, B, m, n, k, at.x, at.y, from * TILE_K, part.to * TILE_K);
+        Pipeline<Copies<vectors>> pipeline(copies, (Slab*)memory);
+        for (;; from += length) {
+            const int to = CHAINS > 1 ? min(from + length, part.to) : part.to;
+#pragma unroll
+            for (int e = 0; e < THREAD_M * THREAD_N; e++) sums[e / THREAD_N][e % THREAD_N] = 0;
+            pipeline.multiply((to - from + SLICES - 1) / SLICES, sums);
+            if (CHAINS == 1 || to == part.to) break;
+            if (from > part.from) add<COUNT>(&sums[0][0], earlier[mine()]);
+            put<COUNT>(&sums[0][0], earlier[mine()]);
+        }
+        pipeline.end();
     }
+    if (CHAINS > 1 && from > part.from) add<COUNT>(&sums[0][0], earlier[mine()]);
     Own own;
     gather(sums, own, (float*)memory);
     if (part.from > 0) {
-        leave<ROWS * THREAD_N>(&own[0][0], partial);
+        leave<COUNT>(&own[0][0], partial);
     } else {
-        add_left<ROWS * THREAD_N>(&own[0][0], partial, walk, part);
+        add_left<COUNT>(&own[0][0], partial, walk, part);
         const int2 at = corner(part, m, n);
         store<vectors>(own, C, m, n, at.x, at.y);
     }
