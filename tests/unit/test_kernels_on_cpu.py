@@ -1,6 +1,6 @@
 """The catalogue's CUDA kernels on the CPU under the sanitizers, and mistakes planted in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from matmul import emulation, fills
 from matmul.catalogue import Kernel, Variant, load_catalogue
 from matmul.emulation import EmulationError
 from matmul.shapes import Gemm, Gram, Shape
+from matmul.verification import accuracy
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
 SHAPES = {
@@ -26,11 +27,11 @@ SHAPES = {
 BARRIER = "            __syncthreads();\n            stage();"
 
 
-def multiply(
+def products(
     variant: Variant, source: Path, sanitizer: str | None, folder: Path,
     shapes: Sequence[Shape] = (),
-) -> None:  # fmt: skip
-    """Every shape that the variant takes, right or an exception."""
+) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
+    """Every shape that the variant takes, with the inputs and C."""
     kernel, executable = variant.kernel, folder / "kernel"
     emulation.build(source, kernel.function, *kernel.computes, variant.parameters, executable,
                     sanitizer)  # fmt: skip
@@ -43,6 +44,15 @@ def multiply(
             executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
             shape.dimensions, inputs, c,
         )  # fmt: skip
+        yield shape, inputs, c
+
+
+def multiply(
+    variant: Variant, source: Path, sanitizer: str | None, folder: Path,
+    shapes: Sequence[Shape] = (),
+) -> None:  # fmt: skip
+    """Every shape that the variant takes, right or an exception."""
+    for shape, inputs, c in products(variant, source, sanitizer, folder, shapes):
         assert error_share(c, *inputs) <= 1, shape
 
 
@@ -63,6 +73,34 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
     variant = Variant(kernel, dict(kernel.variants[0].parameters) | own)
     shapes = [Gram(64, 512), Gram(130, 500), Gram(33, 641)]
     multiply(variant, kernel.source, None, tmp_path, shapes)
+
+
+def in_chains(chains: int) -> Variant:
+    """Two blocks that share out tiles of 64×64, whose sums are begun anew so often."""
+    kernel = load_catalogue()["streamed"]
+    own = {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
+           "MULTIPROCESSORS": 2, "CHAINS": chains}  # fmt: skip
+    return Variant(kernel, dict(kernel.variants[0].parameters) | own)
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+def test_no_chain_of_a_tile_is_lost(sanitizer: str, tmp_path: Path) -> None:
+    """Of three tiles of seven slabs a block leaves a part of four, two chains, for the other; whole
+    tiles have three; one slab has one, and three or fewer have chains of one."""
+    variant = in_chains(3)
+    shapes = [Gemm(64, 192, 97), Gemm(70, 130, 112), Gemm(64, 257, 1), Gemm(5, 64, 40)]
+    multiply(variant, variant.kernel.source, sanitizer, tmp_path, shapes)
+
+
+def test_chains_err_less_than_one(tmp_path: Path) -> None:
+    """By 1/√3 where errors are those of random signs."""
+    means = []
+    for chains in (1, 3):
+        variant = in_chains(chains)
+        source = variant.kernel.source
+        [(_, inputs, c)] = products(variant, source, None, tmp_path, [Gemm(128, 64, 1536)])
+        means.append(accuracy(variant.kernel, c, *inputs).mean)
+    assert means[1] < 0.7 * means[0]
 
 
 @pytest.mark.parametrize(
