@@ -189,8 +189,7 @@ def draw_accuracy(results: Results) -> Figure:
         own = look(results, row.kernel)
         right.plot([row.mean_error, row.largest_error], [row.place] * 2, "|-", color=own.colour)
         style.draw_line(right, [row.mean_error], [row.place], own, row.kernel)
-    right.set_xscale("log")
-    right.xaxis.set_major_formatter(lambda value, _: style.power_of_ten(value))
+    style.powers_of_ten(right)
     right.set_xlabel("error as a share of Σ|a||b|")
     return made
 

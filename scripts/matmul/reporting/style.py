@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from matmul.dataset import whole_file
 
@@ -193,6 +193,17 @@ def plain(value: float) -> str:
 def power_of_ten(value: float) -> str:
     """10⁻⁵. matplotlib's own labels need its mathtext."""
     return "10" + str(round(math.log10(value))).translate(RAISED)
+
+
+def powers_of_ten(ax: Axes) -> None:
+    """A logarithmic x axis with at least two powers of ten, which alone are named. What is drawn is
+    final."""
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    if high < 100 * low:
+        ax.set_xlim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def log_values(ax: Axes, words: Callable[[float], str] = plain) -> None:
