@@ -59,6 +59,20 @@ def test_of_some_shapes_only_their_rows_are_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_a_search_can_find_each_row_of_its_table_again(path: Path) -> None:
+    """A whole search replaces all rows of its architecture: what it does not try would be lost."""
+    catalogue, space = load_catalogue(), read_yaml(path)
+    table = catalogue[path.stem]
+    shapes = {parse_shape(str(text), table.operation) for text in space["shapes"]}
+    rows = pd.read_csv(table.source).query("architecture == 'sm_90'")
+    assert {parse_shape(text, table.operation) for text in rows["shape"]} == shapes
+    for row in rows.itertuples():
+        shape, name = parse_shape(row.shape, table.operation), row.variant.partition("[")[0]
+        tried = search.candidates(catalogue[name], space["kernels"][name], shape)
+        assert row.variant in {variant.name for variant in tried}, shape
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_every_space_has_candidates_and_shapes_of_its_kernels(path: Path) -> None:
     catalogue, space = load_catalogue(), read_yaml(path)
     for name, boxes in space["kernels"].items():
