@@ -128,20 +128,20 @@ class Race:
         self.rival = gpu_product(library, tools)
         self.launch(self.rival, self.other)
         self.tools.stream.synchronize()
-        (self.accuracy,) = self.reference.errors([self.other], [library.kernel])
+        (self.library_accuracy,) = self.reference.errors([self.other], [library.kernel])
 
     def launch(self, product: Any, c: Any) -> None:
         product(self.shape, *self.inputs, c)
 
-    def mistake(self, variant: Variant) -> str | None:
-        """What is wrong with its product at this shape."""
+    def accuracy(self, variant: Variant) -> Accuracy:
+        """That of its product at this shape."""
         words = self.shape.elements[-1] * np.dtype(variant.kernel.dtype).itemsize // 4
         self.tools.drv.memset_d32_async(self.c, 0xFFFFFFFF, words, self.tools.stream)
         product = gpu_product(variant, self.tools)
         self.launch(product, self.c)
         self.tools.wait()
         (error,) = self.reference.errors([self.c], [variant.kernel])
-        return mistake(error, self.accuracy)
+        return error
 
     def pairs(self, variant: Variant, budget_ms: float) -> tuple[float, float]:
         """Median milliseconds, and the median ratio of the library's time to it, of pairs that
@@ -178,15 +178,15 @@ class Race:
         if variant.refusal(self.shape):
             return True
         try:
-            mistake = self.mistake(variant)
+            wrong = mistake(self.accuracy(variant), self.library_accuracy)
         except (self.tools.drv.LaunchError, Unfinished) as error:
             raise UserError(f"{variant.name} at {self.shape}: {error}") from None
         except self.tools.drv.Error as error:
             tqdm.write(f"{variant.name} at {self.shape}: {error}")
             return True
-        if mistake:
-            tqdm.write(f"{variant.name} at {self.shape}: {mistake}")
-        return mistake is not None
+        if wrong:
+            tqdm.write(f"{variant.name} at {self.shape}: {wrong}")
+        return wrong is not None
 
 
 def few(found: pd.DataFrame) -> pd.Series:

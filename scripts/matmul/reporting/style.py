@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from matmul.dataset import whole_file
 
@@ -198,19 +198,18 @@ def power_of_ten(value: float) -> str:
 def powers_of_ten(ax: Axes) -> None:
     """A logarithmic x axis with at least two powers of ten, which alone are named. What is drawn is
     final."""
-    ax.set_xscale("log")
+    log_values(ax, power_of_ten, "x")
     low, high = ax.get_xlim()
     if high < 100 * low:
         ax.set_xlim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
-    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def log_values(ax: Axes, words: Callable[[float], str] = plain) -> None:
-    """A logarithmic y axis with these words for its numbers."""
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
-    ax.yaxis.set_minor_locator(NullLocator())
+def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
+    """A logarithmic axis with these words for its numbers."""
+    ax.set(**{f"{axis}scale": "log"})
+    ticks = {"x": ax.xaxis, "y": ax.yaxis}[axis]
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
+    ticks.set_minor_locator(NullLocator())
 
 
 def parity(ax: Axes) -> None:
