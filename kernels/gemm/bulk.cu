@@ -48,7 +48,7 @@ struct BulkCopies : Copies<true> {
     __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
     {
         if (portion == 0) {
-            if (left < TILE_K)
+            if (left_b + Rows::row() < TILE_K)
                 fill_rows(ring[stage], arrived[stage]);
             else if (elected())
                 issue_rows(ring[stage], arrived[stage]);
@@ -68,11 +68,12 @@ private:
     // slab and met at a barrier since.
     __device__ __forceinline__ void issue_rows(Slab& slab, Mbarrier& mbarrier)
     {
+        const float* rows = B - (size_t)Rows::row() * n - Rows::col();  // from the slab's first word on
         expect_bytes(mbarrier, sizeof(slab.b) / WARPS);
 #pragma unroll
         for (int i = 0; i < TILE_K / WARPS; i++) {
             const int p = threadIdx.x / 32 + i * WARPS;
-            copy_bulk(slab.b[p], B + (unsigned)(p * n), sizeof(slab.b[p]), mbarrier);
+            copy_bulk(slab.b[p], rows + (unsigned)(p * n), sizeof(slab.b[p]), mbarrier);
         }
     }
 

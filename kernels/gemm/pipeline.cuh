@@ -54,6 +54,16 @@ using Own = float[ROWS][THREAD_N];  // of all teams' sums those that are this th
 
 __device__ __forceinline__ int team() { return SLICES == 1 ? 0 : threadIdx.x / TEAM; }
 
+// Compiled for the CPU, warps meet as a block: all call it as often.
+__device__ __forceinline__ void sync_warp()
+{
+#ifdef __CUDA_ARCH__
+    __syncwarp();
+#else
+    __syncthreads();
+#endif
+}
+
 __device__ __forceinline__ void sync_team()
 {
 #ifdef __CUDA_ARCH__
@@ -69,31 +79,26 @@ __device__ __forceinline__ void sync_team()
 }
 
 // How a team copies a slab of B: ACROSS threads take a row, WORDS words each at a time, and the next
-// rows in the next pass. A thread's words of a row lie at fixed distances: one address serves for all.
+// rows in the next pass. A thread's words of a row lie STRIDE apart: one address serves for all.
 template <int WORDS>
 struct Layout {
-    static constexpr int WIDTH = TILE_N / WORDS, WANTED = WORDS > 1 ? ABREAST : TILE_N > 128 ? TILE_N / 4 : 32;
-    static constexpr int NEEDED = TEAM / TILE_K > WANTED ? TEAM / TILE_K : WANTED;
-    static constexpr int ACROSS = NEEDED < WIDTH ? NEEDED : WIDTH;
+    // A single word's place in B is checked: of a row a thread takes four, with eight ptxas spills 2 KB.
+    static constexpr int SINGLY = TILE_N > 128 ? TILE_N / 4 : 32, WANTED = WORDS > 1 ? ABREAST : SINGLY;
+    static constexpr int WIDTH = TILE_N / WORDS, NEEDED = TEAM / TILE_K > WANTED ? TEAM / TILE_K : WANTED;
+    static constexpr int ACROSS = NEEDED < WIDTH ? NEEDED : WIDTH, STRIDE = ACROSS * WORDS;
     static constexpr int AT_ONCE = TEAM / ACROSS, PASSES = TILE_K / AT_ONCE, EACH = WIDTH / ACROSS;
 
     static_assert(WIDTH % ACROSS == 0 && TEAM % ACROSS == 0 && TILE_K % AT_ONCE == 0,
                   "threads cover the slab of B");
 
-    static __device__ __forceinline__ int row(int pass)
-    {
-        return threadIdx.x % TEAM / ACROSS + pass * AT_ONCE;
-    }
-    static __device__ __forceinline__ int col(int i)
-    {
-        return (threadIdx.x % TEAM % ACROSS + i * ACROSS) * WORDS;
-    }
+    // Where a thread's first words lie.
+    static __device__ __forceinline__ int row() { return threadIdx.x % TEAM / ACROSS; }
+    static __device__ __forceinline__ int col() { return threadIdx.x % TEAM % ACROSS * WORDS; }
 };
 
-// The copies of a thread: of which elements of the operands, and to where in a slab. Rows below the
-// last one of A are copied from there, and never stored; what lies outside of B is filled with zeros.
-// `vectors`: four words of B are one copy, which takes a tile inside of C and rows of B and C that
-// begin at 16 bytes.
+// The copies of a thread: from where in the operands, and to where in a slab. Rows below the last one of A
+// are copied from there, and never stored; what lies outside of B is filled with zeros. `vectors`: four
+// words of B are one copy, which takes a tile inside of C and rows of B and C that begin at 16 bytes.
 template <bool vectors>
 struct Copies {
     using Rows = Layout<vectors ? 4 : 1>;
@@ -101,24 +106,30 @@ struct Copies {
     static constexpr bool VECTORS = vectors;
     static constexpr int OF_A = PASSES_A * (TILE_K / WIDTH_A), OF_B = Rows::PASSES * Rows::EACH;
 
-    const float *A, *B;  // where the team's next slabs begin
-    int n, columns;      // of B; of B from the tile on
-    int left;            // of k
-    unsigned from_a[PASSES_A], from_b[Rows::PASSES];  // without a sign: half the registers of an address
+    // A thread's first elements of the next slab, and how far from there those of a pass are: without a
+    // sign, half the registers of an address.
+    const float *A, *B;
+    unsigned from_a[PASSES_A], from_b[Rows::PASSES];
+    int to_a, to_b;      // where in a slab the first ones go
+    int left_a, left_b;  // of k, from the first ones on
+    int n, columns;      // of B; of B from the first one on
 
     // Of the tile at (row, col), for the steps of k from `begin` to before `end`.
     __device__ __forceinline__ Copies(const float* A, const float* B, int m, int n, int k,
                                       int row, int col, int begin, int end)
-        : A(A + (size_t)row * k), B(B + col), n(n), columns(n - col)
+        : n(n), columns(n - col - Rows::col())
     {
-        const int t = threadIdx.x % TEAM;
+        const int t = threadIdx.x % TEAM, p = t % WIDTH_A, first = t / WIDTH_A, last = m - 1 - row;
+        begin += team() * TILE_K, end = min(k, end);
+        this->A = A + (size_t)(row + min(first, last)) * k + begin + p;
+        this->B = B + (size_t)(begin + Rows::row()) * n + col + Rows::col();
+        left_a = end - begin - p, left_b = end - begin - Rows::row();
+        to_a = p * PITCH + first, to_b = TILE_K * PITCH + Rows::row() * TILE_N + Rows::col();
 #pragma unroll
         for (int i = 0; i < PASSES_A; i++)
-            from_a[i] = min(t / WIDTH_A + i * ROWS_A, m - 1 - row) * k + t % WIDTH_A;
+            from_a[i] = (min(first + i * ROWS_A, last) - min(first, last)) * k;
 #pragma unroll
-        for (int i = 0; i < Rows::PASSES; i++) from_b[i] = Rows::row(i) * n + Rows::col(0);
-        begin += team() * TILE_K;
-        this->A += begin, this->B += (size_t)begin * n, left = min(k, end) - begin;
+        for (int i = 0; i < Rows::PASSES; i++) from_b[i] = i * Rows::AT_ONCE * n;
     }
 
     // Issue a portion of those of the next slab, or of the first `count` of them, into a stage of the
@@ -130,24 +141,24 @@ struct Copies {
         issue_some(ring[stage], portion * PORTION, min((portion + 1) * PORTION, count));
         if (portion < PORTIONS - 1) return;
         commit_copies();
-        A += SLICES * TILE_K, B += (size_t)SLICES * TILE_K * n, left -= SLICES * TILE_K;
+        A += SLICES * TILE_K, left_a -= SLICES * TILE_K;
+        B += (size_t)SLICES * TILE_K * n, left_b -= SLICES * TILE_K;
     }
 
     // Those from the `first` one to before the one `behind` of a slab, of which A's come first.
     __device__ __forceinline__ void issue_some(Slab& slab, int first, int behind)
     {
-        const int t = threadIdx.x % TEAM;
+        float* to = (float*)&slab;
 #pragma unroll
         for (int e = first; e < behind; e++) {
             if (e < OF_A) {
                 const int i = e / (TILE_K / WIDTH_A), p = e % (TILE_K / WIDTH_A) * WIDTH_A;
-                copy_async<4>(&slab.a[p + t % WIDTH_A][t / WIDTH_A + i * ROWS_A],
-                              A + from_a[i] + p, p + t % WIDTH_A < left);
+                copy_async<4>(to + to_a + p * PITCH + i * ROWS_A, A + from_a[i] + p, p < left_a);
             } else {
-                const int i = (e - OF_A) / Rows::EACH, j = (e - OF_A) % Rows::EACH;
-                const int p = Rows::row(i), c = Rows::col(j);
-                copy_async<vectors ? 16 : 4>(&slab.b[p][c], B + from_b[i] + (c - Rows::col(0)),
-                                             p < left && (vectors || c < columns));
+                const int i = (e - OF_A) / Rows::EACH, p = i * Rows::AT_ONCE;
+                const int c = (e - OF_A) % Rows::EACH * Rows::STRIDE;
+                copy_async<vectors ? 16 : 4>(to + to_b + p * TILE_N + c, B + from_b[i] + c,
+                                             p < left_b && (vectors || c < columns));
             }
         }
     }
@@ -284,22 +295,73 @@ __device__ __forceinline__ void gather(const Sums& sums, Own& own, float* memory
     }
 }
 
-// Store a thread's results into the tile of C at (row, col).
-template <bool vectors>
-__device__ __forceinline__ void store(const Own& own, float* C, int m, int n, int row, int col)
+// A sum in a register of its own choice: −0 changes no value, and a store of four words wants four
+// registers side by side. If they were the sums themselves, each would lie in the register bank of its
+// operand of B, and the loop would wait for it (WORKLOG.md).
+__device__ __forceinline__ float untied(float sum)
+{
+#ifdef __CUDA_ARCH__
+    asm("add.f32 %0, %0, 0f80000000;" : "+f"(sum));
+#endif
+    return sum;
+}
+
+// Which row of its tile is the `i`th of a thread's own, from its first row on.
+__device__ __forceinline__ int row_of(int i)
+{
+    const int of_all = team() * ROWS + i;
+    return of_all / 4 * 4 * LANES_M + of_all % 4;
+}
+
+// Store a thread's results into the tile of C at (row, col), where four words are one store.
+__device__ __forceinline__ void store_fours(const Own& own, float* C, int m, int n, int row, int col)
 {
     row += first_row(), col += first_col();
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        const int of_all = team() * ROWS + i;
-        const int r = row + of_all / 4 * 4 * LANES_M + of_all % 4;
+        const int r = row + row_of(i);
         if (r >= m) continue;
 #pragma unroll
-        for (int j = 0; j < THREAD_N; j += 4) {
-            const int c = col + j * LANES_N;
-            store_four<vectors>(C + (size_t)r * n + c, *(const float4*)&own[i][j], n - c);
-        }
+        for (int j = 0; j < THREAD_N; j += 4)
+            *(float4*)(C + (size_t)r * n + col + j * LANES_N) =
+                {untied(own[i][j]), untied(own[i][j + 1]), untied(own[i][j + 2]), untied(own[i][j + 3])};
     }
+}
+
+// The same word by word: by way of the rings' memory, which is free, so that the lanes of a warp store
+// words beside each other. From the registers each would fill 8 bytes of a sector of 32.
+__device__ __forceinline__ void store_words(const Own& own, float* C, int m, int n, int row, int col,
+                                            float* memory)
+{
+    constexpr int LENGTH = WARP_N + 1, EACH = LANES_M * LENGTH;  // neighbouring rows lie a bank apart
+    static_assert(THREADS / 32 * EACH * 4 <= STAGES * SLICES * sizeof(Slab), "the rings hold them");
+    const int lane = threadIdx.x % 32;
+    float* rows = memory + threadIdx.x / 32 * EACH;
+    row += first_row() - lane_row() * 4, col += first_col() - lane_col() * 4;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int j = 0; j < THREAD_N; j++)
+            rows[lane_row() * LENGTH + lane_col() * 4 + j / 4 * 4 * LANES_N + j % 4] = own[i][j];
+        sync_warp();
+#pragma unroll
+        for (int e = lane; e < LANES_M * WARP_N; e += 32) {
+            const int r = row + e / WARP_N * 4 + row_of(i), c = col + e % WARP_N;
+            if (r < m && c < n) C[(size_t)r * n + c] = rows[e / WARP_N * LENGTH + e % WARP_N];
+        }
+        sync_warp();
+    }
+}
+
+template <bool vectors>
+__device__ __forceinline__ void store(const Own& own, float* C, int m, int n, int row, int col,
+                                      float* memory)
+{
+    if constexpr (vectors)
+        store_fours(own, C, m, n, row, col);
+    else
+        store_words(own, C, m, n, row, col, memory);
 }
 
 // Compute the tile of C at (row, col), by one team of warps.
@@ -312,5 +374,5 @@ __device__ __forceinline__ void tile(const float* A, const float* B, float* C, i
     Pipeline<Copies> pipeline(copies, ring);
     pipeline.multiply((k + TILE_K - 1) / TILE_K, sums);
     pipeline.end();
-    store<Copies::VECTORS>(sums, C, m, n, row, col);
+    store<Copies::VECTORS>(sums, C, m, n, row, col, (float*)ring);
 }
