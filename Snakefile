@@ -36,6 +36,8 @@ BUILDABLE = Variants(
     }
 )
 MACHINE = machine_identity()
+VERDICT = "results/local/verdict.txt"
+BEGUN = time.time()
 
 
 wildcard_constraints:
@@ -63,6 +65,14 @@ onstart:
     check_executor()
 
 
+onsuccess:
+    tell_verdict()
+
+
+onerror:
+    tell_verdict()
+
+
 localrules:
     compile_cuda,
     compile_c,
@@ -73,6 +83,7 @@ localrules:
     typeset,
     write_page,
     verdict,
+    pass_verdict,
     readme,
     publish,
     compare,
@@ -83,5 +94,5 @@ rule all:
     input:
         rules.report.input,
         rules.explore.input,
-        rules.verdict.output,
+        rules.pass_verdict.output,
         other_reports,

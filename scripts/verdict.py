@@ -1,7 +1,8 @@
-"""What the run came to: a line, and one on the card's state, when all is well; else a line per
-failure and exit code 1. Other models of GPU that jobs ran on have their own lines.
+"""Write what the run came to: a line, and one on the card's state, when all is well; else `failed`
+and a line per variant. Other models of GPU that jobs ran on have their own lines.
 
-The report is written before this speaks, and shows the failures too.
+It is written before the report, whatever becomes of that; the workflow prints it last, and fails
+where its first word is `failed`.
 """
 
 from collections.abc import Mapping
@@ -11,23 +12,33 @@ from typing import Any
 import pandas as pd
 
 from matmul import arguments
-from matmul.dataset import read_json, read_optional, read_table, whole_file
-from matmul.errors import UserError, command_line
+from matmul.dataset import read_json, read_optional, read_table, write_text
+from matmul.errors import command_line
 from matmul.reporting.results import points_of, power_capped, state_absence, thermally_throttled
 from matmul.state import THERMAL
 
+FAILED = "failed"  # the first word of such a verdict
+
 
 def failures(data: Path, summary: pd.DataFrame) -> list[str]:
-    """A line per failure in a data set: of a kernel, a verification, a point or a ceiling."""
+    """A line per variant or ceiling of a data set that failed: its first reason, and how many more
+    there are. What failed to compile comes before what is wrong, and that before what failed later.
+    """
     kernels = read_table("kernels.csv", data / "kernels.csv")
-    lines = [f"{row.variant}: {row.reason}" for row in kernels.itertuples() if row.status != "ok"]
-    for table in (read_table("verification.csv", data / "verification.csv"), summary):
-        failed = table[table.status == "failed"]
-        lines += [f"{row.variant}: {row.reason}" for row in failed.itertuples()]
-    ceilings = read_optional("ceilings.csv", data / "ceilings.csv").set_index("name")
-    failed = ceilings[ceilings.status == "failed"].reason
-    lines += [f"ceiling {name}: {reason}" for name, reason in failed.items()]
-    return list(dict.fromkeys(lines))
+    ceilings = read_optional("ceilings.csv", data / "ceilings.csv")
+    tables = (
+        kernels[kernels.status != "ok"],
+        read_table("verification.csv", data / "verification.csv").query("status == 'failed'"),
+        summary[summary.status == "failed"],
+        ceilings.assign(variant="ceiling " + ceilings.name).query("status == 'failed'"),
+    )
+    reasons: dict[str, list[str]] = {}
+    for row in pd.concat([table[["variant", "reason"]] for table in tables]).itertuples():
+        reasons.setdefault(row.variant, []).append(row.reason)
+    return [
+        f"{name}: {first}" + (f" (and {len(rest)} more)" if rest else "")
+        for name, (first, *rest) in reasons.items()
+    ]
 
 
 def outcome(device: Mapping[str, Any], points: pd.DataFrame) -> str:
@@ -72,7 +83,7 @@ def told(data: Path, summary: pd.DataFrame) -> tuple[str, str | None]:
 def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data set")
-    parser.add_argument("--report", type=Path, help="named to the reader")
+    parser.add_argument("--report", type=Path, required=True, help="named to the reader")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
 
@@ -80,15 +91,13 @@ def main() -> None:
     summaries = {
         data: read_table("summary.csv", data / "summary.csv") for data in (options.data, *others)
     }
-    found = dict.fromkeys(line for data in summaries for line in failures(data, summaries[data]))
-    if found:
-        raise UserError("; ".join([*found, f"the rest is in {options.report}"]))
-    (first, state), *rest = (told(*item) for item in summaries.items())
-    lines = [f"{first}: {options.report}", state, *(line for pair in rest for line in pair)]
-    text = "\n".join(line for line in lines if line)
-    print(text)
-    with whole_file(options.output) as temporary:
-        temporary.write_text(text + "\n")
+    failed = [line for data in summaries for line in failures(data, summaries[data])]
+    if failed:
+        lines = [f"{FAILED}: {len(failed)}, with every point in {options.report}", *failed]
+    else:
+        (first, state), *rest = (told(*item) for item in summaries.items())
+        lines = [f"{first}: {options.report}", state, *(line for pair in rest for line in pair)]
+    write_text("".join(f"{line}\n" for line in lines if line), options.output)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,24 @@ extern "C" __global__ void mine(const float* A, const float* B, float* C, int m,
     C[(size_t)row * n + col] = sum;
 }
 """
+# The first barrier of a tile is missing: threads read what others have yet to write.
+UNBARRED_KERNEL = """
+extern "C" __global__ void mine(const float* A, const float* B, float* C, int m, int n, int k)
+{
+    __shared__ float a[16][16], b[16][16];
+    const int x = threadIdx.x, y = threadIdx.y;
+    const int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (int start = 0; start < k; start += 16) {
+        a[y][x] = row < m && start + x < k ? A[(size_t)row * k + start + x] : 0.0f;
+        b[y][x] = col < n && start + y < k ? B[(size_t)(start + y) * n + col] : 0.0f;
+        for (int p = 0; p < 16; p++)
+            sum += a[y][p] * b[p][x];
+        __syncthreads();
+    }
+    if (row < m && col < n) C[(size_t)row * n + col] = sum;
+}
+"""
 
 Entry = Callable[..., dict[str, Any]]
 WriteCatalogue = Callable[..., Path]

@@ -179,9 +179,11 @@ def read_optional(kind: str, path: Path) -> pd.DataFrame:
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON, readable and whole."""
+    """Write JSON, readable and whole. Raises ValueError for a number that is not finite: JSON has
+    no word for it, and no reader of a report takes one."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        temporary.write_text(text + "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -193,9 +193,11 @@ def test_measuring_on_a_gpu_that_is_not_there_is_one_line(
     assert "no NVIDIA driver" in told.error()
 
 
-def verdict(command: Command, folder: Path) -> Any:
+def verdict(command: Command, folder: Path) -> str:
     report, output = folder / "report.pdf", folder / "verdict.txt"
-    return command("verdict", "--data", folder, "--report", report, "--output", output)
+    told = command("verdict", "--data", folder, "--report", report, "--output", output)
+    assert (told.code, told.out) == (0, "")
+    return output.read_text()
 
 
 def test_the_verdict_on_a_good_run_is_one_line_and_one_on_the_card(
@@ -204,10 +206,8 @@ def test_the_verdict_on_a_good_run_is_one_line_and_one_on_the_card(
     data_set.summary[1]["status"] = "skipped"
     folder = data_set.write()
     told = verdict(command, folder)
-    assert told.code == 0
-    assert told.out == (folder / "verdict.txt").read_text()
-    assert "1 points measured, 1 skipped, none failed (NVIDIA H100" in told.out
-    assert told.out.splitlines()[1:] == ["card's state unknown: no reading is on record"]
+    assert "1 points measured, 1 skipped, none failed (NVIDIA H100" in told
+    assert told.splitlines()[1:] == ["card's state unknown: no reading is on record"]
 
 
 @pytest.mark.parametrize(
@@ -218,22 +218,30 @@ def test_the_verdict_on_a_good_run_is_one_line_and_one_on_the_card(
         ("summary", "the launch failed: illegal address"),
     ],
 )
-def test_the_verdict_names_what_failed_and_writes_nothing(
+def test_the_verdict_names_what_failed(
     command: Command, data_set: DataSet, table: str, reason: str
 ) -> None:
     getattr(data_set, table)[0].update(status="failed", reason=reason)
-    folder = data_set.write()
-    error = verdict(command, folder).error()
-    assert f"naive[TILE_WIDTH=32]: {reason}" in error
-    assert "report.pdf" in error
-    assert not (folder / "verdict.txt").exists()
+    heading, line = verdict(command, data_set.write()).splitlines()
+    assert heading.startswith("failed: 1,")
+    assert "report.pdf" in heading
+    assert line == f"naive[TILE_WIDTH=32]: {reason}"
+
+
+def test_the_verdict_counts_the_further_reasons_of_a_variant(
+    command: Command, data_set: DataSet
+) -> None:
+    for table in (data_set.verification, data_set.summary):
+        table[0].update(status="failed", reason="wrong result at 3x4x5")
+    line = verdict(command, data_set.write()).splitlines()[1]
+    assert line == "naive[TILE_WIDTH=32]: wrong result at 3x4x5 (and 1 more)"
 
 
 def test_the_verdict_says_that_a_hot_card_was_not_to_be_quoted(
     command: Command, data_set: DataSet
 ) -> None:
     data_set.summary[0]["throttled"] = "power_cap+hw_thermal"
-    assert "throttled thermally" in verdict(command, data_set.write()).out
+    assert "throttled thermally" in verdict(command, data_set.write())
 
 
 CEILING = {"name": "copy", "unit": "GB/s", "value": 2e3, "status": "ok", "throttled": ""}
@@ -263,14 +271,14 @@ def test_the_verdict_ends_with_the_state_of_the_card(
         data_set.summary[0].update(STATE | state)
         cool = {"sm_clock_mhz": 1410.0, "temperature_c": 34.0, "throttled": ""}
         data_set.summary[1].update(STATE | cool)
-    assert verdict(command, data_set.write()).out.splitlines()[1:] == ([line] if line else [])
+    assert verdict(command, data_set.write()).splitlines()[1:] == ([line] if line else [])
 
 
 def test_the_verdict_names_a_ceiling_that_failed(command: Command, data_set: DataSet) -> None:
     folder = data_set.write()
     write_rows([CEILING | {"status": "failed", "reason": "lost"}], "ceilings.csv",
                folder / "ceilings.csv")  # fmt: skip
-    assert "ceiling copy: lost" in verdict(command, folder).error()
+    assert "ceiling copy: lost" in verdict(command, folder)
 
 
 def publish(command: Command, folder: Path) -> Any:

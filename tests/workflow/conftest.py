@@ -6,7 +6,7 @@ import pytest
 import slurm as one_node
 from project import SNAKEMAKE, Faulty, Fresh, Project
 from slurm import Slurm
-from support import RIGHT_KERNEL
+from support import RIGHT_KERNEL, UNBARRED_KERNEL
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +37,8 @@ def faulty(fresh: Fresh) -> Faulty:
     sources = {
         "broken": RIGHT_KERNEL.replace("col = ", "kol = "),
         "wrong": RIGHT_KERNEL.replace("p < k", "p < k - 1"),
+        "unwritten": RIGHT_KERNEL.replace("col >= n)", "col >= n - 1)"),
+        "unbarred": UNBARRED_KERNEL,
     }
     entries = [project.add_kernel(name, text.replace("void mine", f"void {name}"))
                .replace("function: mine", f"function: {name}")

@@ -12,6 +12,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -36,7 +37,9 @@ MINE = {
         "results/local/measured/gemm/mine/facts.json",
     },
 }
-AFTER = {"collect", "draw_figures", "tabulate", "typeset", "write_page", "verdict"}
+AFTER = {
+    "collect", "verdict", "draw_figures", "tabulate", "typeset", "write_page", "pass_verdict",
+}  # fmt: skip
 
 
 def table(project: Project, name: str) -> pd.DataFrame:
@@ -223,18 +226,21 @@ def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
         ("a block's memory", {"verify_variant", "measure_variant", *AFTER}),
         ("another kernel", {*MINE, "list_results", *AFTER}),
         ("another shape", {"measure_variant", "list_results", *AFTER}),
-        ("a caption", {"typeset", "verdict"}),
-        ("the report's text", {"typeset", "verdict"}),
-        ("a chapter", {"typeset", "verdict"}),
-        ("an idea", {"typeset", "verdict"}),
-        ("the page", {"write_page"}),
-        ("the drawing", {"draw_figures", "typeset", "write_page", "verdict"}),
+        ("a caption", {"typeset", "pass_verdict"}),
+        ("the report's text", {"typeset", "pass_verdict"}),
+        ("a chapter", {"typeset", "pass_verdict"}),
+        ("an idea", {"typeset", "pass_verdict"}),
+        ("the page", {"write_page", "pass_verdict"}),
+        ("the drawing", {"draw_figures", "typeset", "write_page", "pass_verdict"}),
         ("the collecting", AFTER),
         ("the sampling", {"measure_variant", *AFTER}),
         ("the ceilings", {"measure_ceilings", *AFTER}),
         ("the emulator", {"verify_variant", "measure_variant", *AFTER}),
-        ("a published data set", {"draw_figures", "tabulate", "typeset", "write_page"}),
-        ("a check of the timing", {"tabulate", "typeset", "verdict"}),
+        (
+            "a published data set",
+            {"draw_figures", "tabulate", "typeset", "write_page", "pass_verdict"},
+        ),
+        ("a check of the timing", {"tabulate", "typeset", "pass_verdict"}),
     ],
 )
 def test_a_change_reruns_what_depends_on_it_and_nothing_else(
@@ -276,18 +282,35 @@ def test_the_other_entry_file_gives_the_same_jobs(fresh: Fresh) -> None:
     assert root["measure_variant"] == 3
 
 
-# Kernels with mistakes.
+# Kernels with mistakes, and the first reason of each.
+
+MISTAKES = {
+    "broken": '"col" is undefined',
+    "wrong": "wrong result at ",
+    "unwritten": "wrong result at ",
+    "unbarred": "wrong result at ",
+}
 
 
-def test_kernels_with_mistakes_are_named_in_one_line_and_the_exit_code(faulty: Faulty) -> None:
+def test_kernels_with_mistakes_are_named_in_a_line_each_at_the_end(faulty: Faulty) -> None:
     assert faulty.code == 1
-    lines = [line for line in faulty.said.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1
-    assert "broken: does not compile: " in lines[0]
-    assert '"col" is undefined' in lines[0]
-    assert "wrong: wrong result at " in lines[0]
-    assert "cpu_blas" not in lines[0]
+    verdict = faulty.project.path("results/local/verdict.txt").read_text()
+    assert faulty.said.endswith(verdict)
+    heading, *lines = verdict.splitlines()
+    assert heading.startswith("failed: 4,")
+    assert [line.partition(":")[0] for line in lines] == list(MISTAKES)
+    for line, reason in zip(lines, MISTAKES.values(), strict=True):
+        assert reason in line
+        assert line.endswith(" more)")
     assert "Traceback" not in faulty.said
+
+
+def test_a_second_run_says_the_verdict_again(faulty: Faulty, copy_of: Copy) -> None:
+    project = copy_of(faulty.project)
+    again = project.snakemake("all")
+    assert again.returncode == 1
+    assert again.stdout.endswith(project.path("results/local/verdict.txt").read_text())
+    assert set(project.pending()) == {"pass_verdict"}
 
 
 def test_the_other_kernels_go_on(faulty: Faulty) -> None:
@@ -296,7 +319,7 @@ def test_the_other_kernels_go_on(faulty: Faulty) -> None:
     assert (points.time_ms > 0).all()
 
 
-@pytest.mark.parametrize("kernel", ["broken", "wrong"])
+@pytest.mark.parametrize("kernel", MISTAKES)
 def test_a_kernel_with_a_mistake_has_failed_rows_and_no_times(faulty: Faulty, kernel: str) -> None:
     points = rows(faulty.project, "summary.csv", kernel)
     assert len(points) == 4
@@ -309,8 +332,27 @@ def test_a_kernel_with_a_mistake_has_failed_rows_and_no_times(faulty: Faulty, ke
 
 
 def test_the_report_is_written_although_kernels_failed(faulty: Faulty) -> None:
-    assert faulty.project.path("results/local/report.pdf").exists()
-    assert not faulty.project.path("results/local/verdict.txt").exists()
+    assert faulty.project.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
+
+
+def test_the_verdict_is_there_although_there_is_no_report(faulty: Faulty, copy_of: Copy) -> None:
+    project = copy_of(faulty.project)
+    project.edit("reports/report.typ", "\n#panic()\n")
+    for name in ("verdict.txt", "tables.json"):
+        project.path(f"results/local/{name}").unlink()
+    run = project.snakemake("all")
+    assert run.returncode == 1
+    assert "report.typ" in run.stdout
+    assert run.stdout.endswith(project.path("results/local/verdict.txt").read_text())
+
+
+def test_an_element_that_was_never_written_is_no_number_in_json(faulty: Faulty) -> None:
+    verified = rows(faulty.project, "verification.csv", "unwritten")
+    assert np.isinf(verified.error[verified.status == "failed"]).all()
+    text = faulty.project.path("results/local/tables.json").read_text()
+    tables = json.loads(text, parse_constant=lambda word: pytest.fail(word))
+    [row] = (row for row in tables["verification"] if row["variant"] == "unwritten")
+    assert row["error"]["text"] == "not finite"
 
 
 def test_a_mended_kernel_is_all_that_runs_again(faulty: Faulty, copy_of: Copy) -> None:

@@ -3,6 +3,7 @@ import functools
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(
@@ -85,6 +86,18 @@ def check_executor():
             cluster.check_slurm(workflow.executor_settings, workflow.workdir_init)
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def tell_verdict():
+    """Print, as the last of what a run says, the verdict that it wrote; a failed one ends it."""
+    file, rest = Path(VERDICT), {job.rule.name for job in workflow.dag.needrun_jobs()}
+    spoken = "pass_verdict" in rest and rest <= {"pass_verdict", "all", "publish"}
+    if not file.exists() or not (spoken or file.stat().st_mtime >= BEGUN):
+        return
+    text = file.read_text().strip()
+    if text.startswith("failed"):
+        sys.exit(text)
+    print(text, file=sys.stderr)
 
 
 @functools.cache

@@ -1,26 +1,45 @@
 # The last word of a run, and the way of a data set into the repository.
 
 
+# Before the report, and written whatever becomes of that; onsuccess and onerror print it last.
 rule verdict:
     input:
         program("verdict"),
         data=expand("results/local/{name}", name=DATA_SET),
         others="results/local/others",
-        report="results/local/report.pdf",
     output:
-        "results/local/verdict.txt",
+        VERDICT,
     log:
         "results/local/logs/verdict.log",
     conda:
         "../../environment.yml"
+    priority: 1
     params:
         script=program("verdict")[0],
-        folder=lambda wildcards, input: os.path.dirname(input.report),
+        folder=lambda wildcards, input: os.path.dirname(input.data[0]),
     message:
         "the verdict"
     shell:
-        "python {params.script:q} --data {params.folder} --report {input.report:q} --output {output:q}"
-        " 2>&1 | tee {log:q}"
+        "python {params.script:q} --data {params.folder} --report results/local/report.pdf"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+# Fails where the verdict does, once all else is there.
+rule pass_verdict:
+    input:
+        rules.report.input,
+        rules.explore.input,
+        verdict=rules.verdict.output,
+    output:
+        touch("results/local/passed"),
+    log:
+        "results/local/logs/passed.log",
+    conda:
+        "../../environment.yml"
+    message:
+        "pass the verdict"
+    shell:
+        "awk '/^failed/ {{exit 1}}' {input.verdict:q} 2> {log:q}"
 
 
 # The README is no output: Snakemake would delete it before the job.
@@ -47,7 +66,7 @@ rule readme:
 rule publish:
     input:
         program("publish"),
-        rules.verdict.output,
+        rules.pass_verdict.output,
         report="results/local/report.pdf",
     log:
         "results/local/logs/publish.log",

@@ -42,9 +42,10 @@ class Number:
         return f"({self.origin})" if " " in self.origin else self.origin
 
     def json(self, digits: int = 3) -> dict[str, Any]:
-        """For tables.json, with the text to print."""
-        text = significant(self.value, digits)
-        return {"value": self.value, "text": text, "origin": self.origin}
+        """For tables.json, with the text to print. An infinite error, as of an element that was
+        never written, is the text alone."""
+        value = self.value if math.isfinite(self.value) else None
+        return {"value": value, "text": significant(self.value, digits), "origin": self.origin}
 
     def whole(self) -> dict[str, Any]:
         """The same for a count, every digit of it."""
