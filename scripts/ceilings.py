@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from matmul import arguments
-from matmul.building import tool_source
-from matmul.dataset import write_rows
-from matmul.device import Gpu, NoDevice, opened
-from matmul.errors import UserError, command_line
-from matmul.instruments import Instruments
-from matmul.modules import program_digest
-from matmul.sampling import Rule, collect, median_interval, run_for
-from matmul.state import Recorder, state_of
-from matmul.timing import HeldStream
+from matmul.build.binaries import tool_source
+from matmul.dataset.tables import write_rows
+from matmul.gpu.device import Gpu, NoDevice, opened
+from matmul.gpu.instruments import Instruments
+from matmul.gpu.state import Recorder, state_of
+from matmul.measure.sampling import Rule, collect, median_interval, run_for
+from matmul.measure.timing import HeldStream
+from matmul.process.errors import UserError, command_line
+from matmul.process.programs import program_digest
+from matmul.settings import arguments
 
 UNITS = {
     "multiply_add_float32": "TFLOP/s",

@@ -19,13 +19,14 @@ import numpy as np
 import pandas as pd
 from scipy.stats import bootstrap
 
-from matmul import arguments
-from matmul.catalogue import Catalogue, load_catalogue
-from matmul.dataset import COLUMNS, POINT, read_json, read_table, write_json, write_table
-from matmul.errors import UserError, command_line
-from matmul.reporting.results import published_name
-from matmul.sampling import SMALLEST, median_interval
-from matmul.shapes import shape_of
+from matmul.build.binaries import digest
+from matmul.catalogue.entries import Catalogue, load_catalogue
+from matmul.dataset.tables import COLUMNS, POINT, read_json, read_table, write_json, write_table
+from matmul.measure.sampling import SMALLEST, median_interval
+from matmul.operations.shapes import shape_of
+from matmul.process.errors import UserError, command_line
+from matmul.report.selection import published_name
+from matmul.settings import arguments
 
 SPAN = ["variant", *POINT, "phase", "cache"]
 RESAMPLES = 999
@@ -123,7 +124,7 @@ def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, d
     rows = []
     for name in names:
         variant = catalogue.variant(name)
-        record = records.get(name, {"status": "ok", "reason": "", "sha256": variant.sha256})
+        record = records.get(name, {"status": "ok", "reason": "", "sha256": digest(variant)})
         row = dict.fromkeys(COLUMNS["kernels.csv"]) | record
         row |= {"kernel": variant.kernel.name, "variant": name}
         rows.append(row | {"occupancy": facts[name].get("occupancy")})

@@ -16,12 +16,10 @@ from typing import Any
 
 import pandas as pd
 
-from matmul import arguments
-from matmul.catalogue import load_catalogue
-from matmul.dataset import write_text
-from matmul.errors import UserError, command_line
-from matmul.reporting import style
-from matmul.reporting.changes import (
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import write_text
+from matmul.process.errors import UserError, command_line
+from matmul.report.facts.changes import (
     TABLE,
     TOLERANCE,
     VALUES,
@@ -32,15 +30,17 @@ from matmul.reporting.changes import (
     summary_line,
     variant_lines,
 )
-from matmul.reporting.changes_chart import draw_changes
-from matmul.reporting.frame import source_line
-from matmul.reporting.results import (
+from matmul.report.figures import style
+from matmul.report.figures.changes import draw_changes
+from matmul.report.figures.figure_base import source_line
+from matmul.report.selection import (
     Results,
     load_results,
     processor,
     published_name,
     thermally_throttled,
 )
+from matmul.settings import arguments
 
 
 def reference_folder(given: Path, device: dict[str, Any]) -> Path:

@@ -7,11 +7,11 @@ and an empty binary, so that the other kernels go on.
 import logging
 from pathlib import Path
 
-from matmul import arguments
-from matmul.building import TOOLS, compile_instruments, compile_variant
-from matmul.catalogue import load_catalogue
-from matmul.dataset import write_json
-from matmul.errors import command_line
+from matmul.build.binaries import TOOLS, compile_instruments, compile_variant
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import write_json
+from matmul.process.errors import command_line
+from matmul.settings import arguments
 
 
 @command_line

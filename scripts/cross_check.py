@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from matmul import arguments
-from matmul.dataset import read_table, write_table
-from matmul.errors import UserError, command_line
-from matmul.reporting.checks import CROSS, check_card
-from matmul.reporting.results import squares
+from matmul.dataset.tables import read_table, write_table
+from matmul.process.errors import UserError, command_line
+from matmul.report.facts.checks import CROSS, check_card
+from matmul.report.selection import squares
+from matmul.settings import arguments
 
 SWEEPS = {"cublas_sgemm": "gemm", "cublas_dgemm": "gram"}  # where each routine is the product timed
 SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps

@@ -7,13 +7,13 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from matmul import arguments
-from matmul.catalogue import load_catalogue
-from matmul.errors import command_line
-from matmul.parent import die_with_parent
-from matmul.reporting import style
-from matmul.reporting.gallery import FIGURES
-from matmul.reporting.results import Results, load_results
+from matmul.catalogue.entries import load_catalogue
+from matmul.process.errors import command_line
+from matmul.process.lifetime import die_with_parent
+from matmul.report.figures import style
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.selection import Results, load_results
+from matmul.settings import arguments
 
 drawn_from: list[Results] = []  # the data set, which forked processes have without reading it
 

@@ -15,23 +15,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from matmul import arguments, fills
-from matmul.bench import CACHES, MODES, Case, LostDevice, Settings, Split, Wrong
-from matmul.building import HOST
-from matmul.catalogue import Catalogue, Variant, load_catalogue
-from matmul.cpu_bench import CpuBench
-from matmul.dataset import read_rows, write_json, write_rows
-from matmul.device import Gpu, NoDevice, opened
-from matmul.errors import UserError, command_line
-from matmul.gpu_bench import GpuBench
-from matmul.instruments import Instruments
-from matmul.modules import program_digest
-from matmul.occupancy import occupancy
-from matmul.products import NotCompiled, compile_record, cpu_product
-from matmul.provenance import commit, host_facts
-from matmul.sampling import Rule
-from matmul.shapes import parse_shape
-from matmul.sweep import Sweep
+from matmul.build.binaries import HOST, digest
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.dataset.provenance import commit, host_facts
+from matmul.dataset.tables import read_rows, write_json, write_rows
+from matmul.gpu.device import Gpu, NoDevice, opened
+from matmul.gpu.instruments import Instruments
+from matmul.gpu.occupancy import occupancy
+from matmul.measure.bench import CACHES, MODES, Case, LostDevice, Settings, Split, Wrong
+from matmul.measure.cpu_bench import CpuBench
+from matmul.measure.gpu_bench import GpuBench
+from matmul.measure.products import NotCompiled, compile_record, cpu_product
+from matmul.measure.sampling import Rule
+from matmul.measure.sweep import Sweep
+from matmul.operations import fills
+from matmul.operations.shapes import parse_shape
+from matmul.process.errors import UserError, command_line
+from matmul.process.programs import program_digest
+from matmul.settings import arguments
 
 
 def run(
@@ -168,7 +169,7 @@ def main() -> None:
     variant, settings = catalogue.variant(options.variant), settings_of(options)
     cases = cases_of(options, variant.kernel.operation)
     code = program_digest(Path(__file__))
-    identity = json.dumps([variant.sha256, variant.launch_identity, asdict(settings), code])
+    identity = json.dumps([digest(variant), variant.launch_identity, asdict(settings), code])
     spared = {parse_shape(text, variant.kernel.operation) for text in options.spared}
     sweep = Sweep(options.sweep, variant, settings, options.journal, identity, spared)
     reason = wrong_at_small_shapes(options.verification) if options.verification else None

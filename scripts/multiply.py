@@ -17,18 +17,20 @@ from pathlib import Path
 
 import numpy as np
 
-from matmul import arguments, emulation, fills
-from matmul.building import HOST, compile_instruments, compile_parts
-from matmul.catalogue import Variant, load_catalogue
-from matmul.cpu_bench import host_memory_refusal
-from matmul.device import Gpu, NoDevice, opened
-from matmul.errors import Unfinished, UserError, command_line
-from matmul.instruments import Instruments
-from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.products import cpu_product, gpu_product
-from matmul.shapes import Shape, parse_shape
-from matmul.timing import HeldStream, host_ms
-from matmul.verification import accuracy
+from matmul.build.binaries import HOST, compile_instruments, compile_parts
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.cpu import emulation
+from matmul.gpu.device import Gpu, NoDevice, opened
+from matmul.gpu.instruments import Instruments
+from matmul.measure.cpu_bench import host_memory_refusal
+from matmul.measure.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
+from matmul.measure.products import cpu_product, gpu_product
+from matmul.measure.timing import HeldStream, host_ms
+from matmul.measure.verification import accuracy
+from matmul.operations import fills
+from matmul.operations.shapes import Shape, parse_shape
+from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.settings import arguments
 
 LAUNCHES = 10
 EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU: half a minute

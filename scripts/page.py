@@ -17,16 +17,17 @@ from typing import Any
 import pandas as pd
 from plotly.offline import get_plotlyjs
 
-from matmul import arguments
-from matmul.bench import CACHES, MODES
-from matmul.catalogue import load_catalogue
-from matmul.dataset import POINT, write_text
-from matmul.errors import command_line
-from matmul.fills import FILLS
-from matmul.provenance import ROOT
-from matmul.reporting import style
-from matmul.reporting.frame import look, source_line
-from matmul.reporting.results import (
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.provenance import ROOT
+from matmul.dataset.tables import POINT, write_text
+from matmul.measure.bench import CACHES, MODES
+from matmul.operations.fills import FILLS
+from matmul.operations.shapes import OPERATIONS, Shape, shape_of
+from matmul.process.errors import command_line
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import look, source_line
+from matmul.report.figures.style import Look
+from matmul.report.selection import (
     OTHER,
     SERIES,
     WORK,
@@ -38,9 +39,8 @@ from matmul.reporting.results import (
     series_of,
     size_name,
 )
-from matmul.reporting.style import Look
-from matmul.reporting.traced import significant
-from matmul.shapes import OPERATIONS, Shape, shape_of
+from matmul.report.sourced_numbers import significant
+from matmul.settings import arguments
 
 KEY = ["kernel", "variant", *POINT, "cache"]
 SQUARE = "square (m = n = k)"  # of gemm

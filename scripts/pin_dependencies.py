@@ -9,9 +9,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from matmul import arguments
-from matmul.errors import UserError, command_line
-from matmul.provenance import ROOT
+from matmul.dataset.provenance import ROOT
+from matmul.process.errors import UserError, command_line
+from matmul.settings import arguments
 
 BLOCK = re.compile(r"^constraint-dependencies = \[.*?^\]$", re.MULTILINE | re.DOTALL)
 # uv repeats [tool.uv] environments in every line; beside that key it says nothing.

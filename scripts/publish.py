@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul import arguments
-from matmul.building import tool_source
-from matmul.catalogue import load_catalogue
-from matmul.dataset import (
+from matmul.build.binaries import digest, tool_source
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.provenance import ROOT
+from matmul.dataset.tables import (
     DATA_SET,
     OPTIONAL,
     read_json,
@@ -20,10 +20,10 @@ from matmul.dataset import (
     read_table,
     whole_file,
 )
-from matmul.errors import UserError, command_line
-from matmul.modules import program_digest
-from matmul.provenance import ROOT
-from matmul.reporting.results import PICTURES, published_name, thermally_throttled
+from matmul.process.errors import UserError, command_line
+from matmul.process.programs import program_digest
+from matmul.report.selection import PICTURES, published_name, thermally_throttled
+from matmul.settings import arguments
 
 
 def check_publishable(device: Mapping[str, Any], data: Path) -> None:
@@ -35,7 +35,7 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
             f"{data}: measured from commit {device['commit']} with modified files or from several "
             "commits; commit, then measure anew with snakemake --forcerun measure_variant"
         )
-    today = {variant.name: variant.sha256 for variant in load_catalogue().variants.values()}
+    today = {variant.name: digest(variant) for variant in load_catalogue().variants.values()}
     kernels = read_table("kernels.csv", data / "kernels.csv")
     other = [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
     if device.get("code") != program_digest(ROOT / "scripts" / "measure.py"):

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from matmul import arguments
-from matmul.catalogue import load_catalogue
-from matmul.dataset import POINT, write_text
-from matmul.errors import UserError, command_line
-from matmul.provenance import ROOT
-from matmul.reporting.frame import cache_note, source_line
-from matmul.reporting.results import (
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.provenance import ROOT
+from matmul.dataset.tables import POINT, write_text
+from matmul.operations.shapes import OPERATIONS
+from matmul.process.errors import UserError, command_line
+from matmul.report.figures.figure_base import cache_note, source_line
+from matmul.report.selection import (
     PICTURES,
     PRODUCTS,
     WORK,
@@ -30,8 +30,8 @@ from matmul.reporting.results import (
     squares,
     verdict_of,
 )
-from matmul.reporting.traced import significant
-from matmul.shapes import OPERATIONS
+from matmul.report.sourced_numbers import significant
+from matmul.settings import arguments
 
 BLOCK = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- end of published -->)", re.DOTALL)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import typst
 
-from matmul import arguments
-from matmul.dataset import whole_file
-from matmul.errors import UserError, command_line
+from matmul.dataset.tables import whole_file
+from matmul.process.errors import UserError, command_line
+from matmul.settings import arguments
 
 
 def typeset(source: Path, tables: Path, figures: Path) -> bytes:

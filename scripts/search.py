@@ -26,19 +26,19 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from matmul import arguments
-from matmul.building import compile_instruments, compile_into
-from matmul.catalogue import Catalogue, Kernel, Variant, check_variant, load_catalogue
-from matmul.dataset import whole_file
-from matmul.device import NoDevice, opened
-from matmul.errors import Unfinished, UserError, command_line
-from matmul.instruments import Instruments
-from matmul.products import gpu_product
-from matmul.reference import reference
-from matmul.schema import read_yaml
-from matmul.shapes import Shape, parse_shape
-from matmul.timing import HeldStream
-from matmul.verification import Accuracy
+from matmul.build.binaries import compile_instruments, compile_into, digest
+from matmul.catalogue.entries import Catalogue, Kernel, Variant, check_variant, load_catalogue
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import whole_file
+from matmul.gpu.device import NoDevice, opened
+from matmul.gpu.instruments import Instruments
+from matmul.measure.products import gpu_product
+from matmul.measure.reference import reference
+from matmul.measure.timing import HeldStream
+from matmul.measure.verification import Accuracy
+from matmul.operations.shapes import Shape, parse_shape
+from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.settings import arguments
 
 SEED, FILL = 2026, "uniform"
 SLACK = 0.005  # of the fastest, what fewer variants may cost
@@ -85,7 +85,7 @@ def compiled(
         earlier = build / arch / f"{variant.slug}.json"
         if earlier.exists():
             record: dict[str, Any] = json.loads(earlier.read_text())
-            if record["sha256"] == variant.sha256:
+            if record["sha256"] == digest(variant):
                 return record
         return compile_into(variant, arch, build)
 

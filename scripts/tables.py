@@ -11,16 +11,17 @@ from typing import Any
 
 import pandas as pd
 
-from matmul import arguments, fills
-from matmul.catalogue import load_catalogue
-from matmul.configuration import sweep_of
-from matmul.dataset import write_json
-from matmul.errors import command_line
-from matmul.reporting.checks import cross_check, timer_check
-from matmul.reporting.comparison import compare_documents
-from matmul.reporting.findings import all_findings
-from matmul.reporting.ladder import ladder
-from matmul.reporting.results import (
+from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import write_json
+from matmul.operations import fills
+from matmul.operations.shapes import OPERATIONS, Shape, shape_of
+from matmul.process.errors import command_line
+from matmul.report.facts.checks import cross_check, timer_check
+from matmul.report.facts.documents import compare_documents
+from matmul.report.facts.findings import all_findings
+from matmul.report.facts.ladder import ladder
+from matmul.report.selection import (
     Results,
     fastest,
     in_order,
@@ -36,9 +37,9 @@ from matmul.reporting.results import (
     size_name,
     verdict_of,
 )
-from matmul.reporting.traced import Number, cell, total
-from matmul.schema import read_yaml
-from matmul.shapes import OPERATIONS, Shape, shape_of
+from matmul.report.sourced_numbers import Number, cell, total
+from matmul.settings import arguments
+from matmul.settings.configuration import sweep_of
 
 GIBIBYTE = 2**30
 PARTS = ("start_s", "inputs_s", "verification_s", "cooling_s", "timed_s")  # of a job's wall time

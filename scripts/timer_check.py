@@ -16,19 +16,19 @@ from typing import Any
 
 import pandas as pd
 
-from matmul import arguments
-from matmul.building import compile_instruments
-from matmul.catalogue import load_catalogue
-from matmul.dataset import write_table
-from matmul.device import Gpu, NoDevice, opened
-from matmul.errors import UserError, command_line
-from matmul.instruments import Instruments
-from matmul.products import library_product
-from matmul.reporting.checks import EMPTY, TIMER, check_card
-from matmul.sampling import median_interval, run_for
-from matmul.shapes import Gemm
-from matmul.state import Recorder
-from matmul.timing import HeldStream
+from matmul.build.binaries import compile_instruments
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import write_table
+from matmul.gpu.device import Gpu, NoDevice, opened
+from matmul.gpu.instruments import Instruments
+from matmul.gpu.state import Recorder
+from matmul.measure.products import library_product
+from matmul.measure.sampling import median_interval, run_for
+from matmul.measure.timing import HeldStream
+from matmul.operations.shapes import Gemm
+from matmul.process.errors import UserError, command_line
+from matmul.report.facts.checks import EMPTY, TIMER, check_card
+from matmul.settings import arguments
 
 VARIANT, SEED = "cublas_sgemm", 2026
 SIZES = [320, 1024, 4096]

@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from matmul import arguments
-from matmul.dataset import read_json, read_optional, read_table, write_text
-from matmul.errors import command_line
-from matmul.reporting.results import points_of, power_capped, state_absence, thermally_throttled
-from matmul.state import THERMAL
+from matmul.dataset.tables import read_json, read_optional, read_table, write_text
+from matmul.gpu.state import THERMAL
+from matmul.process.errors import command_line
+from matmul.report.selection import points_of, power_capped, state_absence, thermally_throttled
+from matmul.settings import arguments
 
 FAILED = "failed"  # the first word of such a verdict
 

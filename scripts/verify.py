@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from matmul import arguments, emulation, fills
-from matmul.catalogue import Kernel, Variant, load_catalogue
-from matmul.dataset import product_of, write_rows
-from matmul.device import NoDevice, opened
-from matmul.errors import Unfinished, UserError, command_line
-from matmul.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.products import NotCompiled
-from matmul.shapes import Shape, parse_shape
-from matmul.verification import accuracy, verification_shapes
+from matmul.catalogue.entries import Kernel, Variant, load_catalogue
+from matmul.cpu import emulation
+from matmul.dataset.tables import product_of, write_rows
+from matmul.gpu.device import NoDevice, opened
+from matmul.measure.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
+from matmul.measure.products import NotCompiled
+from matmul.measure.verification import accuracy, verification_shapes
+from matmul.operations import fills
+from matmul.operations.shapes import Shape, parse_shape
+from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.settings import arguments
 
 
 def verdict(status: str, reason: str, error: float | None = None) -> dict[str, Any]:

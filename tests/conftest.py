@@ -27,9 +27,11 @@ from support import (
     WriteCatalogue,
 )
 
-from matmul import device, toolchain
-from matmul.catalogue import load_catalogue
-from matmul.modules import program_digest
+from matmul.build import toolchain
+from matmul.build.binaries import digest
+from matmul.catalogue.entries import load_catalogue
+from matmul.gpu import device
+from matmul.process.programs import program_digest
 
 LEFT_BEHIND = {
     ".git", ".venv", ".whl", ".scratch", ".snakemake", "results", "published", "tests", "uv.lock",
@@ -115,7 +117,7 @@ def data_set(tmp_path: Path) -> DataSet:
     row = {"status": "ok", "reason": "", "phase": "kernel", "cache": "hot", "samples": 9,
            "time_ms": 1.5, "throttled": ""}  # fmt: skip
     variants = [load_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
-    digests = {variant.name: variant.sha256 for variant in variants}
+    digests = {variant.name: digest(variant) for variant in variants}
     names = {variant.name: variant.kernel.name for variant in variants}
     code = program_digest(ROOT / "scripts" / "measure.py")
     return DataSet(

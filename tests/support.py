@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from matmul.catalogue import load_catalogue
-from matmul.dataset import COLUMNS, DATA_SET, write_json, write_table
-from matmul.reporting.results import PICTURES
-from matmul.verification import accuracy
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
+from matmul.measure.verification import accuracy
+from matmul.report.selection import PICTURES
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,9 +19,9 @@ from project import Project, Running
 from pytest import approx
 from support import ROOT
 
-from matmul.building import compile_into
-from matmul.catalogue import load_catalogue
-from matmul.dataset import read_table
+from matmul.build.binaries import compile_into
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import read_table
 
 C_ENTRY = {
     "title": "mine",

@@ -16,8 +16,8 @@ from jobs import CALLS, SHAPES, WORKERS, Job, Tried, calls_of, kept, measured_ag
 from project import Project
 from support import Command, DataSet
 
-from matmul.dataset import COLUMNS, TEXT, read_json, read_rows, read_table
-from matmul.errors import UserError
+from matmul.dataset.tables import COLUMNS, TEXT, read_json, read_rows, read_table
+from matmul.process.errors import UserError
 
 FACTS = "results/local/measured/gemm/counted/facts.json"
 PAGE = os.sysconf("SC_PAGESIZE")

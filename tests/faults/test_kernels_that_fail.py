@@ -24,7 +24,7 @@ from jobs import (
 from project import Project
 from support import RIGHT_KERNEL, Command
 
-from matmul.dataset import read_json, read_table
+from matmul.dataset.tables import read_json, read_table
 
 CUDA = {
     "endless_cu": ("float sum", "while (k) *(volatile float*)C = k;\n    float sum"),

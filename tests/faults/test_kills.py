@@ -26,7 +26,7 @@ from jobs import (
 )
 from project import Copy, Project, Running
 
-from matmul.dataset import read_table
+from matmul.dataset.tables import read_table
 
 COMPLETED = "the same command completed; no finished point lost or measured again"
 Moment = Callable[[Any, Running], None]

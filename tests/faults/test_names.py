@@ -12,11 +12,11 @@ from jobs import C_ENTRY, CALLS, SHAPES, Job, Tried, calls_of, counting, one_err
 from project import Project
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, Command
 
-from matmul.catalogue import load_catalogue
-from matmul.configuration import check_configuration, chosen_jobs
-from matmul.dataset import write_rows
-from matmul.errors import UserError
-from matmul.schema import read_yaml
+from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import write_rows
+from matmul.process.errors import UserError
+from matmul.settings.configuration import check_configuration, chosen_jobs
 
 NAMES = [
     "../../x", "/etc/x", "$(touch pwned)", "`touch pwned`", "; touch pwned", "a b", "a'b", 'a"b',

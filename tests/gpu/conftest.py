@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from matmul.building import compile_instruments, compile_into
-from matmul.catalogue import Variant
-from matmul.device import Gpu, NoDevice, gpus
-from matmul.instruments import Instruments
+from matmul.build.binaries import compile_instruments, compile_into
+from matmul.catalogue.entries import Variant
+from matmul.gpu.device import Gpu, NoDevice, gpus
+from matmul.gpu.instruments import Instruments
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 import ceilings
-from matmul.building import compile_instruments
-from matmul.device import Gpu
-from matmul.instruments import Instruments
+from matmul.build.binaries import compile_instruments
+from matmul.gpu.device import Gpu
+from matmul.gpu.instruments import Instruments
 
 pytestmark = pytest.mark.gpu
 

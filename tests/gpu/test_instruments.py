@@ -13,16 +13,19 @@ import pytest
 from support import error_share
 
 import timer_check
-from matmul import fills, instruments, reference, toolchain
-from matmul.catalogue import Kernel, load_catalogue
-from matmul.cublas import CublasError
-from matmul.device import Gpu, first_free
-from matmul.instruments import Instruments
-from matmul.products import library_product
-from matmul.reference import panel_rows, row_bytes
-from matmul.shapes import Gemm, Gram, Shape
-from matmul.timing import HeldStream
-from matmul.verification import Accuracy, accuracy
+from matmul.build import toolchain
+from matmul.catalogue.entries import Kernel, load_catalogue
+from matmul.gpu import instruments
+from matmul.gpu.cublas import CublasError
+from matmul.gpu.device import Gpu, first_free
+from matmul.gpu.instruments import Instruments
+from matmul.measure import reference
+from matmul.measure.products import library_product
+from matmul.measure.reference import panel_rows, row_bytes
+from matmul.measure.timing import HeldStream
+from matmul.measure.verification import Accuracy, accuracy
+from matmul.operations import fills
+from matmul.operations.shapes import Gemm, Gram, Shape
 
 pytestmark = pytest.mark.gpu
 

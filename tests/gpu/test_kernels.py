@@ -14,13 +14,13 @@ import pytest
 import yaml
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 
-from matmul import fills
-from matmul.catalogue import Variant, load_catalogue
-from matmul.dataset import read_json, read_table
-from matmul.device import Gpu
-from matmul.multiplying import on_gpu
-from matmul.shapes import Gemm, Gram
-from matmul.verification import accuracy, verification_shapes
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.dataset.tables import read_json, read_table
+from matmul.gpu.device import Gpu
+from matmul.measure.multiplying import on_gpu
+from matmul.measure.verification import accuracy, verification_shapes
+from matmul.operations import fills
+from matmul.operations.shapes import Gemm, Gram
 
 pytestmark = pytest.mark.gpu
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import CUDA_ENTRY
 
-from matmul.catalogue import Variant, load_catalogue
-from matmul.configuration import chosen_jobs
-from matmul.errors import UserError
-from matmul.shapes import LARGEST, OPERATIONS, Gemm, Gram, Shape
+from matmul.build.binaries import flags
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.operations.shapes import LARGEST, OPERATIONS, Gemm, Gram, Shape
+from matmul.process.errors import UserError
+from matmul.settings.configuration import chosen_jobs
 
 CATALOGUE = load_catalogue()
 VARIANTS = list(CATALOGUE.variants.values())
@@ -115,7 +116,7 @@ def test_each_combination_of_parameters_is_one_variant_or_the_entry_is_refused(
         name, slug, tile, block, defines = variant_of(entry, parameters)
         assert (variant.name, variant.slug) == (name, slug)
         assert (variant.tile, variant.block) == (tile, block)
-        assert {flag for flag in variant.flags if flag.startswith("-D")} == defines
+        assert {flag for flag in flags(variant) if flag.startswith("-D")} == defines
         assert catalogue.variant(slug) is catalogue.variants[slug] is variant
         assert catalogue.variant(name) is (variants[0] if name == "mine" else variant)
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul import emulation
-from matmul.catalogue import Variant, load_catalogue
-from matmul.shapes import LARGEST, Gemm, Gram, Shape, grid_of
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.cpu import emulation
+from matmul.operations.shapes import LARGEST, Gemm, Gram, Shape, grid_of
 
 OWNERS = Path(__file__).parent / "owners.cu"
 CATALOGUE = load_catalogue()

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collect import resampled_interval
-from matmul import sampling
-from matmul.reporting.changes import KEY, VERDICTS, compare_points, compare_variants, judged
-from matmul.reporting.results import quotient_interval, verdict_of
-from matmul.sampling import SMALLEST, Rule, collect, median_interval, settled
+from matmul.measure import sampling
+from matmul.measure.sampling import SMALLEST, Rule, collect, median_interval, settled
+from matmul.report.facts.changes import KEY, VERDICTS, compare_points, compare_variants, judged
+from matmul.report.selection import quotient_interval, verdict_of
 
 # Some come again, as from a coarse timer.
 TIMES = st.sampled_from([0.5, 1.0, 1.5, 2.0, 2.5]) | st.floats(1e-6, 1e6)

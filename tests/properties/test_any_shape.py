@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.errors import UserError, one_line
-from matmul.shapes import LARGEST, OPERATIONS, Gemm, Gram, Shape, parse_shape
+from matmul.operations.shapes import LARGEST, OPERATIONS, Gemm, Gram, Shape, parse_shape
+from matmul.process.errors import UserError, one_line
 
 EXTENTS = st.integers(1, LARGEST)
 SHAPES = st.builds(Gemm, EXTENTS, EXTENTS, EXTENTS) | st.builds(Gram, EXTENTS, EXTENTS)

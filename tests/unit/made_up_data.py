@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from matmul.bench import MODES
-from matmul.catalogue import Catalogue, Kernel, Variant, load_catalogue
-from matmul.dataset import COLUMNS, POINT, product_of, write_json, write_table
-from matmul.fills import FILLS
-from matmul.reporting.results import Results, load_results
-from matmul.sampling import lower_rank
-from matmul.shapes import Shape, parse_shape
+from matmul.catalogue.entries import Catalogue, Kernel, Variant, load_catalogue
+from matmul.dataset.tables import COLUMNS, POINT, product_of, write_json, write_table
+from matmul.measure.bench import MODES
+from matmul.measure.sampling import lower_rank
+from matmul.operations.fills import FILLS
+from matmul.operations.shapes import Shape, parse_shape
+from matmul.report.selection import Results, load_results
 
 SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),

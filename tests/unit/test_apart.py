@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from matmul.apart import Crashed, run_apart, shared_array
-from matmul.errors import Unfinished
+from matmul.process.errors import Unfinished
+from matmul.process.isolation import Crashed, run_apart, shared_array
 
 
 def test_what_a_call_wrote_comes_back() -> None:

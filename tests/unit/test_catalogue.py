@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from support import Entry, WriteCatalogue
 
-from matmul.building import compile_variant
-from matmul.catalogue import DEFAULT_CATALOGUE, Variant, load_catalogue, source_files
-from matmul.errors import UserError
-from matmul.expressions import evaluate
-from matmul.shapes import Gemm
+from matmul.build.binaries import compile_variant, digest, essence, flags
+from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue, source_files
+from matmul.catalogue.expressions import evaluate
+from matmul.operations.shapes import Gemm
+from matmul.process.errors import UserError
 
 
 def mistake(path: Path) -> str:
@@ -174,7 +174,7 @@ def test_each_combination_of_parameters_is_a_variant(
     assert last.block == (16, 8, 1)  # x, y, z from threads = [y, x]
     assert last.dynamic_shared_bytes == 128
     assert last.grid(Gemm(33, 17, 5)) == (2, 2, 1)
-    assert set(last.flags) >= {"-DW=16", "-DR=2"}
+    assert set(flags(last)) >= {"-DW=16", "-DR=2"}
 
 
 @pytest.mark.parametrize(
@@ -240,20 +240,45 @@ def test_the_digest_changes_with_source_header_and_flags(
 ) -> None:
     header, deeper = tmp_path / "tile.h", tmp_path / "deeper.h"
     header.write_text('#include "deeper.h"\n')
-    deeper.write_text("// one\n")
+    deeper.write_text("int one;\n")
 
     def digests() -> list[str]:
         path = write_catalogue({"mine": entry(parameters={"W": [16, 8]})}, mine=source)
-        return [variant.sha256 for variant in load_catalogue(path)["mine"].variants]
+        return [digest(variant) for variant in load_catalogue(path)["mine"].variants]
 
     source = '#include "tile.h"\n__global__ void mine() {}\n'
     seen = [*digests()]
-    deeper.write_text("// two\n")
+    deeper.write_text("int two;\n")
     seen += digests()
-    source += "// changed\n"
+    source += "int changed;\n"
     seen += digests()
     assert len(set(seen)) == 6
     assert digests() == seen[-2:]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a = b; // old", "a = b;  /* new,\n of two lines */"),
+        ("a = b + c;", "a =\n    b+c ;"),
+        ("#define A 1\nint x;", "  #define A 1\n\n\n  int   x;"),
+    ],
+)
+def test_comments_and_white_space_are_not_in_the_digest(before: str, after: str) -> None:
+    assert essence(before) == essence(after)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("int x;", "intx;"),
+        ('f("// a");', 'f("// b");'),
+        ("#define A 1\n-x", "#define A 1 -x"),
+        ("a + b", "a - b"),
+    ],
+)
+def test_what_a_compiler_tells_apart_is_in_the_digest(one: str, other: str) -> None:
+    assert essence(one) != essence(other)
 
 
 def test_headers_are_found_through_headers_and_once(tmp_path: Path) -> None:
@@ -273,7 +298,7 @@ def test_a_header_that_is_not_beside_the_source_is_the_compilers_matter(
     """The toolkit's own header, or one that is missing: the other kernels go on."""
     path = write_catalogue({"mine": entry()}, mine=f'#include "{name}"\n')
     variant = load_catalogue(path).variant("mine")
-    assert variant.sha256
+    assert digest(variant)
     assert source_files(variant.kernel.source) == [variant.kernel.source]
 
 

@@ -10,12 +10,11 @@ import pytest
 from support import ROOT, Command
 
 import ceilings
-from matmul import sampling
-from matmul.building import TOOLS, tool_source
-from matmul.dataset import read_table
-from matmul.instruments import FLAGS
-from matmul.modules import program_digest
-from matmul.toolchain import nvcc, read_ptxas, run
+from matmul.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
+from matmul.build.toolchain import nvcc, read_ptxas, run
+from matmul.dataset.tables import read_table
+from matmul.measure import sampling
+from matmul.process.programs import program_digest
 
 LAUNCH_MS = 4.0
 FIRST_MS = 0.5
@@ -123,7 +122,7 @@ def test_every_ceiling_compiles_without_spills(architecture: str, tmp_path: Path
         "-o",
         str(tmp_path / "ceilings.cubin"),
     ]
-    report = run([nvcc(), *target, *FLAGS, str(tool_source("ceilings"))])
+    report = run([nvcc(), *target, *INSTRUMENT_FLAGS, str(tool_source("ceilings"))])
     assert TOOLS["ceilings"] in ceilings.UNITS
     for name in ceilings.UNITS:
         assert read_ptxas(report, name).spill_bytes == 0

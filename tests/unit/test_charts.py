@@ -14,10 +14,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from matmul.fills import FILLS
-from matmul.reporting import spans, style
-from matmul.reporting.gallery import FIGURES
-from matmul.reporting.results import Results
+from matmul.operations.fills import FILLS
+from matmul.report.figures import phases, style
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.selection import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTIONS = ROOT / "reports" / "captions"
@@ -113,10 +113,10 @@ def test_one_kernel_alone_is_drawn_or_missed(tmp_path: Path, kernel: str) -> Non
     for draw in FIGURES.values():
         figure = draw(results)
         drawn = {name for name, _ in lines_of(figure)} & set(results.catalogue)
-        phases = {name for name, _ in lines_of(figure)} & set(spans.PHASES)
+        spans = {name for name, _ in lines_of(figure)} & set(phases.PHASES)
         widths = [name for name, _ in lines_of(figure) if str(name).startswith("TILE_WIDTH")]
         bars = any(ax.patches for ax in figure.axes)
-        assert drawn == {kernel} or phases or widths or bars or not figure.axes[0].axison
+        assert drawn == {kernel} or spans or widths or bars or not figure.axes[0].axison
 
 
 def test_nothing_at_all_is_said_in_every_figure(tmp_path: Path) -> None:

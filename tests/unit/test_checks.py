@@ -17,12 +17,14 @@ from support import ROOT, Command
 
 import cross_check
 import timer_check
-from matmul import building, cublas, device, instruments, products, sampling, state, timing
-from matmul.dataset import read_table, write_table
-from matmul.errors import UserError
-from matmul.modules import imported_files
-from matmul.reporting import checks
-from matmul.reporting.results import Results, load_results
+from matmul.build import binaries
+from matmul.dataset.tables import read_table, write_table
+from matmul.gpu import cublas, device, instruments, state
+from matmul.measure import products, sampling, timing
+from matmul.process.errors import UserError
+from matmul.process.programs import imported_files
+from matmul.report.facts import checks
+from matmul.report.selection import Results, load_results
 
 FEW = ["naive", "cublas_sgemm", "cublas_dgemm", "cublas_dsyrk"]
 
@@ -292,7 +294,7 @@ def card(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> SimpleNamespace:
         poisoned=lambda count, dtype: ("C", count, dtype),
     )
     monkeypatch.setattr(device, "opened", opened)
-    monkeypatch.setattr(building, "compile_instruments", lambda arch, binary: None)
+    monkeypatch.setattr(binaries, "compile_instruments", lambda arch, binary: None)
     monkeypatch.setattr(instruments, "Instruments", lambda gpu, build: tools)
     monkeypatch.setattr(timing, "HeldStream", lambda tools: clock)
     monkeypatch.setattr(

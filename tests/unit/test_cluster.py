@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from matmul import cluster
-from matmul.cluster import check_slurm, check_status_command
-from matmul.errors import UserError
+from matmul.process.errors import UserError
+from matmul.settings import cluster
+from matmul.settings.cluster import check_slurm, check_status_command
 
 Patch = pytest.MonkeyPatch
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from support import Command, Outcome
 
-from matmul.catalogue import load_catalogue
-from matmul.dataset import COLUMNS, read_json, read_table, write_json, write_table
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import COLUMNS, read_json, read_table, write_json, write_table
 
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
          "fill": "uniform", "mode": "burst"}  # fmt: skip

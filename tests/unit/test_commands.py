@@ -10,10 +10,10 @@ import pytest
 import yaml
 from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue
 
-from matmul import sweep
-from matmul.building import tool_source
-from matmul.dataset import read_json, read_table, write_rows
-from matmul.modules import program_digest
+from matmul.build.binaries import tool_source
+from matmul.dataset.tables import read_json, read_table, write_rows
+from matmul.measure import sweep
+from matmul.process.programs import program_digest
 
 CUBLAS = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))

@@ -11,11 +11,11 @@ import pytest
 from made_up_data import DEVICE, made_up
 from support import Command
 
-from matmul.dataset import read_table, write_table
-from matmul.reporting import changes
-from matmul.reporting.changes import KEY, TABLE, VALUES, compare_points, compare_variants, judged
-from matmul.reporting.changes_chart import draw_changes
-from matmul.sampling import median_interval
+from matmul.dataset.tables import read_table, write_table
+from matmul.measure.sampling import median_interval
+from matmul.report.facts import changes
+from matmul.report.facts.changes import KEY, TABLE, VALUES, compare_points, compare_variants, judged
+from matmul.report.figures.changes import draw_changes
 
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]
 LARGE = {"gemm": [640, 1024, 2048, 4096], "gram": [2500, 4500]}

@@ -9,17 +9,17 @@ import yaml
 from snakemake.utils import update_config
 from support import ROOT
 
-from matmul import configuration
-from matmul.catalogue import load_catalogue
-from matmul.configuration import (
+from matmul.catalogue.entries import load_catalogue
+from matmul.gpu.device import NoDevice
+from matmul.process.errors import UserError
+from matmul.settings import configuration
+from matmul.settings.configuration import (
     check_configuration,
     chosen_jobs,
     resolve_device,
     spared,
     sweep_of,
 )
-from matmul.device import NoDevice
-from matmul.errors import UserError
 
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 DEFAULT["catalogue"] = str(ROOT / DEFAULT["catalogue"])
@@ -227,7 +227,8 @@ def test_without_a_gpu_the_configured_architectures_are_compiled_for(
 
 
 def test_gpu_identity_needs_a_gpu(no_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matmul import configuration, device
+    from matmul.gpu import device
+    from matmul.settings import configuration
 
     monkeypatch.setattr(configuration, "driver", device.driver)
     with pytest.raises(NoDevice):

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matmul.bench import Case, Settings, Split, Wrong
-from matmul.building import compile_into
-from matmul.catalogue import Variant, load_catalogue
-from matmul.cpu_bench import CpuBench
-from matmul.gpu_bench import host_copies_refusal
-from matmul.products import CpuProduct, cpu_product
-from matmul.sampling import Rule
-from matmul.shapes import Gemm, Gram, Shape
-from matmul.timing import host_ms
+from matmul.build.binaries import compile_into
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.measure.bench import Case, Settings, Split, Wrong
+from matmul.measure.cpu_bench import CpuBench
+from matmul.measure.gpu_bench import host_copies_refusal
+from matmul.measure.products import CpuProduct, cpu_product
+from matmul.measure.sampling import Rule
+from matmul.measure.timing import host_ms
+from matmul.operations.shapes import Gemm, Gram, Shape
 
 RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
 LOOP = load_catalogue().variant("cpu_loop")

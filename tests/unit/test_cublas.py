@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from matmul import cublas
+from matmul.gpu import cublas
 
 Calls = list[tuple[Any, ...]]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matmul import emulation
-from matmul.emulation import EmulationError
-from matmul.errors import Unfinished
+from matmul.cpu import emulation
+from matmul.cpu.emulation import EmulationError
+from matmul.process.errors import Unfinished
 
 PLANTED = Path(__file__).parent / "planted"
 SANITIZERS = [None, "address", "thread"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from matmul.dataset import (
+from matmul.dataset.tables import (
     COLUMNS,
     read_json,
     read_rows,
@@ -17,7 +17,7 @@ from matmul.dataset import (
     write_rows,
     write_table,
 )
-from matmul.errors import UserError
+from matmul.process.errors import UserError
 
 ROW = dict.fromkeys(COLUMNS["verification.csv"], "1")
 

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from matmul import device
-from matmul.device import Gpu, NoDevice, check_driver, driver, first_free
-from matmul.errors import UserError
-from matmul.provenance import ROOT
+from matmul.dataset.provenance import ROOT
+from matmul.gpu import device
+from matmul.gpu.device import Gpu, NoDevice, check_driver, driver, first_free
+from matmul.process.errors import UserError
 
 
 @pytest.mark.parametrize(

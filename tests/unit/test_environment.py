@@ -5,7 +5,7 @@ import tomllib
 
 import yaml
 
-from matmul.provenance import ROOT
+from matmul.dataset.provenance import ROOT
 
 # conda-forge's names of what PyPI calls otherwise.
 CONDA_NAMES = {

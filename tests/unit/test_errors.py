@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from matmul import errors
-from matmul.errors import UserError, command_line
+from matmul.process import errors
+from matmul.process.errors import UserError, command_line
 
 LEAVING = """
 import sys, time
 from types import SimpleNamespace
 
 sys.path.insert(0, {scripts!r})
-from matmul.bench import LostDevice
-from matmul.errors import Unfinished, UserError, command_line
-from matmul.instruments import Instruments
+from matmul.measure.bench import LostDevice
+from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.gpu.instruments import Instruments
 
 
 class Memory:

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from matmul import fills
+from matmul.operations import fills
 
 MASK = 2**64 - 1
 

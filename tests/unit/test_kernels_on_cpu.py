@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from support import error_share
 
-from matmul import emulation, fills
-from matmul.catalogue import Kernel, Variant, load_catalogue
-from matmul.emulation import EmulationError
-from matmul.shapes import Gemm, Gram, Shape
-from matmul.verification import accuracy
+from matmul.catalogue.entries import Kernel, Variant, load_catalogue
+from matmul.cpu import emulation
+from matmul.cpu.emulation import EmulationError
+from matmul.measure.verification import accuracy
+from matmul.operations import fills
+from matmul.operations.shapes import Gemm, Gram, Shape
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
 SHAPES = {

@@ -12,13 +12,13 @@ from made_up_data import DEVICE, Change, made_up, the_catalogue
 from support import Entry, WriteCatalogue
 from test_tables import typeset
 
-from matmul.catalogue import Variant, load_catalogue
-from matmul.errors import UserError
-from matmul.layout import WARP, Layout
-from matmul.reporting.findings import all_findings
-from matmul.reporting.ladder import ladder
-from matmul.schema import read_yaml
-from matmul.shapes import Gemm
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.layout import WARP, Layout
+from matmul.catalogue.schema import read_yaml
+from matmul.operations.shapes import Gemm
+from matmul.process.errors import UserError
+from matmul.report.facts.findings import all_findings
+from matmul.report.facts.ladder import ladder
 
 IDEAS = Path(__file__).resolve().parents[2] / "reports" / "ideas.yaml"
 GEMM = {"gemm": (320, 1024)}

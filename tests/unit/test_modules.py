@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from matmul.modules import imported_files
+from matmul.process.programs import imported_files
 
 LOADED = """
 import runpy, sys

@@ -2,7 +2,7 @@
 
 import pytest
 
-from matmul.occupancy import Limits, occupancy
+from matmul.gpu.occupancy import Limits, occupancy
 
 CC_9_0 = Limits(threads=2048, blocks=32, registers=65536, shared_bytes=228 << 10)
 CC_8_6 = Limits(threads=1536, blocks=16, registers=65536, shared_bytes=100 << 10)

@@ -13,10 +13,10 @@ from browser import Browser, Page
 from made_up_data import SHAPES, made_up, the_catalogue
 
 import page as pages
-from matmul.catalogue import Catalogue
-from matmul.provenance import ROOT
-from matmul.reporting.frame import look
-from matmul.reporting.results import Results, fastest, of_series, squares
+from matmul.catalogue.entries import Catalogue
+from matmul.dataset.provenance import ROOT
+from matmul.report.figures.figure_base import look
+from matmul.report.selection import Results, fastest, of_series, squares
 
 LARGEST = 5_000_000  # bytes
 TEMPLATE = (ROOT / "reports" / "explore.html").read_text()

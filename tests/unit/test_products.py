@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from support import Entry, WriteCatalogue
 
-from matmul.building import compile_into
-from matmul.catalogue import Variant, load_catalogue
-from matmul.errors import UserError
-from matmul.instruments import Instruments
-from matmul.products import compile_record
+from matmul.build.binaries import compile_into
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.gpu.instruments import Instruments
+from matmul.measure.products import compile_record
+from matmul.process.errors import UserError
 
 
 @pytest.fixture
@@ -42,6 +42,6 @@ def test_what_other_sources_or_another_configuration_left_is_not_run(
         compile_record(variant, tmp_path / "sm_80")
     compile_into(variant, "sm_80", tmp_path)
     source = variant.kernel.source
-    source.write_text(source.read_text() + "// changed\n")
+    source.write_text(source.read_text() + "int changed;\n")
     with pytest.raises(UserError, match=remedy):
         compile_record(variant, tmp_path / "sm_80")

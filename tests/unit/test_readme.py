@@ -10,9 +10,9 @@ from made_up_data import made_up, the_catalogue
 from support import ROOT, Command
 
 import readme
-from matmul.catalogue import Catalogue, load_catalogue
-from matmul.dataset import DATA_SET
-from matmul.reporting.results import load_results
+from matmul.catalogue.entries import Catalogue, load_catalogue
+from matmul.dataset.tables import DATA_SET
+from matmul.report.selection import load_results
 
 README = ROOT / "README.md"
 MARKED = "Before.\n<!-- published -->\nold\n<!-- end of published -->\nAfter.\n"

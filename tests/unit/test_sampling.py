@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from matmul import sampling
-from matmul.sampling import Rule, collect, median_interval
+from matmul.measure import sampling
+from matmul.measure.sampling import Rule, collect, median_interval
 
 
 @pytest.mark.parametrize("count", [7, 30])

@@ -7,11 +7,11 @@ import pytest
 from support import ROOT
 
 import search
-from matmul.catalogue import load_catalogue
-from matmul.errors import UserError
-from matmul.schema import read_yaml
-from matmul.shapes import parse_shape
-from matmul.verification import Accuracy
+from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.schema import read_yaml
+from matmul.measure.verification import Accuracy
+from matmul.operations.shapes import parse_shape
+from matmul.process.errors import UserError
 
 SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))
 

@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from matmul.dataset import product_of
-from matmul.errors import UserError
-from matmul.shapes import LARGEST, Gemm, Gram, Shape, grid_of, parse_shape, shape_of
+from matmul.dataset.tables import product_of
+from matmul.operations.shapes import LARGEST, Gemm, Gram, Shape, grid_of, parse_shape, shape_of
+from matmul.process.errors import UserError
 
 NO_SHAPES = [
     "0", 0, "-4", -4, "4x4", "4x4x4x4", "4x0x4", "", "x", "axbxc", "4x4x4 ", "1e3", "640.0",

@@ -8,13 +8,13 @@ import pytest
 from made_up_data import made_up
 from matplotlib.figure import Figure
 
-from matmul.catalogue import load_catalogue
-from matmul.reporting import style
-from matmul.reporting.gallery import FIGURES
-from matmul.reporting.results import LINES, Results, fastest, few, load_results, squares
-from matmul.reporting.spans import PARTS
-from matmul.reporting.standings import thinned
-from matmul.shapes import Gram
+from matmul.catalogue.entries import load_catalogue
+from matmul.operations.shapes import Gram
+from matmul.report.figures import style
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.figures.phases import PARTS
+from matmul.report.figures.ranking import thinned
+from matmul.report.selection import LINES, Results, fastest, few, load_results, squares
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_kernel_without_a_cell_among_the_shapes_shown_has_no_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kernels_shown(most: int) -> list[str]:
-        monkeypatch.setattr("matmul.reporting.standings.MOST_SHAPES", most)
+        monkeypatch.setattr("matmul.report.figures.ranking.MOST_SHAPES", most)
         (ax,) = FIGURES["heat_map"](results).axes
         return [label.get_text() for label in ax.get_yticklabels()]
 

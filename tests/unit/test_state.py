@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from matmul import state
-from matmul.state import Reading, Recorder, State, cool, state_of
+from matmul.gpu import state
+from matmul.gpu.state import Reading, Recorder, State, cool, state_of
 
 POWER_CAP = pynvml.nvmlClocksThrottleReasonSwPowerCap
 THERMAL = pynvml.nvmlClocksThrottleReasonSwThermalSlowdown

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from matmul.bench import MODES, Case, LostDevice, Point, Settings, Wrong
-from matmul.catalogue import Variant, load_catalogue
-from matmul.sampling import Rule
-from matmul.shapes import Gemm, Shape
-from matmul.state import State
-from matmul.sweep import Sweep
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.gpu.state import State
+from matmul.measure.bench import MODES, Case, LostDevice, Point, Settings, Wrong
+from matmul.measure.sampling import Rule
+from matmul.measure.sweep import Sweep
+from matmul.operations.shapes import Gemm, Shape
 
 RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
 SETTINGS = Settings(

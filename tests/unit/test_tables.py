@@ -15,25 +15,17 @@ from made_up_data import DEVICE, SHAPES, STUDIES, TF32, made_up, samples, speed_
 
 import report
 import tables
-from matmul.dataset import COLUMNS, POINT, STATE, read_table, write_json, write_table
-from matmul.errors import UserError
-from matmul.reporting import style
-from matmul.reporting.comparison import compare_documents
-from matmul.reporting.findings import FINDINGS, all_findings
-from matmul.reporting.gallery import FIGURES
-from matmul.reporting.results import (
-    Results,
-    at,
-    fastest,
-    limits_of,
-    shapes_of,
-    squares,
-    verdict_of,
-)
-from matmul.reporting.traced import Number, significant
-from matmul.sampling import median_interval
-from matmul.schema import read_yaml
-from matmul.shapes import Gemm, Gram
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import COLUMNS, POINT, STATE, read_table, write_json, write_table
+from matmul.measure.sampling import median_interval
+from matmul.operations.shapes import Gemm, Gram
+from matmul.process.errors import UserError
+from matmul.report.facts.documents import compare_documents
+from matmul.report.facts.findings import FINDINGS, all_findings
+from matmul.report.figures import style
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.selection import Results, at, fastest, limits_of, shapes_of, squares, verdict_of
+from matmul.report.sourced_numbers import Number, significant
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/summary.csv"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from matmul.timing import PATIENCE_S, HeldStream
+from matmul.measure.timing import PATIENCE_S, HeldStream
 
 
 class Stream(HeldStream):

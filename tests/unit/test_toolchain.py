@@ -9,11 +9,12 @@ import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 
-from matmul import cublas, toolchain
-from matmul.building import compile_variant
-from matmul.catalogue import load_catalogue
-from matmul.errors import UserError
-from matmul.toolchain import CompileError, Resources, read_ptxas
+from matmul.build import toolchain
+from matmul.build.binaries import compile_variant, digest
+from matmul.build.toolchain import CompileError, Resources, read_ptxas
+from matmul.catalogue.entries import load_catalogue
+from matmul.gpu import cublas
+from matmul.process.errors import UserError
 
 # As nvcc 13.0 prints it for a file of two kernels, the first with -maxrregcount=32.
 REPORT = """
@@ -108,7 +109,7 @@ def test_a_right_kernel_is_recorded_with_its_resources_and_flags(
     record = compile_variant(variant, "sm_90", tmp_path / "mine.cubin")
     assert record["status"] == "ok"
     assert record["variant"] == "mine[UNROLL=4]"
-    assert record["sha256"] == variant.sha256
+    assert record["sha256"] == digest(variant)
     assert "-DUNROLL=4" in str(record["flags"])
     assert "-lineinfo" in str(record["flags"])
     assert "release" in str(record["compiler"])
@@ -137,7 +138,7 @@ def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
 def found_by(python: str | Path, environment: dict[str, str]) -> list[str]:
     """The paths of nvcc and of cuBLAS that a step finds."""
     code = (
-        "from matmul import cublas, toolchain\n"
+        "from matmul.build import toolchain\nfrom matmul.gpu import cublas\n"
         "print(toolchain.nvcc(), cublas.library()[1], sep='|')"
     )
     environment = environment | {"PYTHONPATH": str(ROOT / "scripts")}

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from made_up_data import SHAPES, made_up, the_catalogue
 
-from matmul.reporting.gallery import FIGURES
-from matmul.reporting.ladder import ladder
-from matmul.reporting.traffic import asked, intensity, least
-from matmul.shapes import Gemm, Gram
+from matmul.operations.shapes import Gemm, Gram
+from matmul.report.facts.ladder import ladder
+from matmul.report.facts.traffic import asked, intensity, least
+from matmul.report.figures.gallery import FIGURES
 
 LARGE = Gemm(1024, 1024, 1024)
 

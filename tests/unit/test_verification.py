@@ -9,16 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import Entry, WriteCatalogue, error_share
 
-from matmul import fills
-from matmul.catalogue import Variant, load_catalogue
-from matmul.shapes import Gemm
-from matmul.verification import (
-    PANEL_ROWS,
-    accuracy,
-    split,
-    split_unit,
-    verification_shapes,
-)
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.measure.verification import PANEL_ROWS, accuracy, split, split_unit, verification_shapes
+from matmul.operations import fills
+from matmul.operations.shapes import Gemm
 
 VARIANTS = list(load_catalogue().variants.values())
 

@@ -15,7 +15,7 @@ from project import Copy, Fresh, Project
 from slurm import Job, Run, Slurm
 from support import Toolkit
 
-from matmul.dataset import DATA_SET, read_json, read_table
+from matmul.dataset.tables import DATA_SET, read_json, read_table
 
 pytestmark = pytest.mark.slurm
 

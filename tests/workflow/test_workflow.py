@@ -19,8 +19,8 @@ import yaml
 from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL
 
-from matmul.dataset import read_json, read_table, write_json, write_table
-from matmul.reporting.gallery import FIGURES
+from matmul.dataset.tables import read_json, read_table, write_json, write_table
+from matmul.report.figures.gallery import FIGURES
 
 Pending = dict[str, set[str]]
 
@@ -193,11 +193,13 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "a chapter": lambda project: project.edit("reports/chapters/gram.typ", "\n"),
     "an idea": lambda project: project.edit("reports/ideas.yaml", "\n"),
     "the page": lambda project: project.edit("reports/explore.html", "\n"),
-    "the drawing": lambda project: project.edit("scripts/matmul/reporting/frame.py", "\n"),
+    "the drawing": lambda project: project.edit(
+        "scripts/matmul/report/figures/figure_base.py", "\n"
+    ),
     "the collecting": lambda project: project.edit("scripts/collect.py", "\n"),
-    "the sampling": lambda project: project.edit("scripts/matmul/sweep.py", "\n"),
+    "the sampling": lambda project: project.edit("scripts/matmul/measure/sweep.py", "\n"),
     "the ceilings": lambda project: project.edit("scripts/ceilings.py", "\n"),
-    "the emulator": lambda p: p.edit("scripts/matmul/cuda_on_cpu/cuda_on_cpu.h", "\n"),
+    "the emulator": lambda p: p.edit("scripts/matmul/cpu/cuda_on_cpu/cuda_on_cpu.h", "\n"),
     "a published data set": publish,
     "a check of the timing": lambda p: p.path("results/local/timer_check.csv").touch(),
 }

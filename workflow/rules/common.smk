@@ -11,15 +11,17 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul import cluster, configuration, lock, toolchain
-from matmul.building import TOOLS
-from matmul.catalogue import HAND_WRITTEN, source_files
-from matmul.dataset import CHECKS, DATA_SET, read_json
-from matmul.device import NoDevice
-from matmul.errors import UserError
-from matmul.modules import program_files
-from matmul.parent import SNAKEMAKE
-from matmul.schema import read_yaml
+from matmul.build import binaries, toolchain
+from matmul.build.binaries import TOOLS
+from matmul.catalogue.entries import HAND_WRITTEN, source_files
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import CHECKS, DATA_SET, read_json
+from matmul.gpu.device import NoDevice
+from matmul.process import lock
+from matmul.process.errors import UserError
+from matmul.process.lifetime import SNAKEMAKE
+from matmul.process.programs import program_files
+from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
 
 # The program takes the shell's place, so that Snakemake is its parent, with which it dies.
@@ -121,7 +123,7 @@ def sources(wildcards):
 def compile_identity(wildcards):
     """What decides a binary beside its sources."""
     variant = BUILDABLE[wildcards.slug]
-    return " ".join([COMPILER, variant.kernel.function, *variant.flags])
+    return " ".join([COMPILER, variant.kernel.function, *binaries.flags(variant)])
 
 
 def built(variant):
@@ -150,7 +152,7 @@ def emulated_sources(wildcards):
     if variant.kernel.language not in HAND_WRITTEN or DEVICE != "cpu":
         return []
     files = [file for part in variant.parts(None) for file in source_files(part.kernel.source)]
-    return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cuda_on_cpu").iterdir())]
+    return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]
 
 
 def run_identity(wildcards):

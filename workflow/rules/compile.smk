@@ -47,7 +47,7 @@ rule compile_c:
 
 rule compile_instruments:
     input:
-        ROOT / "scripts/matmul/{tool}.cu",
+        ROOT / "scripts/matmul/gpu/{tool}.cu",
         program("compile"),
     output:
         "results/local/build/{arch}/{tool}.cubin",

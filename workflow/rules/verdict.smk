@@ -11,9 +11,9 @@ rule verdict:
         VERDICT,
     log:
         "results/local/logs/verdict.log",
+    priority: 1
     conda:
         "../../environment.yml"
-    priority: 1
     params:
         script=program("verdict")[0],
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),

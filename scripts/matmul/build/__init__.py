@@ -1,0 +1,1 @@
+"""The compilers, and the binaries that they make."""

@@ -1,0 +1,128 @@
+"""Building a variant's binary, and the record of what the compiler says of it."""
+
+import hashlib
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from matmul.build import toolchain
+from matmul.catalogue.entries import Variant, source_files
+from matmul.dataset.tables import whole_file, write_json
+from matmul.process.errors import UserError
+
+INSTRUMENT_FLAGS = ["-O3", "-std=c++17"]
+HOST = "host"  # the architecture of what gcc builds
+# A string or character of C, in a group, or a comment.
+TEXT_OR_COMMENT = re.compile(
+    r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
+)
+MEANINGLESS_SPACE = re.compile(r" (?!\w)|(?<!\w) ")  # all but that between two words
+# Sources of the GPU's that are no kernels, each with one of its functions.
+TOOLS = {"instruments": "hold", "ceilings": "copy"}
+
+
+def flags(variant: Variant) -> list[str]:
+    """The compiler's flags for a variant, without the architecture."""
+    language = toolchain.FLAGS.get(variant.kernel.language, [])
+    level = variant.optimization
+    levels = [] if level is None else ["-Xptxas", f"-O{level}"]
+    return [*language, *levels, *(f"-D{key}={value}" for key, value in variant.parameters.items())]
+
+
+def essence(source: str) -> str:
+    """A C or CUDA source without the comments and the white space that mean nothing to a compiler,
+    so that a comment can be mended without disowning what was measured.
+
+    A line of the preprocessor ends where it ends; other ends of lines are white space.
+    """
+    code = TEXT_OR_COMMENT.sub(lambda found: found[1] or " ", source)
+    parts = re.split(r"(?m)^[ \t]*(#.*(?:\\\n.*)*)$", code)
+    folded = (MEANINGLESS_SPACE.sub("", " ".join(part.split())) for part in parts)
+    return "\n".join(part for part in folded if part)
+
+
+def digest(variant: Variant) -> str:
+    """SHA-256 of a variant's flags and of the essence of its sources and headers; empty for a
+    library's routine."""
+    kernel = variant.kernel
+    if kernel.source is None:
+        return ""
+    if kernel.language == "table":
+        rows = [
+            (row.architecture, str(row.shape), row.variant.name, digest(row.variant))
+            for row in kernel.choices
+        ]
+        return hashlib.sha256(repr(rows).encode()).hexdigest()
+    found = hashlib.sha256(" ".join(flags(variant)).encode())
+    for file in source_files(kernel.source):
+        found.update(essence(file.read_text()).encode())
+    return found.hexdigest()
+
+
+def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, object]:
+    """Build `binary` (a cubin for `arch`, or a shared object where arch is host).
+
+    Returns the record: kernel, variant, sha256, compiler, flags, status, reason and, for CUDA,
+    registers, shared_bytes and spill_bytes.
+    """
+    kernel = variant.kernel
+    compiler = toolchain.nvcc() if kernel.language == "cuda" else toolchain.gcc()
+    record = {
+        "kernel": kernel.name,
+        "variant": variant.name,
+        "sha256": digest(variant),
+        "compiler": toolchain.version(compiler),
+        "compiler_path": compiler,
+        "flags": " ".join(flags(variant)),
+        "architecture": arch,
+        "status": "ok",
+        "reason": "",
+    }
+    try:
+        with whole_file(binary) as temporary:
+            if kernel.language == "cuda":
+                resources = toolchain.build_cubin(
+                    kernel.source, kernel.function, flags(variant), arch, temporary
+                )
+                record |= asdict(resources)
+            else:
+                toolchain.build_shared_object(kernel.source, flags(variant), temporary)
+    except toolchain.CompileError as error:
+        binary.write_bytes(b"")
+        record |= {"status": "failed", "reason": f"does not compile: {error}"}
+    return record
+
+
+def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
+    """Compile a variant that is no library's into <build>/<arch>, where jobs look for it.
+
+    Returns the record, which lies beside the binary.
+    """
+    binary = build / arch / f"{variant.slug}.{'so' if arch == HOST else 'cubin'}"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    record = compile_variant(variant, arch, binary)
+    write_json(record, binary.with_suffix(".json"))
+    return record
+
+
+def compile_parts(variant: Variant, arch: str, build: Path) -> list[dict[str, object]]:
+    """Compile all that a variant runs on an architecture into <build>/<arch>; the records."""
+    return [compile_into(part, arch, build) for part in variant.parts(arch)]
+
+
+def tool_source(tool: str) -> Path:
+    """The source of one of TOOLS."""
+    return Path(__file__).parents[1] / "gpu" / f"{tool}.cu"
+
+
+def compile_instruments(arch: str, binary: Path, tool: str = "instruments") -> None:
+    """Build the instruments, or another of TOOLS, for `arch`.
+
+    Raises UserError with nvcc's first error.
+    """
+    source = tool_source(tool)
+    with whole_file(binary) as temporary:
+        try:
+            toolchain.build_cubin(source, TOOLS[tool], INSTRUMENT_FLAGS, arch, temporary)
+        except toolchain.CompileError as error:
+            raise UserError(f"{source}: {error}") from None

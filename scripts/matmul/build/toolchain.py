@@ -1,0 +1,131 @@
+"""The compilers: where they are, their flags, and what ptxas reports of a kernel."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from cuda.pathfinder import find_nvidia_binary_utility
+
+from matmul.process.errors import UserError, one_line
+
+FLAGS = {
+    "cuda": ["-O3", "-std=c++17", "-lineinfo"],
+    "c": ["-O3", "-std=c11"],
+    "library": [],
+}
+
+
+# Of a report that says nothing about the source: the next run may well compile it.
+MACHINE = re.compile(
+    r".*(No space left on device|Read-only file system|Cannot allocate memory|died due to signal 9"
+    r"|Killed signal terminated).*"
+)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a compiled kernel takes: registers per thread, shared memory and spills in bytes."""
+
+    registers: int
+    shared_bytes: int
+    spill_bytes: int
+
+
+class CompileError(Exception):
+    """A source that does not compile; the message is the compiler's first error."""
+
+
+@cache
+def nvcc() -> str:
+    """Path of nvcc: the wheels', conda's, or a toolkit's that CUDA_PATH, CUDA_HOME or PATH names.
+
+    Raises UserError where there is none.
+    """
+    on_path = shutil.which("nvcc")
+    # A module may set PATH alone; the loader's cache, which pathfinder asks last, may be older.
+    if on_path and not {"CUDA_PATH", "CUDA_HOME"} & os.environ.keys():
+        os.environ["CUDA_HOME"] = str(Path(on_path).resolve().parents[1])
+    path = find_nvidia_binary_utility("nvcc") or on_path
+    if path is None:
+        raise UserError("no nvcc: run through `uv run`, which installs it, or load a CUDA toolkit")
+    return path
+
+
+@cache
+def gcc() -> str:
+    """Path of the C compiler. Raises UserError where there is none."""
+    path = shutil.which("gcc") or shutil.which("cc")
+    if path is None:
+        raise UserError("no gcc: install a C compiler (Debian: apt install g++)")
+    return path
+
+
+@cache
+def version(compiler: str) -> str:
+    """The line of `compiler --version` that holds the release."""
+    lines = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"^.*release.*$|^.*\d+\.\d+\.\d+.*$", lines, re.MULTILINE)
+    return found[0].strip() if found else "unknown"
+
+
+def toolkit_version() -> tuple[int, int]:
+    """CUDA version of nvcc, as (major, minor)."""
+    found = re.search(r"release (\d+)\.(\d+)", version(nvcc()))
+    if not found:
+        raise UserError(f"{nvcc()} --version names no release: {version(nvcc())}")
+    return int(found[1]), int(found[2])
+
+
+def build_cubin(source: Path, function: str, flags: list[str], arch: str, cubin: Path) -> Resources:
+    """Compile `source` for one architecture (sm_90) and read ptxas's report on `function`.
+
+    Raises CompileError with the first error of nvcc.
+    """
+    target = ["-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(cubin)]
+    return read_ptxas(run([nvcc(), *target, *flags, str(source)]), function)
+
+
+def build_shared_object(source: Path, flags: list[str], library: Path) -> None:
+    """Compile a C source into a shared object. Raises CompileError with the first error of gcc."""
+    run([gcc(), "-shared", "-fPIC", *flags, str(source), "-o", str(library)])
+
+
+def run(command: list[str]) -> str:
+    """Run a compiler and return what it printed.
+
+    Raises CompileError with its first error, and UserError where it was the machine that failed.
+    """
+    done = subprocess.run(command, capture_output=True, text=True)
+    printed = done.stdout + done.stderr
+    if done.returncode:
+        check_machine(command[0], printed)
+        errors = [line for line in printed.splitlines() if "error" in line.lower()]
+        raise CompileError(one_line((errors or printed.splitlines() or ["no message"])[0]))
+    return printed
+
+
+def check_machine(compiler: str, printed: str) -> None:
+    """Raise UserError where a failed compiler's report is about a full disk or the like."""
+    if found := MACHINE.search(printed):
+        raise UserError(f"{compiler}: {found[0]}; mend that and run again")
+
+
+def read_ptxas(report: str, function: str) -> Resources:
+    """The resources of `function` in the text that `ptxas -v` prints."""
+    start = report.find(f"Compiling entry function '{function}'")
+    if start < 0:
+        raise CompileError(f'the source has no kernel called {function} (is it extern "C"?)')
+    text = report[start:].split("Compiling entry function")[1]
+
+    def number(pattern: str) -> int:
+        return sum(int(value) for value in re.findall(pattern, text))
+
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        shared_bytes=number(r"(\d+) bytes smem"),
+        spill_bytes=number(r"(\d+) bytes spill (?:stores|loads)"),
+    )

@@ -1,0 +1,1 @@
+"""What computes it: entries, their variants and layouts, and their schemas."""

@@ -1,0 +1,47 @@
+"""What a thread, a block and a multiprocessor have, of each architecture: the one table."""
+
+from dataclasses import dataclass
+
+WARP = 32
+# Of every compute capability from 7.5 on (CUDA C++ Programming Guide, table of technical
+# specifications), except the dynamic shared memory, which is what 9.0 has: the most of all.
+MAXIMUM_GRID_Y = 65535
+MAXIMUM_THREADS = 1024  # of a block
+MAXIMUM_REGISTERS = 255  # of a thread, 32 bits each
+REGISTER_FILE = 65536  # registers that a block's threads share
+STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched
+DYNAMIC_SHARED = 227 << 10
+RESERVED_SHARED = 1024  # bytes that the system keeps of each block's shared memory, since 8.0
+REGISTER_UNIT = 256  # registers are handed out to warps in units of this many
+WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Of one multiprocessor: resident threads, and multiply-adds in a clock by kind of unit.
+
+    Threads: CUDA C++ Programming Guide, table of technical specifications. Multiply-adds: its table
+    "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
+    and the H100.
+    """
+
+    threads: int
+    fp32: int | None = 128
+    fp64: int | None = 2
+    fp64_tensor: int | None = None
+
+
+ARCHITECTURES = {
+    "7.5": Architecture(1024, fp32=64),
+    "8.0": Architecture(2048, fp32=64, fp64=32, fp64_tensor=64),
+    "8.6": Architecture(1536),
+    "8.7": Architecture(1536),
+    "8.9": Architecture(1536),
+    "9.0": Architecture(2048, fp64=64, fp64_tensor=128),
+    "10.0": Architecture(2048, fp64=64),
+    "10.3": Architecture(2048, fp64=None),
+    "11.0": Architecture(1536, fp64=None),
+    "12.0": Architecture(1536),
+    "12.1": Architecture(1536),
+}
+UNITS = ("fp32", "fp64", "fp64_tensor")

@@ -1,0 +1,416 @@
+"""The catalogue of kernels: read, checked, and expanded into variants."""
+
+import csv
+import itertools
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from matmul.catalogue.architectures import (
+    DYNAMIC_SHARED,
+    MAXIMUM_GRID_Y,
+    MAXIMUM_REGISTERS,
+    MAXIMUM_THREADS,
+    REGISTER_FILE,
+    STATIC_SHARED,
+)
+from matmul.catalogue.expressions import evaluate
+from matmul.catalogue.layout import Layout, layout_of
+from matmul.catalogue.schema import SCHEMAS, check, read_yaml
+from matmul.operations.shapes import Shape, grid_of, parse_shape
+from matmul.process.errors import UserError
+
+DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
+MOST_VARIANTS = 1000  # of a kernel
+LONGEST_SLUG = 200  # a file's name has 255 bytes, its ending and a temporary name's included
+HAND_WRITTEN = ("cuda", "table")  # languages of kernels that are no library's, on the GPU
+ANY = "any"  # in a table, for the architectures that it does not name
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A library's function that products.py can call: where it runs, and what it computes."""
+
+    on_gpu: bool
+    products: tuple[tuple[str, str], ...]  # operation and dtype
+    arithmetics: tuple[str, ...] = ("full",)
+
+
+ROUTINES = {
+    "cublasSgemm": Routine(True, (("gemm", "float32"),), ("full", "tf32")),
+    "cublasDgemm": Routine(True, (("gram", "float64"),)),
+    "cublasDsyrk": Routine(True, (("gram", "float64"),)),
+    "numpy.matmul": Routine(False, (("gemm", "float32"), ("gram", "float64"))),
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One entry of the catalogue; the schema describes each field."""
+
+    name: str
+    title: str
+    operation: str
+    dtype: str
+    language: str
+    function: str
+    accepts: str
+    documents: tuple[str, ...]
+    teaches: str
+    source: Path | None = None
+    parameters: Mapping[str, list[int]] = field(default_factory=dict, hash=False)
+    tile: tuple[int | str, int | str] | None = None
+    threads: tuple[int | str, int | str] | None = None
+    blocks: int | str = 0
+    schedule: str = "full"
+    writes: str = "full"
+    arithmetic: str = "full"
+    multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
+    optimization: int | str | None = None
+    most_rows: int | str = 0
+    registers: int | str = 0
+    shared_bytes: int | str = 0
+    dynamic_shared_bytes: int | str = 0
+    layout: Mapping[str, Any] | None = field(default=None, hash=False)
+    baselines: tuple[str, ...] = ()
+    choices: tuple["Choice", ...] = ()
+
+    @cached_property
+    def variants(self) -> list["Variant"]:
+        """Each combination of the parameters' values, in the catalogue's order."""
+        values = itertools.product(*self.parameters.values())
+        return [Variant(self, dict(zip(self.parameters, chosen, strict=True))) for chosen in values]
+
+    @property
+    def on_gpu(self) -> bool:
+        routine = ROUTINES.get(self.function) if self.language == "library" else None
+        return routine.on_gpu if routine else self.language in HAND_WRITTEN
+
+    @property
+    def computes(self) -> tuple[str, str]:
+        """Operation and dtype: what has to agree for two kernels to be compared."""
+        return self.operation, self.dtype
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of a table: what was the fastest at a shape, on an architecture."""
+
+    architecture: str
+    shape: Shape
+    variant: "Variant"
+
+    def distance(self, shape: Shape) -> float:
+        """Between the two shapes, in the logarithms of their dimensions."""
+        return math.dist(*(list(map(math.log2, s.dimensions)) for s in (self.shape, shape)))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel with its compile-time parameters fixed."""
+
+    kernel: Kernel
+    parameters: Mapping[str, int] = field(hash=False)
+
+    @property
+    def name(self) -> str:
+        """As data and reports write it: `shared[TILE_WIDTH=32]`."""
+        inside = ",".join(f"{key}={value}" for key, value in self.parameters.items())
+        return f"{self.kernel.name}[{inside}]" if inside else self.kernel.name
+
+    @property
+    def slug(self) -> str:
+        """As files are named: `shared-TILE_WIDTH=32`."""
+        return "-".join([self.kernel.name, *(f"{k}={v}" for k, v in self.parameters.items())])
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of C that one block computes."""
+        rows, columns = self.kernel.tile
+        return evaluate(rows, self.parameters), evaluate(columns, self.parameters)
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """blockDim in x, y, z."""
+        y, x = self.kernel.threads
+        return evaluate(x, self.parameters), evaluate(y, self.parameters), 1
+
+    @property
+    def dynamic_shared_bytes(self) -> int:
+        return evaluate(self.kernel.dynamic_shared_bytes, self.parameters)
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows of C that it takes, 0 where any number is right."""
+        return evaluate(self.kernel.most_rows, self.parameters)
+
+    @property
+    def layout(self) -> Layout | None:
+        """How its threads share a tile; None where the catalogue does not say."""
+        if self.kernel.layout is None:
+            return None
+        return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
+
+    def grid(self, shape: Shape) -> tuple[int, int, int]:
+        """gridDim in x, y, z for a product of `shape`."""
+        blocks = evaluate(self.kernel.blocks, self.parameters)
+        return (blocks, 1, 1) if blocks else grid_of(shape, self.tile)
+
+    def refusal(self, shape: Shape) -> str | None:
+        """Why this variant does not take `shape`, or None where it does."""
+        accepts = self.kernel.accepts
+        if accepts == "square" and not shape.square:
+            return f"{self.kernel.name} multiplies square matrices only, not {shape}"
+        if accepts in self.parameters:
+            step = self.parameters[accepts]
+            if any(extent % step for extent in shape.dimensions):
+                return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
+        if self.most_rows and shape.dimensions[0] > self.most_rows:
+            rows = f"{self.most_rows} row{'s' if self.most_rows > 1 else ''}"
+            return f"{self.name} takes at most {rows} of C, not {shape}"
+        blocks = self.grid(shape)[1] if self.kernel.tile else 0
+        if blocks > MAXIMUM_GRID_Y:
+            return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
+        return None
+
+    def choices(self, arch: str | None) -> list[Choice]:
+        """A table's rows for an architecture, or without one those of the first that it names."""
+        rows = self.kernel.choices
+        wanted = arch or rows[0].architecture
+        return [row for row in rows if row.architecture == wanted] or [
+            row for row in rows if row.architecture == ANY
+        ]
+
+    def parts(self, arch: str | None) -> list["Variant"]:
+        """What it is compiled from: itself, or the variants that its table names."""
+        if self.kernel.language != "table":
+            return [self]
+        return list({choice.variant.slug: choice.variant for choice in self.choices(arch)}.values())
+
+    def part(self, shape: Shape, arch: str | None) -> "Variant":
+        """What runs at a shape: itself, or its table's variant of the nearest one.
+
+        Raises UserError where the table has none that takes the shape.
+        """
+        if self.kernel.language != "table":
+            return self
+        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
+        if not able:
+            raise UserError(f"{self.kernel.source}: no row's variant takes {shape}")
+        return min(able, key=lambda choice: choice.distance(shape)).variant
+
+    @property
+    def optimization(self) -> int | None:
+        """The level of ptxas at which it is compiled, None for its own."""
+        level = self.kernel.optimization
+        return None if level is None else evaluate(level, self.parameters)
+
+    @property
+    def launch_identity(self) -> list[object]:
+        """What decides how it is launched and timed, beside its sources and flags."""
+        kernel, geometry = self.kernel, []
+        if kernel.tile:
+            geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
+        elif kernel.language == "table":
+            geometry = [choice.variant.launch_identity for choice in kernel.choices]
+        return [
+            geometry,
+            kernel.accepts,
+            kernel.most_rows,
+            kernel.writes,
+            kernel.arithmetic,
+            list(kernel.baselines),
+        ]
+
+
+def source_files(source: Path) -> list[Path]:
+    """`source` and the headers of this project that it includes, in the order of first mention."""
+    found: list[Path] = []
+    waiting = [source]
+    while waiting:
+        file = waiting.pop(0)
+        if file not in found:
+            found.append(file)
+            names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(), re.MULTILINE)
+            # What is not beside the source (a header of CUDA's) is the compiler's to find.
+            waiting += [file.parent / name for name in names if (file.parent / name).is_file()]
+    return found
+
+
+class Catalogue(dict[str, Kernel]):
+    """Kernels by name."""
+
+    @property
+    def variants(self) -> dict[str, Variant]:
+        """All variants by slug."""
+        return {v.slug: v for kernel in self.values() for v in kernel.variants}
+
+    @property
+    def buildable(self) -> dict[str, Variant]:
+        """All variants by slug, and those that only tables name."""
+        named = (choice.variant for kernel in self.values() for choice in kernel.choices)
+        return {v.slug: v for v in named} | self.variants
+
+    def variant(self, text: str) -> Variant:
+        """The variant called `text`: its name, its slug, or a kernel's name for the first variant.
+
+        Raises UserError where there is none.
+        """
+        if text in self:
+            return self[text].variants[0]
+        for variant in self.buildable.values():
+            if text in (variant.name, variant.slug):
+                return variant
+        raise UserError(f"kernel '{text}': the catalogue has {', '.join(self)}")
+
+
+def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
+    """Read and check a catalogue. Raises UserError naming the file, the entry and the mistake."""
+    entries = read_yaml(path)
+    check(entries, "catalogue", str(path))
+    catalogue = Catalogue()
+    for name, entry in entries.items():
+        fields = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()}
+        if "source" in fields:
+            fields["source"] = path.parent / fields["source"]
+        catalogue[name] = Kernel(name=name, **fields)
+    for name, kernel in catalogue.items():
+        try:
+            if kernel.language == "table":
+                catalogue[name] = replace(kernel, choices=tuple(read_choices(kernel, catalogue)))
+            check_kernel(kernel, catalogue)
+        except UserError as error:
+            raise UserError(f"{path}: {kernel.name}: {error}") from None
+    return catalogue
+
+
+def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
+    """The rows of a kernel's table: architecture, shape, variant. Raises UserError."""
+    try:
+        with kernel.source.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{kernel.source}: {error}") from None
+    choices = []
+    for line, row in enumerate(rows, 2):
+        try:
+            shape = parse_shape(row["shape"], kernel.operation)
+            choices.append(Choice(row["architecture"], shape, made(row["variant"], catalogue)))
+        except KeyError as error:
+            raise UserError(f"{kernel.source}: there is no column {error}") from None
+        except UserError as error:
+            raise UserError(f"{kernel.source}, line {line}: {error}") from None
+    for arch in dict.fromkeys([ANY, *(choice.architecture for choice in choices)]):
+        own = [choice.variant for choice in choices if choice.architecture == arch]
+        if not own:
+            raise UserError(f"{kernel.source}: no row is for the architecture '{arch}'")
+        if all(variant.most_rows or variant.kernel.accepts not in ("any", kernel.accepts)
+               for variant in own):  # fmt: skip
+            raise UserError(
+                f"{kernel.source}: of the rows for '{arch}' one has to name a variant that takes "
+                f"every shape that {kernel.name} accepts"
+            )
+    return choices
+
+
+def made(text: str, catalogue: Catalogue) -> Variant:
+    """The variant of that name, which need not be among those that the catalogue measures.
+
+    Raises UserError where there is no such kernel, or its parameters are others.
+    """
+    name, _, inside = text.partition("[")
+    kernel = catalogue.get(name)
+    if kernel is None or kernel.language != "cuda":
+        raise UserError(f"variant '{text}': there is no CUDA kernel '{name}' in the catalogue")
+    values = dict(re.findall(r"(\w+)=(\d+)", inside))
+    variant = Variant(kernel, {key: int(values.get(key, 0)) for key in kernel.parameters})
+    if variant.name != text:
+        raise UserError(
+            f"variant '{text}': {name} has the parameters {', '.join(kernel.parameters)}"
+        )
+    check_variant(variant)
+    return variant
+
+
+def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
+    """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
+    if kernel.source and not os.path.isfile(kernel.source):  # Path's raises where a name is long
+        raise UserError(f"source: there is no file {kernel.source}")
+    if (count := math.prod(map(len, kernel.parameters.values()))) > MOST_VARIANTS:
+        raise UserError(f"parameters: they make {count} variants, over {MOST_VARIANTS}")
+    if (length := max(len(variant.slug) for variant in kernel.variants)) > LONGEST_SLUG:
+        raise UserError(f"parameters: a variant's name has {length} letters, over {LONGEST_SLUG}")
+    if kernel.language == "library":
+        check_routine(kernel)
+    elif kernel.arithmetic != "full":
+        raise UserError("arithmetic: only a library's routine has another than full")
+    for baseline in kernel.baselines:
+        other = catalogue.get(baseline)
+        if other is None or other.language != "library" or not other.on_gpu:
+            raise UserError(f"baselines: '{baseline}' is no library of the GPU in this catalogue")
+        if other.computes != kernel.computes:
+            raise UserError(
+                f"baselines: '{baseline}' computes {' of '.join(other.computes)}, "
+                f"not {' of '.join(kernel.computes)}"
+            )
+    if kernel.accepts not in ("any", "square", *kernel.parameters):
+        raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
+    for name in kernel.multiples:
+        if name not in kernel.parameters:
+            raise UserError(f"multiples: '{name}' is none of its parameters")
+    for variant in kernel.variants if kernel.language == "cuda" else ():
+        check_variant(variant)
+
+
+def check_routine(kernel: Kernel) -> None:
+    """A library's entry names a function that can be called, for what it computes."""
+    routine = ROUTINES.get(kernel.function)
+    if routine is None:
+        raise UserError(f"function: '{kernel.function}' is none of {', '.join(ROUTINES)}")
+    if kernel.computes not in routine.products:
+        known = ", ".join(" of ".join(product) for product in routine.products)
+        raise UserError(
+            f"function: '{kernel.function}' is called for {known}, "
+            f"not for {' of '.join(kernel.computes)}"
+        )
+    if kernel.arithmetic not in routine.arithmetics:
+        raise UserError(
+            f"arithmetic: '{kernel.function}' has {' and '.join(routine.arithmetics)}, "
+            f"not {kernel.arithmetic}"
+        )
+
+
+def check_variant(variant: Variant) -> None:
+    """A variant's parameters fit each other, and its block fits a multiprocessor."""
+    kernel, name = variant.kernel, variant.name
+    for parameter, expression in kernel.multiples.items():
+        value, step = variant.parameters[parameter], evaluate(expression, variant.parameters)
+        if step < 1 or value % step:
+            raise UserError(f"{name}: {parameter}={value} is no multiple of {expression}={step}")
+    threads = math.prod(variant.block)
+    if threads > MAXIMUM_THREADS or min(*variant.block, *variant.tile) < 1:
+        raise UserError(
+            f"{name}: {variant.block[1]}×{variant.block[0]} = {threads} threads per "
+            f"block and a tile of {variant.tile[0]}×{variant.tile[1]}; a block holds 1 to "
+            f"{MAXIMUM_THREADS} threads"
+        )
+    try:
+        _ = variant.layout
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    registers = evaluate(kernel.registers, variant.parameters)
+    for key, wanted, limit, unit in (
+        ("registers", registers, MAXIMUM_REGISTERS, "registers a thread"),
+        ("registers", registers * threads, REGISTER_FILE, f"registers for {threads} threads"),
+        ("shared_bytes", evaluate(kernel.shared_bytes, variant.parameters), STATIC_SHARED,
+         "bytes of static shared memory a block"),
+        ("dynamic_shared_bytes", variant.dynamic_shared_bytes, DYNAMIC_SHARED,
+         "bytes of dynamic shared memory a block"),
+    ):  # fmt: skip
+        if not 0 <= wanted <= limit:
+            raise UserError(f"{name}: {key}: {wanted} {unit}, outside 0 to {limit}")

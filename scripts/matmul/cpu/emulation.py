@@ -1,0 +1,145 @@
+"""CUDA kernels on the CPU: compile an unchanged .cu file with g++ and run it on NumPy arrays.
+
+What this finds in a kernel, and what it cannot find, stands at the top of
+cuda_on_cpu/cuda_on_cpu.h.
+"""
+
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from matmul.build.toolchain import check_machine
+from matmul.process.errors import HANG_SECONDS, Unfinished
+
+RUNTIME = Path(__file__).parent / "cuda_on_cpu"
+ELEMENTS = {"float32": "float", "float64": "double"}
+SANITIZERS = {None: [], "address": ["address,undefined"], "thread": ["thread"]}
+FLAGS = [
+    "-O2",
+    "-g",
+    "-std=c++17",
+    "-fno-strict-aliasing",  # kernels read floats through pointers to float4
+    "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to look for
+]
+
+
+class EmulationError(Exception):
+    """A kernel that does not compile, or that was caught in a mistake; the message is one line."""
+
+
+def build(
+    source: Path,
+    function: str,
+    operation: str,
+    dtype: str,
+    defines: Mapping[str, int],
+    executable: Path,
+    sanitizer: str | None = None,
+    include: Sequence[Path] = (),
+) -> None:
+    """Compile the kernel `function` of `source` into `executable`, for `launch`.
+
+    operation: "gemm", for a kernel (A, B, C, m, n, k), or "gram", for a kernel (A, C, m, n).
+    dtype: "float32" or "float64", of all arrays. defines: the kernel's compile-time parameters.
+    sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
+    include: folders of the headers that the source names.
+    Raises EmulationError with the compiler's first error, or where there is no g++, and UserError
+    where it was the machine that failed.
+    """
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
+    macros = {
+        **defines,
+        "KERNEL_SOURCE": _quoted(source.resolve()),
+        "KERNEL": function,
+        "ELEMENT": ELEMENTS[dtype],
+        f"OPERATION_{operation.upper()}": 1,
+    }
+    if name := _dynamic_shared(source):
+        macros["DYNAMIC_SHARED"] = _quoted(name)
+    command = [
+        compiler,
+        *FLAGS,
+        *(f"-fsanitize={checks}" for checks in SANITIZERS[sanitizer]),
+        "-fno-sanitize-recover=all",
+        *(f"-D{name}={value}" for name, value in macros.items()),
+        *(f"-I{folder}" for folder in include),
+        *("-include", str(RUNTIME / "cuda_on_cpu.h"), str(RUNTIME / "driver.cpp")),
+        *("-o", str(executable)),
+    ]
+    completed = subprocess.run(command, capture_output=True, text=True)
+    if completed.returncode != 0:
+        check_machine(compiler, completed.stderr)
+        marks = ("error:", "undefined reference", "cannot find")
+        raise EmulationError(_line_with(marks, completed.stderr))
+
+
+def launch(
+    executable: Path,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared_bytes: int,
+    dimensions: Sequence[int],
+    inputs: Sequence[np.ndarray],
+    output: np.ndarray,
+    timeout: float = HANG_SECONDS,
+) -> np.ndarray:
+    """Run the kernel over the grid and return C, an array like `output`, which stays as it is.
+
+    grid, block: extents (x, y, z). shared_bytes: dynamic shared memory per block.
+    gemm: dimensions (m, n, k), inputs A (m×k) and B (k×n), output (m×n).
+    gram: dimensions (m, n), input A (m×n), output (n×n).
+    All arrays have the dtype that the executable was built for. `output` holds what C holds before
+    the launch: fill it with NaN to see which elements the kernel leaves out.
+    Raises EmulationError for an access outside an array, a barrier that not all threads of a block
+    reach, a sanitizer's finding, or arrays that do not fit the dimensions; Unfinished after
+    `timeout` seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
+        paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
+        for path, array in zip(paths, (*inputs, output), strict=True):
+            path.write_bytes(np.ascontiguousarray(array))
+        numbers = (*grid, *block, shared_bytes, *dimensions)
+        _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
+        return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
+
+
+def _run(command: list[str], timeout: float) -> None:
+    try:
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Unfinished(timeout) from None
+    if completed.returncode == 0:
+        return
+    # Where the kernel spreads addresses over more bits than an older ThreadSanitizer knows, it
+    # says so and gives up; setarch -R starts it without that randomization.
+    needs_fixed_addresses = "unexpected memory mapping" in completed.stderr
+    if needs_fixed_addresses and command[0] != "setarch" and shutil.which("setarch"):
+        return _run(["setarch", "-R", *command], timeout)
+    if completed.stderr.strip():
+        raise EmulationError(_line_with(("runtime error:", "SUMMARY:"), completed.stderr))
+    raise EmulationError(f"the kernel died of {signal.Signals(-completed.returncode).name}")
+
+
+def _dynamic_shared(source: Path) -> str | None:
+    """The name of the source's `extern __shared__` array, which the driver has to define."""
+    declaration = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
+    found = declaration.search(source.read_text(encoding="utf-8"))
+    return found[1] if found else None
+
+
+def _line_with(marks: Sequence[str], report: str) -> str:
+    """The first line of a report that has one of the marks, or else the last line."""
+    lines = [line.strip() for line in report.splitlines() if line.strip()]
+    return next((line for line in lines if any(mark in line for mark in marks)), lines[-1])
+
+
+def _quoted(text: object) -> str:
+    return f'"{text}"'

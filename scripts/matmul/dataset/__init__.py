@@ -1,0 +1,1 @@
+"""The data set's files, and where their figures come from."""

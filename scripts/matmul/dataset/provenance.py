@@ -1,0 +1,54 @@
+"""Where figures come from: the host, the date, and the commit of the code that measured."""
+
+import datetime
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMIT_VARIABLE = "MATMUL_SWEEP_COMMIT"
+
+
+def host_facts() -> dict[str, Any]:
+    """Processor, cores of this process, memory, system, BLAS behind NumPy, and the date (UTC)."""
+    blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "host_memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": f"{blas[0]['internal_api']} {blas[0]['version']}" if blas else "unknown",
+    }
+
+
+def cpu_model() -> str:
+    """The processor's name as Linux knows it."""
+    found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def commit(root: Path = ROOT) -> dict[str, Any]:
+    """Commit and whether files differ from it, from git; where the sources travel without git,
+    from the variable MATMUL_SWEEP_COMMIT (a commit, with -dirty behind it where that holds)."""
+
+    def git(*arguments: str) -> str | None:
+        if not shutil.which("git"):
+            return None
+        done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    top = git("rev-parse", "--show-toplevel")
+    if top and Path(top) == root and (head := git("rev-parse", "HEAD")):
+        return {"commit": head, "dirty": bool(git("status", "--porcelain"))}
+    given = os.environ.get(COMMIT_VARIABLE, "unknown")
+    return {"commit": given.removesuffix("-dirty"), "dirty": given.endswith(("-dirty", "unknown"))}

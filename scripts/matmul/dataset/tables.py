@@ -1,0 +1,203 @@
+"""The data set's files: their columns, how they are written whole, how a broken one is named."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matmul.operations.shapes import Shape
+from matmul.process.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PRODUCT = ["operation", "dtype", "m", "n", "k"]
+POINT = ["sweep", *PRODUCT, "fill", "mode"]
+STATE = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "throttled"]
+COLUMNS = {
+    "kernels.csv": [
+        "kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
+        "occupancy", "status", "reason",
+    ],
+    "samples.csv.gz": [
+        "variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
+    ],
+    "points.csv": [
+        "variant", *POINT, "phase", "cache", "status", "reason", "stopped",
+        "error", "largest_error", "mean_error", *STATE,
+    ],
+    "states.csv": ["variant", *POINT, "phase", "cache", "when", "readings", *STATE],
+    "summary.csv": [
+        "kernel", "variant", *POINT, "phase", "cache", "status", "reason", "samples", "stopped",
+        "time_ms", "time_low_ms", "time_high_ms", "tflops",
+        "error", "largest_error", "mean_error", *STATE,
+    ],
+    "ratios.csv": [
+        "kernel", "variant", "baseline", *POINT, "cache", "pairs",
+        "ratio", "ratio_low", "ratio_high",
+    ],
+    "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
+    "jobs.csv": [
+        "sweep", "variant", "uuid",
+        "wall_s", "start_s", "inputs_s", "verification_s", "cooling_s", "timed_s",
+    ],
+    "cross_check.csv": [
+        "variant", *POINT, "cache", "rounds", "do_bench_ms", "do_bench_low_ms", "do_bench_high_ms",
+        "torch", "triton", "cublas", "uuid",
+    ],
+    "timer_check.csv": [
+        "variant", "n", "recorder", "readings", "samples", "time_ms", "time_low_ms", "time_high_ms",
+        "ratio", "ratio_low", "ratio_high", "uuid",
+    ],
+    "ceilings.csv": [
+        "name", "unit", "value", "value_low", "value_high", "samples", "status", "reason", *STATE,
+        "gpu", "uuid", "sha256",
+    ],
+}  # fmt: skip
+# What checks of the timing leave beside a data set.
+CHECKS = ["cross_check.csv", "timer_check.csv"]
+# A data set is whole without these: checks are made by hand, and older ones have no ceilings.
+OPTIONAL = [*CHECKS, "ceilings.csv"]
+# A finished data set; points.csv is a job's, before its samples are summarised.
+DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
+TEXT = [
+    "kernel", "variant", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
+    "status", "reason", "sha256", "throttled", "where", "sweep", "fill", "mode", "stopped", "when",
+    "torch", "triton", "cublas", "uuid", "recorder", "name", "unit", "gpu",
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place only once the block has succeeded.
+
+    Raises UserError where the disk is full, the folder not to be written, and the like.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"cannot write {path}: {reason}; mend that and run again") from None
+    finally:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None:
+    """Write rows as one of the kinds of COLUMNS, gzipped where the name says so, and whole.
+
+    For jobs that measure: they do without the time that importing pandas takes.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS[kind], extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(text.getvalue(), path)
+
+
+def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
+    """The rows of a plain table, as text. Raises UserError for a missing or foreign file."""
+    try:
+        text = path.read_bytes().decode()
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        names, rows = reader.fieldnames, list(reader)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise UserError(f"{path}: damaged; delete it and run again") from None
+    whole = all(None not in row and None not in row.values() for row in rows)
+    if not text.endswith("\n") or not whole or names != COLUMNS[kind]:
+        raise UserError(f"{path}: cut short or no {kind}; delete it and run again")
+    return rows
+
+
+def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
+    """Write `table` as one of the kinds of COLUMNS, gzipped where the name says so, and whole."""
+    write_text(table[COLUMNS[kind]].to_csv(None, index=False, lineterminator="\n"), path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write text whole, gzipped where the name says so: the same text gives the same bytes.
+
+    A carriage return becomes a space: Python's csv does not quote it, and readers end a row there.
+    """
+    data = text.replace("\r", " ").encode()
+    with whole_file(path) as temporary:
+        temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def read_table(kind: str, path: Path) -> pd.DataFrame:
+    """Read one of the kinds of COLUMNS. Raises UserError for a missing, cut or foreign file."""
+    import pandas as pd  # here, because the jobs that measure need other parts of this module
+
+    try:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        if not data.endswith(b"\n"):  # pandas would fill what a last line lacks
+            raise EOFError("its last line does not end")
+        empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
+        types = dict.fromkeys(TEXT, str) | {"k": "Int64"}  # gram has no k
+        table = pd.read_csv(io.BytesIO(data), dtype=types, keep_default_na=False, na_values=empty)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except (EOFError, ValueError, OSError, zlib.error) as error:
+        raise UserError(
+            f"{path}: cut short or damaged ({error}); delete it and run again"
+        ) from None
+    missing = [column for column in COLUMNS[kind] if column not in table.columns]
+    if missing:
+        raise UserError(
+            f"{path}: no column {', '.join(missing)}; it is no {kind} of this version, "
+            "delete it and run again"
+        )
+    return table[COLUMNS[kind]]
+
+
+def read_optional(kind: str, path: Path) -> pd.DataFrame:
+    """The same, without rows where there is no such file."""
+    import pandas as pd
+
+    return read_table(kind, path) if path.exists() else pd.DataFrame(columns=COLUMNS[kind])
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write JSON, readable and whole. Raises ValueError for a number that is not finite: JSON has
+    no word for it, and no reader of a report takes one."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    with whole_file(path) as temporary:
+        temporary.write_text(text + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON. Raises UserError for a missing or cut file."""
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        reason = f"cut short or damaged ({error})"
+        raise UserError(f"{path}: {reason}; delete it and run again") from None
+
+
+def product_of(dtype: str, shape: Shape) -> dict[str, Any]:
+    """The columns that say which product a row is about; k stays empty where there is none."""
+    product = {"operation": shape.operation, "dtype": dtype}
+    return product | {"m": shape.m, "n": shape.n, "k": shape.k}

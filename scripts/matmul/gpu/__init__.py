@@ -1,0 +1,1 @@
+"""The card: device, state, cuBLAS, and kernels that fill, hold and compare."""

@@ -1,0 +1,213 @@
+"""The GPUs: found, and each opened, described and held by one job at a time."""
+
+import atexit
+import contextlib
+import ctypes
+import fcntl
+import logging
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO
+
+import pynvml
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+from matmul.build import toolchain
+from matmul.catalogue.architectures import ARCHITECTURES, UNITS
+from matmul.gpu.occupancy import Limits
+from matmul.process.errors import UserError
+
+WAIT_S = 0.1  # between looks for a card that has become free
+
+
+class NoDevice(Exception):
+    """There is no usable GPU here; the message says what is missing."""
+
+
+@cache
+def driver() -> ModuleType:
+    """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU, UserError with a
+    driver that is older than the toolkit.
+
+    PyCUDA is built without a link to libcuda, so the driver has to be open before the import.
+    """
+    try:
+        found = load_nvidia_dynamic_lib("cuda")
+    except DynamicLibNotFoundError:
+        raise NoDevice("there is no NVIDIA driver on this machine") from None
+    # A tool that loaded the driver first (compute-sanitizer) kept its symbols to itself.
+    library = ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+    # Before the import, because an old driver lacks what PyCUDA asks of a new one.
+    version = ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    check_driver(version.value, toolchain.toolkit_version())
+    import pycuda.driver as drv
+
+    try:
+        drv.init()
+        count = drv.Device.count()
+    except drv.Error as error:
+        raise NoDevice(f"the NVIDIA driver finds no usable GPU ({error})") from None
+    if not count:
+        raise NoDevice("the NVIDIA driver finds no GPU")
+    return drv
+
+
+def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
+    """Raise UserError when the driver (13000 for CUDA 13.0) is of an older CUDA than nvcc."""
+    if driver_version // 1000 < toolkit[0]:
+        speaks = f"{driver_version // 1000}.{driver_version % 1000 // 10}"
+        raise UserError(
+            f"the NVIDIA driver speaks CUDA {speaks}, nvcc is CUDA {toolkit[0]}.{toolkit[1]}: "
+            "update the driver, or use environment.yml, which brings CUDA 12.9"
+        )
+
+
+def gpus() -> list["Gpu"]:
+    """Every GPU that this process may use. Raises NoDevice, UserError (old driver)."""
+    drv = driver()
+    return [Gpu(drv, drv.Device(i)) for i in range(drv.Device.count())]
+
+
+@contextmanager
+def opened() -> Iterator["Gpu"]:
+    """A GPU that no other job on this host holds, with its primary context current.
+
+    Where all are held, waits for one. Raises NoDevice, UserError (old driver).
+    """
+    with first_free(gpus()) as gpu:
+        gpu.activate()
+        logging.info("on %s, %s", gpu.device.name(), gpu.uuid)
+        yield gpu
+
+
+@contextmanager
+def first_free(cards: Sequence["Gpu"]) -> Iterator["Gpu"]:
+    """The first card whose lock can be had, held until the block ends."""
+    with contextlib.ExitStack() as opened_files:
+        locks = [(card, opened_files.enter_context(card.lock_file())) for card in cards]
+
+        def free() -> Gpu | None:
+            return next((card for card, file in locks if locked(file)), None)
+
+        card = free()
+        if not card:
+            logging.warning("waiting: other jobs hold every GPU of this machine")
+        while not card:
+            time.sleep(WAIT_S)
+            card = free()
+        yield card
+
+
+def locked(file: TextIO) -> bool:
+    """Take a file's lock, which closing it gives back; whether it was free."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class Gpu:
+    """One GPU: its facts and its lock."""
+
+    def __init__(self, drv: ModuleType, device: Any) -> None:
+        self.drv = drv
+        self.device = device
+        self.nvml, self.nvml_reason = nvml_handle(device.pci_bus_id())
+
+    def activate(self) -> None:
+        """Make its primary context current, until the program ends. Raises NoDevice."""
+        try:
+            context = self.device.retain_primary_context()
+            context.push()
+        except self.drv.Error as error:
+            raise NoDevice(f"{self.device.name()} cannot be used ({error})") from None
+        # A context that is left on the stack aborts the interpreter at its exit.
+        atexit.register(context.pop)
+
+    def attribute(self, name: str) -> int:
+        return self.device.get_attribute(getattr(self.drv.device_attribute, name))
+
+    @property
+    def compute_capability(self) -> str:
+        return "{}.{}".format(*self.device.compute_capability())
+
+    @property
+    def architecture(self) -> str:
+        """What nvcc compiles for it, such as sm_90."""
+        return "sm_{}{}".format(*self.device.compute_capability())
+
+    @property
+    def limits(self) -> Limits:
+        """What one multiprocessor holds."""
+        return Limits(
+            threads=self.attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
+            blocks=self.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+            registers=self.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+            shared_bytes=self.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        )
+
+    @property
+    def l2_bytes(self) -> int:
+        return self.attribute("L2_CACHE_SIZE")
+
+    @property
+    def uuid(self) -> str:
+        """The driver's UUID of the card, or its PCI address where NVML does not answer."""
+        return pynvml.nvmlDeviceGetUUID(self.nvml) if self.nvml else self.device.pci_bus_id()
+
+    def peak(self, units: str) -> float | None:
+        """TFLOP/s of one kind of UNITS: multiprocessors × units × 2 × the highest clock.
+
+        None for an unknown GPU, or one without them.
+        """
+        known = ARCHITECTURES.get(self.compute_capability)
+        count = known and getattr(known, units)
+        if count is None:
+            return None
+        return self.attribute("MULTIPROCESSOR_COUNT") * count * 2 * self.clock_khz * 1e-9
+
+    @property
+    def clock_khz(self) -> int:
+        return self.attribute("CLOCK_RATE")
+
+    def facts(self) -> dict[str, Any]:
+        """What a reader must know of the card to repeat a figure."""
+        return {
+            "gpu": self.device.name(),
+            "uuid": self.uuid,
+            "compute_capability": self.compute_capability,
+            "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
+            "clock_mhz": self.clock_khz // 1000,
+            **{f"{units}_peak_tflops": self.peak(units) for units in UNITS},
+            "memory_bytes": self.device.total_memory(),
+            "l2_bytes": self.l2_bytes,
+            "driver": pynvml.nvmlSystemGetDriverVersion() if self.nvml else None,
+            "driver_cuda": self.drv.get_driver_version(),
+            "power_limit_w": (
+                pynvml.nvmlDeviceGetPowerManagementLimit(self.nvml) / 1000 if self.nvml else None
+            ),
+            "nvml": self.nvml_reason,
+        }
+
+    def lock_file(self) -> TextIO:
+        """The file whose lock a job on this card holds, whoever's job it is, in any folder."""
+        path = Path(tempfile.gettempdir()) / f"matmul-sweep-{self.uuid.replace(':', '-')}.lock"
+        with contextlib.suppress(FileExistsError):
+            path.touch(mode=0o444, exist_ok=False)
+        return path.open()  # to read only: another user may have made the file
+
+
+def nvml_handle(pci_bus_id: str) -> tuple[Any, str]:
+    """NVML's handle of a card, or None, and in words whether NVML answers."""
+    try:
+        pynvml.nvmlInit()
+        return pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id), "available"
+    except pynvml.NVMLError as error:
+        return None, f"unavailable: {error}"

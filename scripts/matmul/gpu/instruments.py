@@ -1,0 +1,101 @@
+"""The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul.gpu.cublas import WORKSPACE_BYTES, Cublas
+from matmul.gpu.device import Gpu
+from matmul.operations import fills
+from matmul.operations.shapes import ceil_div
+from matmul.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
+
+ONE = (1, 1, 1)
+BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
+MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
+FUNCTIONS = {
+    "hold": "PQ",
+    "empty": "",
+    "fill_float32": "PQiQi",
+    "fill_float64": "PQiQi",
+    "widen": "PPPQ",
+    "split": "PPPPdQ",
+    "compare_float32": "PPPPQQQidP",
+    "compare_float64": "PPPPQQQidP",
+    "mirror": "Pi",
+}
+
+
+class Instruments:
+    """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
+
+    def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
+        """`build` holds <architecture>/instruments.cubin. Raises UserError without the GPU's."""
+        self.drv, self.hang_seconds = gpu.drv, hang_seconds
+        self.stream = self.drv.Stream()
+        self.binaries = build / gpu.architecture
+        if not self.binaries.is_dir():
+            raise UserError(
+                f"nothing is compiled for {gpu.device.name()}: add {gpu.architecture} to "
+                "`architectures` of the configuration"
+            )
+        module = self.drv.module_from_file(str(self.binaries / "instruments.cubin"))
+        self.functions = {
+            name: module.get_function(name).prepare(arguments)
+            for name, arguments in FUNCTIONS.items()
+        }
+        self.workspace = self.drv.mem_alloc(WORKSPACE_BYTES)
+        self.cublas = Cublas(self.stream.handle, int(self.workspace))
+        self.sweep_bytes = 2 * gpu.l2_bytes
+        self.sweep = self.drv.mem_alloc(self.sweep_bytes)
+
+    def wait(self) -> None:
+        """Wait for the stream. Raises Unfinished after `hang_seconds`.
+
+        The driver is asked again and again, because nothing ends a wait inside it.
+        """
+        end = time.perf_counter() + self.hang_seconds
+        while not self.stream.is_done():
+            if time.perf_counter() > end:
+                failure = Unfinished(self.hang_seconds)
+                left_running.append(failure)
+                raise failure
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Enqueue a grid-stride kernel."""
+        self.functions[name].prepared_async_call(BLOCKS, THREADS, self.stream, *arguments)
+
+    def hold(self, flag: int, patience_ns: int) -> None:
+        """Keep the stream busy until the host writes to what `flag` points to."""
+        self.functions["hold"].prepared_async_call(ONE, ONE, self.stream, flag, patience_ns)
+
+    def empty(self) -> None:
+        """Launch a kernel that does nothing."""
+        self.functions["empty"].prepared_async_call(ONE, ONE, self.stream)
+
+    def filled(self, fill: str, seed: int, matrix: int, count: int, dtype: str) -> Any:
+        """A device array of `count` elements of matrix 0 (A) or 1 (B)."""
+        array = self.drv.mem_alloc(np.dtype(dtype).itemsize * count)
+        kind, start = fills.FILLS.index(fill), fills.start_of(seed, matrix)
+        self.call(f"fill_{dtype}", array, count, kind, start, matrix)
+        return array
+
+    def poisoned(self, count: int, dtype: str) -> Any:
+        """A device array of `count` elements, all NaN: what a kernel leaves out shows."""
+        words = np.dtype(dtype).itemsize // 4 * count
+        array = self.drv.mem_alloc(4 * words)
+        self.drv.memset_d32_async(array, 0xFFFFFFFF, words, self.stream)
+        return array
+
+    def mirror(self, c: int, n: int) -> None:
+        """Copy the upper triangle of the n×n matrix at `c`, float64, into the lower one."""
+        tiles = ceil_div(n, MIRROR_TILE)
+        self.functions["mirror"].prepared_async_call(
+            (tiles, tiles, 1), MIRROR_THREADS, self.stream, c, n
+        )
+
+    def clear_l2(self) -> None:
+        """Write twice the L2's size, so that no input is left in it."""
+        self.drv.memset_d32_async(self.sweep, 0, self.sweep_bytes // 4, self.stream)

@@ -1,0 +1,1 @@
+"""Timing, sampling, verification, and one variant over a sweep."""

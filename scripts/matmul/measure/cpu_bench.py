@@ -1,0 +1,124 @@
+"""Measuring on the CPU: verify, then time by the host's clock."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from matmul.catalogue.entries import Variant
+from matmul.gpu.state import State
+from matmul.measure.bench import (
+    Case,
+    LostDevice,
+    Point,
+    Settings,
+    Split,
+    Wrong,
+    beyond_host_memory,
+    error_columns,
+)
+from matmul.measure.products import CpuProduct
+from matmul.measure.sampling import collect, run_for
+from matmul.measure.timing import host_ms
+from matmul.measure.verification import PANEL_ROWS, accuracy
+from matmul.operations import fills
+from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.process.errors import Unfinished
+from matmul.process.isolation import Crashed, run_apart, shared_array
+
+SPENT = 2  # a point's seconds: a first product that takes longer is the only sample
+CALIBRATION = {"gemm": Gemm(256, 256, 256), "gram": Gram(256, 256)}
+
+
+class CpuBench:
+    """Measures one CPU variant."""
+
+    def __init__(
+        self, variant: Variant, product: CpuProduct, settings: Settings, split: Split
+    ) -> None:
+        self.variant, self.product, self.settings, self.split = variant, product, settings, split
+        self.dtype = variant.kernel.dtype
+
+    def pace(self) -> float:
+        """Seconds per operation of a small product, so that even a first large one is predicted.
+
+        Raises Wrong, LostDevice.
+        """
+        shape = CALIBRATION[self.variant.kernel.operation]
+        inputs = [np.ones(extent, self.dtype) for extent in shape.inputs]
+        first_ms, c = self.first(shape, inputs)
+        later_ms = (host_ms(lambda: self.product(shape, *inputs, c)) for _ in range(2))
+        return min(first_ms, *later_ms) / 1e3 / shape.operations
+
+    def first(self, shape: Shape, inputs: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
+        """Milliseconds of a shape's first product, and C. That of a C kernel, which may crash or
+        never end, runs in a process of its own. Raises Wrong, LostDevice."""
+        if self.variant.kernel.language == "library":
+            c = np.full(shape.output, np.nan, self.dtype)
+            return host_ms(lambda: self.product(shape, *inputs, c)), c
+        c, taken = shared_array(shape.output, self.dtype), shared_array((1,), "float64")
+
+        def run() -> None:
+            taken[0] = host_ms(lambda: self.product(shape, *inputs, c))
+
+        try:
+            run_apart(run, self.settings.hang_seconds)
+        except Crashed as failure:
+            raise Wrong(f"the launch failed: {failure}") from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
+        return float(taken[0]), np.array(c)  # in memory like the inputs'
+
+    def refusal(self, shape: Shape) -> str | None:
+        """Why the shape does not fit this machine's memory."""
+        return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
+
+    def measure(self, case: Case) -> Point:
+        """Verify and time one case. Raises Wrong, LostDevice."""
+        try:
+            return self.verified_and_timed(case)
+        except (MemoryError, OSError) as failure:  # OSError: of shared memory, or for a process
+            raise Wrong(f"out of memory: {failure}") from None
+
+    def verified_and_timed(self, case: Case) -> Point:
+        point, name, shape = Point(), self.variant.name, case.shape
+        with self.split.part("inputs"):
+            inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
+        with self.split.part("timed"):
+            first_ms, c = self.first(shape, inputs)
+            point.times[name, "first", "cold"] = [first_ms]
+
+        def run() -> float:
+            return host_ms(lambda: self.product(shape, *inputs, c))
+
+        with self.split.part("verification"):
+            errors = accuracy(self.variant.kernel, c, *inputs)
+        if not errors.share <= 1:
+            raise Wrong(f"wrong result: error {errors.share:.3g} times the bound")
+        with self.split.part("timed"):
+            times, stopped = self.samples(first_ms, case.mode, run)
+        point.times[name, "kernel", "hot"] = times
+        row = {"phase": "kernel", "cache": "hot", "stopped": stopped}
+        point.rows.append(row | error_columns(errors) | asdict(State()))
+        return point
+
+    def samples(
+        self, first_ms: float, mode: str, run: Callable[[], float]
+    ) -> tuple[list[float], str]:
+        """A point's samples in ms, and what ended them; of a product that took its time, the first
+        is the only one."""
+        rule, rest = self.settings.rule, self.settings.warm_seconds[mode] - first_ms / 1e3
+        if rest <= 0 and first_ms / 1e3 > SPENT * rule.seconds:
+            return [first_ms], "seconds"
+        run_for(rest, run)
+        times, stopped = collect(rule, lambda count: [[run() for _ in range(count)]])
+        return times[0], stopped
+
+
+def host_memory_refusal(shape: Shape, dtype: str, share: float) -> str | None:
+    """Why matrices and their float64 reference do not fit `share` of the free memory, or None."""
+    right, width = shape.elements[-2], shape.output[1]
+    wide = 16 if dtype == "float32" else 32  # bytes: in float64, in parts, and its magnitude
+    matrices = np.dtype(dtype).itemsize * sum(shape.elements)
+    needed = matrices + wide * right + 48 * PANEL_ROWS * (shape.terms + width)
+    return beyond_host_memory(needed, "memory with its reference", share)

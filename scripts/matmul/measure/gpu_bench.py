@@ -1,0 +1,286 @@
+"""Measuring on the GPU: verify, then time a kernel and its baselines in turn on the same inputs."""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul.catalogue.entries import Variant
+from matmul.gpu.device import Gpu
+from matmul.gpu.instruments import Instruments
+from matmul.gpu.state import Recorder, State, cool, state_of
+from matmul.measure.bench import (
+    Case,
+    LostDevice,
+    Point,
+    Settings,
+    Split,
+    Wrong,
+    beyond_host_memory,
+    error_columns,
+)
+from matmul.measure.products import GpuProduct, gpu_product
+from matmul.measure.reference import reference, reference_bytes
+from matmul.measure.sampling import collect, run_for
+from matmul.measure.timing import HeldStream, host_ms
+from matmul.measure.verification import Accuracy
+from matmul.operations.shapes import Shape, ceil_div
+from matmul.process.errors import Unfinished
+
+MOST_LAUNCHES = 128  # per hold: the driver's queue takes about a thousand commands
+# Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, writing back what it held as long again: under a
+# thousandth of a launch of this length, so that cold and hot times cannot be told apart.
+LONG_MS = 50
+COOLING_STEP_S = 0.5
+ALIGNMENT = 256  # bytes, as the driver allocates
+
+
+class GpuBench:
+    """Measures one GPU variant against its baselines."""
+
+    def __init__(
+        self, gpu: Gpu, variant: Variant, baselines: Sequence[Variant], build: Path,
+        settings: Settings, split: Split,
+    ) -> None:  # fmt: skip
+        self.gpu, self.settings, self.split = gpu, settings, split
+        self.tools = Instruments(gpu, build, settings.hang_seconds)
+        self.stream = HeldStream(self.tools)
+        self.contenders = [variant, *baselines]
+        self.dtype = variant.kernel.dtype
+        self.element_bytes = np.dtype(self.dtype).itemsize
+        self.products = [gpu_product(v, self.tools) for v in self.contenders]
+        self.recorder = Recorder(gpu.nvml)
+        self.recorder.start()
+        self.random = np.random.default_rng(settings.seed)
+        self.loaded_s = 0.0  # seconds of launches of the point until now, which warm the card up
+
+    def memory_needed(self, shape: Shape) -> int:
+        """Bytes on the device; the reference is gone before managed copies are made."""
+        *inputs, c = (self.element_bytes * count for count in shape.elements)
+        managed = sum(inputs) + c if self.settings.copies else 0
+        return sum(inputs) + c * len(self.contenders) + max(reference_bytes(shape), managed)
+
+    def refusal(self, shape: Shape) -> str | None:
+        """Why the shape does not fit the card's or the host's memory, with the numbers.
+
+        Raises LostDevice.
+        """
+        try:
+            needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
+        except self.gpu.drv.Error as failure:
+            raise LostDevice(f"the GPU does not answer: {failure}") from None
+        allowed = self.settings.memory_share * free
+        if needed > allowed:
+            return (
+                f"needs {needed / 1e9:.2f} GB of GPU memory with its reference; "
+                f"{self.settings.memory_share:.0%} of the {free / 1e9:.2f} GB free "
+                f"is {allowed / 1e9:.2f} GB"
+            )
+        copied = self.element_bytes * sum(shape.elements) if self.settings.copies else 0
+        return host_copies_refusal(copied, self.settings.memory_share)
+
+    def measure(self, case: Case) -> Point:
+        """Verify and time one case. Raises Wrong, LostDevice."""
+        point, shape = Point(), case.shape
+        self.let_cool()
+        try:
+            with self.split.part("inputs"):
+                inputs = self.inputs(case)
+                cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
+                self.tools.stream.synchronize()
+            launches = [
+                (lambda product=product, c=c: product(shape, *inputs, c))
+                for product, c in zip(self.products, cs, strict=True)
+            ]
+            with self.split.part("timed"):
+                firsts = [host_ms(lambda run=run: self.finished(run)) for run in launches]
+            point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
+            self.loaded_s = sum(firsts) / 1e3
+            with self.split.part("verification"):
+                errors = self.verify(case, inputs, cs)
+            with self.split.part("timed"):
+                for cache in self.settings.caches:
+                    self.time_kernel(point, case, cache, launches, errors)
+            if self.settings.copies:
+                self.time_copies(point, shape, [*inputs, cs[0]])
+        except (self.gpu.drv.MemoryError, MemoryError) as failure:
+            raise Wrong(f"out of memory: {failure}") from None
+        except TimeoutError as failure:
+            raise Wrong(str(failure)) from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
+        except self.gpu.drv.Error as failure:
+            raise LostDevice(f"the launch failed: {failure}") from None
+        return point
+
+    def let_cool(self) -> None:
+        """Wait while the card is too hot, as long as the job's budget for it lasts."""
+        left = self.settings.cool_seconds - self.split.seconds.get("cooling", 0.0)
+        end = time.perf_counter() + left
+        with self.split.part("cooling"):
+            while not all(cool(now, self.settings.cool_celsius) for now in self.recorder.now()):
+                if time.perf_counter() >= end:
+                    return
+                time.sleep(COOLING_STEP_S)
+
+    def inputs(self, case: Case) -> list[Any]:
+        """The product's inputs on the device."""
+        return [
+            self.tools.filled(case.fill, self.settings.seed, which, count, self.dtype)
+            for which, count in enumerate(case.shape.elements[:-1])
+        ]
+
+    def finished(self, launch: Callable[[], None]) -> None:
+        launch()
+        self.tools.wait()
+
+    def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
+        """The kernel's errors. Raises Wrong where one, or a baseline's, is over the bound."""
+        wanted = reference(self.tools, case.shape, case.fill, inputs)
+        errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
+        wanted.spot_check(case.fill, self.settings.seed)
+        for variant, found in zip(self.contenders, errors, strict=True):
+            if not found.share <= 1:
+                raise Wrong(
+                    f"wrong result of {variant.name}: error {found.share:.3g} times the bound"
+                )
+        return errors[0]
+
+    def time_kernel(
+        self, point: Point, case: Case, cache: str, launches: Sequence[Callable[[], None]],
+        errors: Accuracy,
+    ) -> None:  # fmt: skip
+        """Kernel times of all contenders, interleaved at random: back to back, the same on buffers
+        in rotation, or with the L2 cleared before each. What is left out is a row that says why.
+        """
+        span = {"phase": "kernel", "cache": cache}
+        row = span | error_columns(errors)
+        if reason := self.left_out(point, case.shape, cache):
+            point.rows.append(row | {"status": "skipped", "reason": reason} | asdict(State()))
+            return
+        if cache == "rotated":
+            launches = self.rotating(case)
+        clear = self.tools.clear_l2 if cache == "cold" else None
+
+        def batch(count: int) -> list[list[float]]:
+            pairs = min(count, MOST_LAUNCHES // len(launches))
+            order = [i for _ in range(pairs) for i in self.random.permutation(len(launches))]
+            times: list[list[float]] = [[] for _ in launches]
+            measured = self.stream.times([launches[i] for i in order], clear)
+            for who, time_ms in zip(order, measured, strict=True):
+                times[who].append(time_ms)
+            return times
+
+        before, begun = self.recorder.now(), time.perf_counter()
+        run_for(self.settings.warm_seconds[case.mode] - self.loaded_s, lambda: batch(1))
+        start = time.perf_counter()
+        times, stopped = collect(self.settings.rule, batch)
+        end, after = time.perf_counter(), self.recorder.now()
+        self.loaded_s += end - begun
+        for contender, taken in zip(self.contenders, times, strict=True):
+            point.times[contender.name, "kernel", cache] = taken
+        # Shorter than the recorder's period: the moment after is the nearest to it.
+        during = self.recorder.span(start, end) or after
+        point.rows.append(row | {"stopped": stopped} | asdict(state_of(during)))
+        for when, readings in (("before", before), ("during", during), ("after", after)):
+            read = {"when": when, "readings": len(readings)}
+            point.states.append(span | read | asdict(state_of(readings)))
+
+    def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
+        """Why times of this cache would be those of hot launches, or None where they may differ."""
+        hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
+        if cache == "cold" and hot and np.median(hot) > LONG_MS:
+            return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
+        if cache == "rotated" and self.element_bytes * sum(shape.elements) > self.gpu.l2_bytes:
+            return "rotated and hot are alike: the matrices do not fit the L2"
+        return None
+
+    def rotating(self, case: Case) -> list[Callable[[], None]]:
+        """Launches that each take the next of so many copies of the matrices that none is left in
+        the L2 when its turn comes again."""
+        sizes = [
+            ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
+        ]
+        offsets = [sum(sizes[:i]) for i in range(len(sizes))]
+        stride = sum(sizes)
+        copies = ceil_div(2 * self.gpu.l2_bytes, stride)
+        count = copies * stride // self.element_bytes
+        arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
+        places = itertools.cycle(range(copies))
+
+        def launch(product: GpuProduct) -> None:
+            place = int(arena) + stride * next(places)
+            product(case.shape, *(place + offset for offset in offsets))
+
+        return [functools.partial(launch, product) for product in self.products]
+
+    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int]) -> None:
+        """Copies, end to end and unified memory, by the host's clock, from pageable memory.
+
+        arrays: device pointers to the inputs and to C.
+        """
+        drv, name = self.gpu.drv, self.contenders[0].name
+        with self.split.part("inputs"):
+            host = [np.empty(count, self.dtype) for count in shape.elements]
+            for array, source in zip(host, arrays, strict=True):
+                drv.memcpy_dtoh(array, source)
+
+        def upload() -> None:
+            for array, values in zip(arrays[:-1], host[:-1], strict=True):
+                drv.memcpy_htod(array, values)
+
+        def download() -> None:
+            drv.memcpy_dtoh(host[-1], arrays[-1])
+
+        def whole() -> None:
+            upload()
+            self.finished(lambda: self.products[0](shape, *arrays))
+            download()
+
+        def batch(action: Callable[[], None]) -> Callable[[int], list[list[float]]]:
+            return lambda count: [[host_ms(action) for _ in range(count)]]
+
+        phases = {
+            "h2d": batch(upload),
+            "d2h": batch(download),
+            "end_to_end": batch(whole),
+            "unified": self.unified_batch(shape, host),
+        }
+        with self.split.part("timed"):
+            for phase, take in phases.items():
+                times, _ = collect(self.settings.copies, take)
+                point.times[name, phase, "cold"] = times[0]
+
+    def unified_batch(
+        self, shape: Shape, host: Sequence[np.ndarray]
+    ) -> Callable[[int], list[list[float]]]:
+        """Launches on managed memory that the host has just written: the kernel and the migration.
+
+        This is what a host timer around the launch sees in documents 000 and 002.
+        """
+        drv = self.gpu.drv
+        managed = [
+            drv.managed_empty(count, self.dtype, mem_flags=drv.mem_attach_flags.GLOBAL)
+            for count in shape.elements
+        ]
+        pointers = [array.base.get_device_pointer() for array in managed]
+
+        def one() -> float:
+            for array, values in zip(managed, host, strict=True):
+                array[:] = values
+            return host_ms(lambda: self.finished(lambda: self.products[0](shape, *pointers)))
+
+        return lambda count: [[one() for _ in range(count)]]
+
+    def close(self) -> None:
+        self.recorder.stop()
+
+
+def host_copies_refusal(matrices: int, share: float) -> str | None:
+    """Why the host has no room for the matrices (bytes), twice: pageable, and in managed memory."""
+    return beyond_host_memory(2 * matrices, "host memory for its copies", share)

@@ -1,0 +1,200 @@
+"""The reference on the device: each product in more precision than the kernel has, and its bound.
+
+The bound is verification.py's. Products of C's rows come in panels, to bound the memory.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from matmul.catalogue.entries import Kernel
+from matmul.gpu.instruments import Instruments
+from matmul.measure.verification import Accuracy, bound_scale, split_unit, written
+from matmul.operations import fills
+from matmul.operations.shapes import Gemm, Gram, Shape
+
+PANEL_BYTES = 1 << 30
+
+
+def reference(tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> "Reference":
+    """The reference of a product of filled device arrays."""
+    if isinstance(shape, Gemm):
+        return GemmReference(tools, shape, *arrays)
+    return GramReference(tools, shape, fills.LARGEST[fill], *arrays)
+
+
+def reference_bytes(shape: Shape) -> int:
+    """Device memory that the reference takes beside the product's own matrices."""
+    if isinstance(shape, Gemm):
+        return 12 * shape.k * shape.n + panel_rows(shape) * row_bytes(shape)
+    return 20 * shape.m * shape.n + panel_rows(shape) * row_bytes(shape)
+
+
+def row_bytes(shape: Shape) -> int:
+    """Device memory for each row of a panel."""
+    return 12 * (shape.k + shape.n) if isinstance(shape, Gemm) else 20 * shape.n
+
+
+def panel_rows(shape: Shape) -> int:
+    """Rows of C that the reference computes at a time."""
+    return max(1, min(shape.output[0], PANEL_BYTES // row_bytes(shape)))
+
+
+class Reference(ABC):
+    """What the references of the operations share: panels, comparing, and a spot check."""
+
+    dtype: str  # of the products that are compared
+    precision: float  # of the reference: its relative error per term of a sum
+    product: Any  # the panel's reference, float64
+    rest: Any = 0  # what is to be added to it, float64, or null
+    bound: Any  # the panel's Σ|a||b|, float32
+
+    def __init__(self, tools: Instruments, shape: Shape) -> None:
+        self.tools, self.shape = tools, shape
+        self.rows = panel_rows(shape)
+        self.found = tools.drv.mem_alloc(16)
+
+    @abstractmethod
+    def compute_panel(self, first: int, rows: int) -> None:
+        """Compute product, rest and bound of `rows` rows of C from row `first` on."""
+
+    @abstractmethod
+    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Linear indices of the left operand's elements of these rows of C, and of the right's of
+        these columns: arrays of rows×terms and of terms×columns."""
+
+    def errors(self, products: Sequence[int], kernels: Sequence[Kernel]) -> list[Accuracy]:
+        """How far each kernel's C (device pointers) is from the reference."""
+        height, width = self.shape.output
+        size = np.dtype(self.dtype).itemsize
+        worst, total = np.zeros((2, len(products)))
+        for first in range(0, height, self.rows):
+            rows = min(self.rows, height - first)
+            self.compute_panel(first, rows)
+            for which, (c, kernel) in enumerate(zip(products, kernels, strict=True)):
+                panel = int(c) + size * first * width
+                largest, added = self.panel_shares(panel, first, rows, kernel)
+                worst[which] = max(worst[which], largest)
+                total[which] += added
+        scales = [bound_scale(kernel, self.shape.terms) for kernel in kernels]
+        counts = [written(kernel, self.shape.output) for kernel in kernels]
+        return [
+            Accuracy(share, share * scale, shares / count * scale)
+            for share, shares, scale, count in zip(
+                worst.tolist(), total.tolist(), scales, counts, strict=True
+            )
+        ]
+
+    def compute_bound(self, product: Callable[..., None], *arguments: Any) -> None:
+        """The panel's bound by TF32, in a fraction of float32's time: its terms are of one sign, so
+        that ten bits of each factor's fraction leave it within 0.2%."""
+        with self.tools.cublas.arithmetic("tf32"):
+            product("float32", *arguments)
+
+    def panel_shares(self, c: int, first: int, rows: int, kernel: Kernel) -> tuple[float, float]:
+        """The largest and the sum of the shares of the bound in `rows` rows at pointer `c`, row
+        `first` of C on."""
+        drv, stream, width = self.tools.drv, self.tools.stream, self.shape.output[1]
+        drv.memset_d32_async(self.found, 0, 4, stream)
+        self.tools.call(
+            f"compare_{self.dtype}", c, self.product, self.rest, self.bound, rows * width, width,
+            first, kernel.writes == "upper", bound_scale(kernel, self.shape.terms), self.found,
+        )  # fmt: skip
+        stream.synchronize()
+        found = np.empty(2, np.float64)
+        drv.memcpy_dtoh(found, self.found)
+        return float(found[0]), float(found[1])
+
+    def spot_check(self, fill: str, seed: int, spots: int = 8) -> None:
+        """Hold spots² elements of the last panel against NumPy's, computed from the formula of the
+        fill in more than float64 (where the platform's long double has more).
+
+        Raises RuntimeError when the device's fill or its reference is wrong.
+        """
+        height, width = self.shape.output
+        first = (height - 1) // self.rows * self.rows
+        random = np.random.default_rng(seed)
+        rows = random.integers(first, height, spots).astype(np.uint64)
+        columns = random.integers(0, width, spots).astype(np.uint64)
+        left, right = (
+            fills.values(fill, seed, which, index, self.dtype).astype(np.longdouble)
+            for which, index in zip(self.matrices, self.operands(rows, columns), strict=True)
+        )
+        found = np.array([[self.element(int(row) - first, int(column)) for column in columns]
+                          for row in rows])  # fmt: skip
+        allowed = self.precision * self.shape.terms * (np.abs(left) @ np.abs(right)).max()
+        if not (np.abs(found - left @ right) <= allowed).all():
+            raise RuntimeError(f"the GPU's reference differs from NumPy's at {self.shape}")
+
+    def element(self, row: int, column: int) -> np.longdouble:
+        """An element of the panel's reference."""
+        parts = np.zeros(2)
+        for i, array in enumerate((self.product, self.rest)):
+            if array:
+                offset = 8 * (row * self.shape.output[1] + column)
+                self.tools.drv.memcpy_dtoh(parts[i : i + 1], int(array) + offset)
+        return parts.astype(np.longdouble).sum()
+
+
+class GemmReference(Reference):
+    """A·B of float32 matrices by cublasDgemm."""
+
+    dtype = "float32"
+    precision = 2.0**-50
+    matrices = (0, 1)
+
+    def __init__(self, tools: Instruments, shape: Gemm, a: int, b: int) -> None:
+        super().__init__(tools, shape)
+        self.a, allocate = int(a), tools.drv.mem_alloc
+        count = shape.k * shape.n
+        self.wide_b, self.abs_b = allocate(8 * count), allocate(4 * count)
+        tools.call("widen", b, self.wide_b, self.abs_b, count)
+        self.wide_a, self.abs_a = (allocate(size * self.rows * shape.k) for size in (8, 4))
+        self.product, self.bound = (allocate(size * self.rows * shape.n) for size in (8, 4))
+
+    def compute_panel(self, first: int, rows: int) -> None:
+        n, k = self.shape.n, self.shape.k
+        panel = self.a + 4 * first * k
+        self.tools.call("widen", panel, self.wide_a, self.abs_a, rows * k)
+        gemm = self.tools.cublas.gemm
+        gemm("float64", rows, n, k, int(self.wide_a), int(self.wide_b), int(self.product))
+        self.compute_bound(gemm, rows, n, k, int(self.abs_a), int(self.abs_b), int(self.bound))
+
+    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inner = np.arange(self.shape.k, dtype=np.uint64)
+        k, n = np.uint64(self.shape.k), np.uint64(self.shape.n)
+        return rows[:, None] * k + inner, inner[:, None] * n + columns
+
+
+class GramReference(Reference):
+    """Aᵀ·A of a float64 matrix by three products of cublasDgemm: with A = H + L, split so that
+    HᵀH is exact (verification.split_unit), the rest is HᵀL + LᵀA, smaller by the bits of H."""
+
+    dtype = "float64"
+    precision = 2.0**-62
+    matrices = (0, 0)
+
+    def __init__(self, tools: Instruments, shape: Gram, largest: float, a: int) -> None:
+        super().__init__(tools, shape)
+        self.a, allocate, count = int(a), tools.drv.mem_alloc, shape.m * shape.n
+        self.high, self.low, self.magnitude = (allocate(size * count) for size in (8, 8, 4))
+        unit = split_unit(largest, shape.m)
+        tools.call("split", a, self.high, self.low, self.magnitude, unit, count)
+        self.product, self.rest, self.bound = (
+            allocate(size * self.rows * shape.n) for size in (8, 8, 4)
+        )
+
+    def compute_panel(self, first: int, rows: int) -> None:
+        m, n = self.shape.m, self.shape.n
+        high, low, magnitude = int(self.high), int(self.low), int(self.magnitude)
+        gemm = self.tools.cublas.gemm_transposed
+        gemm("float64", rows, n, m, high + 8 * first, n, high, int(self.product))
+        gemm("float64", rows, n, m, high + 8 * first, n, low, int(self.rest))
+        gemm("float64", rows, n, m, low + 8 * first, n, self.a, int(self.rest), add=True)
+        self.compute_bound(gemm, rows, n, m, magnitude + 4 * first, n, magnitude, int(self.bound))
+
+    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inner, n = np.arange(self.shape.m, dtype=np.uint64), np.uint64(self.shape.n)
+        return inner * n + rows[:, None], inner[:, None] * n + columns

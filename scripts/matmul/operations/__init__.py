@@ -1,0 +1,1 @@
+"""What is computed: shapes, matrices, what fills them."""

@@ -1,0 +1,1 @@
+"""Processes: isolated, ended with their parent, locked; and the errors that end them."""

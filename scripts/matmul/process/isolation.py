@@ -1,0 +1,46 @@
+"""A call in a process of its own: one that crashes or never ends harms nothing but itself."""
+
+import math
+import mmap
+import multiprocessing
+import signal
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from matmul.process.errors import Unfinished
+from matmul.process.lifetime import die_with_parent
+
+
+class Crashed(Exception):
+    """A call that took its process with it; the message says how."""
+
+
+def shared_array(extents: Sequence[int], dtype: str) -> np.ndarray:
+    """An array, all NaN, that a call apart can write to."""
+    memory = mmap.mmap(-1, math.prod(extents) * np.dtype(dtype).itemsize)
+    array = np.frombuffer(memory, dtype).reshape(extents)
+    array.fill(np.nan)
+    return array
+
+
+def run_apart(action: Callable[[], object], seconds: float) -> None:
+    """Run `action` in a copy of this process, of which only shared arrays come back.
+
+    Raises Unfinished where it has not ended after `seconds`, and Crashed.
+    """
+
+    def run() -> None:
+        die_with_parent()
+        action()
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        raise Unfinished(seconds)
+    if code := process.exitcode:
+        died = signal.Signals(-code).name if code < 0 else f"an error (exit code {code})"
+        raise Crashed(f"it died of {died}")

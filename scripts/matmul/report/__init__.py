@@ -1,0 +1,1 @@
+"""What a data set says: which points are compared, facts and figures."""

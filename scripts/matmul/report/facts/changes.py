@@ -1,0 +1,177 @@
+"""What changed from one data set to another: of each common point, and of each variant.
+
+A change is the new value over the reference's, so above 1 is slower. The value is a kernel's time
+or, between devices that differ, its time over the library's at the same point.
+
+A verdict holds the 95% interval of the change against what is allowed: `same` where the interval
+lies within [1/allowed, allowed], `faster` or `slower` where it lies wholly beyond, `unclear` where
+it does neither, or is missing because a median had too few samples. The interval is about the
+samples of two runs; what is allowed is about everything else in which two runs differ.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from matmul.dataset.tables import POINT
+from matmul.report.selection import Results, processor
+
+# What makes rows of two data sets the same point; the phase is always `kernel`. A further axis of
+# the sweep is one more name here.
+IDENTITY = ["kernel", "variant", *POINT, "cache"]
+# A ratio is also of a library; `baseline` is empty for times.
+KEY = [*IDENTITY, "baseline"]
+COMPARED = ["kernel", "variant", "baseline"]  # what gets one verdict over all its points
+VERDICTS = ["same", "faster", "slower", "unclear"]
+TABLE = [
+    *KEY, "value_a", "low_a", "high_a", "value_b", "low_b", "high_b",
+    "change", "change_low", "change_high", "allowed", "verdict",
+]  # fmt: skip
+
+# From run to run. Of 370 points of two default sweeps on one H100, 358 changed by less: by where
+# matrices come to lie in memory, and by what a card at its power cap makes of its clock.
+TOLERANCE = 0.03
+# "Around 0.5 microseconds" says the driver's manual of cuEventElapsedTime: a time lies within half
+# a step of what was read.
+RESOLUTION_MS = 0.0005
+
+
+def own_times(results: Results) -> pd.DataFrame:
+    """Rows of kernel times on the device that the data set is of: its GPU, where it has one.
+
+    CPU variants measured beside a GPU are left out: two hosts of one model differed by up to a
+    half, which says nothing of the card.
+    """
+    rows = results.launches
+    return rows[results.gpu(rows) == bool(results.device.get("gpu"))]
+
+
+def times(results: Results) -> pd.DataFrame:
+    """Kernel times in ms with their 95% intervals, and how far the timer blurs each (a share)."""
+    rows = own_times(results)
+    blur = RESOLUTION_MS / 2 / rows.time_ms
+    return rows.assign(
+        baseline="", value=rows.time_ms, low=rows.time_low_ms, high=rows.time_high_ms, blur=blur
+    )
+
+
+def relative_times(results: Results) -> pd.DataFrame:
+    """The same of kernel times over the library's: the inverse of each ratio."""
+    rows = results.ratios.merge(own_times(results)[[*IDENTITY, "time_ms"]], on=IDENTITY)
+    library_ms = rows.ratio * rows.time_ms
+    blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / library_ms)
+    return rows.assign(
+        value=1 / rows.ratio, low=1 / rows.ratio_high, high=1 / rows.ratio_low, blur=blur
+    )
+
+
+VALUES = {"times": times, "ratios": relative_times}
+
+
+def comparable(reference: Results, new: Results) -> str:
+    """Which of VALUES two data sets can be compared by: times are those of one device's model."""
+    same = processor(reference.device) == processor(new.device)
+    return "times" if same else "ratios"
+
+
+def compare_points(reference: pd.DataFrame, new: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    """The common points of two tables of VALUES: both sides, the change and its verdict.
+
+    The change's interval follows from those of two independent medians, taken in logarithms
+    (Zou and Donner, Statistics in Medicine 27, 2008): it misses as rarely as each of them, where
+    the quotients of their ends would be wider than need be. Allowed is `tolerance`, a share of the
+    time, and how far the timer blurs the two values.
+    """
+    columns = [*KEY, "value", "low", "high", "blur"]
+    both = reference[columns].merge(
+        new[columns], on=KEY, suffixes=("_a", "_b"), validate="one_to_one"
+    )
+    below = np.hypot(np.log(both.value_b / both.low_b), np.log(both.high_a / both.value_a))
+    above = np.hypot(np.log(both.high_b / both.value_b), np.log(both.value_a / both.low_a))
+    change = both.value_b / both.value_a
+    return judged(
+        both.assign(
+            change=change,
+            change_low=change * np.exp(-below),
+            change_high=change * np.exp(above),
+            allowed=1 + tolerance + both.blur_a + both.blur_b,
+        )
+    )
+
+
+def compare_variants(points: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    """Of each variant the geometric mean of its changes, its verdict, and its points' verdicts.
+
+    The mean is over the points (`resolved` of them) that have an interval and that the timer blurs
+    by no more than `tolerance`; its interval follows from theirs as a point's does from two
+    medians'. What differs from run to run averages out over points, but for what all of them share:
+    two H100s differed by up to 0.7% in these means. So a mean is allowed less than a point, of four
+    points or more the half.
+    """
+    clear = points[points.change_low.notna() & (points.allowed <= 1 + 2 * tolerance)]
+    grouped = clear[COMPARED].assign(
+        change=np.log(clear.change),
+        below=np.log(clear.change / clear.change_low) ** 2,
+        above=np.log(clear.change_high / clear.change) ** 2,
+    ).groupby(COMPARED)  # fmt: skip
+    verdicts = pd.get_dummies(points.verdict).reindex(columns=VERDICTS, fill_value=False)
+    variants = points[COMPARED].join(verdicts).groupby(COMPARED, sort=False).sum()
+    resolved, sums = (of.reindex(variants.index) for of in (grouped.size(), grouped.sum()))
+    change = np.exp(sums.change / resolved)
+    means = variants.assign(
+        resolved=resolved,
+        change=change,
+        change_low=change * np.exp(-np.sqrt(sums.below) / resolved),
+        change_high=change * np.exp(np.sqrt(sums.above) / resolved),
+        allowed=1 + tolerance / np.sqrt(resolved).clip(upper=2),
+    )
+    return judged(means).reset_index()
+
+
+def judged(changes: pd.DataFrame) -> pd.DataFrame:
+    """Changes with the verdict on each; NaN, where an interval is missing, compares false."""
+    low, high, allowed = changes.change_low, changes.change_high, changes.allowed
+    verdicts = {
+        "same": (low >= 1 / allowed) & (high <= allowed),
+        "faster": high < 1 / allowed,
+        "slower": low > allowed,
+    }
+    chosen = np.select(list(verdicts.values()), list(verdicts), default="unclear")
+    return changes.assign(verdict=chosen)
+
+
+def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
+    """`248 points: 235 same, 1 faster, 0 slower, 12 unclear; kernels slower: none`."""
+    counts = points.verdict.value_counts().reindex(VERDICTS, fill_value=0)
+    lacking = points.change_low.isna().sum()
+    note = f" ({lacking} with too few samples for an interval)" if lacking else ""
+    slower = ", ".join(map(name_of, variants[variants.verdict == "slower"].itertuples()))
+    return f"{len(points)} points: {counted(counts)}{note}; kernels slower: {slower or 'none'}"
+
+
+def variant_lines(variants: pd.DataFrame) -> list[str]:
+    """A line per variant that is faster, slower or unclear, as a whole or at some point."""
+    other = (variants.verdict != "same") | (variants.faster > 0) | (variants.slower > 0)
+    return [
+        f"{name_of(row)}: {row.verdict}{mean_change(row)}; its points: {counted(row[VERDICTS])}"
+        for _, row in variants[other].iterrows()
+    ]
+
+
+def mean_change(row: Any) -> str:
+    """`, +3.0% (+2.9% to +3.1%) over 12 points`, or why there is no mean."""
+    if pd.isna(row.change):
+        return ", no point has both an interval and a time long enough for the timer"
+    change, low, high = (f"{x - 1:+.1%}" for x in (row.change, row.change_low, row.change_high))
+    return f", {change} ({low} to {high}) over {row.resolved:.0f} points"
+
+
+def name_of(row: Any) -> str:
+    """The variant, and the library that it is held against where there is one."""
+    return f"{row.variant} / {row.baseline}" if row.baseline else row.variant
+
+
+def counted(counts: pd.Series) -> str:
+    """`12 same, 0 faster, 0 slower, 2 unclear`."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

@@ -1,0 +1,600 @@
+"""What a data set shows, each finding the numbers of one sentence: the report only words them.
+
+A finding that the data do not bear out is {"missing": why}. Every number names its cells.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from matmul.operations.shapes import OPERATIONS, shape_of
+from matmul.report.facts.executed_rates import VECTOR, binding_peak, executed, float64_peak, rate
+from matmul.report.selection import (
+    GRAM_LIBRARIES,
+    Results,
+    common_sizes,
+    errors_at_one_size,
+    fastest,
+    limits_of,
+    over_hot,
+    power_capped,
+    quotient_interval,
+    rate_unit,
+    shown,
+    size_name,
+    squares,
+    state_absence,
+    thermally_throttled,
+    verdict_of,
+)
+from matmul.report.sourced_numbers import Number, cell
+
+Compute = Callable[[Results], dict[str, Any]]
+FINDINGS: dict[str, Compute] = {}
+SETTLED = 4500  # from this size on the register tile is held against naive
+SETS = 4096  # bytes after which addresses fall into the same set of a processor's first cache
+ALIKE = 2.0  # products are held together that are at most so many times each other's work
+CLEARLY = 1.5  # times as fast, for what may be known by a launch each
+FLOAT32_BYTES = 4
+
+
+class Missing(Exception):
+    """The data do not bear a finding; the message says why."""
+
+
+def finding(operation: str | None, reduced: bool = False) -> Callable[[Compute], Compute]:
+    """Register what a data set shows of one operation, or (None) of all that was timed; `reduced`:
+    kernels of reduced arithmetic too."""
+
+    def decorate(compute: Compute) -> Compute:
+        @functools.wraps(compute)
+        def found(whole: Results) -> dict[str, Any]:
+            return compute(whole.of(operation, reduced) if operation else whole)
+
+        FINDINGS[compute.__name__] = found
+        return found
+
+    return decorate
+
+
+def all_findings(results: Results) -> dict[str, dict[str, Any]]:
+    """Every finding by name, or what is missing for it."""
+    found = {}
+    for name, compute in FINDINGS.items():
+        try:
+            found[name] = {"missing": None} | compute(results)
+        except Missing as reason:
+            found[name] = {"missing": str(reason)}
+    return found
+
+
+@finding("gemm")
+def best_share(results: Results) -> dict[str, Any]:
+    """The hand-written kernel with the largest share of its library, at the largest square size."""
+    return largest_share(results, hand_written_ratios(results))
+
+
+def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
+    """Of ratios to one library the largest at the largest size, and where kernels win or tie."""
+    largest = rows[rows.n == rows.n.max()]
+    best = largest.loc[largest.ratio.idxmax()]
+    own, library = (
+        time_row(results, column, best.n, best.cache) for column in (best.variant, best.baseline)
+    )
+    return {
+        "n": int(best.n),
+        "cache": best.cache,
+        "kernel": named(results, best.kernel, best.variant),
+        "library": named(results, best.baseline, best.baseline),
+        "ratio": cell(best, "ratio", "ratios.csv").json(),
+        "interval": interval(best),
+        "rate": cell(own, "tflops").json() if own is not None else None,
+        "library_rate": cell(library, "tflops").json() if library is not None else None,
+        "verdict": verdict_of(best.ratio_low, best.ratio_high),
+        "sizes": int(rows.n.nunique()),
+    } | sizes_by_verdict(rows)
+
+
+def hand_written_ratios(results: Results) -> pd.DataFrame:
+    """Ratios of square products by CUDA kernels of the catalogue, hot where there are any."""
+    rows = results.square_ratios()
+    rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    if rows.empty:
+        gpu = [k for k in results.order if results.hand_written(k)]
+        raise Missing(results.absence(gpu))
+    return rows
+
+
+def interval(row: pd.Series) -> list[dict[str, Any]] | None:
+    """The ratio's 95% interval, None where there were too few pairs for one."""
+    ends = [cell(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
+    return [end.json() for end in ends] if all(ends) else None
+
+
+def sizes_by_verdict(rows: pd.DataFrame) -> dict[str, list[int]]:
+    """Square sizes at which some kernel is faster than its library, and those of the others at
+    which one ties with it."""
+    verdicts = rows.apply(lambda row: verdict_of(row.ratio_low, row.ratio_high), axis=1)
+    faster, tie = ({int(n) for n in rows[verdicts == word].n} for word in ("faster", "tie"))
+    return {"faster_at": sorted(faster), "tie_at": sorted(tie - faster)}
+
+
+def time_row(results: Results, variant: str, n: int, cache: str) -> pd.Series | None:
+    """A variant's kernel time of the n×n product."""
+    rows = squares(results.timed(cache=cache))
+    rows = rows[(rows.variant == variant) & (rows.n == n)]
+    return None if rows.empty else rows.iloc[0]
+
+
+def named(results: Results, kernel: str, variant: str) -> dict[str, str]:
+    return {"name": kernel, "title": results.title(kernel), "variant": variant}
+
+
+@finding("gemm")
+def peak(results: Results) -> dict[str, Any]:
+    """The highest rate of a square product, and its share of the card's float32 peak."""
+    rows = squares(results.timed())
+    if rows.empty:
+        raise Missing("no square product was timed")
+    best = rows.loc[rows.tflops.idxmax()]
+    ceiling = results.device.get("fp32_peak_tflops")
+    unit, factor = rate_unit(rows.tflops)
+    highest, share = cell(best, "tflops"), None
+    if ceiling and results.on_gpu(best.kernel):
+        share = highest / Number(ceiling, "device.json:fp32_peak_tflops")
+    return {
+        "n": int(best.n),
+        "kernel": named(results, best.kernel, best.variant),
+        "rate": highest.times(factor).json(),
+        "unit": unit,
+        "peak": Number(ceiling, "device.json:fp32_peak_tflops").json() if share else None,
+        "share": share.json() if share else None,
+    }
+
+
+@finding("gemm")
+def shared_over_naive(results: Results) -> dict[str, Any]:
+    """How much sooner shared is done than naive, at the largest square size of both."""
+    return versus(results, "naive", "shared")
+
+
+@finding("gemm")
+def split_paths(results: Results) -> dict[str, Any]:
+    """What the split into whole tiles and edges gains over guards everywhere."""
+    return versus(results, "shared_rect", "shared_rect_split")
+
+
+@finding("gemm")
+def blas_over_loop(results: Results) -> dict[str, Any]:
+    """What a library makes of the same processor."""
+    return versus(results, "cpu_loop", "cpu_blas")
+
+
+def versus(results: Results, slow: str, fast: str) -> dict[str, Any]:
+    """Time of one kernel over another's at the largest common square size, fastest variants."""
+    rows = squares(fastest(results.timed()))
+    return quotient_at(results, rows, slow, fast, sizes_of_both(results, rows, slow, fast)[-1])
+
+
+def sizes_of_both(results: Results, rows: pd.DataFrame, slow: str, fast: str) -> list[int]:
+    """Square sizes of two kernels, one at least. Raises Missing."""
+    sizes = common_sizes(rows, [slow, fast])
+    if not sizes:
+        absent = next((k for k in (slow, fast) if rows[rows.kernel == k].empty), None)
+        why = results.absence([absent]) if absent else "they have no size in common"
+        raise Missing(why)
+    return sizes
+
+
+def quotient_at(
+    results: Results, rows: pd.DataFrame, slow: str, fast: str, n: int
+) -> dict[str, Any]:
+    """Time of one kernel over another's at one size."""
+    one, other = (rows[(rows.kernel == k) & (rows.n == n)].iloc[0] for k in (slow, fast))
+    return {
+        "n": int(n),
+        "slow": named(results, slow, one.variant) | {"time_ms": cell(one, "time_ms").json()},
+        "fast": named(results, fast, other.variant) | {"time_ms": cell(other, "time_ms").json()},
+        "quotient": (cell(one, "time_ms") / cell(other, "time_ms")).json(),
+        "verdict": verdict(one, other),
+    }
+
+
+def verdict(one: pd.Series, other: pd.Series) -> str:
+    """What the intervals of two times say of `other`: a tie where they overlap."""
+    return verdict_of(*quotient_interval(one, other))
+
+
+@finding("gemm")
+def cpu_strides(results: Results) -> dict[str, Any]:
+    """How much faster the triple loop is where the rows of B do not lie a multiple of SETS apart:
+    the largest product where they do, and the one most like it in work where they do not."""
+    rows = results.timed()
+    rows = rows[rows.kernel == "cpu_loop"]
+    if rows.empty:
+        raise Missing(results.absence(["cpu_loop"]))
+    work = rows.apply(lambda row: math.log(shape_of(row).operations), axis=1)
+    aligned = (rows.n * FLOAT32_BYTES) % SETS == 0
+    if aligned.all() or not aligned.any():
+        raise Missing("all of its products have like strides")
+    slow = rows.loc[work[aligned].idxmax()]
+    others = (work[~aligned] - work[slow.name]).abs()
+    fast = rows.loc[others.idxmin()]
+    quotient = cell(fast, "tflops") / cell(slow, "tflops")
+    if others.min() > math.log(ALIKE) or quotient.value < CLEARLY:
+        raise Missing("strides are not shown to matter")
+    return {
+        "kernel": named(results, "cpu_loop", slow.variant),
+        "quotient": quotient.json(),
+        "stride_bytes": int(slow.n) * FLOAT32_BYTES,
+    } | {
+        name: {
+            "size": size_name(shape_of(row)),
+            "time_ms": cell(row, "time_ms").json(),
+            "rate": cell(row, "tflops").times(1e3).json(),
+        }
+        for name, row in (("slow", slow), ("fast", fast))
+    }
+
+
+@finding("gemm")
+def over_cpu(results: Results) -> dict[str, Any]:
+    """The fastest GPU kernel over the CPU's two, at the largest size that each was measured at."""
+    rows = squares(fastest(results.timed()))
+    gpu = rows[results.gpu(rows)]
+    found = {}
+    for base in ("cpu_loop", "cpu_blas"):
+        common = rows[(rows.kernel == base) & rows.n.isin(gpu.n)]
+        if common.empty:
+            continue
+        slow = common.loc[common.n.idxmax()]
+        same = gpu[gpu.n == slow.n]
+        best = same.loc[same.time_ms.idxmin()]
+        found[base] = {
+            "n": int(slow.n),
+            "base": named(results, base, slow.variant),
+            "kernel": named(results, best.kernel, best.variant),
+            "quotient": (cell(slow, "time_ms") / cell(best, "time_ms")).json(),
+            "verdict": verdict(slow, best),
+        }
+    if not found:
+        gpu_kernels = [kernel for kernel in results.present if results.on_gpu(kernel)]
+        raise Missing(results.absence(gpu_kernels))
+    return {"over": list(found.values())}
+
+
+@finding("gemm")
+def tile_widths(results: Results) -> dict[str, Any]:
+    """Document 001's question: which tile width is faster, at equal n."""
+    rows = squares(results.timed())
+    wanted = [k for k in results.of_document("001")
+              if "TILE_WIDTH" in results.catalogue[k].parameters]  # fmt: skip
+    kernels = [entry for kernel in wanted if (entry := widths_of(results, rows, kernel))]
+    if not kernels:
+        raise Missing(results.absence(wanted))
+    return {"kernels": kernels}
+
+
+def widths_of(results: Results, rows: pd.DataFrame, kernel: str) -> dict[str, Any] | None:
+    """The smallest and the largest width of a kernel at each size that both were timed at."""
+    variants = sorted(results.catalogue[kernel].variants, key=lambda v: v.parameters["TILE_WIDTH"])
+    narrow, wide = variants[0], variants[-1]
+    both = [rows[rows.variant == variant.name].set_index("n", drop=False) for variant in
+            (narrow, wide)]  # fmt: skip
+    sizes = [int(n) for n in both[0].index if n in both[1].index]
+    if not sizes or narrow == wide:
+        return None
+    entries = [width_row(rows, narrow.name, wide.name, n) for n in sizes]
+    by_verdict = {word: [e["n"] for e in entries if e["wide_is"] == word]
+                  for word in ("faster", "slower", "tie", "unknown")}  # fmt: skip
+    widths = [variant.parameters["TILE_WIDTH"] for variant in (narrow, wide)]
+    return named(results, kernel, "") | {"widths": widths, "rows": entries} | by_verdict
+
+
+def width_row(rows: pd.DataFrame, narrow: str, wide: str, n: int) -> dict[str, Any]:
+    """Both widths at one size."""
+    one, other = (rows[(rows.variant == v) & (rows.n == n)].iloc[0] for v in (narrow, wide))
+    times = [cell(row, "time_ms") for row in (one, other)]
+    return {
+        "n": n,
+        "times_ms": [time.json() for time in times],
+        "quotient": (times[0] / times[1]).json(),
+        "wide_is": verdict(one, other),
+    }
+
+
+@finding("gemm")
+def copies(results: Results) -> dict[str, Any]:
+    """What the copies cost beside the kernel, at the largest square size."""
+    entries = [
+        entry for kernel in ("cublas_sgemm", "shared") if (entry := copies_of(results, kernel))
+    ]
+    if not entries:
+        raise Missing(results.absence(["cublas_sgemm", "shared"]))
+    return {"kernels": entries}
+
+
+def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
+    """All phases of the variant of a kernel that is fastest at its largest square size."""
+    best = squares(fastest(results.timed()))
+    best = best[best.kernel == kernel]
+    phases = {}
+    for phase in ("kernel", "h2d", "d2h", "end_to_end", "unified") if len(best) else ():
+        rows = squares(results.timed(phase))
+        rows = rows[(rows.variant == best.iloc[-1].variant) & (rows.n == best.iloc[-1].n)]
+        if rows.empty:
+            return None
+        phases[phase] = cell(rows.iloc[0], "time_ms")
+    if not phases:
+        return None
+    quotients = {
+        "copies_over_kernel": (phases["h2d"] + phases["d2h"]) / phases["kernel"],
+        "end_to_end_over_kernel": phases["end_to_end"] / phases["kernel"],
+        "unified_over_end_to_end": phases["unified"] / phases["end_to_end"],
+    }
+    return (
+        {"n": int(best.iloc[-1].n)}
+        | named(results, kernel, best.iloc[-1].variant)
+        | {name: value.json() for name, value in (phases | quotients).items()}
+    )
+
+
+@finding("gemm", reduced=True)
+def accuracy(results: Results) -> dict[str, Any]:
+    """Rate and errors of each kernel at the largest common size, the least mean error first."""
+    rows = errors_at_one_size(results).sort_values("mean_error", kind="stable")
+    if rows.empty:
+        raise Missing(results.absence(results.order))
+    unit, factor = rate_unit(rows.tflops)
+    full = set(results.rivals(rows).kernel)
+    return {
+        "n": int(rows.n.iloc[0]),
+        "unit": unit,
+        "kernels": [
+            named(results, row.kernel, row.variant)
+            | {"reduced": row.kernel not in full}
+            | {"rate": cell(row, "tflops").times(factor).json(), "limits": limits_of(row.throttled)}
+            | {name: cell(row, name).json() for name in ("mean_error", "largest_error", "error")}
+            for _, row in rows.iterrows()
+        ],
+    }
+
+
+@finding(None)
+def fills(results: Results) -> dict[str, Any]:
+    """What each fill of the inputs does to rate and power, of each kernel that was timed with
+    several."""
+    kernels = []
+    for rows in studied(results, "fill"):
+        slow, fast = (rows.loc[place] for place in (rows.tflops.idxmin(), rows.tflops.idxmax()))
+        quotient = cell(fast, "tflops") / cell(slow, "tflops")
+        kernels.append(
+            study_facts(results, rows, "fill")
+            | {
+                "slow": slow.fill,
+                "fast": fast.fill,
+                "quotient": quotient.json(),
+                "verdict": shown(quotient, verdict(slow, fast)),
+                "power": power_span(rows),
+            }
+        )
+    return {"kernels": kernels}
+
+
+@finding(None)
+def sustained(results: Results) -> dict[str, Any]:
+    """What seconds of load do to each kernel's rate, beside samples taken at once."""
+    kernels = []
+    for rows in studied(results, "mode"):
+        burst, load = (row for _, row in rows.iterrows())
+        quotient = cell(load, "tflops") / cell(burst, "tflops")
+        change = quotient - Number(1, "1")
+        kernels.append(
+            study_facts(results, rows, "mode")
+            | {"change": change.json(), "verdict": shown(quotient, verdict(burst, load))}
+        )
+    return {"kernels": kernels}
+
+
+def studied(results: Results, axis: str) -> list[pd.DataFrame]:
+    """The rows of each kernel with more than one value of `axis`, one kernel at least."""
+    rows = results.study_points(axis)
+    groups = [rows[rows.kernel == kernel] for kernel in results.order]
+    found = [own for own in groups if len(own) > 1]
+    if not found:
+        raise Missing(results.study_absence(axis))
+    return found
+
+
+def study_facts(results: Results, rows: pd.DataFrame, axis: str) -> dict[str, Any]:
+    """One kernel of a study: where it was measured, and rate and state at each value of `axis`."""
+    first = rows.iloc[0]
+    unit, factor = rate_unit(rows.tflops)
+    states = ("sm_clock_mhz", "power_w", "temperature_c")
+    return named(results, first.kernel, first.variant) | {
+        "size": size_name(shape_of(first)),
+        "unit": unit,
+        "rows": [
+            {"value": row[axis], "rate": cell(row, "tflops").times(factor).json()}
+            | {"limits": limits_of(row.throttled)}
+            | {name: (found := cell(row, name)) and found.json() for name in states}
+            for _, row in rows.iterrows()
+        ],
+    }
+
+
+def power_span(rows: pd.DataFrame) -> dict[str, Any] | None:
+    """The fills of least and of most power, and the quotient; None where power is not known."""
+    if rows.power_w.isna().all():
+        return None
+    least, most = (rows.loc[place] for place in (rows.power_w.idxmin(), rows.power_w.idxmax()))
+    powers = [cell(row, "power_w") for row in (least, most)]
+    return {
+        "least": least.fill,
+        "most": most.fill,
+        "watts": [power.json() for power in powers],
+        "quotient": (powers[1] / powers[0]).json(),
+    }
+
+
+@finding(None)
+def hot_and_cold(results: Results) -> dict[str, Any]:
+    """At how many points the intervals of hot and cold times lie apart, by operation."""
+    counts = {}
+    for operation in OPERATIONS:
+        pairs = over_hot(results.of(operation), "cold")
+        verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in pairs.itertuples()]
+        if verdicts:
+            words = ("faster", "slower", "tie", "unknown")  # of the hot time
+            counts[operation] = {word: verdicts.count(word) for word in words}
+    if not counts:
+        raise Missing("no kernel was timed both hot and cold")
+    return {"points": counts}
+
+
+@finding(None)
+def throttling(results: Results) -> dict[str, Any]:
+    """At how many of the GPU's timed points the card slowed down, and why."""
+    rows = results.launches[results.gpu(results.launches)]
+    if rows.empty:
+        raise Missing("nothing was timed on a GPU")
+    if rows.temperature_c.isna().all():
+        raise Missing(f"not recorded: {state_absence(results.device)}")
+    return {
+        "points": len(rows),
+        "thermal": int(thermally_throttled(rows.throttled).sum()),
+        "power": int(power_capped(rows.throttled).sum()),
+        "reasons": sorted({r for text in rows.throttled.dropna() for r in text.split("+") if r}),
+        "temperature_c": extremes(rows, "temperature_c"),
+        "sm_clock_mhz": extremes(rows, "sm_clock_mhz"),
+        "memory_clock_mhz": extremes(rows, "memory_clock_mhz"),
+        "power_w": extremes(rows, "power_w"),
+    }
+
+
+def extremes(rows: pd.DataFrame, column: str) -> Sequence[dict[str, Any]] | None:
+    """Least and largest of a column."""
+    if rows[column].isna().all():
+        return None
+    places = (rows[column].idxmin(), rows[column].idxmax())
+    return [cell(rows.loc[place], column).json() for place in places]
+
+
+@finding("gram")
+def gram_share(results: Results) -> dict[str, Any]:
+    """The best hand-written kernel against the library's general and its symmetric product."""
+    rows = hand_written_ratios(results)
+    against = [rows[rows.baseline == library] for library in GRAM_LIBRARIES]
+    found = [largest_share(results, own) for own in against if not own.empty]
+    if not found:
+        raise Missing(results.absence(GRAM_LIBRARIES))
+    return {"against": found}
+
+
+@finding("gram")
+def gram_over_naive(results: Results) -> dict[str, Any]:
+    """What the register tile gains: at the largest square size, and the least from SETTLED on."""
+    pair = ("gram_naive", "gram_register_tile")
+    rows = squares(fastest(results.timed()))
+    sizes = sizes_of_both(results, rows, *pair)
+    settled = [quotient_at(results, rows, *pair, n) for n in sizes if n >= SETTLED]
+    return quotient_at(results, rows, *pair, sizes[-1]) | {
+        "settled": SETTLED,
+        "least": min(settled, key=lambda found: found["quotient"]["value"], default=None),
+    }
+
+
+@finding("gram")
+def gram_symmetry(results: Results) -> dict[str, Any]:
+    """What the library gains by symmetry, of what n(n+1)/2 elements instead of n² could gain."""
+    found = versus(results, *GRAM_LIBRARIES)
+    n = found["n"]
+    return found | {"possible": Number(2 * n / (n + 1), f"2 * {n} / ({n} + 1)").json()}
+
+
+@finding("gram")
+def gram_mirroring(results: Results) -> dict[str, Any]:
+    """What it costs the library's symmetric product to fill the other triangle."""
+    return versus(results, "cublas_dsyrk", "cublas_dsyrk_triangle")
+
+
+@finding("gram")
+def gram_peaks(results: Results) -> dict[str, Any]:
+    """The highest rates of squares by the operations executed, as shares of the units' peaks."""
+    rows = squares(results.timed())
+    rows = rows[results.gpu(rows)]
+    if rows.empty:
+        raise Missing(results.gpu_absence())
+    unit, factor = rate_unit(rows.tflops)
+    general, symmetric = (rows[rows.kernel == library] for library in GRAM_LIBRARIES)
+    own = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    parts = [("half", own), ("full", general), ("half", symmetric)]
+    return {
+        "unit": unit,
+        "rates": [
+            highest_rate(results, found, part, factor) for part, found in parts if not found.empty
+        ],
+    }
+
+
+def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -> dict[str, Any]:
+    """The highest rate of these rows, by the operations executed and as a share of its peak.
+
+    Of a library `ceiling` is the speed, over its own, of a kernel at the vector units' whole peak.
+    """
+    best = rows.loc[rows.tflops.idxmax()]
+    highest = rate(executed(shape_of(best), part), cell(best, "time_ms"))
+    units, bound = binding_peak(results, best) or (None, None)
+    vector = float64_peak(results, VECTOR) if results.language(best.kernel) == "library" else None
+    return {
+        "n": int(best.n),
+        "kernel": named(results, best.kernel, best.variant),
+        "part": part,
+        "rate": highest.times(factor).json(),
+        "units": units,
+        "peak": bound and bound.times(factor).json(),
+        "share": bound and (highest / bound).json(),
+        "ceiling": vector and (vector / cell(best, "tflops")).json(),
+    }
+
+
+@finding("gram")
+def gram_tile_widths(results: Results) -> dict[str, Any]:
+    """The time of each variant of the register tile at each square size, and the fastest."""
+    rows = squares(results.timed())
+    rows = rows[rows.kernel == "gram_register_tile"]
+    kernel = results.catalogue.get("gram_register_tile")
+    if rows.empty or kernel is None:
+        raise Missing(results.absence(["gram_register_tile"]))
+    timed = [variant for variant in kernel.variants if variant.name in set(rows.variant)]
+    timed.sort(key=lambda variant: list(variant.parameters.values()))
+    by_size = [tile_row(own, [variant.name for variant in timed]) for _, own in rows.groupby("n")]
+    names = ["/".join(map(str, variant.parameters.values())) for variant in timed]
+    return named(results, kernel.name, "") | {
+        "parameters": " / ".join(kernel.parameters),
+        "variants": [
+            {"name": name, "fastest_at": [row["n"] for row in by_size if row["fastest"] == i]}
+            for i, name in enumerate(names)
+        ],
+        "rows": by_size,
+    }
+
+
+def tile_row(rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
+    """The variants' times at one size, and which of them is the least."""
+    own = {row.variant: row for _, row in rows.iterrows()}
+    times = [cell(own[name], "time_ms") if name in own else None for name in variants]
+    return {
+        "n": int(rows.n.iloc[0]),
+        "times_ms": [time and time.json() for time in times],
+        "fastest": list(variants).index(rows.loc[rows.time_ms.idxmin()].variant),
+    }
+
+
+@finding("gram")
+def gram_blas_over_loop(results: Results) -> dict[str, Any]:
+    """What a library makes of the same processor, for AᵀA."""
+    return versus(results, "gram_cpu_loop", "gram_cpu_blas")

@@ -1,0 +1,267 @@
+"""The hand-written kernels of an operation as steps, in the catalogue's order: each with its tiles,
+its traffic, its resources, and what it gains over the step before."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from matmul.catalogue.architectures import ARCHITECTURES
+from matmul.catalogue.entries import Variant
+from matmul.operations.shapes import Shape, shape_of
+from matmul.report.facts.traffic import asked, half, intensity
+from matmul.report.selection import (
+    Results,
+    at,
+    fastest,
+    limits_of,
+    quotient_interval,
+    rate_unit,
+    shapes_of,
+    shown,
+    size_name,
+    squares,
+    verdict_of,
+)
+from matmul.report.sourced_numbers import Number, cell
+
+SPAN = ["time_ms", "time_low_ms", "time_high_ms"]
+
+
+def ladder(whole: Results, operation: str) -> dict[str, Any]:
+    """Every step that the data set has of an operation, and the library's routines beside them."""
+    results = whole.of(operation, reduced=True)
+    own = [name for name in results.present if results.hand_written(name)]
+    timed = fastest(results.timed())
+    shape = large_shape(timed[timed.kernel.isin(own)]) or largest(results.summary)
+    here = at(timed, shape) if shape else timed[:0]
+    rows = {row.kernel: row for _, row in here.iterrows()}
+    unit, factor = rate_unit(here.tflops)
+    steps, before = [], None
+    for name in own:
+        place = own_shape(results, name, shape)
+        apart = place != shape
+        row = next((row for _, row in at(timed[timed.kernel == name], place).iterrows()), None)
+        missing = results.absence([name], place) if row is None else None
+        steps.append(
+            {"name": name, "title": results.title(name)}
+            | described(results, name, row, place)
+            | measured(results, row, factor)
+            | {
+                "size": size_name(place) if apart else None,
+                "only_rows": only_rows(results, name, shape, missing),
+                "missing": missing,
+                "before": None if apart else gain(results, before, row),
+            }
+        )
+        before = before if apart or row is None else row
+    beside = [name for name in results.present if results.on_gpu(name) and name not in own]
+    return {
+        "size": shape and size_name(shape),
+        "unit": unit,
+        "steps": steps,
+        "libraries": [
+            {"name": name, "title": results.title(name), "half": results.writes_half(name)}
+            | measured(results, rows[name], factor)
+            for name in beside
+            if name in rows
+        ],
+        "gain": gain(results, *ends(rows, own)),
+        "absent": [
+            results.title(name)
+            for name in results.order
+            if results.hand_written(name) and name not in own
+        ],
+    }
+
+
+def large_shape(rows: pd.DataFrame) -> Shape | None:
+    """The largest square that most of these kernels were timed at, each with an interval; without
+    one the largest that was timed at all. Other shapes where there is no square."""
+    candidates = squares(rows) if len(squares(rows)) else rows
+    shapes = shapes_of(candidates)
+    most = rows.kernel.nunique() / 2
+    full = [
+        shape
+        for shape in shapes
+        if len(own := at(candidates, shape)) > most and own[SPAN].notna().all(axis=None)
+    ]
+    return (full or shapes or [None])[-1]
+
+
+def largest(rows: pd.DataFrame) -> Shape | None:
+    """The largest square that was tried, or without one the largest shape."""
+    shapes = shapes_of(squares(rows) if len(squares(rows)) else rows)
+    return shapes[-1] if shapes else None
+
+
+def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
+    """The variants of a step that does not take a shape, by their reasons; nothing where one takes
+    it, or is not known to refuse it."""
+    texts = results.summary[results.summary.kernel == name].variant.unique()
+    ran = [results.ran(text, shape) for text in texts]
+    found = {variant and variant.refusal(shape): variant for variant in ran}
+    return {} if None in found else found
+
+
+def own_shape(results: Results, name: str, shape: Shape) -> Shape:
+    """Where a step is told: at the ladder's shape, or if it does not take that one, at the largest
+    that was tried of those that it takes."""
+    if not refusals(results, name, shape):
+        return shape
+    tried = shapes_of(results.summary[results.summary.kernel == name])
+    return next((own for own in reversed(tried) if not refusals(results, name, own)), shape)
+
+
+def only_rows(results: Results, name: str, shape: Shape, missing: str | None) -> int:
+    """Most rows of C that a step takes, where that is why it has no time at the ladder's shape;
+    else 0."""
+    found = refusals(results, name, shape)
+    if missing is not None and missing not in found:
+        return 0
+    return max((variant.most_rows for variant in found.values()), default=0)
+
+
+def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
+    """What is known of a step without timing it; of the variant that was the fastest, if one was,
+    and of the one that it chose, if it is a table."""
+    variants = results.summary[results.summary.kernel == name].variant
+    text = variants.iloc[0] if row is None else row.variant
+    ran = results.ran(text, shape)
+    return {
+        "variant": text,
+        "ran": ran and ran.name,
+        "layout": picture(ran),
+        "traffic": traffic(ran, shape),
+        "resources": resources(results, ran),
+        "choices": choices(results, text),
+    }
+
+
+def picture(variant: Variant | None) -> dict[str, Any] | None:
+    """The extents that are drawn, in elements: rows and columns."""
+    layout = variant and variant.layout
+    if layout is None:
+        return None
+    down, across = layout.lanes
+    return {
+        "tile": layout.tile,
+        "warp": layout.warp,
+        "thread": layout.thread,
+        "piece": layout.piece,
+        "pieces": layout.pieces,
+        "step": layout.step,
+        # A warp that is larger than a team has lanes of several, which lie over one another.
+        "lanes": (min(down, layout.region[0] // layout.thread[0]), across),
+        "slab": layout.slab,
+        "stages": layout.stages,
+        "teams": layout.teams,
+        "half": half(variant),
+        "units": layout.units,
+    }
+
+
+def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
+    """What a step asks of global memory, bytes per element of C and operations per byte."""
+    wanted = asked(variant, shape)
+    if wanted is None or variant.refusal(shape):
+        return None
+    return {"bytes": wanted.whole(), "intensity": intensity(wanted, shape).json()}
+
+
+def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
+    """What a block takes of a multiprocessor, by the compiler's record; without one, what the
+    catalogue says."""
+    if variant is None:
+        return {"threads": None}
+    record = results.kernels[results.kernels.variant == variant.name]
+    counts = {
+        name: cell(record.iloc[0], name, "kernels.csv") if len(record) else None
+        for name in ("registers", "shared_bytes", "spill_bytes", "occupancy")
+    }
+    occupancy = counts.pop("occupancy")
+    threads = variant.block[0] * variant.block[1]
+    known = ARCHITECTURES.get(results.device.get("compute_capability", ""))
+    most = known and known.threads
+    blocks = occupancy and most and (occupancy.times(most) / Number(threads, str(threads)))
+    return {
+        "threads": threads,
+        "dynamic_bytes": variant.dynamic_shared_bytes,
+        "occupancy": occupancy and occupancy.json(),
+        "blocks": blocks and blocks.whole(),
+    } | {name: count and count.whole() for name, count in counts.items()}
+
+
+def choices(results: Results, variant: str) -> list[dict[str, Any]]:
+    """Of a table the shapes that were timed, by the variant that it chose; else nothing."""
+    if results.language(variant) != "table":
+        return []
+    timed = results.timed()
+    chosen: dict[str, list[str]] = {}
+    for shape in shapes_of(timed[timed.variant == variant]):
+        ran = results.ran(variant, shape)
+        chosen.setdefault(ran.name, []).append(size_name(shape))
+    return [{"variant": name, "shapes": shapes} for name, shapes in chosen.items()]
+
+
+def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, Any]:
+    """Time, rate and shares of the libraries at a row's shape; nulls where there is no row."""
+    if row is None:
+        return {"time_ms": None, "rate": None, "shares": []}
+    ratios = results.ratios[
+        (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
+    ]
+    rate = cell(row, "tflops").times(factor).json()
+    return {
+        "time_ms": cell(row, "time_ms").json(),
+        "rate": rate | {"limits": limits_of(row.throttled)},
+        "shares": [
+            share(results, pair)
+            for _, pair in at(ratios, shape_of(row)).iterrows()
+            if not results.writes_half(pair.baseline)
+        ],
+    }
+
+
+def share(results: Results, pair: pd.Series) -> dict[str, Any]:
+    """A library's time over the kernel's, from pairs of neighbours in time."""
+    low, high = (cell(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
+    return {
+        "library": {"title": results.title(pair.baseline)},
+        "ratio": cell(pair, "ratio", "ratios.csv").json(),
+        "interval": [low.json(), high.json()] if low and high else None,
+        "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
+    }
+
+
+def gain(
+    results: Results, before: pd.Series | None, row: pd.Series | None
+) -> dict[str, Any] | None:
+    """The time of one step over another's, with the widest interval that theirs allow."""
+    if before is None or row is None:
+        return None
+    quotient = over(before, row, "time_ms", "time_ms")
+    low = over(before, row, "time_low_ms", "time_high_ms")
+    high = over(before, row, "time_high_ms", "time_low_ms")
+    return {
+        "from": {"title": results.title(before.kernel)},
+        "to": {"title": results.title(row.kernel)},
+        "quotient": quotient.json(),
+        "interval": [low.json(), high.json()] if low and high else None,
+        "verdict": shown(quotient, verdict_of(*quotient_interval(before, row))),
+    }
+
+
+def over(one: pd.Series, other: pd.Series, this: str, that: str) -> Number | None:
+    """A cell of one row over a cell of another."""
+    above, below = cell(one, this), cell(other, that)
+    return above / below if above and below else None
+
+
+def ends(rows: dict[str, pd.Series], own: Sequence[str]) -> tuple[Any, Any]:
+    """The first step that was timed, and the fastest; nothing where they are one."""
+    timed = [rows[name] for name in own if name in rows]
+    if not timed:
+        return None, None
+    best = min(timed, key=lambda row: row.time_ms)
+    return (timed[0], best) if best.kernel != timed[0].kernel else (None, None)

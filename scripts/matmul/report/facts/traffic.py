@@ -1,0 +1,42 @@
+"""What a product asks of global memory, and its operations for each byte of that."""
+
+from matmul.catalogue.entries import Variant
+from matmul.operations.shapes import Shape
+from matmul.report.sourced_numbers import Number
+
+BYTES = {"float32": 4, "float64": 8}
+
+
+def asked(variant: Variant | None, shape: Shape) -> Number | None:
+    """Bytes for an element of C: what the threads read, or the blocks where these stage what they
+    read in shared memory, and C written once; whatever the caches spare. Edges and the diagonal's
+    tiles are not counted apart. None where the catalogue does not say how a block reads."""
+    if variant is None or variant.layout is None:
+        return None
+    size = BYTES[variant.kernel.dtype]
+    return reads(variant).times(shape.terms * size) + Number(size, str(size))
+
+
+def reads(variant: Variant) -> Number:
+    """Elements read for one term of one element of C."""
+    rows, columns = variant.tile if variant.layout.slab else variant.layout.thread
+    own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
+    return own.times(0.5) if half(variant) else own
+
+
+def half(variant: Variant) -> bool:
+    """Whether it computes the tiles of one triangle alone."""
+    return variant.kernel.schedule == "upper"
+
+
+def least(shape: Shape, dtype: str) -> Number:
+    """Bytes for an element of C of a product that moves each matrix once."""
+    elements, size = shape.elements, BYTES[dtype]
+    own = Number(sum(elements) / elements[-1], f"{sum(elements)} / {elements[-1]}")
+    return own.times(size)
+
+
+def intensity(asked: Number, shape: Shape) -> Number:
+    """Operations for each of these bytes."""
+    elements = shape.elements[-1]
+    return Number(shape.operations / elements, f"{shape.operations} / {elements}") / asked

@@ -1,0 +1,58 @@
+"""The figure of what changed between two data sets: a line per kernel over the size."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from scipy.stats import gmean
+
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import kernel_lines, look, name_lines
+from matmul.report.selection import Results
+
+QUANTITY = {"times": "time", "ratios": "time over the library's"}
+
+
+def draw_changes(
+    points: pd.DataFrame, results: Results, what: str, tolerance: float, sources: Sequence[str]
+) -> Figure:
+    """The changes of compare_points over the size, of what VALUES calls `what`.
+
+    `results` decides the kernels' looks; `sources` says where A and B come from.
+    """
+    sized = points.assign(n=size(points))
+    means = sized.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
+    with style.theme():
+        made, (ax,) = style.panels(height=4.4)
+        ax.axhspan(1 / (1 + tolerance), 1 + tolerance, color=style.PALE, alpha=0.5, linewidth=0)
+        style.parity(ax)
+        drawn = kernel_lines(ax, results, means, "change")
+        single_points(ax, results, sized[sized.verdict.isin(["faster", "slower"])])
+        style.size_axis(ax, means.n, words="size: the cube root of m·n·k, for AᵀA of m·n·n")
+        low, high = ax.get_ylim()
+        ax.set_ylim(min(low, 1 - 2 * tolerance), max(high, 1 + 2 * tolerance))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"{change - 1:+.1%}"))
+        ax.set_ylabel(f"change of {QUANTITY[what]}")
+        name_lines([ax], results, [drawn])
+        style.finish(made, f"Change of {QUANTITY[what]}, from A to B", "\n".join([
+            *(f"{side}: {source}" for side, source in zip("AB", sources, strict=True)),
+            "lines: geometric means over variants and caches; bars: points faster or slower",
+            f"shaded: ±{tolerance:.1%} from run to run, to which the timer's step comes",
+        ]))  # fmt: skip
+    return made
+
+
+def size(points: pd.DataFrame) -> pd.Series:
+    """The n of a square product of as many terms: a scale that all shapes share."""
+    return (points.m * points.n * points.k.fillna(points.n)).astype(float) ** (1 / 3)
+
+
+def single_points(ax: Axes, results: Results, points: pd.DataFrame) -> None:
+    """Single points with the intervals of their changes."""
+    for kernel, own in points.groupby("kernel"):
+        spans = [own.change - own.change_low, own.change_high - own.change]
+        drawn = look(results, kernel)
+        ax.errorbar(own.n, own.change, spans, fmt=drawn.marker, color=drawn.colour,
+                    markersize=3, elinewidth=0.8, capsize=1.5)  # fmt: skip

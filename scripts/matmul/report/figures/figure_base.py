@@ -1,0 +1,164 @@
+"""What every figure of a data set shares: its place in FIGURES, title and source, a panel for want
+of data, and each kernel's line, interval and label.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from matmul.report.figures import style
+from matmul.report.figures.style import Look
+from matmul.report.selection import (
+    Results,
+    at_one_size,
+    fastest,
+    processor,
+    rate_unit,
+    short_commit,
+    squares,
+    thermally_throttled,
+)
+
+Draw = Callable[[Results], Figure]
+FIGURES: dict[str, Draw] = {}
+
+
+class Missing(Exception):
+    """A figure's data are not there; the message is a sentence for its place."""
+
+
+def figure(
+    operation: str | None, title: str, reduced: bool = False, one_cache: bool = True
+) -> Callable[[Draw], Draw]:
+    """Register a figure of one operation or (None) of all that was timed: in the theme, with its
+    title, its source, and a panel for want of data. `reduced`: TF32 is in it; `one_cache`: the
+    source says whether its times are hot or cold."""
+
+    def decorate(draw: Draw) -> Draw:
+        @functools.wraps(draw)
+        def drawn(whole: Results) -> Figure:
+            results = whole.of(operation, reduced) if operation else whole
+            with style.theme():
+                try:
+                    made = draw(results)
+                    note = cache_note(results) if one_cache else ""
+                    lines = [source_line(results) + note]
+                except Missing as reason:
+                    made = style.empty_panel(str(reason))
+                    lines = [source_line(results)]
+                lines += half_notes(results, made)
+                if style.has_hollow(made):
+                    lines.append("hollow: the card slowed down for heat while this was measured")
+                style.finish(made, title, "\n".join(lines))
+            return made
+
+        FIGURES[draw.__name__] = drawn
+        return drawn
+
+    return decorate
+
+
+def source_line(results: Results) -> str:
+    """Device, date and commit."""
+    date = results.device.get("date") or "date unknown"
+    return f"{processor(results.device)} · {date} · commit {short_commit(results.device)}"
+
+
+def cache_note(results: Results) -> str:
+    """How the GPU's kernel times are meant; empty where there are none."""
+    timed = results.timed()
+    caches = set(timed.cache[results.gpu(timed)])
+    words = {"hot": " · kernel times hot: inputs may lie in the L2 cache",
+             "cold": " · kernel times cold: L2 cache cleared before each"}  # fmt: skip
+    return "".join(words[cache] for cache in sorted(caches))
+
+
+def half_notes(results: Results, made: Figure) -> list[str]:
+    """A line for each drawn kernel whose product is not all of C."""
+    halves = [kernel for kernel in results.order if results.writes_half(kernel)]
+    return [
+        f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
+        for kernel in halves
+        if style.has_line(made, kernel)
+    ]
+
+
+def look(results: Results, kernel: str) -> Look:
+    """A kernel's colour and marker, by its place in the catalogue."""
+    return style.kernel_look(results.position(kernel), results.language(kernel))
+
+
+def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:
+    """Kernel times of square products, the fastest variant of each kernel. Raises Missing."""
+    kernels = results.order if kernels is None else list(kernels)
+    rows = squares(fastest(results.timed()))
+    rows = rows[rows.kernel.isin(kernels)]
+    if rows.empty:
+        names = ", ".join(results.title(kernel) for kernel in kernels)
+        raise Missing(f"Not measured: {names} ({results.absence(kernels)}).")
+    return rows
+
+
+def kernel_lines(
+    ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
+    joined: bool = True,
+) -> list[str]:  # fmt: skip
+    """A line per kernel, or its markers alone, over n or another column; the kernels drawn."""
+    drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
+    for kernel in drawn:
+        own, line = rows[rows.kernel == kernel], look(results, kernel)
+        line = line if joined else dataclasses.replace(line, dashes="")
+        style.draw_line(ax, own[over], own[column], line, kernel)
+        hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
+        style.hollow(ax, hot[over], hot[column], look(results, kernel))
+    return drawn
+
+
+def interval_bars(
+    ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str], over: str = "n"
+) -> None:
+    """Bars in each kernel's colour; `columns`: value, lower end and upper end."""
+    for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
+        value, low, high = (own[column] for column in columns)
+        ax.errorbar(own[over], value, [value - low, high - value], fmt="none",
+                    ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
+
+
+def name_lines(
+    axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
+    others: Mapping[str, Look] | None = None,
+) -> None:  # fmt: skip
+    """Direct labels for the kernels drawn in each panel: at the ends of the last panel's lines,
+    with those of `others`, and inside for lines that it lacks."""
+    last = list(drawn[-1])
+    labels = {kernel: results.title(kernel) for kernel in last}
+    looks = {kernel: look(results, kernel) for kernel in last} | (others or {})
+    style.label_ends(axes[-1], labels | {name: name for name in others or ()}, looks)
+    for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
+        for kernel in (name for name in kernels if name not in labels):
+            labels[kernel] = results.title(kernel)
+            style.label_inside(ax, kernel, labels[kernel])
+
+
+def gpu_at_one_size(results: Results) -> tuple[pd.DataFrame, str, int]:
+    """The fastest variant of each kernel of the GPU at one square size, with its `rate`; the rate's
+    unit, and how many of it a TFLOP/s is. Raises Missing."""
+    rows = squares(fastest(results.timed()))
+    rows = at_one_size(rows[results.gpu(rows)])
+    if rows.empty:
+        raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    unit, per_tflops = rate_unit(rows.tflops)
+    return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
+
+
+def best_ratios(results: Results) -> pd.DataFrame:
+    """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
+    rows = results.square_ratios()
+    if rows.empty:
+        reason = results.gpu_absence()
+        raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")
+    return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]

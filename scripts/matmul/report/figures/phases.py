@@ -1,0 +1,114 @@
+"""Figures of a product's phases: copies, the first launch, and what they take of the whole."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import Missing, figure, kernel_lines, look, name_lines
+from matmul.report.figures.style import Look
+from matmul.report.selection import Results, fastest, few, squares
+
+PHASE_KERNELS = ["cublas_sgemm", "shared"]
+# Phases are no kernels: greys, so that a colour always means a kernel.
+PHASES = {
+    "kernel": ("kernel", None),
+    "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
+    "d2h": ("device to host", Look(style.QUIET, "v", (0, (1, 1.2)))),
+    "end_to_end": ("end to end", Look(style.INK, "s")),
+    "unified": ("unified memory", Look(style.INK, "D", (0, (2, 1.2)))),
+}
+# Parts of an end-to-end product from the bottom up, by grey and hatching; the kernel in its colour.
+PARTS = {
+    "kernel": ("kernel, in its colour", None, ""),
+    "h2d": ("host to device", style.PALE, "///"),
+    "d2h": ("device to host", style.PALE, "..."),
+    "rest": ("neither: launch and wait", "white", ""),
+}
+
+
+def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Times of square products by phase, each kernel's fastest variant, and those of PHASE_KERNELS
+    that were timed end to end. Raises Missing."""
+    phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
+    kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
+    if not kernels:
+        raise Missing(f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
+    return phases, kernels
+
+
+@figure("gemm", "Kernel time against copies, end to end, and unified memory")
+def copies(results: Results) -> Figure:
+    """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
+    phases, kernels = phase_times(results)
+    made, axes = style.panels(len(kernels))
+    axes[0].set_ylabel("time in ms")
+    for ax, kernel in zip(axes, kernels, strict=True):
+        looks = {phase: drawn or look(results, kernel) for phase, (_, drawn) in PHASES.items()}
+        for phase, rows in phases.items():
+            own = rows[rows.kernel == kernel]
+            style.draw_line(ax, own.n, own.time_ms, looks[phase], phase)
+        style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
+        style.log_values(ax)
+        ax.set_title(results.title(kernel), loc="left")
+    style.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    return made
+
+
+@figure("gemm", "Where the time of a product goes, end to end")
+def time_split(results: Results) -> Figure:
+    """Shares of kernel and copies in the time from host to host, a panel per kernel."""
+    phases, kernels = phase_times(results)
+    made, axes = style.panels(len(kernels))
+    axes[0].set_ylabel("share of the end-to-end time")
+    axes[0].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes[0].set_ylim(0, 1)
+    for ax, kernel in zip(axes, kernels, strict=True):
+        shares = split(phases, kernel)
+        below = pd.Series(0.0, shares.index)
+        for part, (words, colour, hatch) in PARTS.items():
+            ax.bar(range(len(shares)), shares[part], bottom=below, width=0.86, label=words,
+                   color=colour or look(results, kernel).colour, hatch=hatch,
+                   edgecolor=style.QUIET, linewidth=0.5)  # fmt: skip
+            below += shares[part]
+        ax.set_xticks(range(len(shares)), shares.index, rotation=90)
+        ax.set_xlabel("n of the n×n matrices")
+        ax.grid(visible=False)
+        ax.set_title(results.title(kernel), loc="left")
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
+    return made
+
+
+def split(phases: dict[str, pd.DataFrame], kernel: str) -> pd.DataFrame:
+    """Shares of PARTS in a kernel's end-to-end time, by n: all in it, since medians that were taken
+    apart may add up to more than the whole."""
+    times = pd.DataFrame(
+        {
+            phase: rows[rows.kernel == kernel].set_index("n").time_ms
+            for phase, rows in phases.items()
+        }
+    ).dropna(subset=["kernel", "h2d", "d2h", "end_to_end"])
+    parts = times[["kernel", "h2d", "d2h"]]
+    parts = parts.assign(rest=(times.end_to_end - parts.sum(axis=1)).clip(lower=0))
+    return parts.div(parts.sum(axis=1), axis=0)
+
+
+@figure("gemm", "The first launch over later ones", one_cache=False)
+def first_launch(results: Results) -> Figure:
+    """What a program that launches once and times that would report: the first launch by the
+    host's clock, over the device's time of later ones."""
+    later = few(results, squares(fastest(results.timed())))
+    key = ["variant", "n"]
+    first = squares(results.timed("first")).set_index(key).time_ms.rename("first_ms")
+    rows = later.join(first, on=key).dropna(subset=["first_ms"])
+    if rows.empty:
+        reason = results.gpu_absence()
+        raise Missing(f"No first launch was timed ({reason}).")
+    made, (ax,) = style.panels()
+    drawn = kernel_lines(ax, results, rows.assign(ratio=rows.first_ms / rows.time_ms), "ratio")
+    style.size_axis(ax, rows.n)
+    style.log_values(ax)
+    style.parity(ax)
+    ax.set_ylabel("first launch / later launches")
+    name_lines([ax], results, [drawn])
+    return made

@@ -1,0 +1,205 @@
+"""Figures that stand the kernels side by side: each one's rate, its share of the library over the
+shapes, and its error."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from matmul.operations.shapes import Shape, shape_of
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import Missing, figure, gpu_at_one_size, look
+from matmul.report.selection import (
+    GRAM_LIBRARIES,
+    OTHER,
+    Results,
+    errors_at_one_size,
+    rate_unit,
+    series_of,
+    shapes_of,
+    size_name,
+    verdict_of,
+)
+from matmul.report.sourced_numbers import significant
+
+MOST_SHAPES = 20  # columns of a heat map
+SHADES, DARKEST = mpl.colormaps["Blues"], 1.25  # of the ratio: lightness alone tells them apart
+
+
+def bars(ax: Axes, results: Results, rows: pd.DataFrame, column: str) -> None:
+    """A bar per row in its kernel's colour, hollow for a library's, from the top down, with the
+    kernels' names at the left."""
+    for place, (kernel, value) in enumerate(zip(rows.kernel, rows[column], strict=True)):
+        colour = look(results, kernel).colour
+        own = results.language(kernel) != "library"
+        ax.barh(place, value, height=0.72, color=colour if own else "white", edgecolor=colour,
+                linewidth=1)  # fmt: skip
+    ax.set_yticks(range(len(rows)), [results.title(kernel) for kernel in rows.kernel])
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.grid(visible=False, axis="y")
+
+
+def in_catalogue_order(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.sort_values("kernel", key=lambda column: column.map(results.order.index))
+
+
+def height_of(rows: Sequence[object] | pd.DataFrame) -> float:
+    """Inches of a figure with a line of text for each of these."""
+    return 1.1 + 0.2 * len(rows)
+
+
+def rival_of(results: Results) -> str:
+    """The library that kernels are held against; of AᵀA its symmetric product, mirrored."""
+    return {"gemm": "cublas_sgemm", "gram": GRAM_LIBRARIES[1]}[str(results.operation)]
+
+
+def draw_ladder(results: Results) -> Figure:
+    """Rate of each kernel of the GPU at one size, in the catalogue's order, with its share of the
+    library from pairs."""
+    rows, unit, _ = gpu_at_one_size(results)
+    rows = in_catalogue_order(results, rows)
+    rival = rival_of(results)
+    made, (ax,) = style.panels(height=height_of(rows))
+    bars(ax, results, rows, "rate")
+    ratios = results.square_ratios()
+    shares = ratios[ratios.baseline == rival].set_index(["variant", "n"]).ratio
+    for place, row in enumerate(rows.itertuples()):
+        share = shares.get((row.variant, row.n))
+        words = significant(row.rate) + (f"   {share:.1%}" if share else "")
+        ax.annotate(words, (row.rate, place), xytext=(4, 0), textcoords="offset points",
+                    va="center", fontsize=style.SMALL_TEXT,
+                    bbox=style.PAPER)  # fmt: skip
+    held = rows[rows.kernel == rival]
+    if len(held):
+        ax.axvline(held.rate.iloc[0], color=style.INK, linewidth=0.9, linestyle=(0, (6, 2)))
+        ax.set_title(
+            f"dashed: {results.title(rival)}; percent: its time over the kernel's", loc="left"
+        )
+    ax.set_xlim(0, rows.rate.max() * 1.18)
+    ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
+    return made
+
+
+@figure("gemm", "Kernel by kernel, C = A·B in float32")
+def ladder(results: Results) -> Figure:
+    return draw_ladder(results)
+
+
+@figure("gram", "Kernel by kernel, AᵀA in float64")
+def gram_ladder(results: Results) -> Figure:
+    return draw_ladder(results)
+
+
+def form_of(shape: Shape) -> str:
+    """By which shapes stand together: a series of gram, and square or not."""
+    return series_of(shape) or ("square" if shape.square else OTHER)
+
+
+def shapes_by_form(rows: pd.DataFrame) -> list[list[Shape]]:
+    """The shapes of these rows by form; of many some from the smallest to the largest, as many of
+    each form."""
+    forms: dict[str, list[Shape]] = {}
+    for shape in shapes_of(rows):
+        forms.setdefault(form_of(shape), []).append(shape)
+    return [thinned(shapes, MOST_SHAPES // len(forms)) for shapes in forms.values()]
+
+
+def thinned(shapes: list[Shape], count: int) -> list[Shape]:
+    """At most `count` of them, evenly, the first and the last among them."""
+    if len(shapes) <= count:
+        return shapes
+    return [shapes[round(i * (len(shapes) - 1) / max(count - 1, 1))] for i in range(count)]
+
+
+def best_shares(results: Results, rival: str) -> pd.DataFrame:
+    """Ratios to one library, hot where there are any, of each kernel's best variant at each shape.
+    Raises Missing."""
+    rows = results.ratios[results.ratios.baseline == rival]
+    rows = hot if len(hot := rows[rows.cache == "hot"]) else rows
+    if rows.empty:
+        reason = results.gpu_absence()
+        raise Missing(f"No kernel was timed beside {results.title(rival)} ({reason}).")
+    return rows.loc[
+        rows.groupby(["kernel", "m", "n", "k"], sort=False, dropna=False).ratio.idxmax()
+    ]
+
+
+def draw_heat_map(results: Results) -> Figure:
+    """Share of the library by kernel and shape; bold where the kernel is the faster."""
+    rival = rival_of(results)
+    rows = best_shares(results, rival)
+    forms = shapes_by_form(rows)
+    shapes = [shape for form in forms for shape in form]
+    cells = [(shape_of(row), row) for row in rows.itertuples()]
+    cells = [(shape, row) for shape, row in cells if shape in shapes]
+    shown = {row.kernel for _, row in cells}
+    kernels = [kernel for kernel in results.order if kernel in shown]
+    made, (ax,) = style.panels(height=height_of(kernels) + 0.9)
+    for shape, row in cells:
+        cell(ax, shapes.index(shape), kernels.index(row.kernel), row)
+    ax.set_xlim(-0.5, len(shapes) - 0.5)
+    ax.set_ylim(len(kernels) - 0.5, -0.5)
+    ax.set_xticks(range(len(shapes)), [size_name(shape) for shape in shapes], rotation=90)
+    ax.set_yticks(range(len(kernels)), [results.title(kernel) for kernel in kernels])
+    ax.grid(visible=False)
+    for end in pd.Series([len(form) for form in forms]).cumsum()[:-1]:
+        ax.axvline(end - 0.5, color=style.INK, linewidth=1.5)
+    ax.set_title(f"{results.title(rival)} time over kernel time, in percent", loc="left")
+    return made
+
+
+def cell(ax: Axes, x: int, y: int, row: Any) -> None:
+    """A square, the darker the faster the kernel, with its percents."""
+    shade = min(row.ratio / DARKEST, 1.0)
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=SHADES(shade), linewidth=0))
+    faster = verdict_of(row.ratio_low, row.ratio_high) == "faster"
+    ax.text(x, y, f"{row.ratio * 100:.0f}", ha="center", va="center", fontsize=6.5,
+            color="white" if shade > 0.55 else style.INK,
+            fontweight="bold" if faster else "normal")  # fmt: skip
+
+
+@figure("gemm", "Share of cuBLAS by shape")
+def heat_map(results: Results) -> Figure:
+    return draw_heat_map(results)
+
+
+@figure("gram", "Share of cuBLAS DSYRK by shape")
+def gram_heat_map(results: Results) -> Figure:
+    return draw_heat_map(results)
+
+
+def draw_accuracy(results: Results) -> Figure:
+    """Rate, and mean error of C's elements with the largest as whisker, a row per kernel at the
+    largest common size."""
+    rows = in_catalogue_order(results, errors_at_one_size(results))
+    if rows.empty:
+        raise Missing(
+            f"No error of a timed product is on record ({results.absence(results.order)})."
+        )
+    unit, per_tflops = rate_unit(rows.tflops)
+    rows = rows.assign(rate=rows.tflops * per_tflops, place=range(len(rows)))
+    made, (left, right) = style.panels(2, height=height_of(rows))
+    bars(left, results, rows, "rate")
+    left.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
+    for row in rows.itertuples():
+        own = look(results, row.kernel)
+        right.plot([row.mean_error, row.largest_error], [row.place] * 2, "|-", color=own.colour)
+        style.draw_line(right, [row.mean_error], [row.place], own, row.kernel)
+    style.powers_of_ten(right)
+    right.set_xlabel("error as a share of Σ|a||b|")
+    return made
+
+
+@figure("gemm", "Speed and error", reduced=True)
+def accuracy(results: Results) -> Figure:
+    """Kernels of reduced arithmetic are in this figure alone."""
+    return draw_accuracy(results)
+
+
+@figure("gram", "Speed and error of AᵀA")
+def gram_accuracy(results: Results) -> Figure:
+    return draw_accuracy(results)

@@ -1,0 +1,191 @@
+"""Figures of what bounds a product: the roofline, and the card's clock, power and temperature."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from matmul.dataset.tables import POINT
+from matmul.operations.shapes import shape_of
+from matmul.report.facts.traffic import asked, intensity, least
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import (
+    Missing,
+    figure,
+    gpu_at_one_size,
+    kernel_lines,
+    look,
+    name_lines,
+)
+from matmul.report.figures.style import Look
+from matmul.report.selection import Results, fastest, few, squares, state_absence
+
+MEMORY = "copy"  # in ceilings.csv
+# The units that a product can run on: their name in ceilings.csv, in device.json, and in words.
+UNITS = {
+    "gemm": {"multiply_add_float32": ("fp32_peak_tflops", "float32 units")},
+    "gram": {
+        "tensor_float64": ("fp64_tensor_peak_tflops", "float64 tensor cores"),
+        "multiply_add_float64": ("fp64_peak_tflops", "float64 vector units"),
+    },
+}
+STATES = {
+    "sm_clock_mhz": ("SM clock in MHz", "clock_mhz", "highest clock"),
+    "power_w": ("power in W", "power_limit_w", "power limit"),
+    "temperature_c": ("temperature in °C", None, ""),
+}
+LIMIT = Look(style.INK, "", (0, (6, 2)))
+
+
+def intensities(results: Results, rows: pd.DataFrame) -> list[float]:
+    """The operations per byte of each row's product. Where the catalogue does not say how a kernel
+    reads, as of a library, it counts as if it moved each matrix once, which is the least."""
+    found = []
+    for row in rows.itertuples():
+        shape = shape_of(row)
+        wanted = asked(results.ran(row.variant, shape), shape) or least(shape, row.dtype)
+        found.append(intensity(wanted, shape).value)
+    return found
+
+
+@dataclass(frozen=True)
+class Roof:
+    """What one kind of unit can do: its name, and the rate in the figure's unit."""
+
+    name: str
+    rate: float
+    measured: bool
+
+    @property
+    def words(self) -> str:
+        return f"{self.name}{'' if self.measured else ', by clock'}: {self.rate:.3g}"
+
+    @property
+    def look(self) -> Look:
+        return Look(style.INK, "", "-" if self.measured else LIMIT.dashes)
+
+
+def ceilings(results: Results) -> dict[str, float]:
+    """The measured ceilings by name, in TFLOP/s and GB/s."""
+    measured = results.ceilings[results.ceilings.status == "ok"]
+    return dict(zip(measured.name, measured.value, strict=True))
+
+
+def roofs_of(results: Results, per_tflops: float) -> list[Roof]:
+    """What the units can do that the operation may run on; by their number and clock where that
+    was not measured but is known."""
+    found = ceilings(results)
+    roofs = []
+    for name, (fact, words) in UNITS[str(results.operation)].items():
+        if value := found.get(name) or results.device.get(fact):
+            roofs.append(Roof(words, value * per_tflops, name in found))
+    return roofs
+
+
+def not_measured(results: Results) -> list[str]:
+    """The ceilings of the operation's roofline that the data set lacks, in words."""
+    units = {name: words for name, (_, words) in UNITS[str(results.operation)].items()}
+    wanted = {MEMORY: "memory"} | units
+    return [words for name, words in wanted.items() if name not in ceilings(results)]
+
+
+def draw_roofline(results: Results) -> Figure:
+    """Rate over arithmetic intensity at one size, below what memory and units allow."""
+    rows, unit, per_tflops = gpu_at_one_size(results)
+    rows = rows.assign(intensity=intensities(results, rows))
+    roofs = roofs_of(results, per_tflops)
+    made, (ax,) = style.panels(height=4.2)
+    drawn = kernel_lines(ax, results, rows, "rate", over="intensity")
+    ax.set_xscale("log")
+    style.log_values(ax)
+    ax.xaxis.set_major_formatter(lambda value, _: style.plain(value))
+    # Room for the memory's slope at the left, and for the libraries' names at the right.
+    ax.set_xlim(rows.intensity.min() / 5, rows.intensity.max() * 600)
+    highest = max([roof.rate for roof in roofs] + [rows.rate.max()])
+    ax.set_ylim(rows.rate.min() / 3, 1.8 * highest)
+    ax.set_xlabel(f"operations per byte, at n = {rows.n.iloc[0]}")
+    ax.set_ylabel(f"rate in {unit}")
+    draw_roofs(ax, roofs, ceilings(results).get(MEMORY), per_tflops)
+    if missing := not_measured(results):
+        ax.set_title(f"not measured: {', '.join(missing)}", loc="left")
+    titles = {kernel: results.title(kernel) for kernel in drawn}
+    looks = {kernel: look(results, kernel) for kernel in drawn}
+    style.label_points(ax, titles, looks, below=highest if roofs else ax.get_ylim()[1])
+    return made
+
+
+def draw_roofs(ax: Axes, roofs: Sequence[Roof], gigabytes: float | None, per_tflops: float) -> None:
+    """The units' rates, named at their ends, and below the highest what memory of so many GB/s
+    allows, where that is known."""
+    (left, right), bottom = ax.get_xlim(), ax.get_ylim()[0]
+    slope = (gigabytes or 0) / 1e3 * per_tflops  # rate per operation and byte
+    for roof in roofs:
+        start = roof.rate / slope if slope else left
+        style.draw_line(ax, [start, right], [roof.rate] * 2, roof.look, roof.words)
+    style.label_ends(
+        ax, {roof.words: roof.words for roof in roofs}, {roof.words: roof.look for roof in roofs}
+    )
+    if slope and roofs:
+        low, high = max(left, bottom / slope), max(roof.rate for roof in roofs) / slope
+        ax.plot([low, high], [low * slope, high * slope], color=style.INK, linewidth=1.5)
+        ax.annotate(f"memory: {gigabytes:.0f} GB/s", (low, low * slope), xytext=(16, 5),
+                    textcoords="offset points", fontsize=style.SMALL_TEXT)  # fmt: skip
+
+
+@figure("gemm", "Roofline of float32 products")
+def roofline(results: Results) -> Figure:
+    """Rate over operations per byte of C = A·B."""
+    return draw_roofline(results)
+
+
+@figure("gram", "Roofline of AᵀA in float64")
+def gram_roofline(results: Results) -> Figure:
+    """Rate over operations per byte of AᵀA, by mn(n+1) operations."""
+    return draw_roofline(results)
+
+
+@figure(None, "Clock, power and temperature of the card, by size", one_cache=False)
+def clocks(results: Results) -> Figure:
+    """The card's state while square products were timed hot, a row of panels per operation."""
+    found = {operation: states(results.of(operation)) for operation in UNITS}
+    found = {operation: rows for operation, rows in found.items() if len(rows)}
+    if not found:
+        reason = state_absence(results.device)
+        if not results.device.get("gpu"):
+            reason = results.gpu_absence()
+        raise Missing(f"The card's state is not known ({reason}).")
+    known = [name for name in STATES if any(rows[name].notna().any() for rows in found.values())]
+    made, grid = style.panel_rows(len(found), len(known))
+    for row, (axes, (operation, rows)) in enumerate(zip(grid, found.items(), strict=True)):
+        own = results.of(operation)
+        drawn = [draw_state(ax, own, rows, name) for ax, name in zip(axes, known, strict=True)]
+        for ax, name in zip(axes, known, strict=True):
+            ax.set_title(STATES[name][0] if row == 0 else "", loc="left")
+        axes[0].set_ylabel({"gemm": "C = A·B, float32", "gram": "AᵀA, float64"}[operation])
+        name_lines(axes, own, drawn)
+    return made
+
+
+def states(results: Results) -> pd.DataFrame:
+    """The card's states while a few kernels' fastest variants were timed, of square products."""
+    timed = few(results, squares(fastest(results.timed())))
+    during = results.states[results.states.when == "during"]
+    key = ["variant", *POINT, "cache"]
+    rows = during.merge(timed[["kernel", *key]], on=key)
+    return squares(rows.dropna(subset=list(STATES), how="all"))
+
+
+def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> list[str]:
+    """One of STATES over size, below its limit where that is known; the kernels drawn."""
+    _, fact, words = STATES[name]
+    drawn = kernel_lines(ax, results, rows.dropna(subset=[name]), name)
+    style.size_axis(ax, rows.n)
+    if fact and (limit := results.device.get(fact)):
+        ax.axhline(limit, color=style.INK, linewidth=0.9, linestyle=LIMIT.dashes)
+        ax.annotate(f"{words}: {limit:.0f}", (0.02, limit), xytext=(0, 2), va="bottom",
+                    xycoords=("axes fraction", "data"), textcoords="offset points",
+                    bbox=style.PAPER, fontsize=style.SMALL_TEXT)  # fmt: skip
+        ax.set_ylim(top=max(ax.get_ylim()[1], limit * 1.05))
+    return drawn

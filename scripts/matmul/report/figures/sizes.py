@@ -1,0 +1,316 @@
+"""Figures over sizes and of the studies: each takes a data set and returns a matplotlib Figure."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from matmul.report.facts.executed_rates import TENSOR, VECTOR, float64_peak
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import (
+    Missing,
+    best_ratios,
+    best_squares,
+    figure,
+    interval_bars,
+    kernel_lines,
+    look,
+    name_lines,
+)
+from matmul.report.figures.style import Look
+from matmul.report.selection import (
+    AXES,
+    GRAM_LIBRARIES,
+    SERIES,
+    Results,
+    fastest,
+    few,
+    of_series,
+    over_hot,
+    rate_unit,
+    shapes_of,
+    size_name,
+    squares,
+    thermally_throttled,
+)
+
+RATIO = ("ratio", "ratio_low", "ratio_high")
+EQUAL, PARITY = "equally fast", Look(style.INK, "", (0, (6, 2)))
+
+
+def linear_durations(results: Results, document: str, unit: str, per_ms: float) -> Figure:
+    """Time against size on linear axes, of the kernels that a document describes."""
+    rows = best_squares(results, results.of_document(document))
+    rows = rows.assign(time=rows.time_ms * per_ms)
+    made, (ax,) = style.panels(height=3.1)
+    drawn = kernel_lines(ax, results, rows, "time")
+    style.size_axis(ax, rows.n, log=False)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel(f"time in {unit}")
+    name_lines([ax], results, [drawn])
+    return made
+
+
+@figure("gemm", "Duration of matrix multiplication, in seconds")
+def duration_seconds(results: Results) -> Figure:
+    """As document 002 draws it: CPU loop, naive and shared, linear, in s."""
+    return linear_durations(results, "002", "s", 1e-3)
+
+
+@figure("gemm", "Comparison of times, in milliseconds")
+def duration_milliseconds(results: Results) -> Figure:
+    """As document 003 draws it: naive and shared, linear, in ms."""
+    return linear_durations(results, "003", "ms", 1)
+
+
+@figure("gemm", "Duration of every kernel, both axes logarithmic")
+def duration_loglog(results: Results) -> Figure:
+    """All kernels, with the slope that n³ operations at a constant rate would have."""
+    rows = best_squares(results)
+    made, (ax,) = style.panels(height=4.0)
+    drawn = kernel_lines(ax, results, rows, "time_ms")
+    style.size_axis(ax, rows.n)
+    style.log_values(ax)
+    ax.set_ylabel("time in ms")
+    cubic_guide(ax, rows)
+    name_lines([ax], results, [drawn])
+    return made
+
+
+def cubic_guide(ax: Axes, rows: pd.DataFrame) -> None:
+    """A line of slope 3 below all points, from the fastest point of the largest size."""
+    last = rows[rows.n == rows.n.max()].time_ms.min() / 3
+    sizes = [rows.n.max() / 8, rows.n.max()]
+    ax.plot(sizes, [last / 512, last], color=style.QUIET, linewidth=0.9, linestyle=(0, (2, 2)))
+    ax.annotate("slope 3: time grows as n³", (sizes[0], last / 512), xytext=(8, 0),
+                textcoords="offset points", va="top", fontsize=style.SMALL_TEXT,
+                color=style.QUIET)  # fmt: skip
+
+
+@figure("gemm", "Rate of square products")
+def rate(results: Results) -> Figure:
+    """Rate against size, with the card's float32 peak in TFLOP/s; in GFLOP/s where all are slow."""
+    rows = best_squares(results)
+    unit, per_tflops = rate_unit(rows.tflops)
+    made, (ax,) = style.panels()
+    drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
+    style.size_axis(ax, rows.n)
+    peak = results.device.get("fp32_peak_tflops")
+    if peak and any(results.on_gpu(kernel) for kernel in drawn):
+        peak *= per_tflops
+        ax.axhline(peak, color=style.INK, linewidth=0.9, linestyle=(0, (6, 2)))
+        ax.annotate(f"float32 peak of the card, {peak:.1f} {unit}", (0.01, peak),
+                    xycoords=("axes fraction", "data"), xytext=(0, -3),
+                    textcoords="offset points", va="top", fontsize=7.5)  # fmt: skip
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel(f"rate in {unit} (2n³ operations)")
+    name_lines([ax], results, [drawn])
+    return made
+
+
+@figure("gemm", "Share of cuBLAS")
+def share(results: Results) -> Figure:
+    """cuBLAS time over kernel time, neighbours in time, with the median's 95% interval."""
+    rows = best_ratios(results)
+    made, (ax,) = style.panels()
+    drawn = share_lines(ax, results, rows)
+    style.size_axis(ax, rows.n)
+    share_axis(ax, rows)
+    ax.set_ylabel(f"{results.title(rows.baseline.iloc[0])} time / kernel time")
+    name_lines([ax], results, [drawn], {EQUAL: PARITY})
+    return made
+
+
+def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
+    """Ratios to one library with their intervals, and the line of parity; the kernels drawn."""
+    drawn = kernel_lines(ax, results, rows, "ratio")
+    interval_bars(ax, results, rows, RATIO)
+    style.draw_line(ax, [rows.n.min(), rows.n.max()], [1, 1], PARITY, EQUAL)
+    return drawn
+
+
+def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
+    """From nothing to above parity and all of these ratios, in percent."""
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set_ylim(0, max(1.1, rows[["ratio", "ratio_high"]].max(axis=None) * 1.05))
+
+
+@figure("gemm", "Tile width 16 against 32 at equal n")
+def tile_width(results: Results) -> Figure:
+    """Rate by tile width, a panel per kernel of document 001: the comparison that it meant."""
+    kernels = [k for k in results.of_document("001")
+               if "TILE_WIDTH" in results.catalogue[k].parameters]  # fmt: skip
+    rows = squares(results.timed())
+    kernels_timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
+    if not kernels_timed:
+        raise Missing(f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
+    made, axes = style.panels(len(kernels_timed))
+    axes[0].set_ylabel("rate in TFLOP/s (2n³ operations)")
+    for ax, kernel in zip(axes, kernels_timed, strict=True):
+        own = look(results, kernel)
+        widths = {v.name: v.parameters["TILE_WIDTH"] for v in results.catalogue[kernel].variants}
+        for variant, width in sorted(widths.items(), key=lambda item: -item[1]):
+            points = rows[rows.variant == variant]
+            wide = width == max(widths.values())
+            drawn = Look(own.colour, "o" if wide else "s", "-" if wide else (0, (2, 1.2)))
+            style.draw_line(ax, points.n, points.tflops, drawn, f"TILE_WIDTH={width}")
+            hot = points[thermally_throttled(points.throttled)]
+            style.hollow(ax, hot.n, hot.tflops, drawn)
+        style.size_axis(ax, rows[rows.kernel.isin(kernels_timed)].n)
+        ax.set_title(results.title(kernel), loc="left")
+        ax.legend(loc="lower right", frameon=True, framealpha=1, edgecolor=style.PALE)
+    axes[0].set_ylim(bottom=0)
+    return made
+
+
+@figure("gemm", "Speed-up over the CPU")
+def speedup(results: Results) -> Figure:
+    """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
+    rows = best_squares(results)
+    bases = {base: speedups(results, rows, base) for base in ("cpu_loop", "cpu_blas")}
+    bases = {base: found for base, found in bases.items() if not found.empty}
+    if not bases:
+        raise Missing("No size was measured both on the CPU and by another kernel.")
+    made, axes = style.panels(len(bases))
+    axes[0].set_ylabel("CPU time / kernel time")
+    drawn = []
+    for ax, (base, found) in zip(axes, bases.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, found, "speedup"))
+        style.size_axis(ax, found.n)
+        style.log_values(ax)
+        style.parity(ax)
+        ax.set_title(f"over {results.title(base)}", loc="left")
+    name_lines(axes, results, drawn)
+    return made
+
+
+def speedups(results: Results, rows: pd.DataFrame, base: str) -> pd.DataFrame:
+    """Time of `base` over the time of each other kernel, where both were measured."""
+    slow = rows[rows.kernel == base].set_index("n").time_ms
+    others = rows[(rows.kernel != base) & rows.n.isin(slow.index)]
+    if base != "cpu_loop":
+        others = others[results.gpu(others)]
+    return others.assign(speedup=others.n.map(slow) / others.time_ms)
+
+
+@figure("gemm", "What the L2 gives: over hot times", one_cache=False)
+def hot_and_cold(results: Results) -> Figure:
+    """Times on rotated buffers and with the L2 cleared over hot ones, of square products, the
+    variant that is the fastest hot."""
+    panels = {
+        title: rows
+        for cache, title in (("rotated", "buffers in rotation"), ("cold", "L2 cleared"))
+        if len(rows := few(results, squares(over_hot(results, cache))))
+    }
+    if not panels:
+        reason = results.gpu_absence()
+        raise Missing(f"No kernel was timed both hot and cold ({reason}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("time / hot time")
+    drawn = []
+    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, rows, "ratio"))
+        interval_bars(ax, results, rows, RATIO)
+        style.parity(ax)
+        style.size_axis(ax, rows.n)
+        ax.set_title(title, loc="left")
+    name_lines(axes, results, drawn)
+    return made
+
+
+@figure("gram", "Duration of AᵀA, in milliseconds")
+def gram_duration(results: Results) -> Figure:
+    """As document 004 draws it: cuBLAS, naive and register tile over the size of a square A."""
+    return linear_durations(results, "004", "ms", 1)
+
+
+@figure("gram", "AᵀA against the library's general and its symmetric product")
+def gram_ratio(results: Results) -> Figure:
+    """Library time over kernel time of square A, a panel per library, with 95% intervals."""
+    rows = best_ratios(results)
+    panels = {name: own for name in GRAM_LIBRARIES if len(own := rows[rows.baseline == name])}
+    if not panels:
+        names = " and ".join(map(results.title, GRAM_LIBRARIES))
+        raise Missing(f"No kernel was timed beside {names} ({results.absence(GRAM_LIBRARIES)}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("library time / kernel time")
+    drawn = []
+    for ax, (library, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(share_lines(ax, results, own))
+        style.size_axis(ax, own.n, log=False)
+        ax.set_title(f"against {results.title(library)}", loc="left")
+    share_axis(axes[0], pd.concat(panels.values()))
+    name_lines(axes, results, drawn, {EQUAL: PARITY})
+    return made
+
+
+@figure("gram", "Rate of AᵀA on the GPU, by the form of A (m×n)")
+def gram_rate(results: Results) -> Figure:
+    """Rate by mn(n+1), a panel per series of document 004, under the card's float64 peaks."""
+    timed = fastest(results.timed())
+    timed = timed[results.gpu(timed)]
+    panels = {name: own for name in SERIES if len(own := of_series(timed, name))}
+    if not panels:
+        raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    unit, per_tflops = rate_unit(timed.tflops)
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel(f"rate in {unit}, by mn(n+1) operations")
+    drawn = []
+    for ax, (name, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, own.assign(rate=own.tflops * per_tflops), "rate"))
+        peaks = peak_lines(ax, results, own.n.max(), per_tflops)
+        style.size_axis(ax, own.n, log=False, words="n, columns of A")
+        ax.set_title(name, loc="left")
+    axes[0].set_ylim(bottom=0)
+    name_lines(axes, results, drawn, peaks)
+    return made
+
+
+def peak_lines(ax: Axes, results: Results, end: int, per_tflops: float) -> dict[str, Look]:
+    """The card's float64 peaks as lines from 0 to `end`; the look of each, by its words."""
+    dashes = {TENSOR: (0, (6, 2)), VECTOR: (0, (6, 2, 1, 2))}
+    peaks = {units: peak for units in dashes if (peak := float64_peak(results, units))}
+    looks = {f"peak, {units}": Look(style.INK, "", dashes[units]) for units in peaks}
+    for peak, (words, drawn) in zip(peaks.values(), looks.items(), strict=True):
+        style.draw_line(ax, [0, end], [peak.value * per_tflops] * 2, drawn, words)
+    return looks
+
+
+@figure(None, "What the inputs hold: rate and power")
+def fills(results: Results) -> Figure:
+    """Rate and power by fill, at one large size."""
+    return study_panels(results, "fill", {"power_w": "power in W"}, joined=False)
+
+
+@figure(None, "Burst against sustained load")
+def sustained(results: Results) -> Figure:
+    """Rate, clock and power at once and after seconds of load, at one large size."""
+    columns = {"sm_clock_mhz": "SM clock in MHz", "power_w": "power in W"}
+    return study_panels(results, "mode", columns, joined=True)
+
+
+def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined: bool) -> Figure:
+    """A panel for the rate and one for each of `columns` that is known, over the axis's values."""
+    rows = results.study_points(axis)
+    if rows.empty:
+        raise Missing(f"Not measured: {results.study_absence(axis)}.")
+    values = [value for value in AXES[axis] if value in set(rows[axis])]
+    unit, per_tflops = rate_unit(rows.tflops)
+    rows = rows.assign(place=rows[axis].map(values.index), rate=rows.tflops * per_tflops)
+    known = {column: words for column, words in columns.items() if rows[column].notna().any()}
+    panels = {"rate": f"rate in {unit}"} | known
+    sizes = ", ".join(dict.fromkeys(map(size_name, shapes_of(rows))))
+    made, axes = style.panels(len(panels), sharey=False)
+    drawn = []
+    for ax, (column, words) in zip(axes, panels.items(), strict=True):
+        own = rows.dropna(subset=[column])
+        drawn.append(kernel_lines(ax, results, own, column, "place", joined))
+        ax.set_xticks(range(len(values)), values, rotation=30, ha="right")
+        ax.set_xlabel(f"{axis}, at n = {sizes}")
+        ax.set_xlim(-0.4, len(values) - 0.6)
+        ax.set_ylim(0, own[column].max() * 1.08)
+        ax.set_title(words, loc="left")
+    name_lines(axes, results, drawn)
+    return made

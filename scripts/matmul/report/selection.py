@@ -1,0 +1,424 @@
+"""A data set as figures and tables read it: loaded, ordered by the catalogue, and selected from.
+
+Selected rows keep the index that they have in their file, so that a number can name its line.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from matmul.catalogue.entries import HAND_WRITTEN, Catalogue, Variant, made
+from matmul.dataset.tables import OPTIONAL, POINT, read_json, read_optional, read_table
+from matmul.gpu.state import THERMAL
+from matmul.measure.bench import CACHES, MODES
+from matmul.operations.fills import FILLS
+from matmul.operations.shapes import OPERATIONS, Gram, Shape, shape_of
+from matmul.process.errors import UserError
+from matmul.report.sourced_numbers import Number
+
+# What AᵀA is held against: the library's general product, and its symmetric one, which writes both
+# triangles too.
+GRAM_LIBRARIES = ("cublas_dgemm", "cublas_dsyrk")
+# Where there are too many kernels for a line each: those of one document stand for their kind, and
+# GRAM_LIBRARIES for what is in none.
+LINES = 7  # at most
+KNOWN_FROM = {"gemm": "001", "gram": "004"}
+# Document 004's three series of A, m×n, by rows per column.
+SERIES = {"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0}
+OTHER = "other"  # of gram, and in no series
+POWER = "power_cap"  # of state.REASONS
+# The operations in words, what is counted as their work, and the README's figure of each.
+PRODUCTS = {"gemm": "C = A·B", "gram": "C = AᵀA"}
+WORK = {"gemm": "2mnk", "gram": "mn(n + 1)"}
+PICTURES = {"gemm": "rate.svg", "gram": "gram_rate.svg"}
+# The values of a sweep's axes, in the order in which they are shown.
+AXES = {"fill": FILLS, "mode": MODES}
+
+
+@dataclass(frozen=True)
+class Results:
+    """One data set, or what it has of one operation, and the catalogue that names its kernels."""
+
+    catalogue: Catalogue
+    device: dict[str, Any]
+    kernels: pd.DataFrame
+    summary: pd.DataFrame
+    ratios: pd.DataFrame
+    verification: pd.DataFrame
+    jobs: pd.DataFrame
+    cross_check: pd.DataFrame
+    timer_check: pd.DataFrame
+    ceilings: pd.DataFrame
+    states: pd.DataFrame
+    operation: str | None = None  # whose summary and ratios these are; None: everything
+
+    def of(self, operation: str, reduced: bool = False) -> "Results":
+        """The same data set with the summary and the ratios of one operation over its sizes: of the
+        sweep that has its name. Kernels of reduced arithmetic are in it only where asked for."""
+        return self.views[operation, reduced]
+
+    @cached_property
+    def launches(self) -> pd.DataFrame:
+        """Measured kernel rows, whatever the cache."""
+        return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
+    def study(self, axis: str) -> pd.DataFrame:
+        """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
+        return self.launches[self.launches.index.isin(self.varying(axis).index)]
+
+    def varying(self, axis: str) -> pd.DataFrame:
+        """All rows of the sweeps that vary `axis`."""
+        rows = self.rivals(self.summary)
+        return rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
+
+    def study_absence(self, axis: str) -> str:
+        """In words, why there is no study of `axis`."""
+        rows = self.varying(axis)
+        if rows.empty:
+            return f"no sweep of this data set varies the {axis}"
+        return self.absence(rows.kernel.unique())
+
+    def study_points(self, axis: str) -> pd.DataFrame:
+        """Of each kernel of a study the rows of one variant that differ in `axis` alone, in its
+        order: at the largest shape, hot where there is a choice, the other axis at its first value.
+        The variant is the one with the least time at the first value of `axis`."""
+        studied = self.study(axis).groupby("kernel")
+        return pd.concat([kernel_study(rows, axis) for _, rows in studied] or [self.summary[:0]])
+
+    def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows of kernels that compute with all of their dtype's bits.
+
+        The others (TF32) do less work: a speed of theirs beside float32's would be no comparison.
+        """
+        reduced = [name for name, kernel in self.catalogue.items() if kernel.arithmetic != "full"]
+        return rows[~rows.kernel.isin(reduced)]
+
+    @cached_property
+    def views(self) -> dict[tuple[str, bool], "Results"]:
+        """What there is of each operation, without and with kernels of reduced arithmetic."""
+        found = {}
+        for operation in OPERATIONS:
+            tables = [table[table.sweep == operation] for table in (self.summary, self.ratios)]
+            for reduced in (False, True):
+                summary, ratios = tables if reduced else map(self.rivals, tables)
+                found[operation, reduced] = dataclasses.replace(
+                    self, operation=operation, summary=summary, ratios=ratios
+                )
+        return found
+
+    @cached_property
+    def order(self) -> list[str]:
+        """All kernels: the catalogue's, then those that only the data know."""
+        known = [
+            name
+            for name, kernel in self.catalogue.items()
+            if self.operation in (None, kernel.operation)
+        ]
+        return list(dict.fromkeys([*known, *sorted(set(self.summary.kernel))]))
+
+    def position(self, kernel: str) -> int:
+        """A kernel's place in the whole catalogue, or behind it: it decides the kernel's look."""
+        return list(dict.fromkeys([*self.catalogue, *self.order])).index(kernel)
+
+    @cached_property
+    def present(self) -> list[str]:
+        """Kernels that the data set has rows of, in order."""
+        return [name for name in self.order if name in set(self.summary.kernel)]
+
+    @cached_property
+    def spans(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """Measured rows by phase and cache."""
+        rows = self.summary[self.summary.status == "ok"]
+        return dict(list(rows.groupby(["phase", "cache"], sort=False)))
+
+    def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
+        """Measured rows of a phase; without `cache`, each variant's hot ones, else its others."""
+        parts: list[pd.DataFrame] = []
+        for which in CACHES if cache is None else (cache,):
+            rows = self.spans.get((phase, which), self.summary[:0])
+            rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
+            parts += [rows] if len(rows) else []
+        return pd.concat(parts).sort_index() if parts else self.summary[:0]
+
+    def square_ratios(self) -> pd.DataFrame:
+        """Ratios of square products to the library, hot where there are any, by size."""
+        hot = self.ratios[self.ratios.cache == "hot"]
+        return squares(self.ratios if hot.empty else hot)
+
+    @property
+    def cards(self) -> set[str]:
+        """UUIDs of the cards that jobs ran on."""
+        return set(self.jobs.uuid) - {""}
+
+    def title(self, kernel: str) -> str:
+        return self.catalogue[kernel].title if kernel in self.catalogue else kernel
+
+    def on_gpu(self, kernel: str) -> bool:
+        return kernel not in self.catalogue or self.catalogue[kernel].on_gpu
+
+    def gpu(self, rows: pd.DataFrame) -> pd.Series:
+        """Which rows are of kernels that run on a GPU."""
+        return rows.kernel.map(self.on_gpu).astype(bool)
+
+    def language(self, kernel: str) -> str:
+        return self.catalogue[kernel].language if kernel in self.catalogue else "cuda"
+
+    def hand_written(self, kernel: str) -> bool:
+        """Whether it is no library's, and runs on a GPU."""
+        return self.language(kernel) in HAND_WRITTEN
+
+    @property
+    def architecture(self) -> str | None:
+        """What nvcc compiles for this GPU, such as sm_90; None where there is none."""
+        capability = self.device.get("compute_capability")
+        return capability and "sm_" + capability.replace(".", "")
+
+    def ran(self, variant: str, shape: Shape) -> Variant | None:
+        """What a hand-written variant ran at a shape: itself, or what its table names. None where
+        the catalogue has no such variant."""
+        kernel = self.catalogue.get(variant.split("[")[0])
+        if kernel is None or kernel.language not in HAND_WRITTEN:
+            return None
+        try:
+            named = kernel.variants[0] if kernel.choices else made(variant, self.catalogue)
+        except UserError:
+            return None
+        return named.part(shape, self.architecture)
+
+    def writes_half(self, kernel: str) -> bool:
+        """Whether it leaves one triangle of C as it was."""
+        return kernel in self.catalogue and self.catalogue[kernel].writes != "full"
+
+    def of_document(self, document: str) -> list[str]:
+        """Kernels of the catalogue that a document describes."""
+        return [name for name, kernel in self.catalogue.items() if document in kernel.documents]
+
+    def gpu_absence(self) -> str:
+        """In words, why there is no time of any kernel of the GPU."""
+        return self.absence(kernel for kernel in self.order if self.on_gpu(kernel))
+
+    def absence(self, kernels: Iterable[str], shape: Shape | None = None) -> str:
+        """In words, why there is no time of these kernels (at `shape`)."""
+        rows = self.summary[self.summary.kernel.isin(list(kernels))]
+        if rows.empty:
+            return "not in this data set"
+        here = at(rows, shape) if shape else rows
+        # A point that was timed in another cache is not what is missing.
+        point = ["variant", *POINT]
+        timed = here[(here.status == "ok") & (here.phase == "kernel")].set_index(point).index
+        refused = here[(here.status != "ok") & ~here.set_index(point).index.isin(timed)]
+        if refused.empty and (rows.status != "ok").all():
+            refused = rows
+        if not refused.empty:
+            return str(refused.reason.value_counts().index[0])
+        if shape and here.empty:
+            return f"{size_name(shape)} is not among the shapes of this sweep"
+        return "this phase was not timed"
+
+
+def load_results(folder: Path, catalogue: Catalogue) -> Results:
+    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file.
+
+    Only device.json and summary.csv have to exist: a table that is not there has no rows.
+    """
+
+    def table(kind: str) -> pd.DataFrame:
+        # A copy has its columns side by side in memory: selecting rows is several times faster.
+        return read_optional(kind, folder / kind).copy()
+
+    device = read_json(folder / "device.json")
+    summary = read_table("summary.csv", folder / "summary.csv").copy()
+    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
+    return Results(catalogue, device, table("kernels.csv"), summary, *map(table, others))
+
+
+def fastest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each kernel at each shape the variant with the least time."""
+    shape = ["kernel", "m", "n", "k"]
+    best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
+    return rows.loc[best]
+
+
+def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """One kernel's rows of a study, as Results.study_points has them."""
+    rows = rows[rows.sweep == rows.sweep.iloc[0]]
+    rows = at(rows, max(shapes_of(rows), key=lambda shape: shape.operations))
+    rows = rows[rows.cache == min(rows.cache, key=CACHES.index)]
+    (other,) = AXES.keys() - {axis}
+    rows = rows[rows[other] == min(rows[other], key=AXES[other].index)]
+    rows = rows.sort_values(axis, key=lambda column: column.map(AXES[axis].index), kind="stable")
+    first = rows[rows[axis] == rows[axis].iloc[0]]
+    return rows[rows.variant == first.variant[first.time_ms.idxmin()]]
+
+
+def at_one_size(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of square products at one size: of those that the most kernels have the largest."""
+    if rows.empty:
+        return rows
+    kernels = rows.groupby("n").kernel.nunique()
+    return rows[rows.n == kernels.index[kernels == kernels.max()].max()]
+
+
+def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Kernel times of a GPU's kernels: of each, or of more than LINES those that stand for their
+    kind, and the fastest of the others that is no library's."""
+    rows = rows[results.gpu(rows)]
+    if rows.kernel.nunique() <= LINES:
+        return rows
+    known = {*results.of_document(KNOWN_FROM[str(results.operation)]), *GRAM_LIBRARIES}
+    own = rows[[results.language(kernel) != "library" for kernel in rows.kernel]]
+    others = at_one_size(squares(own[~own.kernel.isin(known)]))
+    return rows[rows.kernel.isin({*known, *others.kernel[others.tflops == others.tflops.max()]})]
+
+
+def errors_at_one_size(results: Results) -> pd.DataFrame:
+    """Of each kernel's fastest variant the row at the largest square size of all; of a GPU's
+    kernels, where some were timed. Empty where no error is on record."""
+    rows = squares(fastest(results.timed())).dropna(subset=["mean_error", "largest_error"])
+    rows = rows[rows.mean_error > 0]
+    gpu = results.gpu(rows)
+    rows = rows[gpu] if gpu.any() else rows
+    sizes = common_sizes(rows, list(rows.kernel.unique()))
+    return rows[rows.n == sizes[-1]] if sizes else rows[:0]
+
+
+def over_hot(results: Results, cache: str) -> pd.DataFrame:
+    """The hot rows of each kernel's fastest variants that have one of `cache`, with `ratio`, its
+    time over the hot one, the widest interval, and `other`, that row's index."""
+    best, others = fastest(results.timed(cache="hot")), results.timed(cache=cache)
+    key = ["variant", *POINT]
+    places = others[key].reset_index(names="other")
+    hot = best.reset_index().merge(places, on=key).set_index("index")
+    other = others.loc[hot.other].set_index(hot.index)
+    low, high = quotient_interval(other, hot)
+    return hot.assign(ratio=other.time_ms / hot.time_ms, ratio_low=low, ratio_high=high)
+
+
+def squares(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of products of square matrices, by size."""
+    square = (rows.m == rows.n) & (rows.k.fillna(rows.n) == rows.n)
+    return rows[square].sort_values("n", kind="stable")
+
+
+def at(rows: pd.DataFrame, shape: Shape) -> pd.DataFrame:
+    """Rows of one shape."""
+    here = rows.operation == shape.operation
+    for name, extent in zip(shape.__match_args__, shape.dimensions, strict=True):
+        here &= rows[name] == extent
+    return rows[here]
+
+
+def size_name(shape: Shape) -> str:
+    """`640` for a square product, `3200×2400×1600` (m×n×k) or `250×500` (m×n) for another."""
+    return str(shape.n) if shape.square else "×".join(map(str, shape.dimensions))
+
+
+def of_series(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows of gram in one of SERIES, by size."""
+    return rows[rows.m == SERIES[name] * rows.n].sort_values("n", kind="stable")
+
+
+def series_of(shape: Shape) -> str:
+    """The one of SERIES, or OTHER, that a shape of gram belongs to; empty for other operations."""
+    if not isinstance(shape, Gram):
+        return ""
+    forms = (name for name, per_column in SERIES.items() if shape.m == per_column * shape.n)
+    return next(forms, OTHER)
+
+
+def in_order(shapes: Iterable[Shape]) -> list[Shape]:
+    """Shapes without repetition, by series, and by number of operations in each."""
+    order = ["", *SERIES, OTHER]
+    return sorted(
+        set(shapes), key=lambda s: (order.index(series_of(s)), s.operations, s.dimensions)
+    )
+
+
+def shapes_of(rows: pd.DataFrame) -> list[Shape]:
+    """Every shape of these rows, in order."""
+    distinct = rows.drop_duplicates(["operation", "m", "n", "k"])
+    return in_order(shape_of(row) for row in distinct.itertuples())
+
+
+def verdict_of(ratio_low: float, ratio_high: float) -> str:
+    """What the 95% interval of a ratio, another's time over ours, says of ours.
+
+    `faster` or `slower` where it lies wholly beyond 1, `tie` where it contains 1, `unknown` where
+    there is none because samples were too few.
+    """
+    if pd.isna([ratio_low, ratio_high]).any():
+        return "unknown"
+    return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
+
+
+def shown(quotient: Number, verdict: str) -> str:
+    """The verdict, or `same` where the quotient is printed as 1."""
+    return "same" if quotient.json()["text"] == "1.00" else verdict
+
+
+def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:
+    """The widest interval of one row's time over another's that their own intervals allow; of two
+    tables with one index, row by row."""
+    return one.time_low_ms / other.time_high_ms, one.time_high_ms / other.time_low_ms
+
+
+def points_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per point of the kernel phase, whatever the cache; ok wins."""
+    ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
+    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", *POINT])
+
+
+def thermally_throttled(throttled: pd.Series) -> pd.Series:
+    """Which rows were measured while the card slowed down for heat."""
+    return throttled.fillna("").str.contains("|".join(THERMAL))
+
+
+def power_capped(throttled: pd.Series) -> pd.Series:
+    """Which rows were measured while the card was at its power limit."""
+    return throttled.fillna("").str.contains(POWER)
+
+
+def limits_of(throttled: str | float) -> str:
+    """What held the card back at a point, a letter each: `p` its power limit, `h` heat."""
+    reasons = throttled.split("+") if isinstance(throttled, str) else []
+    return "p" * (POWER in reasons) + "h" * any(reason in THERMAL for reason in reasons)
+
+
+def state_absence(device: dict[str, Any]) -> str:
+    """Why a GPU's data set has no clock, power and temperature."""
+    nvml = str(device.get("nvml") or "")
+    return f"NVML {nvml}" if nvml.startswith("unavailable") else "no reading is on record"
+
+
+def rate_unit(tflops: pd.Series) -> tuple[str, int]:
+    """The unit for rates, and how many of it a TFLOP/s is: GFLOP/s where none reaches one."""
+    return ("TFLOP/s", 1) if (tflops >= 1).any() else ("GFLOP/s", 1000)
+
+
+def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
+    """Sizes of square products at which all of `kernels` have a row, ascending."""
+    sizes = [set(rows[rows.kernel == kernel].n) for kernel in kernels]
+    return sorted(set.intersection(*sizes)) if sizes else []
+
+
+def short_commit(device: dict[str, Any]) -> str:
+    """`1a2b3c4`, with `, modified files` behind it where the code differed from the commit."""
+    commits = str(device.get("commit") or "unknown").split("+")
+    short = "+".join(c[:7] if len(c) == 40 else c for c in commits)
+    return short + (", modified files" if device.get("dirty") else "")
+
+
+def processor(device: dict[str, Any]) -> str:
+    """The GPU's name, or the CPU's where there is none."""
+    return device.get("gpu") or device.get("cpu") or "unknown device"
+
+
+def published_name(device: dict[str, Any]) -> str:
+    """The folder of reports/published that a device's data set has: nvidia-h100-80gb-hbm3."""
+    return re.sub(r"[^a-z0-9]+", "-", processor(device).lower()).strip("-")

@@ -1,0 +1,58 @@
+"""Command-line arguments that several steps share."""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from matmul.catalogue.entries import DEFAULT_CATALOGUE
+from matmul.process.errors import HANG_SECONDS, UserError
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the description's lines, and shows defaults."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A wrong command line is a user's mistake like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser whose --help shows `description` (a script's docstring) and every default."""
+    return Parser(description=description, formatter_class=HelpFormatter)
+
+
+def add_variant(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "variant", help="a kernel (its first variant), or a variant: shared[TILE_WIDTH=16]"
+    )
+    add_catalogue(arguments)
+
+
+def add_catalogue(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
+
+
+def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--hang-seconds", type=float, default=HANG_SECONDS, help="longer launches: given up"
+    )
+
+
+def add_log(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--log", type=Path, default=None, help="write progress to this file")
+
+
+def start_log(log: Path | None) -> None:
+    """Progress goes to `log`, or to stderr without one."""
+    logging.raiseExceptions = False  # a full disk is said in one line, not in one for each here
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    target = {"filename": log, "filemode": "w"} if log else {"stream": sys.stderr}
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", **target
+    )

@@ -1,0 +1,131 @@
+"""The workflow's configuration: checked, and turned into what the rules need."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.schema import check
+from matmul.gpu.device import NoDevice, driver, gpus
+from matmul.operations.shapes import parse_shape
+from matmul.process.errors import UserError
+
+
+def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
+    """Check the merged configuration and load its catalogue.
+
+    Raises UserError naming what was merged (`origins`), the key and the mistake.
+    """
+    origin = " + ".join(map(str, origins)) or "configuration"
+    check(dict(config), "config", origin)
+    catalogue = load_catalogue(Path(config["catalogue"]))
+    check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
+    for name in config["sweeps"]:
+        check_sweep(sweep_of(config, name), catalogue, f"{origin}: sweeps.{name}")
+    return catalogue
+
+
+def check_kernels(
+    kernels: str | Sequence[str], catalogue: Catalogue, where: str, operation: str | None
+) -> None:
+    """Names are of kernels or variants of the catalogue, and of `operation` where one is given.
+
+    Raises UserError.
+    """
+    possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
+    variants = {v.name for name in possible for v in catalogue[name].variants}
+    for name in kernels if kernels != "all" else ():
+        if name not in {*possible, *variants}:
+            computing = f" for {operation}" if operation else ""
+            raise UserError(
+                f"{where}: '{name}' is not in the catalogue{computing}; "
+                f"it has {', '.join(possible)}"
+            )
+
+
+def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> None:
+    """Its shapes are of its operation, its kernels too, its sampling can be. Raises UserError."""
+    operation = sweep["operation"]
+    for key in ("shapes", "cpu_without", "verify_shapes"):
+        for position, text in enumerate(sweep[key]):
+            try:
+                parse_shape(text, operation)
+            except UserError as error:
+                raise UserError(f"{where}.{key}[{position}]: {error}") from None
+    for key in ("kernels", "copies"):
+        check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
+    if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
+        raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    for key in ("gpu_seconds", "cpu_seconds"):
+        if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
+            raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
+
+
+def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Everything that decides how a sweep is measured: its own keys over the common ones."""
+    common = {key: config[key] for key in ("fills", "modes", "caches")}
+    unset = {"kernels": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
+    own = unset | config["sweeps"][name]
+    merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
+    return common | own | merged
+
+
+def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
+    """Whether `kernels`, which is "all" or names of kernels and variants, names it."""
+    return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
+
+
+def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
+    """The shapes of a sweep that a kernel is not measured at: on the CPU those of `cpu_without`."""
+    if on_gpu:
+        return []
+    operation = sweep["operation"]
+    left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
+    return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
+
+
+def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
+    """The variants, by slug, that each sweep with shapes measures.
+
+    Raises UserError where that leaves none.
+    """
+    chosen = {
+        name: {
+            slug: variant
+            for slug, variant in catalogue.variants.items()
+            if variant.kernel.operation == sweep["operation"]
+            and named(variant, config["kernels"])
+            and named(variant, sweep["kernels"])
+            and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
+        }
+        for name in config["sweeps"]
+        if (sweep := sweep_of(config, name))["shapes"]
+    }
+    if not any(chosen.values()):
+        raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")
+    return chosen
+
+
+def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Where to measure (gpu or cpu), and the architectures to compile for.
+
+    Raises UserError where the driver is older than the toolkit.
+
+    With `device: gpu` and no GPU on this machine (a cluster's login node), the configured
+    architectures are compiled for, and the jobs find their GPU where they run.
+    """
+    if config["device"] == "cpu":
+        return "cpu", config["architectures"]
+    try:
+        return "gpu", sorted({gpu.architecture for gpu in gpus()})
+    except NoDevice:
+        return ("gpu" if config["device"] == "gpu" else "cpu"), config["architectures"]
+
+
+def gpu_identity() -> str:
+    """The models of this machine's GPUs and its driver, as text: others measure anew.
+
+    Raises NoDevice.
+    """
+    models = sorted({gpu.device.name() for gpu in gpus()})
+    return f"{', '.join(models)} {driver().get_driver_version()}"

@@ -1,0 +1,31 @@
+"""The rooms of scripts/matmul stand one above the other."""
+
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+from matmul.process.programs import imported_directly
+
+PACKAGE = ROOT / "scripts" / "matmul"
+# From the bottom up: each uses only those before it.
+ROOMS = ["process", "operations", "dataset", "catalogue", "build", "gpu", "cpu", "measure",
+         "settings", "report"]  # fmt: skip
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(PACKAGE).parts[0]
+
+
+def test_every_folder_is_a_room() -> None:
+    assert {room_of(file) for file in MODULES} - {"__init__.py"} == set(ROOMS)
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_module_imports_from_its_own_room_and_those_below(file: Path) -> None:
+    if file.parent == PACKAGE:
+        return
+    imported = imported_directly(file, PACKAGE.parent)
+    above = ROOMS[ROOMS.index(room_of(file)) + 1 :]
+    assert [f.name for f in imported if f.parent != PACKAGE and room_of(f) in above] == []
