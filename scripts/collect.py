@@ -23,7 +23,7 @@ from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, load_catalogue
 from matmul.dataset.tables import COLUMNS, POINT, read_json, read_table, write_json, write_table
 from matmul.measure.sampling import SMALLEST, median_interval
-from matmul.operations.shapes import shape_of
+from matmul.operations import shape_of
 from matmul.process.errors import UserError, command_line
 from matmul.report.selection import published_name
 from matmul.settings import arguments

@@ -17,12 +17,15 @@ import pandas as pd
 import psutil
 
 from matmul.dataset.tables import read_table, write_table
+from matmul.operations import OPERATIONS, shape_of
+from matmul.operations.gemm import GEMM
+from matmul.operations.gram import GRAM
 from matmul.process.errors import UserError, command_line
 from matmul.report.facts.checks import CROSS, check_card
 from matmul.report.selection import squares
 from matmul.settings import arguments
 
-SWEEPS = {"cublas_sgemm": "gemm", "cublas_dgemm": "gram"}  # where each routine is the product timed
+SWEEPS = {"cublas_sgemm": GEMM.name, "cublas_dgemm": GRAM.name}  # where each is the product timed
 SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps
 ROUNDS = 3  # of do_bench over all sizes
 BUDGET_MS = {"warmup": 100, "rep": 400}
@@ -93,9 +96,9 @@ def do_bench_ms(torch: ModuleType, point: Any) -> float:
         n, dtype = int(point.n), getattr(torch, point.dtype)
         return torch.rand(n, n, dtype=dtype, device="cuda") * 2 - 1
 
-    a = uniform()
-    left, right = (a.T, a) if point.operation == "gram" else (a, uniform())
-    c = torch.empty_like(a)
+    inputs = [uniform() for _ in shape_of(point).inputs]
+    left, right = OPERATIONS[point.operation].factors(*inputs)
+    c = torch.empty_like(right)
     return do_bench(lambda: torch.mm(left, right, out=c), **BUDGET_MS, return_mode="median")
 
 

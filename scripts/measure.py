@@ -1,6 +1,6 @@
 """Measure one variant over a sweep's shapes, fills and modes, each verified before it is timed.
 
-At each shape the kernel and its baselines are timed in turn on the same inputs. Each finished
+At each shape the kernel and its rivals are timed in turn on the same inputs. Each finished
 point goes to a journal, so that an interrupted job goes on where it stopped. Points that cannot
 be measured become rows with a status and a reason.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.build.binaries import HOST, digest
-from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.dataset.provenance import commit, host_facts
 from matmul.dataset.tables import read_rows, write_json, write_rows
 from matmul.gpu.device import Gpu, NoDevice, opened
@@ -26,17 +26,17 @@ from matmul.measure.bench import CACHES, MODES, Case, LostDevice, Settings, Spli
 from matmul.measure.cpu_bench import CpuBench
 from matmul.measure.gpu_bench import GpuBench
 from matmul.measure.products import NotCompiled, compile_record, cpu_product
+from matmul.measure.runner import CPU, EMULATION, NOWHERE, place_of
 from matmul.measure.sampling import Rule
 from matmul.measure.sweep import Sweep
-from matmul.operations import fills
-from matmul.operations.shapes import parse_shape
+from matmul.operations import fills, parse_shape
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
 from matmul.settings import arguments
 
 
 def run(
-    sweep: Sweep, baselines: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
+    sweep: Sweep, rivals: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
     split: Split,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure on the GPU or the CPU, or skip all; returns the facts of the machine.
@@ -44,10 +44,11 @@ def run(
     Raises NotCompiled, NoDevice.
     """
     variant, settings = sweep.variant, sweep.settings
-    if variant.kernel.on_gpu and device == "cpu":
+    place = place_of(variant.kernel, device)
+    if place in (EMULATION, NOWHERE):  # where nothing can be timed
         sweep.refuse_all(cases, "skipped", "there is no GPU on this machine")
         return host_facts()
-    if not variant.kernel.on_gpu:
+    if place == CPU:
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
         split.started()
         machine = host_facts() | {"date": None}
@@ -59,7 +60,7 @@ def run(
         sweep.run(bench, cases)
         return host_facts()
     with opened() as gpu:
-        bench = GpuBench(gpu, variant, baselines, build, settings, split)
+        bench = GpuBench(gpu, variant, rivals, build, settings, split)
         split.started()
         machine = gpu.facts() | bench.tools.cublas.facts()
         sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries)])
@@ -156,10 +157,6 @@ def cases_of(options: Namespace, operation: str) -> list[Case]:
     ]
 
 
-def baselines_of(variant: Variant, catalogue: Catalogue) -> list[Variant]:
-    return [catalogue[name].variants[0] for name in variant.kernel.baselines]
-
-
 @command_line
 def main() -> None:
     split = Split()
@@ -178,8 +175,8 @@ def main() -> None:
             sweep.refuse_all(cases, "failed", reason)
             facts = host_facts()
         else:
-            baselines = baselines_of(variant, catalogue)
-            facts = run(sweep, baselines, options.build, options.device, cases, split)
+            rivals = catalogue.rivals(variant.kernel)
+            facts = run(sweep, rivals, options.build, options.device, cases, split)
     except NotCompiled as reason:
         sweep.refuse_all(cases, "failed", str(reason))
         facts = host_facts()

@@ -9,33 +9,25 @@ Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same 
 
 import argparse
 import math
-import os
-import statistics
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from matmul.build.binaries import HOST, compile_instruments, compile_parts
+from matmul.build.binaries import compile_instruments, compile_parts
 from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.cpu import emulation
-from matmul.gpu.device import Gpu, NoDevice, opened
-from matmul.gpu.instruments import Instruments
+from matmul.cpu.emulation import EmulationError
+from matmul.gpu.device import NoDevice
 from matmul.measure.cpu_bench import host_memory_refusal
-from matmul.measure.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
-from matmul.measure.products import cpu_product, gpu_product
-from matmul.measure.timing import HeldStream, host_ms
+from matmul.measure.runner import EMULATION, GPU, Runner, WrongAccess, place_of, runner
 from matmul.measure.verification import accuracy
-from matmul.operations import fills
-from matmul.operations.shapes import Shape, parse_shape
+from matmul.operations import fills, parse_shape
+from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished, UserError, command_line
 from matmul.settings import arguments
 
-LAUNCHES = 10
+CUBIN = "instruments.cubin"
 EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU: half a minute
-
-Timer = Callable[..., float]  # of the inputs, in ms
 
 
 def build(variant: Variant, folder: Path, arch: str) -> None:
@@ -47,29 +39,7 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
             raise UserError(f"{record['variant']}: {record['reason']}")
 
 
-def gpu_timer(variant: Variant, gpu: Gpu, folder: Path, shape: Shape) -> Timer:
-    """Median milliseconds of a launch on the device, copies apart."""
-    tools = Instruments(gpu, folder)
-    product = gpu_product(variant, tools)
-
-    def time_ms(*inputs: np.ndarray) -> float:
-        on_device = [gpu.drv.to_device(matrix) for matrix in inputs]
-        c = gpu.drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
-        times = HeldStream(tools).times([lambda: product(shape, *on_device, c)] * LAUNCHES)
-        return statistics.median(times)
-
-    return time_ms
-
-
-def cpu_timer(variant: Variant, folder: Path, shape: Shape) -> Timer:
-    """Milliseconds of one product on the CPU."""
-    product = cpu_product(variant, folder, threads=len(os.sched_getaffinity(0)))
-    c = np.empty(shape.output, variant.kernel.dtype)
-    return lambda *inputs: host_ms(lambda: product(shape, *inputs, c))
-
-
-def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None,
-         options: argparse.Namespace) -> None:  # fmt: skip
+def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespace) -> None:
     """Run the product and print what happened. Raises UserError on a wrong result."""
     name = variant.name
     inputs = fills.inputs(options.fill, options.seed, shape, variant.kernel.dtype)
@@ -77,9 +47,11 @@ def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None
         blocks, threads = math.prod(variant.grid(shape)), math.prod(variant.block)
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
-        c = multiply(shape, *inputs)
+        c = run.multiply(variant, shape, *inputs)
     except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
+    except EmulationError as error:
+        raise UserError(f"{variant.kernel.source}: {error}") from None
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
             print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
@@ -87,10 +59,11 @@ def tell(variant: Variant, shape: Shape, multiply: Multiply, timer: Timer | None
     if not share <= 1:
         raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
-    if timer is None:
+    time_ms = run.time_ms(variant, shape, *inputs)
+    if time_ms is None:
         print("Duration: not timed, the kernel's threads ran one after the other on the CPU")
     else:
-        print(f"Duration: {timer(*inputs) / 1e3:.6f} s")
+        print(f"Duration: {time_ms / 1e3:.6f} s")
 
 
 def parse() -> argparse.Namespace:
@@ -104,6 +77,14 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
+    """Raise UserError where a product for the GPU cannot be run on the CPU in its place."""
+    if not variant.kernel.hand_written:
+        raise UserError(f"{variant.name} runs on a GPU, and {missing}")
+    if shape.operations > EMULATED_OPERATIONS:
+        raise UserError(f"{shape} takes minutes thread by thread, and {missing}")
+
+
 @command_line
 def main() -> None:
     options = parse()
@@ -113,30 +94,18 @@ def main() -> None:
     if reason := variant.refusal(shape) or no_room:
         raise UserError(reason)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if not variant.kernel.on_gpu:
-            build(variant, folder, HOST)
-            timer = cpu_timer(variant, folder, shape)
-            tell(variant, shape, on_cpu(variant, folder, seconds), timer, options)
-            return
+        folder, place = Path(name), place_of(variant.kernel, GPU)
         try:
-            with opened() as gpu:
-                arch = gpu.architecture
-                build(variant, folder, arch)
-                compile_instruments(arch, folder / arch / "instruments.cubin")
-                timer = gpu_timer(variant, gpu, folder, shape)
-                tell(variant, shape, on_gpu(variant, gpu, folder, seconds), timer, options)
+            with runner(place, folder, seconds) as run:
+                if place == GPU:
+                    compile_instruments(run.architecture, folder / run.architecture / CUBIN)
+                build(variant, folder, run.architecture)
+                tell(run, variant, shape, options)
         except NoDevice as missing:
-            if variant.kernel.language == "library":
-                raise UserError(f"{variant.name} runs on a GPU, and {missing}") from None
-            if shape.operations > EMULATED_OPERATIONS:
-                raise UserError(f"{shape} takes minutes thread by thread, and {missing}") from None
+            check_emulated(variant, shape, missing)
             print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
-            try:
-                multiply = emulated(variant, folder, seconds)
-            except emulation.EmulationError as error:
-                raise UserError(f"{variant.kernel.source}: {error}") from None
-            tell(variant, shape, multiply, None, options)
+            with runner(EMULATION, folder, seconds) as run:
+                tell(run, variant, shape, options)
 
 
 if __name__ == "__main__":

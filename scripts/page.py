@@ -21,8 +21,9 @@ from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, write_text
 from matmul.measure.bench import CACHES, MODES
+from matmul.operations import OPERATIONS, shape_of
 from matmul.operations.fills import FILLS
-from matmul.operations.shapes import OPERATIONS, Shape, shape_of
+from matmul.operations.shapes import Shape
 from matmul.process.errors import command_line
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import look, source_line

@@ -14,7 +14,7 @@ import pandas as pd
 from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, write_text
-from matmul.operations.shapes import OPERATIONS
+from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (

@@ -36,7 +36,8 @@ from matmul.measure.products import gpu_product
 from matmul.measure.reference import reference
 from matmul.measure.timing import HeldStream
 from matmul.measure.verification import Accuracy
-from matmul.operations.shapes import Shape, parse_shape
+from matmul.operations import parse_shape
+from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished, UserError, command_line
 from matmul.settings import arguments
 
@@ -233,7 +234,7 @@ def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, 
     """
     space = read_yaml(options.space)
     kernels = [catalogue.variant(name).kernel for name in space["kernels"]]
-    library = catalogue[kernels[0].baselines[-1]].variants[0]
+    library = catalogue.rivals(kernels[0])[-1]
 
     texts = options.shapes or map(str, space["shapes"])
     shapes = [parse_shape(text, library.kernel.operation) for text in texts]

@@ -14,8 +14,8 @@ import pandas as pd
 from matmul.catalogue.entries import load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import write_json
-from matmul.operations import fills
-from matmul.operations.shapes import OPERATIONS, Shape, shape_of
+from matmul.operations import OPERATIONS, fills, shape_of
+from matmul.operations.shapes import Shape
 from matmul.process.errors import command_line
 from matmul.report.facts.checks import cross_check, timer_check
 from matmul.report.facts.documents import compare_documents

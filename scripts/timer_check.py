@@ -25,7 +25,7 @@ from matmul.gpu.state import Recorder
 from matmul.measure.products import library_product
 from matmul.measure.sampling import median_interval, run_for
 from matmul.measure.timing import HeldStream
-from matmul.operations.shapes import Gemm
+from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError, command_line
 from matmul.report.facts.checks import EMPTY, TIMER, check_card
 from matmul.settings import arguments

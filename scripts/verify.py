@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from matmul.catalogue.entries import Kernel, Variant, load_catalogue
-from matmul.cpu import emulation
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.cpu.emulation import EmulationError
 from matmul.dataset.tables import product_of, write_rows
-from matmul.gpu.device import NoDevice, opened
-from matmul.measure.multiplying import Multiply, WrongAccess, emulated, on_cpu, on_gpu
+from matmul.gpu.device import NoDevice
 from matmul.measure.products import NotCompiled
+from matmul.measure.runner import EMULATION, NOWHERE, Runner, WrongAccess, place_of, runner
 from matmul.measure.verification import accuracy, verification_shapes
-from matmul.operations import fills
-from matmul.operations.shapes import Shape, parse_shape
+from matmul.operations import fills, parse_shape
+from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished, UserError, command_line
 from matmul.settings import arguments
 
@@ -27,11 +27,12 @@ def verdict(status: str, reason: str, error: float | None = None) -> dict[str, A
     return {"status": status, "reason": reason, "error": error}
 
 
-def check(kernel: Kernel, multiply: Multiply, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
+def check(run: Runner, variant: Variant, shape: Shape, fill: str, seed: int) -> dict[str, Any]:
     """Status, reason and error of one product. Raises Unfinished."""
+    kernel = variant.kernel
     inputs = fills.inputs(fill, seed, shape, kernel.dtype)
     try:
-        share = accuracy(kernel, multiply(shape, *inputs), *inputs).share
+        share = accuracy(kernel, run.multiply(variant, shape, *inputs), *inputs).share
     except WrongAccess as error:
         return verdict("failed", str(error))
     if share > 1:
@@ -40,7 +41,7 @@ def check(kernel: Kernel, multiply: Multiply, shape: Shape, fill: str, seed: int
 
 
 def verify(
-    variant: Variant, multiply: Multiply, where: str, shapes: Sequence[Shape], fill: str, seed: int
+    run: Runner, variant: Variant, shapes: Sequence[Shape], fill: str, seed: int
 ) -> list[dict[str, Any]]:
     """One row of verification.csv per shape; none is tried after one that did not finish."""
     rows, unfinished = [], ""
@@ -49,11 +50,11 @@ def verify(
             found = verdict("failed", f"not run: {unfinished}")
         else:
             try:
-                found = check(variant.kernel, multiply, shape, fill, seed)
+                found = check(run, variant, shape, fill, seed)
             except Unfinished as error:
                 found = verdict("failed", str(error))
                 unfinished = f"at {shape} {error}"
-        row = row_of(variant, shape, where) | found
+        row = row_of(variant, shape, run.place) | found
         logging.info("%s %s: %s %s", variant.name, shape, row["status"], row["reason"])
         rows.append(row)
     return rows
@@ -66,44 +67,25 @@ def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
     return names | product_of(kernel.dtype, shape)
 
 
-def run(variant: Variant, build: Path, device: str, extra: Sequence[Shape], fill: str,
-        seed: int, seconds: float) -> list[dict[str, Any]]:  # fmt: skip
-    """Verify where `device` (gpu or cpu) says, or give rows that say why not."""
+def verify_parts(
+    run: Runner, variant: Variant, extra: Sequence[Shape], fill: str, seed: int
+) -> list[dict[str, Any]]:
+    """The rows of a variant, or of all those that its table names, as the variant's own."""
+    rows = []
+    for part in variant.parts(run.architecture):
+        for row in verify(run, part, verification_shapes(part, extra), fill, seed):
+            if part != variant and row["reason"]:
+                row["reason"] = f"{part.name}: {row['reason']}"
+            rows.append(row | {"kernel": variant.kernel.name, "variant": variant.name})
+    return rows
 
-    def refused(status: str, reason: str) -> list[dict[str, Any]]:
-        found = verdict(status, reason)
-        shapes = verification_shapes(variant, extra)
-        return [row_of(variant, shape, device) | found for shape in shapes]
 
-    def verified(part: Variant, multiply: Multiply, where: str) -> list[dict[str, Any]]:
-        rows = verify(variant, multiply, where, verification_shapes(part, extra), fill, seed)
-        for row in rows if part != variant else ():
-            row["reason"] = row["reason"] and f"{part.name}: {row['reason']}"
-        return rows
-
-    kernel = variant.kernel
-    try:
-        if not kernel.on_gpu:
-            return verified(variant, on_cpu(variant, build, seconds), "cpu")
-        if device == "gpu":
-            with opened() as gpu:
-                parts = variant.parts(gpu.architecture)
-                return [
-                    row
-                    for part in parts
-                    for row in verified(part, on_gpu(part, gpu, build, seconds), "gpu")
-                ]
-        if kernel.language == "library":
-            return refused("skipped", "there is no GPU here")
-        with tempfile.TemporaryDirectory() as folder:
-            parts = variant.parts(None)
-            return [
-                row
-                for part in parts
-                for row in verified(part, emulated(part, Path(folder), seconds), "emulation")
-            ]
-    except (NotCompiled, emulation.EmulationError) as error:
-        return refused("failed", str(error))
+def refused(
+    variant: Variant, place: str, extra: Sequence[Shape], status: str, reason: str
+) -> list[dict[str, Any]]:
+    """Rows that say why nothing was run."""
+    found = verdict(status, reason)
+    return [row_of(variant, shape, place) | found for shape in verification_shapes(variant, extra)]
 
 
 @command_line
@@ -123,11 +105,21 @@ def main() -> None:
 
     variant = load_catalogue(options.catalogue).variant(options.variant)
     extra = [parse_shape(text, variant.kernel.operation) for text in options.shapes]
-    try:
-        rows = run(variant, options.build, options.device, extra, options.fill, options.seed,
-                   options.hang_seconds)  # fmt: skip
-    except NoDevice as error:
-        raise UserError(f"--device gpu: {error}") from None
+    place = place_of(variant.kernel, options.device)
+    if place == NOWHERE:
+        rows = refused(variant, options.device, extra, "skipped", "there is no GPU here")
+    else:
+        try:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                runner(place, Path(folder) if place == EMULATION else options.build,
+                       options.hang_seconds) as run,
+            ):  # fmt: skip
+                rows = verify_parts(run, variant, extra, options.fill, options.seed)
+        except (NotCompiled, EmulationError) as error:
+            rows = refused(variant, options.device, extra, "failed", str(error))
+        except NoDevice as error:
+            raise UserError(f"--device gpu: {error}") from None
     write_rows(rows, "verification.csv", options.output)
 
 

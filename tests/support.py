@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CUDA_ENTRY = {
     "title": "mine",
     "operation": "gemm",
-    "dtype": "float32",
     "language": "cuda",
     "source": "mine.cu",
     "function": "mine",
@@ -80,12 +79,10 @@ class Outcome:
         return lines[0]
 
 
-def error_share(
-    c: np.ndarray, a: np.ndarray, b: np.ndarray | None = None, writes: str = "full"
-) -> float:
+def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> float:
     """The largest error of a product of full arithmetic as a share of its bound."""
     kernel = load_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
-    return accuracy(replace(kernel, writes=writes), c, a, b).share
+    return accuracy(replace(kernel, writes=writes), c, *inputs).share
 
 
 @dataclass(frozen=True)

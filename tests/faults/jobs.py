@@ -26,7 +26,6 @@ from matmul.dataset.tables import read_table
 C_ENTRY = {
     "title": "mine",
     "operation": "gemm",
-    "dtype": "float32",
     "language": "c",
     "accepts": "any",
     "documents": [],

@@ -67,7 +67,6 @@ def catalogue_with(key: str, name: str) -> dict[str, Any]:
     if key == "kernel":
         return {name: CUDA_ENTRY}
     changes = {
-        "baselines": [name],
         "documents": [name],
         "parameters": {name: [1]},
         "multiples": {name: 1},
@@ -76,7 +75,7 @@ def catalogue_with(key: str, name: str) -> dict[str, Any]:
     return {"mine": CUDA_ENTRY | {key: changes.get(key, name)}}
 
 
-KEYS = ("kernel", "operation", "dtype", "language", "source", "function", "accepts", "baselines",
+KEYS = ("kernel", "operation", "language", "source", "function", "accepts", 
         "documents", "parameters", "multiples", "tile")  # fmt: skip
 
 

@@ -25,7 +25,9 @@ from matmul.measure.reference import panel_rows, row_bytes
 from matmul.measure.timing import HeldStream
 from matmul.measure.verification import Accuracy, accuracy
 from matmul.operations import fills
-from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
 
 pytestmark = pytest.mark.gpu
 

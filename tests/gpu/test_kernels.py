@@ -17,10 +17,12 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.dataset.tables import read_json, read_table
 from matmul.gpu.device import Gpu
-from matmul.measure.multiplying import on_gpu
+from matmul.measure.runner import GpuRunner
 from matmul.measure.verification import accuracy, verification_shapes
 from matmul.operations import fills
-from matmul.operations.shapes import Gemm, Gram
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.process.errors import HANG_SECONDS
 
 pytestmark = pytest.mark.gpu
 
@@ -49,12 +51,12 @@ def test_a_kernel_is_right_at_its_verification_shapes(
     gpu: Gpu, compiled: Compiled, variant: Variant, fill: str
 ) -> None:
     """C starts as NaN, A and B end in NaN, and the zone behind C is watched."""
-    multiply = on_gpu(variant, gpu, compiled(variant))
+    run = GpuRunner(compiled(variant), HANG_SECONDS, gpu)
     kernel = variant.kernel
     extra = {"gemm": [Gemm(129, 257, 65), Gemm(256, 256, 256)], "gram": [Gram(257, 192)]}
     for shape in verification_shapes(variant, extra[kernel.operation]):
         inputs = fills.inputs(fill, 7, shape, kernel.dtype)
-        product = multiply(shape, *inputs)
+        product = run.multiply(variant, shape, *inputs)
         assert accuracy(kernel, product, *inputs).share <= 1, shape
 
 
@@ -185,7 +187,7 @@ def bad_kernel(tmp_path: Path) -> Callable[[str], tuple[Path, Variant]]:
 
     def write(source: str) -> tuple[Path, Variant]:
         (tmp_path / "mine.cu").write_text(source)
-        entries = {"mine": CUDA_ENTRY | {"baselines": ["cublas_sgemm"]}, "cublas_sgemm": LIBRARY}
+        entries = {"mine": CUDA_ENTRY, "cublas_sgemm": LIBRARY}
         path = tmp_path / "catalogue.yaml"
         path.write_text(yaml.safe_dump(entries))
         return path, load_catalogue(path).variant("mine")
@@ -318,9 +320,9 @@ def test_a_hidden_gpu_is_said_and_the_cpu_used_instead(gpu: Gpu) -> None:
 def test_products_of_one_kernel_are_reproducible(gpu: Gpu, compiled: Compiled) -> None:
     """No race: the same inputs give the same bits."""
     variant = load_catalogue().variant("shared_rect_split")
-    multiply = on_gpu(variant, gpu, compiled(variant))
+    run = GpuRunner(compiled(variant), HANG_SECONDS, gpu)
     shape = Gemm(333, 222, 111)
     a = fills.matrix("uniform", 7, 0, shape.m, shape.k)
     b = fills.matrix("uniform", 7, 1, shape.k, shape.n)
-    first = multiply(shape, a, b)
-    assert all(np.array_equal(first, multiply(shape, a, b)) for _ in range(5))
+    first = run.multiply(variant, shape, a, b)
+    assert all(np.array_equal(first, run.multiply(variant, shape, a, b)) for _ in range(5))

@@ -36,7 +36,7 @@ static bool kernel_runs()
     return number <= last;
 }
 
-#if defined(OPERATION_GEMM)
+#if ARRAYS == 3
 extern "C" __global__ void owners_of_c(const ELEMENT* A, const ELEMENT* B, ELEMENT* C,
                                        int m, int n, int k)
 {

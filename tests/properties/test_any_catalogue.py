@@ -15,7 +15,10 @@ from support import CUDA_ENTRY
 
 from matmul.build.binaries import flags
 from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.operations.shapes import LARGEST, OPERATIONS, Gemm, Gram, Shape
+from matmul.operations import OPERATIONS
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import LARGEST, Shape
 from matmul.process.errors import UserError
 from matmul.settings.configuration import chosen_jobs
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.cpu import emulation
-from matmul.operations.shapes import LARGEST, Gemm, Gram, Shape, grid_of
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import LARGEST, Shape, grid_of
 
 OWNERS = Path(__file__).parent / "owners.cu"
 CATALOGUE = load_catalogue()
@@ -81,7 +83,7 @@ def executables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         source = executable.with_suffix(".cu")
         source.write_text(kernel.source.read_text() + OWNERS.read_text())
         emulation.build(
-            source, "owners_of_c", *kernel.computes,
+            source, "owners_of_c", kernel.product,
             {**variant.parameters, "OBSERVED": kernel.function}, executable,
             include=[kernel.source.parent.resolve()],
         )  # fmt: skip
@@ -119,7 +121,7 @@ def test_each_element_is_written_by_the_block_of_its_tile_and_by_no_other(
     dtype = variant.kernel.dtype
     owners = emulation.launch(
         executables[variant.slug], (x, y, 2), variant.block, variant.dynamic_shared_bytes,
-        shape.dimensions, [np.ones(extents, dtype) for extents in shape.inputs],
+        shape, [np.ones(extents, dtype) for extents in shape.inputs],
         np.full(shape.output, np.nan, dtype),
     )  # fmt: skip
     (rows, columns), found = variant.tile, {}

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.operations.shapes import LARGEST, OPERATIONS, Gemm, Gram, Shape, parse_shape
+from matmul.operations import OPERATIONS, parse_shape
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import LARGEST, Shape
 from matmul.process.errors import UserError, one_line
 
 EXTENTS = st.integers(1, LARGEST)

@@ -20,7 +20,10 @@ from matmul.dataset.tables import (
     write_rows,
     write_table,
 )
-from matmul.operations.shapes import LARGEST, Gemm, Gram, Shape, shape_of
+from matmul.operations import shape_of
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import LARGEST, Shape
 
 WHOLE = ["m", "n", "sample"]
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

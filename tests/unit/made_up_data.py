@@ -13,8 +13,9 @@ from matmul.catalogue.entries import Catalogue, Kernel, Variant, load_catalogue
 from matmul.dataset.tables import COLUMNS, POINT, product_of, write_json, write_table
 from matmul.measure.bench import MODES
 from matmul.measure.sampling import lower_rank
+from matmul.operations import parse_shape
 from matmul.operations.fills import FILLS
-from matmul.operations.shapes import Shape, parse_shape
+from matmul.operations.shapes import Shape
 from matmul.report.selection import Results, load_results
 
 SHAPES = {
@@ -79,7 +80,7 @@ def with_tf32() -> Catalogue:
     catalogue = Catalogue(the_catalogue())
     default = catalogue["cublas_sgemm"]
     catalogue[TF32] = dataclasses.replace(
-        default, name=TF32, title="cuBLAS TF32", arithmetic="tf32", baselines=(default.name,)
+        default, name=TF32, title="cuBLAS TF32", arithmetic="tf32"
     )
     return catalogue
 
@@ -228,7 +229,11 @@ def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
     key = [*POINT, "cache"]
     libraries = timed[["kernel", *key, "time_ms"]].rename(columns={"kernel": "baseline"})
-    held = [(name, library) for name, k in catalogue.items() for library in k.baselines]
+    held = [
+        (name, library.kernel.name)
+        for name, k in catalogue.items()
+        for library in catalogue.rivals(k)
+    ]
     rivals = pd.DataFrame(held, columns=["kernel", "baseline"])
     pairs = timed.merge(rivals, on="kernel").merge(
         libraries, on=["baseline", *key], suffixes=("", "_library")

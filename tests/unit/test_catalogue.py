@@ -9,7 +9,7 @@ from support import Entry, WriteCatalogue
 from matmul.build.binaries import compile_variant, digest, essence, flags
 from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue, source_files
 from matmul.catalogue.expressions import evaluate
-from matmul.operations.shapes import Gemm
+from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError
 
 
@@ -28,7 +28,7 @@ def mistake(path: Path) -> str:
     [
         ({"tiles": [16, 16]}, ["tiles"]),
         ({"operation": "spmv"}, ["operation", "spmv"]),
-        ({"dtype": "float16"}, ["dtype", "float16"]),
+        ({"dtype": "float32"}, ["dtype"]),
         ({"language": "rust"}, ["language", "rust"]),
         ({"source": "mine.py"}, ["source", "mine.py"]),
         ({"source": "absent.cu"}, ["source", "absent.cu"]),
@@ -53,8 +53,6 @@ def mistake(path: Path) -> str:
         ({"dynamic_shared_bytes": "4 * WIDTH"}, ["WIDTH"]),
         ({"accepts": "WIDTH"}, ["accepts", "WIDTH"]),
         ({"accepts": "round"}, ["accepts", "round"]),
-        ({"baselines": ["mine"]}, ["baselines", "mine"]),
-        ({"baselines": ["cublas"]}, ["baselines", "cublas"]),
         ({"multiples": {"W": 16}}, ["multiples", "'W'"]),
         ({"parameters": {"W": [48], "B": [32]}, "multiples": {"W": "B"}}, ["W=48", "B=32"]),
         ({"parameters": {"W": [48]}, "multiples": {"W": "W - 48"}}, ["W=48"]),
@@ -99,8 +97,7 @@ def test_a_file_that_is_no_catalogue_is_refused(
     ("changes", "named"),
     [
         ({"function": "cublasZgemm"}, ["function", "cublasZgemm", "cublasSgemm"]),
-        ({"operation": "gram"}, ["cublasSgemm", "gemm of float32", "gram of float32"]),
-        ({"dtype": "float64"}, ["cublasSgemm", "gemm of float32", "gemm of float64"]),
+        ({"operation": "gram"}, ["cublasSgemm", "gram", "cublasDsyrk"]),
         (
             {"function": "numpy.matmul", "arithmetic": "tf32"},
             ["arithmetic", "numpy.matmul", "full"],
@@ -124,13 +121,23 @@ def test_no_kernel_of_ones_own_is_excused_from_full_arithmetic(
     assert "arithmetic" in mistake(write_catalogue({"mine": entry(arithmetic="tf32")}))
 
 
-def test_a_baseline_computes_what_the_kernel_computes(
+def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
-    syrk = entry(language="library", function="cublasDsyrk", operation="gram", dtype="float64",
-                 source=None, tile=None, threads=None)  # fmt: skip
-    message = mistake(write_catalogue({"syrk": syrk, "mine": entry(baselines=["syrk"])}))
-    assert "'syrk' computes gram of float64, not gemm of float32" in message
+    library = {"language": "library", "source": None, "tile": None, "threads": None}
+    entries = {
+        "mine": entry(),
+        "cublas_sgemm": entry(function="cublasSgemm", **library),
+        "cublas_dsyrk": entry(function="cublasDsyrk", operation="gram", **library),
+        "gram_mine": entry(operation="gram"),
+        "cpu_blas": entry(function="numpy.matmul", **library),
+    }
+    catalogue = load_catalogue(write_catalogue(entries))
+    held = {name: [v.name for v in catalogue.rivals(k)] for name, k in catalogue.items()}
+    assert held == {
+        "mine": ["cublas_sgemm"], "cublas_sgemm": [], "cublas_dsyrk": [],
+        "gram_mine": ["cublas_dsyrk"], "cpu_blas": [],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from matmul.measure.gpu_bench import host_copies_refusal
 from matmul.measure.products import CpuProduct, cpu_product
 from matmul.measure.sampling import Rule
 from matmul.measure.timing import host_ms
-from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
 
 RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
 LOOP = load_catalogue().variant("cpu_loop")

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
+from matmul.operations.gemm import GEMM, Gemm
+from matmul.operations.gram import GRAM, Gram
 from matmul.process.errors import Unfinished
 
 PLANTED = Path(__file__).parent / "planted"
@@ -26,13 +29,13 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
     def build(name: str, sanitizer: str | None = None) -> Path:
         executable = folder / f"{name}-{sanitizer}"
-        function, operation, dtype, defines = {
-            "tiled": ("multiply_tiled", "gemm", "float32", {"TILE_WIDTH": 16}),
-            "gram": ("gram", "gram", "float64", {}),
-        }.get(name, ("multiply", "gemm", "float32", {}))
+        function, operation, defines = {
+            "tiled": ("multiply_tiled", GEMM, {"TILE_WIDTH": 16}),
+            "gram": ("gram", GRAM, {}),
+        }.get(name, ("multiply", GEMM, {}))
         if not executable.exists():
             source = PLANTED / f"{name}.cu"
-            emulation.build(source, function, operation, dtype, defines, executable, sanitizer)
+            emulation.build(source, function, operation, defines, executable, sanitizer)
         return executable
 
     return build
@@ -45,7 +48,7 @@ def multiply(executable: Path, m: int, n: int, k: int) -> tuple[np.ndarray, np.n
     b = rng.uniform(-1, 1, (k, n)).astype(np.float32)
     c = np.full((m, n), np.nan, np.float32)
     grid = (-(-n // 16), -(-m // 16), 1)
-    result = emulation.launch(executable, grid, (16, 16, 1), 0, (m, n, k), (a, b), c)
+    result = emulation.launch(executable, grid, (16, 16, 1), 0, Gemm(m, n, k), (a, b), c)
     assert np.isnan(c).all()
     return result, a.astype(np.float64) @ b
 
@@ -54,7 +57,7 @@ def gram(executable: Path, m: int, n: int, shared_bytes: int) -> tuple[np.ndarra
     a = np.random.default_rng(0).uniform(-1, 1, (m, n))
     c = np.full((n, n), np.nan)
     block = (n // 2, 1, 1)
-    result = emulation.launch(executable, (3, 1, 1), block, shared_bytes, (m, n), (a,), c)
+    result = emulation.launch(executable, (3, 1, 1), block, shared_bytes, Gram(m, n), (a,), c)
     return result, a.T @ a
 
 
@@ -162,14 +165,15 @@ def test_a_failure_repeats(build: Build) -> None:
 def test_elements_that_no_thread_writes_stay_nan(build: Build) -> None:
     a = b = np.ones((32, 32), np.float32)
     c = np.full((32, 32), np.nan, np.float32)
-    computed = emulation.launch(build("tiled"), (1, 2, 1), (16, 16, 1), 0, (32, 32, 32), (a, b), c)
+    shape = Gemm(32, 32, 32)
+    computed = emulation.launch(build("tiled"), (1, 2, 1), (16, 16, 1), 0, shape, (a, b), c)
     assert (computed[:, :16] == 32).all() and np.isnan(computed[:, 16:]).all()
 
 
 def build_text(text: str, folder: Path, function: str = "f") -> Path:
     source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
-    emulation.build(source, function, "gram", "float32", {}, executable)
+    emulation.build(source, function, replace(GRAM, dtype="float32"), {}, executable)
     return executable
 
 
@@ -198,13 +202,13 @@ def test_endless_kernel_is_stopped(tmp_path: Path) -> None:
     executable = build_text(signature + "{ while (n) *(volatile float*)C = n; }", tmp_path)
     a = np.ones((1, 1), np.float32)
     with pytest.raises(Unfinished, match=r"did not finish within 0\.5 s"):
-        emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, (1, 1), (a,), a, timeout=0.5)
+        emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (a,), a, timeout=0.5)
 
 
-def test_arrays_have_to_fit_the_dimensions(build: Build) -> None:
+def test_arrays_have_to_fit_the_shape(build: Build) -> None:
     a = np.ones((4, 4), np.float32)
     with pytest.raises(EmulationError, match="does not hold the 80 bytes of B"):
-        emulation.launch(build("tiled"), (1, 1, 1), (16, 16, 1), 0, (4, 5, 4), (a, a), a)
+        emulation.launch(build("tiled"), (1, 1, 1), (16, 16, 1), 0, Gemm(4, 5, 4), (a, a), a)
 
 
 @pytest.mark.skipif(
@@ -220,5 +224,5 @@ def test_thread_sanitizer_runs_where_addresses_are_random(tmp_path: Path) -> Non
     )
     executable.chmod(0o755)
     c = np.ones((1, 1), np.float32)
-    computed = emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, (1, 1), (c,), c)
+    computed = emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (c,), c)
     np.testing.assert_array_equal(computed, c)

@@ -12,7 +12,9 @@ from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.measure.verification import accuracy
 from matmul.operations import fills
-from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
 SHAPES = {
@@ -34,7 +36,7 @@ def products(
 ) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
     """Every shape that the variant takes, with the inputs and C."""
     kernel, executable = variant.kernel, folder / "kernel"
-    emulation.build(source, kernel.function, *kernel.computes, variant.parameters, executable,
+    emulation.build(source, kernel.function, kernel.product, variant.parameters, executable,
                     sanitizer)  # fmt: skip
     for shape in shapes or SHAPES[kernel.operation]:
         if variant.refusal(shape):
@@ -43,7 +45,7 @@ def products(
         c = np.full(shape.output, np.nan, kernel.dtype)
         c = emulation.launch(
             executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
-            shape.dimensions, inputs, c,
+            shape, inputs, c,
         )  # fmt: skip
         yield shape, inputs, c
 

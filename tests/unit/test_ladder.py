@@ -15,7 +15,7 @@ from test_tables import typeset
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.catalogue.layout import WARP, Layout
 from matmul.catalogue.schema import read_yaml
-from matmul.operations.shapes import Gemm
+from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder

@@ -10,7 +10,7 @@ import search
 from matmul.catalogue.entries import load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.measure.verification import Accuracy
-from matmul.operations.shapes import parse_shape
+from matmul.operations import parse_shape
 from matmul.process.errors import UserError
 
 SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))

@@ -6,7 +6,10 @@ import pandas as pd
 import pytest
 
 from matmul.dataset.tables import product_of
-from matmul.operations.shapes import LARGEST, Gemm, Gram, Shape, grid_of, parse_shape, shape_of
+from matmul.operations import parse_shape, shape_of
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import LARGEST, Shape, grid_of
 from matmul.process.errors import UserError
 
 NO_SHAPES = [

@@ -12,7 +12,8 @@ from matmul.gpu.state import State
 from matmul.measure.bench import MODES, Case, LostDevice, Point, Settings, Wrong
 from matmul.measure.sampling import Rule
 from matmul.measure.sweep import Sweep
-from matmul.operations.shapes import Gemm, Shape
+from matmul.operations.gemm import Gemm
+from matmul.operations.shapes import Shape
 
 RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
 SETTINGS = Settings(
@@ -56,7 +57,7 @@ class FakeBench:
         point, name = Point(), self.variant.name
         point.times[name, "first", "cold"] = self.times()[:1]
         for cache in ("hot", "cold") if self.variant.kernel.on_gpu else ("hot",):
-            for who in (name, *self.variant.kernel.baselines):
+            for who in (name, *self.variant.kernel.product.rivals):
                 point.times[who, "kernel", cache] = self.times()
             state = asdict(State(throttled="power_cap"))
             span = {"phase": "kernel", "cache": cache}
@@ -105,7 +106,7 @@ def test_a_span_that_was_left_out_is_a_row_that_says_why(make: MakeSweep) -> Non
     class HotOnly(FakeBench):
         def measure(self, case: Case) -> Point:
             point = super().measure(case)
-            for who in (self.variant.name, *self.variant.kernel.baselines):
+            for who in (self.variant.name, *self.variant.kernel.product.rivals):
                 del point.times[who, "kernel", "cold"]
             point.rows[-1] |= {"status": "skipped", "reason": "alike"}
             return point
@@ -129,7 +130,7 @@ def test_a_point_is_kept_although_its_first_cache_was_left_out(
         def measure(self, case: Case) -> Point:
             point = super().measure(case)
             for cache in left_out:
-                for who in (self.variant.name, *self.variant.kernel.baselines):
+                for who in (self.variant.name, *self.variant.kernel.product.rivals):
                     del point.times[who, "kernel", cache]
                 [row] = (row for row in point.rows if row["cache"] == cache)
                 row |= {"status": "skipped", "reason": "alike"}

@@ -8,7 +8,7 @@ from support import Entry, WriteCatalogue
 
 from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, load_catalogue
-from matmul.operations.shapes import Gemm
+from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError
 
 TABLE = """architecture,shape,variant

@@ -18,7 +18,8 @@ import tables
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import COLUMNS, POINT, STATE, read_table, write_json, write_table
 from matmul.measure.sampling import median_interval
-from matmul.operations.shapes import Gemm, Gram
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
 from matmul.process.errors import UserError
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import FINDINGS, all_findings

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from made_up_data import SHAPES, made_up, the_catalogue
 
-from matmul.operations.shapes import Gemm, Gram
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
 from matmul.report.facts.ladder import ladder
 from matmul.report.facts.traffic import asked, intensity, least
 from matmul.report.figures.gallery import FIGURES

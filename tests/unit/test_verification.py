@@ -12,7 +12,7 @@ from support import Entry, WriteCatalogue, error_share
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.measure.verification import PANEL_ROWS, accuracy, split, split_unit, verification_shapes
 from matmul.operations import fills
-from matmul.operations.shapes import Gemm
+from matmul.operations.gemm import Gemm
 
 VARIANTS = list(load_catalogue().variants.values())
 

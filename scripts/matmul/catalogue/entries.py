@@ -22,7 +22,9 @@ from matmul.catalogue.architectures import (
 from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.layout import Layout, layout_of
 from matmul.catalogue.schema import SCHEMAS, check, read_yaml
-from matmul.operations.shapes import Shape, grid_of, parse_shape
+from matmul.operations import OPERATIONS, parse_shape
+from matmul.operations.operation import Operation, Routine
+from matmul.operations.shapes import Shape, grid_of
 from matmul.process.errors import UserError
 
 DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
@@ -33,30 +35,12 @@ ANY = "any"  # in a table, for the architectures that it does not name
 
 
 @dataclass(frozen=True)
-class Routine:
-    """A library's function that products.py can call: where it runs, and what it computes."""
-
-    on_gpu: bool
-    products: tuple[tuple[str, str], ...]  # operation and dtype
-    arithmetics: tuple[str, ...] = ("full",)
-
-
-ROUTINES = {
-    "cublasSgemm": Routine(True, (("gemm", "float32"),), ("full", "tf32")),
-    "cublasDgemm": Routine(True, (("gram", "float64"),)),
-    "cublasDsyrk": Routine(True, (("gram", "float64"),)),
-    "numpy.matmul": Routine(False, (("gemm", "float32"), ("gram", "float64"))),
-}
-
-
-@dataclass(frozen=True)
 class Kernel:
     """One entry of the catalogue; the schema describes each field."""
 
     name: str
     title: str
     operation: str
-    dtype: str
     language: str
     function: str
     accepts: str
@@ -77,7 +61,6 @@ class Kernel:
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
     layout: Mapping[str, Any] | None = field(default=None, hash=False)
-    baselines: tuple[str, ...] = ()
     choices: tuple["Choice", ...] = ()
 
     @cached_property
@@ -87,14 +70,28 @@ class Kernel:
         return [Variant(self, dict(zip(self.parameters, chosen, strict=True))) for chosen in values]
 
     @property
-    def on_gpu(self) -> bool:
-        routine = ROUTINES.get(self.function) if self.language == "library" else None
-        return routine.on_gpu if routine else self.language in HAND_WRITTEN
+    def product(self) -> Operation:
+        """What it computes."""
+        return OPERATIONS[self.operation]
 
     @property
-    def computes(self) -> tuple[str, str]:
-        """Operation and dtype: what has to agree for two kernels to be compared."""
-        return self.operation, self.dtype
+    def dtype(self) -> str:
+        """Of its inputs and of C."""
+        return self.product.dtype
+
+    @property
+    def routine(self) -> Routine:
+        """The library's function that it calls; a KeyError where it is no library's."""
+        return self.product.routines[self.function]
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.routine.on_gpu if self.language == "library" else self.hand_written
+
+    @property
+    def hand_written(self) -> bool:
+        """Whether it is no library's, and runs on the GPU."""
+        return self.language in HAND_WRITTEN
 
 
 @dataclass(frozen=True)
@@ -224,7 +221,7 @@ class Variant:
             kernel.most_rows,
             kernel.writes,
             kernel.arithmetic,
-            list(kernel.baselines),
+            list(kernel.product.rivals),
         ]
 
 
@@ -255,6 +252,14 @@ class Catalogue(dict[str, Kernel]):
         """All variants by slug, and those that only tables name."""
         named = (choice.variant for kernel in self.values() for choice in kernel.choices)
         return {v.slug: v for v in named} | self.variants
+
+    def rivals(self, kernel: Kernel) -> list[Variant]:
+        """The library's variants that a kernel is held against, of those that are here: its
+        operation's rivals. A rival itself is held against none, nor is what runs on the CPU."""
+        names = kernel.product.rivals
+        if kernel.name in names or not kernel.on_gpu:
+            return []
+        return [self[name].variants[0] for name in names if name in self]
 
     def variant(self, text: str) -> Variant:
         """The variant called `text`: its name, its slug, or a kernel's name for the first variant.
@@ -349,15 +354,6 @@ def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
         check_routine(kernel)
     elif kernel.arithmetic != "full":
         raise UserError("arithmetic: only a library's routine has another than full")
-    for baseline in kernel.baselines:
-        other = catalogue.get(baseline)
-        if other is None or other.language != "library" or not other.on_gpu:
-            raise UserError(f"baselines: '{baseline}' is no library of the GPU in this catalogue")
-        if other.computes != kernel.computes:
-            raise UserError(
-                f"baselines: '{baseline}' computes {' of '.join(other.computes)}, "
-                f"not {' of '.join(kernel.computes)}"
-            )
     if kernel.accepts not in ("any", "square", *kernel.parameters):
         raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
     for name in kernel.multiples:
@@ -369,14 +365,12 @@ def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
 
 def check_routine(kernel: Kernel) -> None:
     """A library's entry names a function that can be called, for what it computes."""
-    routine = ROUTINES.get(kernel.function)
+    routines = kernel.product.routines
+    routine = routines.get(kernel.function)
     if routine is None:
-        raise UserError(f"function: '{kernel.function}' is none of {', '.join(ROUTINES)}")
-    if kernel.computes not in routine.products:
-        known = ", ".join(" of ".join(product) for product in routine.products)
+        known = ", ".join(routines)
         raise UserError(
-            f"function: '{kernel.function}' is called for {known}, "
-            f"not for {' of '.join(kernel.computes)}"
+            f"function: '{kernel.function}' is none of those that {kernel.operation} has: {known}"
         )
     if kernel.arithmetic not in routine.arithmetics:
         raise UserError(

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, one_line, said
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
@@ -102,8 +103,10 @@ Strict = jsonschema.validators.extend(
 
 @cache
 def validator(name: str) -> jsonschema.protocols.Validator:
-    """The validator of workflow/schemas/<name>.schema.yaml."""
-    return Strict(read_yaml(SCHEMAS / f"{name}.schema.yaml"))
+    """The validator of workflow/schemas/<name>.schema.yaml, with the operations that there are."""
+    schema = read_yaml(SCHEMAS / f"{name}.schema.yaml")
+    schema["$defs"]["operation"]["enum"] = [*OPERATIONS]
+    return Strict(schema)
 
 
 def check(content: Any, schema: str, origin: str) -> None:

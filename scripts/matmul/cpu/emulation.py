@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from matmul.build.toolchain import check_machine
+from matmul.operations.operation import Operation
+from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
 
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
-ELEMENTS = {"float32": "float", "float64": "double"}
 SANITIZERS = {None: [], "address": ["address,undefined"], "thread": ["thread"]}
 FLAGS = [
     "-O2",
@@ -36,8 +37,7 @@ class EmulationError(Exception):
 def build(
     source: Path,
     function: str,
-    operation: str,
-    dtype: str,
+    operation: Operation,
     defines: Mapping[str, int],
     executable: Path,
     sanitizer: str | None = None,
@@ -45,8 +45,8 @@ def build(
 ) -> None:
     """Compile the kernel `function` of `source` into `executable`, for `launch`.
 
-    operation: "gemm", for a kernel (A, B, C, m, n, k), or "gram", for a kernel (A, C, m, n).
-    dtype: "float32" or "float64", of all arrays. defines: the kernel's compile-time parameters.
+    operation: what the kernel computes, which says its signature: pointers to the inputs and to C,
+    of the operation's dtype, then the dimensions. defines: the kernel's compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
     include: folders of the headers that the source names.
     Raises EmulationError with the compiler's first error, or where there is no g++, and UserError
@@ -55,12 +55,14 @@ def build(
     compiler = shutil.which("g++")
     if compiler is None:
         raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
+    arrays, dimensions = operation.signature
     macros = {
         **defines,
         "KERNEL_SOURCE": _quoted(source.resolve()),
         "KERNEL": function,
-        "ELEMENT": ELEMENTS[dtype],
-        f"OPERATION_{operation.upper()}": 1,
+        "ELEMENT": operation.element.cpp,
+        "ARRAYS": arrays,
+        "DIMENSIONS": dimensions,
     }
     if name := _dynamic_shared(source):
         macros["DYNAMIC_SHARED"] = _quoted(name)
@@ -86,7 +88,7 @@ def launch(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     shared_bytes: int,
-    dimensions: Sequence[int],
+    shape: Shape,
     inputs: Sequence[np.ndarray],
     output: np.ndarray,
     timeout: float = HANG_SECONDS,
@@ -94,19 +96,18 @@ def launch(
     """Run the kernel over the grid and return C, an array like `output`, which stays as it is.
 
     grid, block: extents (x, y, z). shared_bytes: dynamic shared memory per block.
-    gemm: dimensions (m, n, k), inputs A (m×k) and B (k×n), output (m×n).
-    gram: dimensions (m, n), input A (m×n), output (n×n).
-    All arrays have the dtype that the executable was built for. `output` holds what C holds before
+    inputs and output have the extents of `shape`, and the dtype that the executable was built for.
+    `output` holds what C holds before
     the launch: fill it with NaN to see which elements the kernel leaves out.
     Raises EmulationError for an access outside an array, a barrier that not all threads of a block
-    reach, a sanitizer's finding, or arrays that do not fit the dimensions; Unfinished after
+    reach, a sanitizer's finding, or arrays that do not fit the shape; Unfinished after
     `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
         for path, array in zip(paths, (*inputs, output), strict=True):
             path.write_bytes(np.ascontiguousarray(array))
-        numbers = (*grid, *block, shared_bytes, *dimensions)
+        numbers = (*grid, *block, shared_bytes, *shape.elements, *shape.dimensions)
         _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
         return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
 

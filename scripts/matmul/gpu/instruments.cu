@@ -55,24 +55,31 @@ __device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix)
     }
 }
 
-extern "C" __global__ void fill_float32(float* x, u64 count, int kind, u64 start, int matrix)
-{
-    fill<float, 24>(x, count, kind, start, matrix);
-}
-
-extern "C" __global__ void fill_float64(double* x, u64 count, int kind, u64 start, int matrix)
-{
-    fill<double, 53>(x, count, kind, start, matrix);
-}
+#define FILL(name, Element, bits)                                                                 \
+    extern "C" __global__ void fill_##name(Element* x, u64 count, int kind, u64 start, int matrix) \
+    {                                                                                              \
+        fill<Element, bits>(x, count, kind, start, matrix);                                        \
+    }
+FILL(float32, float, 24)
+FILL(float64, double, 53)
 
 // x in float64, and |x|: the operands of the reference product and of its error bound.
-extern "C" __global__ void widen(const float* x, double* wide, float* magnitude, u64 count)
+template <typename Element>
+__device__ void widen(const Element* x, double* wide, float* magnitude, u64 count)
 {
     for (u64 i = first_index(); i < count; i += grid_threads()) {
-        wide[i] = x[i];
-        magnitude[i] = fabsf(x[i]);
+        wide[i] = (float)x[i];
+        magnitude[i] = fabsf((float)x[i]);
     }
 }
+
+#define WIDEN(name, Element)                                                                      \
+    extern "C" __global__ void widen_##name(const Element* x, double* wide, float* magnitude,      \
+                                            u64 count)                                             \
+    {                                                                                              \
+        widen(x, wide, magnitude, count);                                                          \
+    }
+WIDEN(float32, float)
 
 // x as the exact sum of multiples of `unit` and a rest (verification.split), and |x|.
 extern "C" __global__ void split(const double* x, double* high, double* low, float* magnitude,
@@ -86,46 +93,55 @@ extern "C" __global__ void split(const double* x, double* high, double* low, flo
     }
 }
 
-// The errors |C - (high + low)| / (scale * magnitude) of `count` elements of C in rows of n, the
-// first of them row `first`: found[0] becomes the largest, their sum is added to found[1]. Infinity
+// The larger of two, and infinity where the second is not finite.
+__device__ double larger(double one, double other)
+{
+    return isfinite(other) ? fmax(one, other) : INFINITY;
+}
+
+// The errors |C - (high + low)| of `count` elements of C in rows of n, the first of them row `first`.
+// As shares of their bound, scale * magnitude + rounding * |high|, the largest goes to found[0]; as
+// shares of their magnitude the largest to found[1], and their sum is added to found[2]. Infinity
 // where C is not finite, or differs although its bound is zero. `low` may be null. With `upper`,
-// elements below the diagonal do not count. Non-negative doubles order like their bits.
+// elements below the diagonal do not count.
 template <typename Element>
 __device__ void compare(const Element* C, const double* high, const double* low,
                         const float* magnitude, u64 count, u64 n, u64 first, int upper,
-                        double scale, double* found)
+                        double scale, double rounding, double* found)
 {
-    double worst = 0.0, sum = 0.0;
+    double share = 0.0, largest = 0.0, sum = 0.0;
     for (u64 i = first_index(); i < count; i += grid_threads()) {
         if (upper && i % n < first + i / n) continue;
         const double error = fabs(((double)C[i] - high[i]) - (low ? low[i] : 0.0));
-        const double share = error == 0.0 ? 0.0 : error / (scale * magnitude[i]);
-        sum += share;
-        if (!(share <= worst)) worst = isfinite(share) ? share : INFINITY;
+        if (error == 0.0) continue;
+        const double bound = scale * magnitude[i] + rounding * fabs(high[i]);
+        sum += error / magnitude[i];
+        largest = larger(largest, error / magnitude[i]);
+        share = larger(share, error / bound);
     }
     for (int lane = 16; lane > 0; lane /= 2) {
-        worst = fmax(worst, __shfl_xor_sync(~0u, worst, lane));
+        share = fmax(share, __shfl_xor_sync(~0u, share, lane));
+        largest = fmax(largest, __shfl_xor_sync(~0u, largest, lane));
         sum += __shfl_xor_sync(~0u, sum, lane);
     }
     if (threadIdx.x % 32 == 0) {
-        atomicMax((u64*)found, (u64)__double_as_longlong(worst));
-        atomicAdd(found + 1, sum);
+        // Non-negative doubles order like their bits.
+        atomicMax((u64*)found, (u64)__double_as_longlong(share));
+        atomicMax((u64*)found + 1, (u64)__double_as_longlong(largest));
+        atomicAdd(found + 2, sum);
     }
 }
 
-extern "C" __global__ void compare_float32(const float* C, const double* high, const double* low,
-                                           const float* magnitude, u64 count, u64 n, u64 first,
-                                           int upper, double scale, double* found)
-{
-    compare(C, high, low, magnitude, count, n, first, upper, scale, found);
-}
-
-extern "C" __global__ void compare_float64(const double* C, const double* high, const double* low,
-                                           const float* magnitude, u64 count, u64 n, u64 first,
-                                           int upper, double scale, double* found)
-{
-    compare(C, high, low, magnitude, count, n, first, upper, scale, found);
-}
+#define COMPARE(name, Element)                                                                    \
+    extern "C" __global__ void compare_##name(const Element* C, const double* high,                \
+                                              const double* low, const float* magnitude,           \
+                                              u64 count, u64 n, u64 first, int upper,              \
+                                              double scale, double rounding, double* found)        \
+    {                                                                                              \
+        compare(C, high, low, magnitude, count, n, first, upper, scale, rounding, found);          \
+    }
+COMPARE(float32, float)
+COMPARE(float64, double)
 
 // The upper triangle of the n×n matrix C, mirrored into the lower one: what a library that writes
 // one triangle leaves to do. A tile is transposed in shared memory, so that reads and writes are

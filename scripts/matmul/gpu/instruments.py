@@ -9,6 +9,7 @@ import numpy as np
 from matmul.gpu.cublas import WORKSPACE_BYTES, Cublas
 from matmul.gpu.device import Gpu
 from matmul.operations import fills
+from matmul.operations.dtypes import DTYPES
 from matmul.operations.shapes import ceil_div
 from matmul.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
 
@@ -18,13 +19,12 @@ MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
 FUNCTIONS = {
     "hold": "PQ",
     "empty": "",
-    "fill_float32": "PQiQi",
-    "fill_float64": "PQiQi",
-    "widen": "PPPQ",
     "split": "PPPPdQ",
-    "compare_float32": "PPPPQQQidP",
-    "compare_float64": "PPPPQQQidP",
     "mirror": "Pi",
+    **{f"fill_{dtype}": "PQiQi" for dtype in DTYPES},
+    **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in DTYPES},
+    # Of those that float32's products widen to; float64 has no wider type.
+    **{f"widen_{dtype}": "PPPQ" for dtype in DTYPES if dtype != "float64"},
 }
 
 

@@ -22,12 +22,12 @@ from matmul.measure.sampling import collect, run_for
 from matmul.measure.timing import host_ms
 from matmul.measure.verification import PANEL_ROWS, accuracy
 from matmul.operations import fills
-from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished
 from matmul.process.isolation import Crashed, run_apart, shared_array
 
 SPENT = 2  # a point's seconds: a first product that takes longer is the only sample
-CALIBRATION = {"gemm": Gemm(256, 256, 256), "gram": Gram(256, 256)}
+CALIBRATION = 256  # n of the square product
 
 
 class CpuBench:
@@ -44,7 +44,7 @@ class CpuBench:
 
         Raises Wrong, LostDevice.
         """
-        shape = CALIBRATION[self.variant.kernel.operation]
+        shape = self.variant.kernel.product.parse(CALIBRATION)
         inputs = [np.ones(extent, self.dtype) for extent in shape.inputs]
         first_ms, c = self.first(shape, inputs)
         later_ms = (host_ms(lambda: self.product(shape, *inputs, c)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Measuring on the GPU: verify, then time a kernel and its baselines in turn on the same inputs."""
+"""Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
 
 import functools
 import itertools
@@ -41,16 +41,16 @@ ALIGNMENT = 256  # bytes, as the driver allocates
 
 
 class GpuBench:
-    """Measures one GPU variant against its baselines."""
+    """Measures one GPU variant against its rivals."""
 
     def __init__(
-        self, gpu: Gpu, variant: Variant, baselines: Sequence[Variant], build: Path,
+        self, gpu: Gpu, variant: Variant, rivals: Sequence[Variant], build: Path,
         settings: Settings, split: Split,
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
         self.tools = Instruments(gpu, build, settings.hang_seconds)
         self.stream = HeldStream(self.tools)
-        self.contenders = [variant, *baselines]
+        self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
         self.element_bytes = np.dtype(self.dtype).itemsize
         self.products = [gpu_product(v, self.tools) for v in self.contenders]
@@ -140,7 +140,7 @@ class GpuBench:
         self.tools.wait()
 
     def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
-        """The kernel's errors. Raises Wrong where one, or a baseline's, is over the bound."""
+        """The kernel's errors. Raises Wrong where one, or a rival's, is over the bound."""
         wanted = reference(self.tools, case.shape, case.fill, inputs)
         errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
         wanted.spot_check(case.fill, self.settings.seed)

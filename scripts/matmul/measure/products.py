@@ -14,10 +14,8 @@ from matmul.catalogue.architectures import STATIC_SHARED
 from matmul.catalogue.entries import Variant
 from matmul.dataset.tables import read_json
 from matmul.gpu.instruments import Instruments
-from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
-
-PARAMETERS = {"gemm": (3, 3), "gram": (2, 2)}  # of a kernel: pointers, then dimensions
 
 GpuProduct = Callable[..., None]  # (shape, device pointers to the inputs and to C)
 CpuProduct = Callable[..., object]  # (shape, arrays of the inputs and C)
@@ -75,31 +73,22 @@ def table_product(variant: Variant, tools: Instruments) -> GpuProduct:
 
 def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
     """The same by cuBLAS; one triangle is mirrored where the entry writes the full matrix."""
-    cublas = tools.cublas
+    kernel, routine, cublas = variant.kernel, variant.kernel.routine, tools.cublas
 
-    def sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
-        cublas.gemm("float32", shape.m, shape.n, shape.k, int(a), int(b), int(c))
+    def full(shape: Shape, *arrays: int) -> None:
+        routine.product(cublas, shape, *map(int, arrays))
 
-    def reduced_sgemm(shape: Gemm, a: int, b: int, c: int) -> None:
-        with cublas.arithmetic(variant.kernel.arithmetic):
-            sgemm(shape, a, b, c)
+    def reduced(shape: Shape, *arrays: int) -> None:
+        with cublas.arithmetic(kernel.arithmetic):
+            full(shape, *arrays)
 
-    def dgemm(shape: Gram, a: int, c: int) -> None:
-        n = shape.n
-        cublas.gemm_transposed("float64", n, n, shape.m, int(a), n, int(a), int(c))
+    def mirrored(shape: Shape, *arrays: int) -> None:
+        full(shape, *arrays)
+        tools.mirror(arrays[-1], shape.n)
 
-    def dsyrk(shape: Gram, a: int, c: int) -> None:
-        cublas.syrk(shape.m, shape.n, int(a), int(c))
-        if variant.kernel.writes == "full":
-            tools.mirror(c, shape.n)
-
-    full = variant.kernel.arithmetic == "full"
-    products = {
-        "cublasSgemm": sgemm if full else reduced_sgemm,
-        "cublasDgemm": dgemm,
-        "cublasDsyrk": dsyrk,
-    }
-    return products[variant.kernel.function]
+    if kernel.arithmetic != "full":
+        return reduced
+    return full if routine.writes == kernel.writes else mirrored
 
 
 def load(variant: Variant, tools: Instruments) -> Any:
@@ -111,7 +100,7 @@ def load(variant: Variant, tools: Instruments) -> Any:
         function.set_attribute(
             tools.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, variant.dynamic_shared_bytes
         )
-    arrays, dimensions = PARAMETERS[variant.kernel.operation]
+    arrays, dimensions = variant.kernel.product.signature
     return function.prepare("P" * arrays + "i" * dimensions)
 
 
@@ -119,15 +108,13 @@ def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
     """A function (shape, *inputs, C) that computes one product on the CPU; libraries use `threads`
     cores. Raises NotCompiled."""
     kernel = variant.kernel
-    if kernel.function == "numpy.matmul":
+    if kernel.language == "library":
         threadpool_limits(threads)  # here, because finding the thread pools takes milliseconds
-        if kernel.operation == "gram":
-            return lambda shape, a, c: np.matmul(a.T, a, out=c)  # NumPy calls BLAS's syrk for it
-        return lambda shape, a, b, c: np.matmul(a, b, out=c)
+        return kernel.routine.product
     compile_record(variant, build / HOST)
     library = ctypes.CDLL(str((build / HOST / f"{variant.slug}.so").resolve()))
     function = getattr(library, kernel.function)
-    arrays, dimensions = PARAMETERS[kernel.operation]
+    arrays, dimensions = kernel.product.signature
     array = np.ctypeslib.ndpointer(kernel.dtype, ndim=2, flags="C_CONTIGUOUS")
     function.argtypes = [array] * arrays + [ctypes.c_int] * dimensions
     function.restype = None

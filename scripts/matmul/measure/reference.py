@@ -5,36 +5,34 @@ The bound is verification.py's. Products of C's rows come in panels, to bound th
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from matmul.catalogue.entries import Kernel
 from matmul.gpu.instruments import Instruments
 from matmul.measure.verification import Accuracy, bound_scale, split_unit, written
-from matmul.operations import fills
-from matmul.operations.shapes import Gemm, Gram, Shape
+from matmul.operations import fills, operation_of
+from matmul.operations.shapes import Shape
 
 PANEL_BYTES = 1 << 30
 
 
 def reference(tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> "Reference":
     """The reference of a product of filled device arrays."""
-    if isinstance(shape, Gemm):
-        return GemmReference(tools, shape, *arrays)
-    return GramReference(tools, shape, fills.LARGEST[fill], *arrays)
+    return KINDS[operation_of(shape).sums](tools, shape, fill, arrays)
 
 
 def reference_bytes(shape: Shape) -> int:
     """Device memory that the reference takes beside the product's own matrices."""
-    if isinstance(shape, Gemm):
-        return 12 * shape.k * shape.n + panel_rows(shape) * row_bytes(shape)
-    return 20 * shape.m * shape.n + panel_rows(shape) * row_bytes(shape)
+    kind = KINDS[operation_of(shape).sums]
+    right = shape.elements[operation_of(shape).right]
+    return kind.right_bytes * right + panel_rows(shape) * row_bytes(shape)
 
 
 def row_bytes(shape: Shape) -> int:
     """Device memory for each row of a panel."""
-    return 12 * (shape.k + shape.n) if isinstance(shape, Gemm) else 20 * shape.n
+    return KINDS[operation_of(shape).sums].row_bytes(shape)
 
 
 def panel_rows(shape: Shape) -> int:
@@ -45,7 +43,7 @@ def panel_rows(shape: Shape) -> int:
 class Reference(ABC):
     """What the references of the operations share: panels, comparing, and a spot check."""
 
-    dtype: str  # of the products that are compared
+    right_bytes: ClassVar[int]  # on the device, for each element of the right factor
     precision: float  # of the reference: its relative error per term of a sum
     product: Any  # the panel's reference, float64
     rest: Any = 0  # what is to be added to it, float64, or null
@@ -53,8 +51,14 @@ class Reference(ABC):
 
     def __init__(self, tools: Instruments, shape: Shape) -> None:
         self.tools, self.shape = tools, shape
+        self.operation = operation_of(shape)
         self.rows = panel_rows(shape)
-        self.found = tools.drv.mem_alloc(16)
+        self.found = tools.drv.mem_alloc(24)
+
+    @staticmethod
+    @abstractmethod
+    def row_bytes(shape: Shape) -> int:
+        """Device memory for each row of a panel."""
 
     @abstractmethod
     def compute_panel(self, first: int, rows: int) -> None:
@@ -68,23 +72,17 @@ class Reference(ABC):
     def errors(self, products: Sequence[int], kernels: Sequence[Kernel]) -> list[Accuracy]:
         """How far each kernel's C (device pointers) is from the reference."""
         height, width = self.shape.output
-        size = np.dtype(self.dtype).itemsize
-        worst, total = np.zeros((2, len(products)))
+        found = np.zeros((len(products), 3))
         for first in range(0, height, self.rows):
             rows = min(self.rows, height - first)
             self.compute_panel(first, rows)
-            for which, (c, kernel) in enumerate(zip(products, kernels, strict=True)):
-                panel = int(c) + size * first * width
-                largest, added = self.panel_shares(panel, first, rows, kernel)
-                worst[which] = max(worst[which], largest)
-                total[which] += added
-        scales = [bound_scale(kernel, self.shape.terms) for kernel in kernels]
-        counts = [written(kernel, self.shape.output) for kernel in kernels]
+            for own, c, kernel in zip(found, products, kernels, strict=True):
+                panel = int(c) + self.operation.element.bytes * first * width
+                share, largest, added = self.panel_errors(panel, first, rows, kernel)
+                own[:] = max(own[0], share), max(own[1], largest), own[2] + added
         return [
-            Accuracy(share, share * scale, shares / count * scale)
-            for share, shares, scale, count in zip(
-                worst.tolist(), total.tolist(), scales, counts, strict=True
-            )
+            Accuracy(share, largest, total / written(kernel, self.shape.output))
+            for (share, largest, total), kernel in zip(found.tolist(), kernels, strict=True)
         ]
 
     def compute_bound(self, product: Callable[..., None], *arguments: Any) -> None:
@@ -93,19 +91,20 @@ class Reference(ABC):
         with self.tools.cublas.arithmetic("tf32"):
             product("float32", *arguments)
 
-    def panel_shares(self, c: int, first: int, rows: int, kernel: Kernel) -> tuple[float, float]:
-        """The largest and the sum of the shares of the bound in `rows` rows at pointer `c`, row
-        `first` of C on."""
+    def panel_errors(self, c: int, first: int, rows: int, kernel: Kernel) -> np.ndarray:
+        """Of `rows` rows at pointer `c`, row `first` of C on: the largest error as a share of its
+        bound, and as shares of Σ|a||b| the largest and the sum."""
         drv, stream, width = self.tools.drv, self.tools.stream, self.shape.output[1]
-        drv.memset_d32_async(self.found, 0, 4, stream)
+        drv.memset_d32_async(self.found, 0, 6, stream)
         self.tools.call(
-            f"compare_{self.dtype}", c, self.product, self.rest, self.bound, rows * width, width,
-            first, kernel.writes == "upper", bound_scale(kernel, self.shape.terms), self.found,
+            f"compare_{self.operation.dtype}", c, self.product, self.rest, self.bound,
+            rows * width, width, first, kernel.writes == "upper",
+            bound_scale(kernel, self.shape.terms), self.operation.rounding, self.found,
         )  # fmt: skip
         stream.synchronize()
-        found = np.empty(2, np.float64)
+        found = np.empty(3, np.float64)
         drv.memcpy_dtoh(found, self.found)
-        return float(found[0]), float(found[1])
+        return found
 
     def spot_check(self, fill: str, seed: int, spots: int = 8) -> None:
         """Hold spots² elements of the last panel against NumPy's, computed from the formula of the
@@ -118,9 +117,10 @@ class Reference(ABC):
         random = np.random.default_rng(seed)
         rows = random.integers(first, height, spots).astype(np.uint64)
         columns = random.integers(0, width, spots).astype(np.uint64)
+        matrices = (0, self.operation.right)
         left, right = (
-            fills.values(fill, seed, which, index, self.dtype).astype(np.longdouble)
-            for which, index in zip(self.matrices, self.operands(rows, columns), strict=True)
+            fills.values(fill, seed, which, index, self.operation.dtype).astype(np.longdouble)
+            for which, index in zip(matrices, self.operands(rows, columns), strict=True)
         )
         found = np.array([[self.element(int(row) - first, int(column)) for column in columns]
                           for row in rows])  # fmt: skip
@@ -138,26 +138,33 @@ class Reference(ABC):
         return parts.astype(np.longdouble).sum()
 
 
-class GemmReference(Reference):
-    """A·B of float32 matrices by cublasDgemm."""
+class WidenedReference(Reference):
+    """A·B by cublasDgemm, of matrices whose elements float32 holds."""
 
-    dtype = "float32"
+    right_bytes = 12
     precision = 2.0**-50
-    matrices = (0, 1)
 
-    def __init__(self, tools: Instruments, shape: Gemm, a: int, b: int) -> None:
+    @staticmethod
+    def row_bytes(shape: Shape) -> int:
+        return 12 * (shape.terms + shape.output[1])
+
+    def __init__(self, tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> None:
         super().__init__(tools, shape)
+        a, b = arrays
         self.a, allocate = int(a), tools.drv.mem_alloc
         count = shape.k * shape.n
         self.wide_b, self.abs_b = allocate(8 * count), allocate(4 * count)
-        tools.call("widen", b, self.wide_b, self.abs_b, count)
+        self.widen(b, self.wide_b, self.abs_b, count)
         self.wide_a, self.abs_a = (allocate(size * self.rows * shape.k) for size in (8, 4))
         self.product, self.bound = (allocate(size * self.rows * shape.n) for size in (8, 4))
 
+    def widen(self, matrix: int, wide: int, magnitude: int, count: int) -> None:
+        self.tools.call(f"widen_{self.operation.dtype}", matrix, wide, magnitude, count)
+
     def compute_panel(self, first: int, rows: int) -> None:
         n, k = self.shape.n, self.shape.k
-        panel = self.a + 4 * first * k
-        self.tools.call("widen", panel, self.wide_a, self.abs_a, rows * k)
+        panel = self.a + self.operation.element.bytes * first * k
+        self.widen(panel, self.wide_a, self.abs_a, rows * k)
         gemm = self.tools.cublas.gemm
         gemm("float64", rows, n, k, int(self.wide_a), int(self.wide_b), int(self.product))
         self.compute_bound(gemm, rows, n, k, int(self.abs_a), int(self.abs_b), int(self.bound))
@@ -168,19 +175,23 @@ class GemmReference(Reference):
         return rows[:, None] * k + inner, inner[:, None] * n + columns
 
 
-class GramReference(Reference):
+class SplitReference(Reference):
     """Aᵀ·A of a float64 matrix by three products of cublasDgemm: with A = H + L, split so that
     HᵀH is exact (verification.split_unit), the rest is HᵀL + LᵀA, smaller by the bits of H."""
 
-    dtype = "float64"
+    right_bytes = 20
     precision = 2.0**-62
-    matrices = (0, 0)
 
-    def __init__(self, tools: Instruments, shape: Gram, largest: float, a: int) -> None:
+    @staticmethod
+    def row_bytes(shape: Shape) -> int:
+        return 20 * shape.output[1]
+
+    def __init__(self, tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> None:
         super().__init__(tools, shape)
+        (a,) = arrays
         self.a, allocate, count = int(a), tools.drv.mem_alloc, shape.m * shape.n
         self.high, self.low, self.magnitude = (allocate(size * count) for size in (8, 8, 4))
-        unit = split_unit(largest, shape.m)
+        unit = split_unit(fills.LARGEST[fill], shape.m)
         tools.call("split", a, self.high, self.low, self.magnitude, unit, count)
         self.product, self.rest, self.bound = (
             allocate(size * self.rows * shape.n) for size in (8, 8, 4)
@@ -198,3 +209,10 @@ class GramReference(Reference):
     def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inner, n = np.arange(self.shape.m, dtype=np.uint64), np.uint64(self.shape.n)
         return inner * n + rows[:, None], inner[:, None] * n + columns
+
+
+# By the dtype of a product's sums: float64 has no wider type, so that its matrices are split.
+KINDS: dict[str, type[WidenedReference] | type[SplitReference]] = {
+    "float32": WidenedReference,
+    "float64": SplitReference,
+}

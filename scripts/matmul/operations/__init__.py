@@ -1,1 +1,26 @@
-"""What is computed: shapes, matrices, what fills them."""
+"""What is computed: operations with their shapes, matrices, libraries and words, a module each."""
+
+from typing import Any
+
+from matmul.operations.gemm import GEMM
+from matmul.operations.gram import GRAM
+from matmul.operations.operation import Operation
+from matmul.operations.shapes import Shape
+
+# In the order in which a report tells of them.
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in (GEMM, GRAM)}
+
+
+def parse_shape(text: int | str, operation: str) -> Shape:
+    """A shape of the operation of that name. Raises UserError."""
+    return OPERATIONS[operation].parse(text)
+
+
+def shape_of(row: Any) -> Shape:
+    """The shape of a table's row, by its columns operation, m, n and k."""
+    return OPERATIONS[row.operation].shape.of_row(row)
+
+
+def operation_of(shape: Shape) -> Operation:
+    """The operation that a shape is of."""
+    return OPERATIONS[shape.operation]

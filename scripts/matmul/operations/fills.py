@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from matmul.operations.dtypes import DTYPES
 from matmul.operations.shapes import Shape
 
-BITS = {"float32": 24, "float64": 53}  # of a mantissa: every uniform value is exact on both sides
 FILLS = ("uniform", "constant", "digits", "index", "normal")
 DESCRIPTIONS = {
     "uniform": "uniform in [-1, 1)",
@@ -50,7 +50,8 @@ def values(
         return (index % 100).astype(dtype)
     if fill == "normal":
         return normal(start_of(seed, matrix), index).astype(dtype)
-    bits = BITS[dtype] if fill == "uniform" else 24
+    # As many bits as a mantissa has: every uniform value is exact on both sides.
+    bits = DTYPES[dtype].mantissa if fill == "uniform" else 24
     fraction = (random_bits(start_of(seed, matrix), index) >> np.uint64(64 - bits)) * 2.0**-bits
     if fill == "digits":
         return np.floor(fraction * 9 + 0.5).astype(dtype)

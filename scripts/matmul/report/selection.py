@@ -17,8 +17,10 @@ from matmul.catalogue.entries import HAND_WRITTEN, Catalogue, Variant, made
 from matmul.dataset.tables import OPTIONAL, POINT, read_json, read_optional, read_table
 from matmul.gpu.state import THERMAL
 from matmul.measure.bench import CACHES, MODES
+from matmul.operations import OPERATIONS, shape_of
 from matmul.operations.fills import FILLS
-from matmul.operations.shapes import OPERATIONS, Gram, Shape, shape_of
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
 from matmul.report.sourced_numbers import Number
 

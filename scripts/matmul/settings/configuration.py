@@ -7,7 +7,7 @@ from typing import Any
 from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
 from matmul.catalogue.schema import check
 from matmul.gpu.device import NoDevice, driver, gpus
-from matmul.operations.shapes import parse_shape
+from matmul.operations import parse_shape
 from matmul.process.errors import UserError
 
 

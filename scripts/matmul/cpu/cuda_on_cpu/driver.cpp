@@ -1,8 +1,9 @@
 // Launches one kernel over one grid on the CPU (see cuda_on_cpu.h) and writes its C back.
 //
-//     driver GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES DIMENSIONS... FILES...
+//     driver GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES ELEMENTS... DIMENSIONS... FILES...
 //
-// DIMENSIONS are m n k and FILES are A B C for -DOPERATION_GEMM, m n and A C for -DOPERATION_GRAM.
+// ELEMENTS and FILES are those of each array, the inputs first and C last; -DARRAYS and -DDIMENSIONS
+// say how many of each the kernel takes.
 // The files hold raw little-endian ELEMENTs in row-major order. C is read, so that the caller
 // decides what an element that the kernel leaves out looks like, and then overwritten.
 //
@@ -10,7 +11,7 @@
 // sanitizer's own. Each but 0 comes with a line on stderr that says why.
 //
 // Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DKERNEL=function
-// -DELEMENT=float -DOPERATION_GEMM, and -DDYNAMIC_SHARED="\"name\"" where the kernel declares
+// -DELEMENT=float -DARRAYS=3 -DDIMENSIONS=3, and -DDYNAMIC_SHARED="\"name\"" where the kernel declares
 // `extern __shared__ T name[]`.
 #include <signal.h>
 #include <stdio.h>
@@ -20,12 +21,12 @@
 #include <initializer_list>
 
 // Declared before its definition, the kernel does not compile with any other signature.
-#if defined(OPERATION_GEMM)
+#if ARRAYS == 3 && DIMENSIONS == 3
 extern "C" void KERNEL(const ELEMENT* A, const ELEMENT* B, ELEMENT* C, int m, int n, int k);
-#elif defined(OPERATION_GRAM)
+#elif ARRAYS == 2 && DIMENSIONS == 2
 extern "C" void KERNEL(const ELEMENT* A, ELEMENT* C, int m, int n);
 #else
-#error "define OPERATION_GEMM or OPERATION_GRAM"
+#error "a kernel takes three matrices and three dimensions, or two of each"
 #endif
 
 namespace cuda_on_cpu {
@@ -35,30 +36,17 @@ struct Array {
     size_t bytes = 0;
     ELEMENT* data = nullptr;
 
-    void allocate(size_t rows, size_t columns);
+    void allocate(size_t elements);
 };
 
-#if defined(OPERATION_GEMM)
+#if ARRAYS == 3
 Array A{"A"}, B{"B"}, C{"C"}, *const arrays[] = {&A, &B, &C};
 int m, n, k, *const dimensions[] = {&m, &n, &k};
-
-void allocate_arrays()
-{
-    A.allocate(m, k);
-    B.allocate(k, n);
-    C.allocate(m, n);
-}
 
 void call_kernel() { KERNEL(A.data, B.data, C.data, m, n, k); }
 #else
 Array A{"A"}, C{"C"}, *const arrays[] = {&A, &C};
 int m, n, *const dimensions[] = {&m, &n};
-
-void allocate_arrays()
-{
-    A.allocate(m, n);
-    C.allocate(n, n);
-}
 
 void call_kernel() { KERNEL(A.data, C.data, m, n); }
 #endif
@@ -80,9 +68,9 @@ void limit_dynamic_shared(size_t) {}
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-void Array::allocate(size_t rows, size_t columns)
+void Array::allocate(size_t elements)
 {
-    bytes = rows * columns * sizeof(ELEMENT);
+    bytes = elements * sizeof(ELEMENT);
     data = static_cast<ELEMENT*>(malloc(bytes));
 }
 
@@ -92,10 +80,10 @@ void catch_traps() {}  // they are the sanitizer's
 constexpr size_t fence_bytes = 64 << 20;
 
 // The array's last byte touches a fence; its first byte does so only if it fills its pages.
-void Array::allocate(size_t rows, size_t columns)
+void Array::allocate(size_t elements)
 {
     const size_t page_bytes = sysconf(_SC_PAGESIZE);
-    bytes = rows * columns * sizeof(ELEMENT);
+    bytes = elements * sizeof(ELEMENT);
     const size_t room = (bytes + page_bytes - 1) / page_bytes * page_bytes;
     void* fence = mmap(nullptr, fence_bytes + room + fence_bytes, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -154,20 +142,18 @@ void write_array(const Array& array, const char* path)
 
 void run(int count, char** arguments)
 {
-    constexpr int dimension_count = sizeof dimensions / sizeof *dimensions;
-    constexpr int array_count = sizeof arrays / sizeof *arrays;
-    constexpr int expected = 1 + 7 + dimension_count + array_count;
+    constexpr int expected = 1 + 7 + DIMENSIONS + 2 * ARRAYS;
     if (count != expected)
         (Line() << "expected " << expected - 1 << " arguments: the grid's 3 extents, the block's 3,"
-                << " bytes of shared memory, dimensions, files").leave(Unusable);
+                << " bytes of shared memory, elements, dimensions, files").leave(Unusable);
     char** next = arguments + 1;
     const auto number = [&next] { return strtoul(*next++, nullptr, 10); };
     dim3 grid, block;
     for (dim3* extents : {&grid, &block})
         for (unsigned* extent : {&extents->x, &extents->y, &extents->z}) *extent = number();
     limit_dynamic_shared(number());
+    for (Array* array : arrays) array->allocate(number());
     for (int* dimension : dimensions) *dimension = number();
-    allocate_arrays();
     for (const Array* array : arrays) read_array(*array, *next++);
     catch_traps();
     launch(grid, block, call_kernel);

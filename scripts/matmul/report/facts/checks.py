@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from matmul.dataset.tables import CHECKS, read_json
-from matmul.operations.shapes import shape_of
+from matmul.operations import shape_of
 from matmul.process.errors import UserError
 from matmul.report.selection import Results, at
 from matmul.report.sourced_numbers import cell

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.operations.shapes import Shape, parse_shape
+from matmul.operations import parse_shape
+from matmul.operations.shapes import Shape
 from matmul.report.facts.executed_rates import binding_peak, executed, rate
 from matmul.report.selection import Results, at, fastest, size_name
 from matmul.report.sourced_numbers import Number, cell

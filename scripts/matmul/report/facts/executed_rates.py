@@ -3,7 +3,8 @@
 import pandas as pd
 
 from matmul.catalogue.entries import Variant
-from matmul.operations.shapes import Gram, shape_of
+from matmul.operations import shape_of
+from matmul.operations.gram import Gram
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
 

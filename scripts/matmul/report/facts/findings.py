@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.operations.shapes import OPERATIONS, shape_of
+from matmul.operations import OPERATIONS, shape_of
 from matmul.report.facts.executed_rates import VECTOR, binding_peak, executed, float64_peak, rate
 from matmul.report.selection import (
     GRAM_LIBRARIES,

@@ -8,7 +8,8 @@ import pandas as pd
 
 from matmul.catalogue.architectures import ARCHITECTURES
 from matmul.catalogue.entries import Variant
-from matmul.operations.shapes import Shape, shape_of
+from matmul.operations import shape_of
+from matmul.operations.shapes import Shape
 from matmul.report.facts.traffic import asked, half, intensity
 from matmul.report.selection import (
     Results,

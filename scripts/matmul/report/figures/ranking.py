@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from matmul.operations.shapes import Shape, shape_of
+from matmul.operations import shape_of
+from matmul.operations.shapes import Shape
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import Missing, figure, gpu_at_one_size, look
 from matmul.report.selection import (

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from matmul.dataset.tables import POINT
-from matmul.operations.shapes import shape_of
+from matmul.operations import shape_of
 from matmul.report.facts.traffic import asked, intensity, least
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import (

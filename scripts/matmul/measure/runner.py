@@ -1,0 +1,190 @@
+"""One product of host arrays by whatever a variant runs on, its accesses watched.
+
+The one place that chooses between the GPU, the CPU, and the CUDA source run on the CPU.
+"""
+
+import os
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+
+from matmul.build.binaries import HOST
+from matmul.catalogue.entries import Kernel, Variant
+from matmul.cpu import emulation
+from matmul.gpu.device import Gpu, opened
+from matmul.gpu.instruments import Instruments
+from matmul.measure.products import GpuProduct, cpu_product, gpu_product
+from matmul.measure.timing import HeldStream, host_ms
+from matmul.operations.shapes import Shape
+from matmul.process.errors import HANG_SECONDS
+from matmul.process.isolation import Crashed, run_apart, shared_array
+
+GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
+LAUNCHES = 10  # of which a timed product is the median
+
+GPU, CPU, EMULATION, NOWHERE = "gpu", "cpu", "emulation", "nowhere"
+
+
+def place_of(kernel: Kernel, device: str) -> str:
+    """Where a kernel runs: GPU, CPU, EMULATION (a CUDA source on the CPU) or NOWHERE.
+
+    device: gpu or cpu, what the run measures on.
+    """
+    if not kernel.on_gpu:
+        return CPU
+    if device == GPU:
+        return GPU
+    return EMULATION if kernel.hand_written else NOWHERE
+
+
+class WrongAccess(Exception):
+    """A product that failed to run, or wrote outside C; the message says how."""
+
+
+def guarded(matrix: np.ndarray) -> np.ndarray:
+    """The matrix's elements and, behind them, NaN, which a sum that takes one shows."""
+    return np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
+
+
+def unguarded(c: np.ndarray, shape: Shape) -> np.ndarray:
+    """C without the zone behind it. Raises WrongAccess where that was written to."""
+    if not np.isnan(c[-GUARD:]).all():
+        raise WrongAccess("it writes behind the end of C")
+    return c[:-GUARD].reshape(shape.output)
+
+
+class Runner(ABC):
+    """Multiplies host arrays of a variant's dtype.
+
+    architecture: what its binaries are for, None where a CUDA source is compiled for the CPU.
+    """
+
+    place: str
+    architecture: str | None
+
+    def __init__(self, build: Path, seconds: float) -> None:
+        self.build, self.seconds = build, seconds
+
+    @abstractmethod
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        """C. Raises NotCompiled, EmulationError (no build), WrongAccess, and Unfinished, after
+        which nothing more may be run."""
+
+    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+        """Milliseconds of a product, copies apart; None where a time would say nothing."""
+        return None
+
+
+class GpuRunner(Runner):
+    """On the GPU, with NaN behind the inputs and a watched zone behind C."""
+
+    place = GPU
+
+    def __init__(self, build: Path, seconds: float, gpu: Gpu) -> None:
+        super().__init__(build, seconds)
+        self.gpu, self.architecture = gpu, gpu.architecture
+        self.product = cache(self.load)
+
+    @cached_property
+    def tools(self) -> Instruments:
+        """Loaded at the first product: until then they may not be compiled."""
+        return Instruments(self.gpu, self.build, self.seconds)
+
+    def load(self, variant: Variant) -> GpuProduct:
+        return gpu_product(variant, self.tools)
+
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        drv, product = self.gpu.drv, self.product(variant)
+        try:
+            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
+            arrays = [drv.to_device(array) for array in (*map(guarded, inputs), c)]
+            product(shape, *arrays)
+            self.tools.wait()
+            drv.memcpy_dtoh(c, arrays[-1])
+        except drv.Error as error:
+            raise WrongAccess(f"the launch failed: {error}") from None
+        return unguarded(c, shape)
+
+    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+        product, drv = self.product(variant), self.gpu.drv
+        on_device = [drv.to_device(matrix) for matrix in inputs]
+        c = drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
+        launches = [lambda: product(shape, *on_device, c)] * LAUNCHES
+        return statistics.median(HeldStream(self.tools).times(launches))
+
+
+class CpuRunner(Runner):
+    """By C or NumPy; by C in a process of its own, guarded as on the GPU."""
+
+    place = CPU
+    architecture = HOST
+
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        product, dtype = self.product(variant), variant.kernel.dtype
+        if variant.kernel.language == "library":
+            c = np.full(shape.output, np.nan, dtype)
+            product(shape, *inputs, c)
+            return c
+        c = shared_array((shape.elements[-1] + GUARD,), dtype)
+        padded = [guarded(matrix)[:-GUARD].reshape(matrix.shape) for matrix in inputs]
+        inside = c[:-GUARD].reshape(shape.output)
+        try:
+            run_apart(lambda: product(shape, *padded, inside), self.seconds)
+        except Crashed as failure:
+            raise WrongAccess(f"the launch failed: {failure}") from None
+        return unguarded(c, shape)
+
+    def product(self, variant: Variant):  # noqa: ANN201
+        return cpu_product(variant, self.build, threads=len(os.sched_getaffinity(0)))
+
+    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+        product, c = self.product(variant), np.empty(shape.output, variant.kernel.dtype)
+        return host_ms(lambda: product(shape, *inputs, c))
+
+
+class EmulationRunner(Runner):
+    """By a CUDA kernel's source, run on the CPU thread by thread."""
+
+    place = EMULATION
+    architecture = None
+
+    def __init__(self, build: Path, seconds: float) -> None:
+        super().__init__(build, seconds)
+        self.executable = cache(self.compile)
+
+    def compile(self, part: Variant) -> Path:
+        executable = self.build / part.slug
+        kernel = part.kernel
+        emulation.build(kernel.source, kernel.function, kernel.product, part.parameters, executable)
+        return executable
+
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        part = variant.part(shape, None)
+        executable = self.executable(part)
+        c = np.full(shape.output, np.nan, variant.kernel.dtype)
+        try:
+            return emulation.launch(
+                executable, part.grid(shape), part.block, part.dynamic_shared_bytes,
+                shape, inputs, c, self.seconds,
+            )  # fmt: skip
+        except emulation.EmulationError as error:
+            raise WrongAccess(str(error)) from None
+
+
+@contextmanager
+def runner(place: str, build: Path, seconds: float = HANG_SECONDS) -> Iterator[Runner]:
+    """What multiplies at a place that place_of names (not NOWHERE); it holds the GPU alone.
+
+    Binaries are taken from `build`, and emulators put there. A launch of more than `seconds` is
+    given up. Raises NoDevice.
+    """
+    if place == GPU:
+        with opened() as gpu:
+            yield GpuRunner(build, seconds, gpu)
+    else:
+        yield {CPU: CpuRunner, EMULATION: EmulationRunner}[place](build, seconds)

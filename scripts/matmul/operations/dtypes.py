@@ -1,0 +1,24 @@
+"""The number types of matrices: how they round, and what C++ calls them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A floating-point type: bits of its mantissa with the leading one, bytes, and C++'s name."""
+
+    name: str
+    mantissa: int
+    bytes: int
+    cpp: str
+
+    @property
+    def roundoff(self) -> float:
+        """The unit roundoff u: rounding to nearest errs by at most u times the value."""
+        return 2.0**-self.mantissa
+
+
+DTYPES = {
+    dtype.name: dtype
+    for dtype in (Dtype("float32", 24, 4, "float"), Dtype("float64", 53, 8, "double"))
+}

@@ -1,0 +1,81 @@
+"""C = A·B in float32: A of m×k, B of k×n, C of m×n, all row-major."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from matmul.operations.operation import Document, Operation, Routine, matmul_into
+from matmul.operations.shapes import Extent, Shape
+
+
+@dataclass(frozen=True)
+class Gemm(Shape):
+    """C = A·B with A of m×k, B of k×n and C of m×n."""
+
+    m: int
+    n: int
+    k: int
+    operation: ClassVar[str] = "gemm"
+    pattern: ClassVar[str] = "MxNxK such as 3200x2400x1600"
+    __str__ = Shape.__str__
+
+    @property
+    def inputs(self) -> tuple[Extent, ...]:
+        return (self.m, self.k), (self.k, self.n)
+
+    @property
+    def output(self) -> Extent:
+        return self.m, self.n
+
+    @property
+    def terms(self) -> int:
+        return self.k
+
+    @property
+    def operations(self) -> int:
+        """2mnk: a multiplication and an addition per term."""
+        return 2 * self.m * self.n * self.k
+
+
+def shapes_around(rows: int, columns: int, kind: type[Gemm] = Gemm) -> Sequence[Gemm]:
+    """Tiny, ragged and prime shapes around a tile of C of rows×columns."""
+    width = max(rows, columns)
+    squares = (1, 2, width - 1, width, width + 1, 2 * width + 1, 97)
+    return [
+        *(kind(n, n, n) for n in squares),
+        kind(1, 1, width + 1),
+        kind(1, 2 * columns + 3, 5),
+        kind(2 * rows + 3, 1, 7),
+        kind(rows + 1, columns - 1, 1),
+        kind(rows - 1, columns + 1, width + 1),
+        kind(2 * rows, 2 * columns, width),
+        kind(2 * rows, 2 * columns, width + 1),
+        kind(53, 97, 71),
+    ]
+
+
+def cublas_sgemm(cublas: Any, shape: Gemm, a: int, b: int, c: int) -> None:
+    cublas.gemm("float32", shape.m, shape.n, shape.k, a, b, c)
+
+
+GEMM = Operation(
+    name=Gemm.operation,
+    shape=Gemm,
+    dtype="float32",
+    sums="float32",
+    left_transposed=False,
+    right=1,
+    routines={
+        "cublasSgemm": Routine(True, cublas_sgemm, ("full", "tf32")),
+        "numpy.matmul": Routine(False, lambda shape, a, b, c: matmul_into(a, b, c)),
+    },
+    rivals=("cublas_sgemm",),
+    shapes_around=shapes_around,
+    title="C = A·B",
+    work="2mnk",
+    units={"multiply_add_float32": "float32 units"},
+    documents=(
+        Document("duration_seconds", "002", "s", "Duration of matrix multiplication, in seconds"),
+        Document("duration_milliseconds", "003", "ms", "Comparison of times, in milliseconds"),
+    ),
+)
