@@ -21,7 +21,16 @@ from scipy.stats import bootstrap
 
 from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, load_catalogue
-from matmul.dataset.tables import COLUMNS, POINT, read_json, read_table, write_json, write_table
+from matmul.dataset.tables import (
+    COLUMNS,
+    POINT,
+    order_of,
+    read_json,
+    read_table,
+    version_of,
+    write_json,
+    write_table,
+)
 from matmul.measure.sampling import SMALLEST, median_interval
 from matmul.operations import shape_of
 from matmul.process.errors import UserError, command_line
@@ -182,6 +191,7 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
     for job in jobs:
         merged |= {key: value for key, value in job.items() if key not in JOB_ONLY}
     merged["date"] = max(job["date"] for job in jobs)
+    merged["version"] = min(map(version_of, jobs), key=order_of)
     merged["commit"] = "+".join(sorted({job["commit"] for job in jobs}))
     merged["code"] = "+".join(sorted({job["code"] for job in jobs}))
     merged["uuid"] = "+".join(sorted({job["uuid"] for job in jobs if job.get("uuid")})) or None

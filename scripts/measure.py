@@ -17,7 +17,7 @@ from typing import Any
 
 from matmul.build.binaries import HOST, digest
 from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.dataset.provenance import commit, host_facts
+from matmul.dataset.provenance import VERSION, commit, host_facts
 from matmul.dataset.tables import read_rows, write_json, write_rows
 from matmul.gpu.device import Gpu, NoDevice, opened
 from matmul.gpu.instruments import Instruments
@@ -64,6 +64,7 @@ def run(
         split.started()
         machine = gpu.facts() | bench.tools.cublas.facts()
         sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries)])
+        sweep.architecture = gpu.architecture
         sweep.run(bench, cases)
         bench.close()
         return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, bench.tools)}
@@ -188,7 +189,7 @@ def main() -> None:
     write_rows(sweep.states, "states.csv", options.states)
     split_row = {"sweep": sweep.name, "variant": variant.name} | split.row()
     logging.info("time split: %s", split_row)
-    job = {"code": code, "settings": asdict(settings), "split": split_row}
+    job = {"version": VERSION, "code": code, "settings": asdict(settings), "split": split_row}
     write_json(facts | commit() | job, options.facts)
     if not options.keep_journal:
         shutil.rmtree(options.journal, ignore_errors=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import digest, tool_source
+from matmul.build.binaries import tool_source
 from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import (
@@ -22,7 +22,12 @@ from matmul.dataset.tables import (
 )
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
-from matmul.report.selection import PICTURES, published_name, thermally_throttled
+from matmul.report.selection import (
+    PICTURES,
+    changed_variants,
+    published_name,
+    thermally_throttled,
+)
 from matmul.settings import arguments
 
 
@@ -35,9 +40,8 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
             f"{data}: measured from commit {device['commit']} with modified files or from several "
             "commits; commit, then measure anew with snakemake --forcerun measure_variant"
         )
-    today = {variant.name: digest(variant) for variant in load_catalogue().variants.values()}
     kernels = read_table("kernels.csv", data / "kernels.csv")
-    other = [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
+    other = changed_variants(kernels, load_catalogue())
     if device.get("code") != program_digest(ROOT / "scripts" / "measure.py"):
         other.insert(0, "scripts/measure.py")
     ceilings = read_optional("ceilings.csv", data / "ceilings.csv")

@@ -36,6 +36,7 @@ from matmul.report.selection import (
     short_commit,
     size_name,
     verdict_of,
+    version_words,
 )
 from matmul.report.sourced_numbers import Number, cell, total
 from matmul.settings import arguments
@@ -79,6 +80,7 @@ def data_set(results: Results) -> dict[str, Any]:
         "date": device.get("date") or "date unknown",
         "commit": short_commit(device),
         "dirty": bool(device.get("dirty")),
+        "earlier": version_words(results) or None,
     }
 
 

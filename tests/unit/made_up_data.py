@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, Kernel, Variant, load_catalogue
+from matmul.dataset.provenance import VERSION
 from matmul.dataset.tables import COLUMNS, POINT, product_of, write_json, write_table
 from matmul.measure.bench import MODES
 from matmul.measure.sampling import lower_rank
@@ -39,6 +41,7 @@ DEVICE = {
     "gpu": "Imaginary GPU",
     "compute_capability": "9.0",
     "date": "2026-01-02",
+    "version": VERSION,
     "commit": "0123456789abcdef0123456789abcdef01234567",
     "dirty": False,
     "nvml": "available",
@@ -114,11 +117,15 @@ def made_up(
     ]
     variants = [variant for kernel in chosen for variant in kernel.variants]
     random = np.random.default_rng(7)
+    capability = (DEVICE if device is None else device).get("compute_capability", "9.0")
+    arch = "sm_" + capability.replace(".", "")
     rows = [
-        row | {"kernel": variant.kernel.name, "variant": variant.name}
+        {"kernel": variant.kernel.name, "variant": variant.name} | row
         for variant in variants
         for text in shapes[variant.kernel.operation]
-        for row in point(variant, parse_shape(text, variant.kernel.operation), gpu, caches, random)
+        for row in point(
+            variant, parse_shape(text, variant.kernel.operation), gpu, caches, random, arch
+        )
     ]
     rows += study_rows(variants, gpu, random)
     columns = COLUMNS["summary.csv"]
@@ -140,7 +147,12 @@ def made_up(
 
 
 def point(
-    variant: Variant, shape: Shape, gpu: bool, caches: Sequence[str], random: np.random.Generator
+    variant: Variant,
+    shape: Shape,
+    gpu: bool,
+    caches: Sequence[str],
+    random: np.random.Generator,
+    arch: str = "sm_90",
 ) -> list[dict]:
     """Summary rows of one point: all its phases, or why there are none."""
     kernel = variant.kernel
@@ -154,6 +166,8 @@ def point(
         refused = {"phase": "kernel", "status": "skipped", "reason": reason, "samples": 0}
         return [what | refused | {"cache": cache} for cache in own]
     width = variant.parameters.get("TILE_WIDTH", 16)
+    part = variant.part(shape, arch)
+    what["ran"] = "" if part == variant else part.name
     pace = PACE[kernel.language if kernel.on_gpu else "c"] * (16 / width) ** 0.5
     time = (0.005 + shape.operations * pace) * random.uniform(0.9, 1.1)
     factors = {("kernel", cache): 1.2 if cache == "cold" else 1.0 for cache in own}
@@ -264,7 +278,7 @@ def verifications(variants: Sequence[Variant], gpu: bool) -> pd.DataFrame:
 
 def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
     rows = [
-        {"kernel": kernel.name, "variant": variant.name, "sha256": "ab", "status": "ok",
+        {"kernel": kernel.name, "variant": variant.name, "sha256": digest(variant), "status": "ok",
          "registers": 32, "shared_bytes": 8192, "spill_bytes": 0, "occupancy": 0.5}
         for kernel in kernels for variant in kernel.variants
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Building a variant's binary, and the record of what the compiler says of it."""
 
+import functools
 import hashlib
 import re
 from dataclasses import asdict
@@ -29,6 +30,7 @@ def flags(variant: Variant) -> list[str]:
     return [*language, *levels, *(f"-D{key}={value}" for key, value in variant.parameters.items())]
 
 
+@functools.cache
 def essence(source: str) -> str:
     """A C or CUDA source without the comments and the white space that mean nothing to a compiler,
     so that a comment can be mended without disowning what was measured.

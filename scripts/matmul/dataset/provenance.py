@@ -6,6 +6,7 @@ import platform
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 ROOT = Path(__file__).resolve().parents[3]
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 COMMIT_VARIABLE = "MATMUL_SWEEP_COMMIT"
 
 

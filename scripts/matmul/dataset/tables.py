@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matmul.dataset.provenance import ROOT, VERSION
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
 
@@ -32,17 +33,18 @@ COLUMNS = {
         "variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
     ],
     "points.csv": [
-        "variant", *POINT, "phase", "cache", "status", "reason", "stopped",
+        "variant", "ran", *POINT, "phase", "cache", "status", "reason", "stopped",
         "error", "largest_error", "mean_error", *STATE,
     ],
     "states.csv": ["variant", *POINT, "phase", "cache", "when", "readings", *STATE],
     "summary.csv": [
-        "kernel", "variant", *POINT, "phase", "cache", "status", "reason", "samples", "stopped",
+        "kernel", "variant", "ran", *POINT, "phase", "cache", "status", "reason", "samples",
+        "stopped",
         "time_ms", "time_low_ms", "time_high_ms", "tflops",
         "error", "largest_error", "mean_error", *STATE,
     ],
     "ratios.csv": [
-        "kernel", "variant", "baseline", *POINT, "cache", "pairs",
+        "kernel", "variant", "ran", "baseline", *POINT, "cache", "pairs",
         "ratio", "ratio_low", "ratio_high",
     ],
     "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
@@ -63,6 +65,10 @@ COLUMNS = {
         "gpu", "uuid", "sha256",
     ],
 }  # fmt: skip
+# The version of the project that brought a column, of those that older data sets lack.
+ADDED = {("points.csv", "ran"): "1.0.0", ("summary.csv", "ran"): "1.0.0"}
+BEFORE = "0"  # of data sets and jobs that are older than versions
+PUBLISHED = ROOT / "reports" / "published"
 # What checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
 # A data set is whole without these: checks are made by hand, and older ones have no ceilings.
@@ -70,7 +76,7 @@ OPTIONAL = [*CHECKS, "ceilings.csv"]
 # A finished data set; points.csv is a job's, before its samples are summarised.
 DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
 TEXT = [
-    "kernel", "variant", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
+    "kernel", "variant", "ran", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
     "status", "reason", "sha256", "throttled", "where", "sweep", "fill", "mode", "stopped", "when",
     "torch", "triton", "cublas", "uuid", "recorder", "name", "unit", "gpu",
 ]  # fmt: skip
@@ -122,10 +128,10 @@ def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
-        raise UserError(f"{path}: damaged; delete it and run again") from None
+        raise UserError(f"{path}: damaged; {remedy(path)}") from None
     whole = all(None not in row and None not in row.values() for row in rows)
     if not text.endswith("\n") or not whole or names != COLUMNS[kind]:
-        raise UserError(f"{path}: cut short or no {kind}; delete it and run again")
+        raise UserError(f"{path}: cut short or no {kind}; {remedy(path)}")
     return rows
 
 
@@ -144,8 +150,12 @@ def write_text(text: str, path: Path) -> None:
         temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def read_table(kind: str, path: Path) -> pd.DataFrame:
-    """Read one of the kinds of COLUMNS. Raises UserError for a missing, cut or foreign file."""
+def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
+    """Read one of the kinds of COLUMNS as `version` of the project wrote it. Columns that came
+    later are empty.
+
+    Raises UserError for a missing, cut or foreign file, and for text where a number belongs.
+    """
     import pandas as pd  # here, because the jobs that measure need other parts of this module
 
     try:
@@ -154,28 +164,78 @@ def read_table(kind: str, path: Path) -> pd.DataFrame:
         if not data.endswith(b"\n"):  # pandas would fill what a last line lacks
             raise EOFError("its last line does not end")
         empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
-        types = dict.fromkeys(TEXT, str) | {"k": "Int64"}  # gram has no k
+        types = dict.fromkeys(TEXT, str)
         table = pd.read_csv(io.BytesIO(data), dtype=types, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except (EOFError, ValueError, OSError, zlib.error) as error:
+        raise UserError(f"{path}: cut short or damaged ({error}); {remedy(path)}") from None
+    if missing := [name for name in columns_of(kind, version) if name not in table.columns]:
         raise UserError(
-            f"{path}: cut short or damaged ({error}); delete it and run again"
-        ) from None
-    missing = [column for column in COLUMNS[kind] if column not in table.columns]
-    if missing:
-        raise UserError(
-            f"{path}: no column {', '.join(missing)}; it is no {kind} of this version, "
-            "delete it and run again"
+            f"{path}: no column {', '.join(missing)}, which {kind} of version {version} has; "
+            f"{remedy(path)}"
         )
+    for column in COLUMNS[kind]:
+        if column not in table.columns:
+            table[column] = "" if column in TEXT else float("nan")
+        elif column not in TEXT:
+            table[column] = numbers(table[column], path)
     return table[COLUMNS[kind]]
 
 
-def read_optional(kind: str, path: Path) -> pd.DataFrame:
+def columns_of(kind: str, version: str) -> list[str]:
+    """The columns that `version` of the project wrote."""
+    return [
+        column
+        for column in COLUMNS[kind]
+        if order_of(ADDED.get((kind, column), BEFORE)) <= order_of(version)
+    ]
+
+
+def version_of(device: Mapping[str, Any]) -> str:
+    """The version of the project that measured a data set, by its device.json."""
+    return str(device.get("version", BEFORE))
+
+
+def order_of(version: str) -> tuple[int, ...]:
+    """1.10.0 comes behind 1.9.0."""
+    return tuple(map(int, version.split(".")))
+
+
+def numbers(column: pd.Series, path: Path) -> pd.Series:
+    """A column of numbers; k, which gram lacks, as whole ones. Raises UserError for text in it."""
+    import pandas as pd
+
+    whole = column.name == "k"
+    if column.dtype.kind in "iuf" and not whole:
+        return column
+    read = pd.to_numeric(column.astype(object), errors="coerce")
+    wrong = read.isna() & column.notna() & (column != "nan")
+    if whole:
+        wrong |= read % 1 > 0
+    if wrong.any():
+        line = column.index[wrong][0]
+        raise UserError(
+            f"{path}, line {line + 2}, column {column.name}: '{column[line]}' is no "
+            f"{'whole ' if whole else ''}number; {remedy(path)}"
+        )
+    return read.astype("Int64") if whole else read
+
+
+def remedy(path: Path) -> str:
+    """What to do about a damaged file of a data set."""
+    if path.resolve().is_relative_to(PUBLISHED):
+        return f"restore it with git checkout {path}"
+    return "delete it and run again"
+
+
+def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
     """The same, without rows where there is no such file."""
     import pandas as pd
 
-    return read_table(kind, path) if path.exists() else pd.DataFrame(columns=COLUMNS[kind])
+    if not path.exists():
+        return pd.DataFrame(columns=COLUMNS[kind])
+    return read_table(kind, path, version)
 
 
 def write_json(content: Any, path: Path) -> None:
@@ -193,8 +253,7 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except ValueError as error:
-        reason = f"cut short or damaged ({error})"
-        raise UserError(f"{path}: {reason}; delete it and run again") from None
+        raise UserError(f"{path}: cut short or damaged ({error}); {remedy(path)}") from None
 
 
 def product_of(dtype: str, shape: Shape) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Sweep:
         self.samples: list[dict[str, Any]] = []
         self.states: list[dict[str, Any]] = []
         self.pace: float | None = None  # seconds per operation at the last measured shape
+        self.architecture: str | None = None  # of the GPU that it runs on
         self.lost = ""  # why nothing more can be measured in this job
 
     def point_of(self, case: Case) -> dict[str, Any]:
@@ -53,9 +54,14 @@ class Sweep:
     def add_row(self, case: Case, row: dict[str, Any]) -> None:
         self.rows.append({"variant": self.variant.name} | self.point_of(case) | row)
 
+    def ran(self, shape: Shape) -> str:
+        """The variant that a dispatch chose at a shape; empty for one that chooses none."""
+        part = self.variant.part(shape, self.architecture)
+        return "" if part == self.variant else part.name
+
     def add(self, case: Case, point: Point) -> None:
         """Take over a measured point."""
-        what = self.point_of(case)
+        what, ran = self.point_of(case), {"ran": self.ran(case.shape)}
         self.states += [{"variant": self.variant.name} | what | row for row in point.states]
         states = {(row["phase"], row["cache"]): row for row in point.rows}
         for (who, phase, cache), times in point.times.items():
@@ -68,7 +74,7 @@ class Sweep:
             if own:
                 row = states.get((phase, cache), asdict(State()))
                 named = {"phase": phase, "cache": cache, "status": "ok", "reason": ""}
-                self.add_row(case, row | named)
+                self.add_row(case, row | named | ran)
         for span, row in states.items():
             if (self.variant.name, *span) not in point.times:
                 self.add_row(case, row)

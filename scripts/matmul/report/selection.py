@@ -13,8 +13,16 @@ from typing import Any
 
 import pandas as pd
 
+from matmul.build.binaries import digest
 from matmul.catalogue.entries import HAND_WRITTEN, Catalogue, Variant, made
-from matmul.dataset.tables import OPTIONAL, POINT, read_json, read_optional, read_table
+from matmul.dataset.tables import (
+    OPTIONAL,
+    POINT,
+    read_json,
+    read_optional,
+    read_table,
+    version_of,
+)
 from matmul.gpu.state import THERMAL
 from matmul.measure.bench import CACHES, MODES
 from matmul.operations import OPERATIONS, shape_of
@@ -58,6 +66,7 @@ class Results:
     timer_check: pd.DataFrame
     ceilings: pd.DataFrame
     states: pd.DataFrame
+    earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # whose summary and ratios these are; None: everything
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
@@ -181,17 +190,24 @@ class Results:
         capability = self.device.get("compute_capability")
         return capability and "sm_" + capability.replace(".", "")
 
-    def ran(self, variant: str, shape: Shape) -> Variant | None:
-        """What a hand-written variant ran at a shape: itself, or what its table names. None where
-        the catalogue has no such variant."""
-        kernel = self.catalogue.get(variant.split("[")[0])
+    def variant(self, name: str) -> Variant | None:
+        """The hand-written variant of that name, None where the catalogue has none."""
+        kernel = self.catalogue.get(name.split("[")[0])
         if kernel is None or kernel.language not in HAND_WRITTEN:
             return None
         try:
-            named = kernel.variants[0] if kernel.choices else made(variant, self.catalogue)
+            return kernel.variants[0] if kernel.choices else made(name, self.catalogue)
         except UserError:
             return None
-        return named.part(shape, self.architecture)
+
+    def ran(self, row: pd.Series) -> Variant | None:
+        """The hand-written variant that ran in a row of the summary: of a dispatch the one that it
+        chose. None where the catalogue has no such variant, or the data do not say which it was."""
+        chosen = row.ran or ("" if self.is_dispatch(row.kernel) else row.variant)
+        return self.variant(chosen) if chosen else None
+
+    def is_dispatch(self, kernel: str) -> bool:
+        return self.language(kernel) == "table"
 
     def writes_half(self, kernel: str) -> bool:
         """Whether it leaves one triangle of C as it was."""
@@ -232,12 +248,21 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     def table(kind: str) -> pd.DataFrame:
         # A copy has its columns side by side in memory: selecting rows is several times faster.
-        return read_optional(kind, folder / kind).copy()
+        return read_optional(kind, folder / kind, version).copy()
 
     device = read_json(folder / "device.json")
-    summary = read_table("summary.csv", folder / "summary.csv").copy()
+    version = version_of(device)
+    summary = read_table("summary.csv", folder / "summary.csv", version).copy()
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
-    return Results(catalogue, device, table("kernels.csv"), summary, *map(table, others))
+    kernels = table("kernels.csv")
+    changed = changed_variants(kernels, catalogue)
+    return Results(catalogue, device, kernels, summary, *map(table, others), earlier=bool(changed))
+
+
+def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
+    """The variants of kernels.csv that this checkout lacks, or has with other sources or flags."""
+    today = {variant.name: digest(variant) for variant in catalogue.variants.values()}
+    return [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
 
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
@@ -407,6 +432,14 @@ def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
     """Sizes of square products at which all of `kernels` have a row, ascending."""
     sizes = [set(rows[rows.kernel == kernel].n) for kernel in kernels]
     return sorted(set.intersection(*sizes)) if sizes else []
+
+
+def version_words(results: Results) -> str:
+    """Which kernels a data set is of, where these are not today's; else nothing."""
+    if not results.earlier:
+        return ""
+    version = results.device.get("version")
+    return f"earlier kernels, of version {version}" if version else "earlier kernels, before 1.0.0"
 
 
 def short_commit(device: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 import pandas as pd
 
 from matmul.catalogue.entries import Variant
-from matmul.operations import shape_of
 from matmul.operations.gram import Gram
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
@@ -36,8 +35,16 @@ def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
 
     cuBLAS may use tensor cores where there are any; a kernel written here says what it uses.
     """
-    ran = results.ran(row.variant, shape_of(row))
-    tensor = results.language(row.kernel) == "library" if ran is None else uses_tensor_cores(ran)
+    ran = results.ran(row)
+    if ran is None and results.is_dispatch(row.kernel):
+        # Which variant ran is not on record; all of a table's use the same units.
+        tensor = any(
+            map(uses_tensor_cores, results.variant(row.kernel).parts(results.architecture))
+        )
+    else:
+        tensor = (
+            results.language(row.kernel) == "library" if ran is None else uses_tensor_cores(ran)
+        )
     for units in FACTS if tensor else (VECTOR,):
         if peak := float64_peak(results, units):
             return units, peak

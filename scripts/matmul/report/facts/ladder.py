@@ -100,8 +100,8 @@ def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
     """The variants of a step that does not take a shape, by their reasons; nothing where one takes
     it, or is not known to refuse it."""
     texts = results.summary[results.summary.kernel == name].variant.unique()
-    ran = [results.ran(text, shape) for text in texts]
-    found = {variant and variant.refusal(shape): variant for variant in ran}
+    variants = [results.variant(text) for text in texts]
+    found = {variant and variant.refusal(shape): variant for variant in variants}
     return {} if None in found else found
 
 
@@ -126,16 +126,15 @@ def only_rows(results: Results, name: str, shape: Shape, missing: str | None) ->
 def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
     """What is known of a step without timing it; of the variant that was the fastest, if one was,
     and of the one that it chose, if it is a table."""
-    variants = results.summary[results.summary.kernel == name].variant
-    text = variants.iloc[0] if row is None else row.variant
-    ran = results.ran(text, shape)
+    told = results.summary[results.summary.kernel == name].iloc[0] if row is None else row
+    ran = results.ran(told)
     return {
-        "variant": text,
+        "variant": told.variant,
         "ran": ran and ran.name,
         "layout": picture(ran),
         "traffic": traffic(ran, shape),
         "resources": resources(results, ran),
-        "choices": choices(results, text),
+        "choices": choices(results, told.variant),
     }
 
 
@@ -194,14 +193,12 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
 
 
 def choices(results: Results, variant: str) -> list[dict[str, Any]]:
-    """Of a table the shapes that were timed, by the variant that it chose; else nothing."""
-    if results.language(variant) != "table":
-        return []
+    """Of a dispatch the shapes that were timed, by the variant that it chose; else nothing."""
     timed = results.timed()
+    own = timed[(timed.variant == variant) & (timed.ran != "")]
     chosen: dict[str, list[str]] = {}
-    for shape in shapes_of(timed[timed.variant == variant]):
-        ran = results.ran(variant, shape)
-        chosen.setdefault(ran.name, []).append(size_name(shape))
+    for shape in shapes_of(own):
+        chosen.setdefault(at(own, shape).ran.iloc[0], []).append(size_name(shape))
     return [{"variant": name, "shapes": shapes} for name, shapes in chosen.items()]
 
 

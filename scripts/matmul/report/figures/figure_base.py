@@ -21,6 +21,7 @@ from matmul.report.selection import (
     short_commit,
     squares,
     thermally_throttled,
+    version_words,
 )
 
 Draw = Callable[[Results], Figure]
@@ -63,9 +64,10 @@ def figure(
 
 
 def source_line(results: Results) -> str:
-    """Device, date and commit."""
+    """Device, date and commit, and whether the kernels were others than today's."""
     date = results.device.get("date") or "date unknown"
-    return f"{processor(results.device)} · {date} · commit {short_commit(results.device)}"
+    parts = [processor(results.device), date, f"commit {short_commit(results.device)}"]
+    return " · ".join([*parts, *filter(None, [version_words(results)])])
 
 
 def cache_note(results: Results) -> str:

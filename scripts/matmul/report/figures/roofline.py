@@ -45,7 +45,7 @@ def intensities(results: Results, rows: pd.DataFrame) -> list[float]:
     found = []
     for row in rows.itertuples():
         shape = shape_of(row)
-        wanted = asked(results.ran(row.variant, shape), shape) or least(shape, row.dtype)
+        wanted = asked(results.ran(row), shape) or least(shape, row.dtype)
         found.append(intensity(wanted, shape).value)
     return found
 
