@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from matmul.dataset import tables
 from matmul.dataset.tables import (
     COLUMNS,
     read_json,
@@ -121,6 +122,58 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
     path.write_text(",".join(present) + "\n")
     with pytest.raises(UserError, match=r"ratios\.csv: no column pairs, ratio_low"):
         read_table("ratios.csv", path)
+
+
+def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "summary.csv"
+    earlier = [name for name in COLUMNS["summary.csv"] if name != "ran"]
+    row = dict.fromkeys(earlier, "1")
+    path.write_text(",".join(earlier) + "\n" + ",".join(row.values()) + "\n")
+    assert read_table("summary.csv", path, "0").ran.to_list() == [""]
+    assert read_table("summary.csv", path, "0.9.12").columns.to_list() == COLUMNS["summary.csv"]
+    for version in ("1.0.0", "1.10.0"):
+        with pytest.raises(UserError, match=r"summary\.csv: no column ran, .* version 1\."):
+            read_table("summary.csv", path, version)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("time_ms", "oops"), ("m", "large"), ("k", "2.5"), ("k", "oops"), ("ratio_low", "1,5")],
+)
+def test_text_where_a_number_belongs_is_named_with_its_line(
+    tmp_path: Path, column: str, text: str
+) -> None:
+    kind = "ratios.csv" if column == "ratio_low" else "summary.csv"
+    row = dict.fromkeys(COLUMNS[kind], "1")
+    path = tmp_path / kind
+    write_rows([row, row | {column: text}, row], kind, path)
+    with pytest.raises(UserError) as caught:
+        read_table(kind, path)
+    assert str(caught.value).startswith(f"{path}, line 3, column {column}: '{text}' is no ")
+    assert str(caught.value).endswith("number; delete it and run again")
+
+
+def test_infinite_and_missing_numbers_are_numbers(tmp_path: Path) -> None:
+    row = dict.fromkeys(COLUMNS["summary.csv"], "1")
+    write_rows(
+        [row | {"error": "inf"}, row | {"error": ""}], "summary.csv", tmp_path / "summary.csv"
+    )
+    first, second = read_table("summary.csv", tmp_path / "summary.csv").error
+    assert math.isinf(first) and math.isnan(second)
+
+
+def test_a_damaged_published_file_is_to_be_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Running again would not bring it back: another machine measured it."""
+    monkeypatch.setattr(tables, "PUBLISHED", tmp_path)
+    path = tmp_path / "a-card" / "device.json"
+    path.parent.mkdir()
+    path.write_text("{")
+    with pytest.raises(UserError, match=r"restore it with git checkout .*device\.json$"):
+        read_json(path)
 
 
 @pytest.mark.parametrize(

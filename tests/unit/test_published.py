@@ -1,25 +1,24 @@
-"""What is published can be read, and could be repeated."""
+"""What is published can be read; what is current could be repeated, what is earlier says so."""
 
+import math
 from pathlib import Path
 
 import pytest
+from made_up_data import made_up, the_catalogue
 
-from matmul.dataset.provenance import ROOT
-from matmul.dataset.tables import DATA_SET, read_json, read_table
+import tables
+from matmul.dataset.provenance import ROOT, VERSION
+from matmul.dataset.tables import DATA_SET, read_json, read_table, version_of, write_table
+from matmul.report.figures.figure_base import source_line
+from matmul.report.selection import Results, load_results, short_commit
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
 folders = pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
 
 
 @pytest.fixture
-def whole(folder: Path) -> Path:
-    """A data set with all of today's tables; one from before them is to be measured anew."""
-    missing = [name for name in DATA_SET if not (folder / name).exists()]
-    if missing:
-        pytest.skip(
-            f"{folder.name} is older than {', '.join(missing)}: measure and publish it anew"
-        )
-    return folder
+def results(folder: Path) -> Results:
+    return load_results(folder, the_catalogue())
 
 
 def test_there_is_a_published_data_set() -> None:
@@ -27,15 +26,48 @@ def test_there_is_a_published_data_set() -> None:
 
 
 @folders
-def test_published_figures_can_be_repeated(whole: Path) -> None:
-    device = read_json(whole / "device.json")
-    summary = read_table("summary.csv", whole / "summary.csv")
-    assert device["gpu"] and not device["dirty"]
-    assert not (summary.status == "failed").any()
-    assert not summary.throttled.str.contains("thermal|hw_slowdown").any()
+def test_published_figures_are_of_a_clean_checkout_without_failures(results: Results) -> None:
+    assert results.device["gpu"] and not results.device["dirty"]
+    assert not (results.summary.status == "failed").any()
+    assert not results.summary.throttled.str.contains("thermal|hw_slowdown").any()
 
 
 @folders
-def test_every_table_of_the_data_set_has_its_columns(whole: Path) -> None:
+def test_every_table_of_the_data_set_has_the_columns_of_its_version(folder: Path) -> None:
+    version = version_of(read_json(folder / "device.json"))
     for name in set(DATA_SET) - {"device.json"}:
-        assert not read_table(name, whole / name).empty
+        assert not read_table(name, folder / name, version).empty
+
+
+@folders
+def test_a_current_set_says_what_every_dispatch_ran_and_an_earlier_one_that_it_is_earlier(
+    results: Results,
+) -> None:
+    dispatched = results.launches[results.launches.kernel.map(results.is_dispatch).astype(bool)]
+    if results.earlier:
+        known = f"version {results.device['version']}" if "version" in results.device else "before"
+        assert "earlier kernels" in source_line(results) and known in source_line(results)
+        assert short_commit(results.device) in source_line(results)
+    else:
+        assert results.device["version"] <= VERSION
+        assert len(dispatched) and (dispatched.ran != "").all()
+        assert "earlier" not in source_line(results)
+
+
+@folders
+def test_the_variants_of_a_published_set_are_known_by_todays_names(results: Results) -> None:
+    """Of an earlier one those whose tilings are still in the catalogue."""
+    rows = results.launches[results.launches.kernel == "shared"]
+    assert len(rows) and all(results.ran(row) for _, row in rows.iterrows())
+    assert math.isfinite(rows.time_ms.sum())
+
+
+def test_a_set_is_earlier_once_a_kernel_has_changed(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive"])
+    assert not results.earlier and "earlier" not in source_line(results)
+    path = tmp_path / "kernels.csv"
+    write_table(read_table("kernels.csv", path).assign(sha256="ab"), "kernels.csv", path)
+    results = load_results(tmp_path, the_catalogue())
+    assert results.earlier
+    assert source_line(results).endswith(f"commit 0123456 · earlier kernels, of version {VERSION}")
+    assert tables.data_set(results)["earlier"] == f"earlier kernels, of version {VERSION}"

@@ -102,6 +102,17 @@ def test_an_interrupted_sweep_measures_nothing_finished_again(
     assert all(row["status"] == "ok" for row in second.rows)
 
 
+def test_a_dispatch_says_what_it_ran(tmp_path: Path) -> None:
+    for name, expected in (("sgemm", True), ("naive", False)):
+        variant = CATALOGUE.variant(name)
+        sweep = Sweep("gemm", variant, SETTINGS, tmp_path / name, "x")
+        sweep.architecture = "sm_75"
+        sweep.run(FakeBench(variant), CASES)
+        chosen = [variant.part(case.shape, "sm_75").name for case in CASES]
+        ran = list(dict.fromkeys((row["n"], row["ran"]) for row in sweep.rows))
+        assert [name for _, name in ran] == (chosen if expected else [""] * len(CASES))
+
+
 def test_a_span_that_was_left_out_is_a_row_that_says_why(make: MakeSweep) -> None:
     class HotOnly(FakeBench):
         def measure(self, case: Case) -> Point:

@@ -39,12 +39,11 @@ COLUMNS = {
     "states.csv": ["variant", *POINT, "phase", "cache", "when", "readings", *STATE],
     "summary.csv": [
         "kernel", "variant", "ran", *POINT, "phase", "cache", "status", "reason", "samples",
-        "stopped",
-        "time_ms", "time_low_ms", "time_high_ms", "tflops",
+        "stopped", "time_ms", "time_low_ms", "time_high_ms", "tflops",
         "error", "largest_error", "mean_error", *STATE,
     ],
     "ratios.csv": [
-        "kernel", "variant", "ran", "baseline", *POINT, "cache", "pairs",
+        "kernel", "variant", "baseline", *POINT, "cache", "pairs",
         "ratio", "ratio_low", "ratio_high",
     ],
     "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
