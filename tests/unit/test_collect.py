@@ -17,7 +17,8 @@ OPERATIONS = 2 * 64 * 32 * 16
 GRAM = POINT | {"sweep": "gram", "operation": "gram", "dtype": "float64", "k": None}
 NAIVE, CUBLAS = "naive_rect[TILE_WIDTH=32]", "cublas_sgemm"
 FACTS = {"version": "1.0.0", "date": "2026-01-02", "commit": "abc", "code": "c0de",
-         "dirty": False, "cpu": "a CPU", "gpu": "a GPU", "uuid": "GPU-1", "compute_capability": "9.0",
+         "dirty": False, "cpu": "a CPU", "gpu": "a GPU",
+         "uuid": "GPU-1", "compute_capability": "9.0",
          "occupancy": 0.75}  # fmt: skip
 SPLIT = {
     "wall_s": 5.0,
