@@ -27,78 +27,94 @@
 // Limit       Issue slots and register banks, as pipelined.cu. Of the loop's instructions some 2250 are
 //             executed for 2220 there: one thread's addresses are instructions of its warp, and so is
 //             the waiting for the mbarrier. A row of the tile is short for a copy in bulk.
-constexpr int SLICES = 1;  // one team of warps
 #include "../bulk_copy.cuh"
 #include "pipeline.cuh"
 
-constexpr int WARPS = THREADS / 32;
+struct Tiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;        // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                         // steps of k of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;        // rows and columns of C of a warp
+    static constexpr int thread_m = THREAD_M, thread_n = THREAD_N;  // results of a thread, in 4×4 squares
+    static constexpr int stages = STAGES;                         // slabs that the ring holds
+    static constexpr int teams = 1;                               // of warps that share a tile
+    static constexpr int across = ACROSS;                       // threads that copy a row of B
+    static constexpr int portions = PORTIONS;                     // of a slab's copies, issued one by one
+    static constexpr int xor_m = XOR_M, xor_n = XOR_N;    // where, of four, the products start
+    static constexpr int resident = RESIDENT;                     // blocks of a multiprocessor
+    static constexpr int patch = PATCH;                           // tile rows of a patch of C
+};
 
-static_assert(TILE_K % WARPS == 0, "each warp issues as many rows");
+using Block = BlockTile<Tiling>;
 
-__shared__ Mbarrier arrived[STAGES];
+constexpr int warps = Block::threads / 32;
 
-// Copies of which those of B are bulk copies. The end of k is for the ordinary ones: a bulk copy cannot
-// fill with zeros, and what lies in the rows behind the end must be zero, as it is in A, lest an
-// infinity or NaN of an earlier slab, or of the last row, times zero be added to the sums.
-struct BulkCopies : Copies<true> {
-    using Copies::Copies;
+static_assert(Tiling::tile_k % warps == 0, "each warp issues as many rows");
+
+__shared__ Mbarrier arrived[Tiling::stages];
+
+// A thread's copies, of which those of B are bulk copies. A bulk copy cannot fill with zeros, so the
+// ordinary copies bring the end of k: rows behind the end have to be zeros, as they are in A, since an
+// infinity or NaN that an earlier slab left there would be NaN even times zero.
+struct BulkCopies : Block::SlabCopies<true> {
+    using SlabCopies::SlabCopies;
 
     unsigned parity = 0;  // of the phase in which the next slab arrives
 
-    __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
+    __device__ __forceinline__ void issue(Block::Slab* ring, int stage, int portion)
     {
         if (portion == 0) {
-            if (left_b + Rows::row() < TILE_K)
+            if (remaining_k_of_b + OfB::row() < Tiling::tile_k)
                 fill_rows(ring[stage], arrived[stage]);
             else if (elected())
                 issue_rows(ring[stage], arrived[stage]);
         }
-        Copies::issue<OF_A>(ring, stage, portion);
+        SlabCopies::issue<Block::copies_of_a>(ring, stage, portion);
     }
 
     __device__ __forceinline__ void wait(int stage)
     {
-        Copies::wait(stage);
+        SlabCopies::wait(stage);
         wait_for_phase(arrived[stage], parity);
-        if (stage == STAGES - 1) parity ^= 1;
+        if (stage == Tiling::stages - 1) parity ^= 1;
     }
 
 private:
-    // Of the next slab those of this warp, by one of its threads. All threads have read what lay in the
-    // slab and met at a barrier since.
-    __device__ __forceinline__ void issue_rows(Slab& slab, Mbarrier& mbarrier)
+    // One thread issues its warp's rows of the next slab. All threads have loaded what lay there before,
+    // and met at a barrier since.
+    __device__ __forceinline__ void issue_rows(Block::Slab& slab, Mbarrier& mbarrier)
     {
-        const float* rows = B - (size_t)Rows::row() * n - Rows::col();  // from the slab's first word on
-        expect_bytes(mbarrier, sizeof(slab.b) / WARPS);
+        const float* rows = slab_of_b();
+        expect_bytes(mbarrier, sizeof(slab.b) / warps);
 #pragma unroll
-        for (int i = 0; i < TILE_K / WARPS; i++) {
-            const int p = threadIdx.x / 32 + i * WARPS;
+        for (int i = 0; i < Tiling::tile_k / warps; i++) {
+            const int p = threadIdx.x / 32 + i * warps;
             copy_bulk(slab.b[p], rows + (unsigned)(p * n), sizeof(slab.b[p]), mbarrier);
         }
     }
 
-    // The last slab, where k ends in it, and those behind it, which the loop issues as well. Their
-    // phase ends without a byte, and they are waited for with the copies of A.
-    __device__ __forceinline__ void fill_rows(Slab& slab, Mbarrier& mbarrier)
+    // The slab in which k ends, and those behind it, which the loop issues as well. Their phase ends
+    // without a byte: the threads wait for these rows as for their copies of A.
+    __device__ __forceinline__ void fill_rows(Block::Slab& slab, Mbarrier& mbarrier)
     {
-        issue_some(slab, OF_A, OF_A + OF_B);
+        issue_some(slab, Block::copies_of_a, Block::copies_of_a + copies_of_b);
         if (elected()) expect_bytes(mbarrier, 0);
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 bulk(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
      int m, int n, int k)
 {
-    extern __shared__ __align__(128) float4 memory[];  // no row is to begin within a sector
-    const int2 where = place(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
-    const int row = where.x * TILE_M, col = where.y * TILE_N;
-    if (!in_fours(B, C, n) || col + TILE_N > n) {
-        tile<Copies<false>>(A, B, C, m, n, k, row, col, (Slab*)memory);
+    extern __shared__ __align__(128) float4 memory[];  // each row begins a sector of 32 bytes
+    const int2 tile = Block::tile_position(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
+    const int row = tile.x * Tiling::tile_m, col = tile.y * Tiling::tile_n;
+    Block::Slab* ring = (Block::Slab*)memory;
+    if (!rows_hold_fours(B, C, n) || col + Tiling::tile_n > n) {
+        Block::compute_tile<Block::SlabCopies<false>>(A, B, C, m, n, k, row, col, ring);
     } else if constexpr (BULK_COPIES) {
-        init_mbarriers(arrived, WARPS);
-        tile<BulkCopies>(A, B, C, m, n, k, row, col, (Slab*)memory);
+        init_mbarriers(arrived, warps);
+        Block::compute_tile<BulkCopies>(A, B, C, m, n, k, row, col, ring);
     } else {
-        tile<Copies<true>>(A, B, C, m, n, k, row, col, (Slab*)memory);
+        Block::compute_tile<Block::SlabCopies<true>>(A, B, C, m, n, k, row, col, ring);
     }
 }

@@ -17,7 +17,7 @@
 //
 //             The squares of a warp's tile that lie beside each other belong to lanes beside each
 //             other, in an order in which shared memory serves sixteen lanes at once. Blocks are
-//             started in patches of GROUP tile rows, which share their slabs in the L2.
+//             started in patches of PATCH tile rows, which share their slabs in the L2.
 //
 // Traffic     Global memory: k(1/TILE_M + 1/TILE_N) reads of 4 bytes per element of C. Shared
 //             memory: (THREAD_M + THREAD_N)/4 loads of 16 bytes for THREAD_M·THREAD_N
@@ -28,18 +28,34 @@
 //             file: which operands lie in which of its banks, by the order of the multiply-adds, which
 //             ptxas keeps at its level 1 (WORKLOG.md). And whole waves: with two blocks on each of 132
 //             multiprocessors the 576 tiles of n = 3000 take three waves for the work of 2.2.
-constexpr int SLICES = 1;  // one team of warps
 #include "pipeline.cuh"
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+struct Tiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;        // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                         // steps of k of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;        // rows and columns of C of a warp
+    static constexpr int thread_m = THREAD_M, thread_n = THREAD_N;  // results of a thread, in 4×4 squares
+    static constexpr int stages = STAGES;                         // slabs that the ring holds
+    static constexpr int teams = 1;                               // of warps that share a tile
+    static constexpr int across = ACROSS;                       // threads that copy a row of B
+    static constexpr int portions = PORTIONS;                     // of a slab's copies, issued one by one
+    static constexpr int xor_m = XOR_M, xor_n = XOR_N;    // where, of four, the products start
+    static constexpr int resident = RESIDENT;                     // blocks of a multiprocessor
+    static constexpr int patch = PATCH;                           // tile rows of a patch of C
+};
+
+using Block = BlockTile<Tiling>;
+
+extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
           int m, int n, int k)
 {
     extern __shared__ float4 memory[];
-    const int2 where = place(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
-    const int row = where.x * TILE_M, col = where.y * TILE_N;
-    if (in_fours(B, C, n) && col + TILE_N <= n)
-        tile<Copies<true>>(A, B, C, m, n, k, row, col, (Slab*)memory);
+    const int2 tile = Block::tile_position(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
+    const int row = tile.x * Tiling::tile_m, col = tile.y * Tiling::tile_n;
+    Block::Slab* ring = (Block::Slab*)memory;
+    if (rows_hold_fours(B, C, n) && col + Tiling::tile_n <= n)
+        Block::compute_tile<Block::SlabCopies<true>>(A, B, C, m, n, k, row, col, ring);
     else
-        tile<Copies<false>>(A, B, C, m, n, k, row, col, (Slab*)memory);
+        Block::compute_tile<Block::SlabCopies<false>>(A, B, C, m, n, k, row, col, ring);
 }

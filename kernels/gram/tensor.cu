@@ -28,22 +28,34 @@
 //             cores' full rate the card lowers its clock. Blocks below the diagonal start and leave.
 #include "tensor.cuh"
 
+struct Tiling {
+    static constexpr int tile = TILE;                       // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                   // rows of A of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;  // rows and columns of C of a warp
+    static constexpr int step = STEP;                       // rows of A of a product, 8 or 16
+    static constexpr int stages = STAGES;                   // pairs of slabs that the ring holds
+    static constexpr int portions = PORTIONS;               // of a slab's copies, issued one by one
+    static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
+};
+
+using Block = GramTile<Tiling>;
+
 template <bool pairs, bool diagonal>
-__device__ __forceinline__ void tile(const double* A, double* C, int m, int n, int row, int col)
+__device__ __forceinline__ void compute_tile(const double* A, double* C, int m, int n, int row, int col)
 {
     extern __shared__ double2 memory[];
-    Sums<diagonal> sums = {};
-    const int slabs = (m + TILE_K - 1) / TILE_K;
-    multiply<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
-    store<pairs, diagonal>(sums, C, n, row, col);
+    Block::ThreadSums<diagonal> sums = {};
+    const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
+    Block::multiply_slabs<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Block::SlabPair*)memory, sums);
+    Block::store<pairs, diagonal>(sums, C, n, row, col);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
     if (blockIdx.x < blockIdx.y) return;
-    const int row = blockIdx.y * TILE, col = blockIdx.x * TILE;
-    choose(in_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
-        tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
+    const int row = blockIdx.y * Tiling::tile, col = blockIdx.x * Tiling::tile;
+    Block::choose(Block::rows_hold_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
+        compute_tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
     });
 }
