@@ -80,14 +80,15 @@ struct BlockTile {
         return lanes_m == 1 ? lane : lane / 2 % lanes_n;
     }
 
-    // Where a warp's tile begins in the block's tile, and where a thread's results begin there.
-    static __device__ __forceinline__ int warp_row()
+    // Where in the block's tile a thread's results begin.
+    static __device__ __forceinline__ int thread_row()
     {
-        return threadIdx.x % team_threads / 32 / warps_n * T::warp_m;
+        return threadIdx.x % team_threads / 32 / warps_n * T::warp_m + lane_row() * 4;
     }
-    static __device__ __forceinline__ int warp_col() { return threadIdx.x / 32 % warps_n * T::warp_n; }
-    static __device__ __forceinline__ int thread_row() { return warp_row() + lane_row() * 4; }
-    static __device__ __forceinline__ int thread_col() { return warp_col() + lane_col() * 4; }
+    static __device__ __forceinline__ int thread_col()
+    {
+        return threadIdx.x / 32 % warps_n * T::warp_n + lane_col() * 4;
+    }
 
     // The row of a thread's result i, counted from its warp's first row and lane_row() * 4.
     static __device__ __forceinline__ int row_of_result(int i)
@@ -353,9 +354,9 @@ struct BlockTile {
             if (r >= m) continue;
 #pragma unroll
             for (int j = 0; j < T::thread_n; j += 4) {
-                *(float4*)(C + (size_t)r * n + col + j * lanes_n) =
-                    {in_own_register(results[i][j]), in_own_register(results[i][j + 1]),
-                     in_own_register(results[i][j + 2]), in_own_register(results[i][j + 3])};
+                store_four<true>(C + (size_t)r * n + col + j * lanes_n,
+                                 {in_own_register(results[i][j]), in_own_register(results[i][j + 1]),
+                                  in_own_register(results[i][j + 2]), in_own_register(results[i][j + 3])}, 4);
             }
         }
     }
@@ -370,7 +371,8 @@ struct BlockTile {
                       "the rings hold a row of each lane");
         const int lane = threadIdx.x % 32;
         float* rows = memory + threadIdx.x / 32 * words_of_warp;
-        row += thread_row() - lane_row() * 4, col += thread_col() - lane_col() * 4;
+        const int warp_row = thread_row() - lane_row() * 4, warp_col = thread_col() - lane_col() * 4;
+        row += warp_row, col += warp_col;
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < result_rows; i++) {
