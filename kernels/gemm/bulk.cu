@@ -1,47 +1,62 @@
 // C = A·B for any shape and alignment: rows of B come by bulk copies, one instruction each.
 //
-// Idea        In pipelined.cu all threads copy a slab of B, each 16 bytes at a time. From compute
-//             capability 9.0 on a multiprocessor has a unit that copies on its own (the tensor memory
-//             accelerator): one thread says where a row begins, how long it is and where it is to lie,
-//             and the unit does the rest. Arrival is counted in bytes, by an mbarrier for each stage
-//             of the ring: a slab's phase ends when all bytes are there that the threads which issued
-//             its copies said to expect.
+// Words       As in pipelined.cu, and
+//             bulk copy    a copy of a whole row, which the tensor memory accelerator (TMA) does on its own
+//             mbarrier     a counter in shared memory: it counts threads that arrive and bytes that arrive
+//             phase        what an mbarrier counts at a time; phases have parity 0, 1, 0, 1 ...
 //
+// Idea        In pipelined.cu all threads copy a slab of B, 16 bytes at a time. From compute capability 9.0
+//             on a multiprocessor has a unit that copies on its own, the TMA. One thread says where a row
+//             begins, how long it is and where it goes, and the unit does the rest.
+//
+// What lies   As in pipelined.cu, and an mbarrier for each stage of the ring.
+// where
 //                    slab of B: TILE_K rows of TILE_N             mbarrier of its stage
 //                   ┌─────────────────────────────────┐
-//                   │ row 0      a copy by warp 0     │──┐       expected  8192 bytes
-//                   ├─────────────────────────────────┤  ├────►  arrived   1024 so far
-//                   │ row 1      a copy by warp 1     │──┘
+//                   │ row 0    is copied by warp 0    │──┐       expected  8192 bytes
+//                   ├─────────────────────────────────┤  ├────►  arrived   1024 bytes so far
+//                   │ row 1    is copied by warp 1    │──┘
 //                   ├─────────────────────────────────┤          all threads wait for the end
-//                   │ ...                             │          of its phase, of parity 0, 1, 0 ...
+//                   │ ...                             │          of the phase
 //                   └─────────────────────────────────┘
 //
-//             Each warp issues its share of the rows, so that none comes later than the others to the
-//             block's barrier. A is transposed on its way, which a copy of rows cannot do: it comes
-//             word by word as before.
+// Order       As in pipelined.cu, with these differences:
+//             Block   sets up the mbarriers: each phase takes one arrival of each warp.
+//               1. Each thread waits for its copies of A, and for the end of the phase of slab s + 1. The
+//                  phase ends when all warps have arrived and all bytes that they expect are there.
+//               3. With the first portion one thread of each warp arrives at the mbarrier of slab
+//                  s + STAGES - 1, says how many bytes to expect, and issues the copies of its warp's rows.
+//                  All warps issue as many, so that none comes late to the block's barrier. A copy of rows
+//                  cannot transpose, so A comes word by word as before.
+//             The slab in which k ends, and those behind it, come by ordinary copies: they fill with zeros.
+//             Tiles at the right edge of C, and matrices whose rows do not begin at 16 bytes, take the way
+//             of pipelined.cu.
+//
+// Where       BulkCopies below has both differences; the instructions are in ../bulk_copy.cuh, the rest is
+//             in pipeline.cuh.
 //
 // Traffic     As pipelined.cu.
-// Removes     Of the copies of B the addresses and registers of all threads but one, and the way through
-//             the load/store unit. Not instructions: one of a warp moves 512 bytes there as well, 16
+// Removes     For B, the addresses and registers of all threads but one of a warp, and the way through the
+//             load/store unit. It removes no instructions: a copy by a whole warp also moves 512 bytes, 16
 //             for each lane.
-// Limit       Issue slots and register banks, as pipelined.cu. Of the loop's instructions some 2250 are
-//             executed for 2220 there: one thread's addresses are instructions of its warp, and so is
-//             the waiting for the mbarrier. A row of the tile is short for a copy in bulk.
+// Limit       Issue slots and register banks, as pipelined.cu. The loop executes some 2250 instructions for
+//             2220 there: the addresses of one thread are instructions of its warp, and so is the waiting
+//             for the mbarrier. A row of the tile is short for a bulk copy.
 #include "../bulk_copy.cuh"
 #include "pipeline.cuh"
 
 struct Tiling {
-    static constexpr int tile_m = TILE_M, tile_n = TILE_N;        // rows and columns of C of a block
-    static constexpr int tile_k = TILE_K;                         // steps of k of a slab
-    static constexpr int warp_m = WARP_M, warp_n = WARP_N;        // rows and columns of C of a warp
-    static constexpr int thread_m = THREAD_M, thread_n = THREAD_N;  // results of a thread, in 4×4 squares
-    static constexpr int stages = STAGES;                         // slabs that the ring holds
-    static constexpr int teams = 1;                               // of warps that share a tile
-    static constexpr int across = ACROSS;                       // threads that copy a row of B
-    static constexpr int portions = PORTIONS;                     // of a slab's copies, issued one by one
-    static constexpr int xor_m = XOR_M, xor_n = XOR_N;    // where, of four, the products start
-    static constexpr int resident = RESIDENT;                     // blocks of a multiprocessor
-    static constexpr int patch = PATCH;                           // tile rows of a patch of C
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;          // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                           // steps of k of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;          // rows and columns of C of a warp
+    static constexpr int thread_m = THREAD_M, thread_n = THREAD_N;  // and of a thread, in squares of 4×4
+    static constexpr int stages = STAGES;                           // slabs that the ring holds
+    static constexpr int teams = 1;                                 // teams of warps that share a tile
+    static constexpr int across = ACROSS;                           // threads that copy a row of B
+    static constexpr int portions = PORTIONS;                       // parts of a slab's copies
+    static constexpr int xor_m = XOR_M, xor_n = XOR_N;              // order of products: i ^ xor_m, j ^ xor_n
+    static constexpr int resident = RESIDENT;                       // blocks of a multiprocessor
+    static constexpr int patch = PATCH;                             // tile rows of a patch of C
 };
 
 using Block = BlockTile<Tiling>;

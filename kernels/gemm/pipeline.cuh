@@ -39,7 +39,7 @@ struct BlockTile {
     static_assert(T::stages >= 2, "one slab is read while others arrive");
     static_assert(T::thread_m % T::teams == 0, "each team keeps as many rows of results");
     static_assert(steps_per_portion > 1, "the last portion is issued before the slab's last step");
-    static_assert(T::xor_m < 4 && T::xor_n < 4, "a walk starts in its first four");
+    static_assert(T::xor_m < 4 && T::xor_n < 4, "rows and columns change places in fours");
 
     // A[row][k] lies in a[k][row], transposed, so that a step's operands lie side by side.
     struct alignas(16) Slab {
@@ -164,9 +164,9 @@ struct BlockTile {
         // begins: without a sign an offset takes half the registers of an address.
         const float *A, *B;
         unsigned pass_a[passes_a], pass_b[OfB::passes];
-        int to_a, to_b;                      // the first elements' positions in a slab
+        int to_a, to_b;                          // the first elements' positions in a slab
         int remaining_k_of_a, remaining_k_of_b;  // steps of k from the first elements on
-        int n, remaining_columns;            // of B; of B from the first element on
+        int n, remaining_columns;                // of B: all, and those from the first element on
 
         // For the tile at (row, col) and the steps of k from `begin` to before `end`.
         __device__ __forceinline__ SlabCopies(const float* A, const float* B, int m, int n, int k,
@@ -245,10 +245,9 @@ struct BlockTile {
                 *(float4*)&b[j] = *(const float4*)&slab.b[p][thread_col() + j * lanes_n];
         }
 
-        // Add a step's products. The walk goes along the rows of the results, to and fro; of each four
-        // rows it starts in row xor_m, of each four columns in column xor_n. The order decides how
-        // many operands the register file's cache still holds from the multiply-add before, and how many
-        // multiply-adds find two of their operands in one bank (WORKLOG.md).
+        // Add a step's products: row after row of the results, to and fro, in the order i ^ xor_m and
+        // j ^ xor_n. The order decides how many operands the register file's cache still holds from the
+        // multiply-add before, and how many multiply-adds find two operands in one bank (WORKLOG.md).
         __device__ __forceinline__ void multiply(ThreadSums& sums) const
         {
 #pragma unroll

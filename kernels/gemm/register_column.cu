@@ -18,8 +18,8 @@
 // Traffic     Global memory: k(1/TILE_M + 1/TILE_N) reads of 4 bytes per element of C, half of
 //             shared.cu's with tiles of 32. Shared memory: 1 + 1/THREAD_M loads per multiply-add.
 // Removes     Half of the loads from shared memory.
-// Limit       The other half: one load per multiply-add still, of a unit that is four times
-//             slower at loads than at multiply-adds.
+// Limit       The other half: each multiply-add still needs one load, and a multiprocessor serves
+//             loads four times as slowly as it does multiply-adds.
 
 struct Tiling {
     static constexpr int tile_m = TILE_M, tile_n = TILE_N;  // rows and columns of C of a block

@@ -1,21 +1,21 @@
 // C = A·B for an A of few rows: B is read once, at the rate of the memory.
 //
-// Idea        With one row of A there are two operations for each element of B, four bytes: no tile
-//             and no shared memory makes that more. What counts is that enough of B is under way at
-//             any time. A block takes a strip of TILE_N columns and all of k. Its threads stand side
-//             by side in groups, four columns each; the groups share out the rows of B, and each
+// Idea        With one row of A there are two operations for each element of B, four bytes: neither
+//             a tile nor shared memory raises that. What counts is that enough of B is under way at
+//             any time. A block takes a strip of TILE_N columns and all of k. Its threads form groups;
+//             a thread has four columns of the strip. The groups share out the rows of B, and each
 //             thread issues AHEAD loads of 16 bytes before it uses the first.
 //
 //                        TILE_N columns                    group 0 takes rows 0, G, 2G ...
 //                      ┌────┬────┬────┐                    group 1 takes rows 1, G+1 ...
 //               A      │████│████│████│ B, by group 0
-//             ┌─────┐  ├────┼────┼────┤                    sums of the groups are added in halves:
+//             ┌─────┐  ├────┼────┼────┤                    the groups' sums are added in halves:
 //             └─────┘  │░░░░│░░░░│░░░░│    by group 1      0+4, 1+5, 2+6, 3+7; 0+2, 1+3; 0+1
 //                      ├────┼────┼────┤
 //                      │    │    │    │    ...
 //                      └────┴────┴────┘
 //
-//             A is small: all threads of a group want the same element of each of its TILE_M rows.
+//             A is small: all threads of a group need the same element of each of its TILE_M rows.
 //
 // Traffic     Global memory: B once, A once per strip (from the L1 mostly).
 // Removes     The way through shared memory, and its ring.

@@ -1,38 +1,55 @@
 // C = Aᵀ·A for any A of m×n: the triangle's tiles, in equal shares for as many blocks as there are.
 //
-// Idea        As gemm/streamed.cu, on tensor.cu's tiles: RESIDENT blocks on each multiprocessor run
-//             once. They take whole tiles of the triangle while there are enough for all, then equal
-//             stretches of the slabs that are left. A tall A with a small n has few tiles and many
-//             slabs: its rows are what is shared out. No block starts without work. Tiles on the
-//             diagonal have fewer products, and fill up a wave: n = 2048 has 120 tiles of 128 off it
-//             and 16 on it that cost as much as 12, which is one wave of 132 blocks.
+// Words       As in tensor.cu for a tile, as in gemm/streamed.cu for shares, stretches and parts. A tile on
+//             the diagonal is light, any other is heavy, by the time that a slab takes.
 //
-//                  order of tiles: bands of PATCH rows, in a band by columns
+// Idea        As gemm/streamed.cu, on the tiles of tensor.cu: RESIDENT blocks on each multiprocessor run
+//             once. They take whole tiles of the triangle while there are enough for all, then equal
+//             stretches of the slabs that are left. A tall A with a small n has few tiles and many slabs:
+//             there the blocks share out its rows. No block starts without work. Tiles on the diagonal have
+//             fewer products, and fill up a wave: n = 2048 has 120 tiles of 128 off the diagonal, and 16 on
+//             it that cost as much as 12. Together they are one wave of 132 blocks.
+//
+//                  order of tiles: patches of PATCH tile rows, column by column in a patch
 //                 ┌───┬───┬───┬───┬───┐
-//                 │ a │ 0 │ 1 │ 3 │ 5 │   a band's tiles use PATCH columns of A again and again,
-//                 └───┼───┼───┼───┼───┤   which stay in the L2; those on the diagonal, which cost
-//                     │ b │ 2 │ 4 │ 6 │   less, come last: a, b, c ...
+//                 │ a │ 0 │ 1 │ 3 │ 5 │   The tiles of a patch use PATCH slabs of A again and again, which
+//                 └───┼───┼───┼───┼───┤   stay in the L2 cache. Tiles on the diagonal come last: a, b, c ...
+//                     │ b │ 2 │ 4 │ 6 │
 //                     └───┼───┼───┼───┤
 //                         │ c │ 7 │ 8 │
 //                         └───┼───┼───┤
 //
-// Traffic     As tensor.cu, and a tile of sums written and read per block at most twice.
+// What lies   As in tensor.cu, and in global memory partial_sums and flags, in shared memory the schedule and
+// where       the part, as in gemm/streamed.cu.
+//
+// Order       One thread of a block finds its parts one by one. For each part:
+//               1. The warps multiply the part's slabs, as in tensor.cu.
+//               2. If the part lacks the tile's first slab: store the sums to partial_sums, raise the flag.
+//               3. If it has the tile's first slab: wait for the flags of all other blocks with slabs of the
+//                  tile, add their sums, store the tile and its mirror image.
+//
+// Where       shares, parts     Schedule and each_part in     step 2   leave_sums in ../stream_k.cuh
+//                               ../stream_k.cuh               step 3   add_left_sums in ../stream_k.cuh,
+//             order of tiles    tile_position below                    GramTile::store in tensor.cuh
+//             step 1            GramTile::multiply_slabs in tensor.cuh
+//
+// Traffic     As tensor.cu. A block writes and reads a tile of sums at most twice.
 // Removes     Idle multiprocessors: in the last wave, below the diagonal, and where n is small.
 // Limit       Power at large n; at small n the way of the sums through memory.
 #include "../stream_k.cuh"
 #include "tensor.cuh"
 
 struct Tiling {
-    static constexpr int tile = TILE;                       // rows and columns of C of a block
-    static constexpr int tile_k = TILE_K;                   // rows of A of a slab
-    static constexpr int warp_m = WARP_M, warp_n = WARP_N;  // rows and columns of C of a warp
-    static constexpr int step = STEP;                       // rows of A of a product, 8 or 16
-    static constexpr int stages = STAGES;                   // pairs of slabs that the ring holds
-    static constexpr int portions = PORTIONS;               // of a slab's copies, issued one by one
-    static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
-    static constexpr int blocks = RESIDENT * MULTIPROCESSORS;  // of the grid
-    static constexpr int least = LEAST;                     // slabs of a stretch at least
-    static constexpr int patch = PATCH;                     // tile rows of a patch of C
+    static constexpr int tile = TILE;                          // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                      // rows of A of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;     // rows and columns of C of a warp
+    static constexpr int step = STEP;                          // rows of A of a product, 8 or 16
+    static constexpr int stages = STAGES;                      // pairs of slabs that the ring holds
+    static constexpr int portions = PORTIONS;                  // parts of a slab's copies
+    static constexpr int resident = RESIDENT;                  // blocks of a multiprocessor
+    static constexpr int blocks = resident * MULTIPROCESSORS;  // blocks of the grid
+    static constexpr int least = LEAST;                        // the fewest slabs worth a stretch
+    static constexpr int patch = PATCH;                        // tile rows of a patch of C
 };
 
 using Block = GramTile<Tiling>;
