@@ -43,7 +43,7 @@ BEGUN = time.time()
 wildcard_constraints:
     sweep="|".join(JOBS),
     # By its form: with all names in it, it would be compiled for a tenth of the workflow's start.
-    slug=rf"(?!(?:{'|'.join(TOOLS)})\b)\w+(?:-\w+=\d+)*",
+    slug=rf"(?!(?:{'|'.join(TOOLS)})\b)\w+(?:-[\w-]+)?",
     tool="|".join(TOOLS),
     arch="sm_[0-9]+[a-z]?",
     dataset="local|(published|others)/[a-z0-9-]+",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.build.binaries import HOST, digest
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Kind, Variant, load_catalogue
 from matmul.dataset.provenance import VERSION, commit, host_facts
 from matmul.dataset.tables import read_rows, write_json, write_rows
 from matmul.gpu.device import Gpu, NoDevice, opened
@@ -72,7 +72,7 @@ def run(
 
 def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:
     """Share of a multiprocessor's threads that the compiled kernel can keep resident."""
-    if variant.kernel.language != "cuda":
+    if variant.kernel.kind is not Kind.CUDA:
         return None
     record = compile_record(variant, tools.binaries)
     threads = variant.block[0] * variant.block[1]
@@ -82,7 +82,7 @@ def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None
 
 def compiler_of(variant: Variant, binaries: Path) -> str | None:
     """What built the variant's binary; None for a library's routine."""
-    if variant.kernel.language == "library":
+    if variant.kernel.kind is Kind.LIBRARY:
         return None
     return compile_record(variant.parts(binaries.name)[0], binaries)["compiler"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from matmul.build.binaries import compile_instruments, compile_parts
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Kind, Variant, load_catalogue
 from matmul.cpu.emulation import EmulationError
 from matmul.gpu.device import NoDevice
 from matmul.measure.cpu_bench import host_memory_refusal
@@ -32,7 +32,7 @@ EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU:
 
 def build(variant: Variant, folder: Path, arch: str) -> None:
     """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
-    if variant.kernel.language == "library":
+    if variant.kernel.kind is Kind.LIBRARY:
         return
     for record in compile_parts(variant, arch, folder):
         if record["status"] != "ok":
@@ -44,7 +44,8 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
     name = variant.name
     inputs = fills.inputs(options.fill, options.seed, shape, variant.kernel.dtype)
     if variant.kernel.tile:
-        blocks, threads = math.prod(variant.grid(shape)), math.prod(variant.block)
+        blocks = math.prod(variant.grid(shape, run.architecture))
+        threads = math.prod(variant.block)
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
         c = run.multiply(variant, shape, *inputs)

@@ -99,7 +99,7 @@ def table(view: Results, rungs: pd.DataFrame, readme: Path) -> str:
         lines.append(
             [
                 linked(view, row.kernel, readme),
-                view.catalogue[row.kernel].teaches if row.kernel in view.catalogue else "",
+                view.catalogue[row.kernel].lesson if row.kernel in view.catalogue else "",
                 significant(row.tflops * per_tflops) + where,
                 *(share(own[own.baseline == library]) for library in libraries),
             ]

@@ -6,15 +6,17 @@ Candidates are pruned before anything is timed: parameters that do not fit each 
 multiprocessor, sources that do not compile (a static_assert says why), spilled registers. Each is
 verified at every shape, where it may err no more than ERROR_RATIO times its library, and is timed
 in pairs with it: a few pairs of each first, and more of the fastest ones. The output has a row per
-candidate and shape. --table writes this architecture's rows of a table kernel, with --shapes only
-theirs: of each shape one of a few variants that lose at most SLACK to the fastest there. Candidates
-are chosen by their own time: what a kernel leaves behind, as a large part of the L1 given to shared
-memory, changes the time of a library that runs after it.
+candidate and shape. --table writes this architecture's rows of a dispatch, with --shapes only
+theirs: of each shape one of a few variants that lose at most SLACK to the fastest there; and the
+tilings that are new are printed, for the catalogue. Candidates are chosen by their own time: what a
+kernel leaves behind, as a large part of the L1 given to shared memory, changes the time of a
+library that runs after it.
 """
 
 import itertools
 import json
 import os
+import re
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,24 +56,56 @@ MOST_PAIRS = 60  # of a hold
 def candidates(
     kernel: Kernel, boxes: Sequence[Mapping[str, Any]], shape: Shape | None = None
 ) -> Iterable[Variant]:
-    """Every combination of a box's values that fits a multiprocessor.
+    """Every combination of a box's values that fits a multiprocessor. A parameter without values
+    has that of the kernel's first tiling.
 
     With a shape only those of boxes that name it among their `shapes`, or name none.
-    Raises UserError where a box names other parameters than the kernel has.
+    Raises UserError where a box names a parameter that the kernel lacks.
     """
+    defaults = kernel.variants[0].parameters
     for box in boxes:
-        if set(box) - {"shapes"} != set(kernel.parameters):
-            raise UserError(f"{kernel.name} has the parameters {', '.join(kernel.parameters)}")
+        if unknown := set(box) - {"shapes", *defaults}:
+            raise UserError(
+                f"{kernel.name} has no parameter {unknown.pop()}; it has {', '.join(defaults)}"
+            )
         shapes = [str(parse_shape(str(text), kernel.operation)) for text in box.get("shapes", [])]
         if shape and shapes and str(shape) not in shapes:
             continue
-        for values in itertools.product(*(box[name] for name in kernel.parameters)):
-            variant = Variant(kernel, dict(zip(kernel.parameters, values, strict=True)))
+        own = [box.get(name, [value]) for name, value in defaults.items()]
+        for values in itertools.product(*own):
+            variant = named(kernel, dict(zip(defaults, values, strict=True)))
             try:
                 check_variant(variant)
             except UserError:
                 continue
             yield variant
+
+
+def named(kernel: Kernel, parameters: Mapping[str, int]) -> Variant:
+    """The catalogue's variant of these parameters; else one whose name says its tile and in what it
+    differs from the tiling of that name, or where there is none from the first one."""
+    known = {variant.tiling: variant for variant in kernel.every_variant}
+    for variant in known.values():
+        if variant.parameters == parameters:
+            return variant
+    unnamed = Variant(kernel, "", parameters)
+    rows, columns = kernel.tile
+    size = f"{unnamed.tile[0]}" if rows == columns else "{}x{}".format(*unnamed.tile)
+    base = known.get(size, kernel.variants[0]).parameters
+    sized = re.findall(r"[A-Z]\w*", f"{rows} {columns}")
+    others = [
+        f"{name.replace('_', '').lower()}{value}"
+        for name, value in parameters.items()
+        if value != base[name] and name not in sized
+    ]
+    return Variant(kernel, "-".join([size, *others]), parameters)
+
+
+def entry(variant: Variant) -> str:
+    """A tiling as a line of the catalogue: what differs from its kernel's parameters."""
+    shared = variant.kernel.parameters
+    own = [f"{name}: {v}" for name, v in variant.parameters.items() if shared.get(name) != v]
+    return f"    {variant.tiling}: {{{', '.join(own)}}}"
 
 
 def compiled(
@@ -223,12 +257,14 @@ def parse() -> Namespace:
     parser.add_argument("--shapes", nargs="+", help="in the place of the file's")
     parser.add_argument("--build", type=Path, help="folder of the binaries, to keep them")
     parser.add_argument("--output", type=Path, default=Path("results/search.csv"))
-    parser.add_argument("--table", type=Path, help="of a table kernel, to be written")
+    parser.add_argument("--table", type=Path, help="of a dispatch, to be written")
     return parser.parse_args()
 
 
-def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, pd.DataFrame]:
-    """The architecture, and the rows of all shapes, which are written as they come.
+def search(
+    options: Namespace, catalogue: Catalogue, build: Path
+) -> tuple[str, pd.DataFrame, dict[str, Variant]]:
+    """The architecture, the rows of all shapes, which are written as they come, and all candidates.
 
     Raises UserError, NoDevice.
     """
@@ -256,7 +292,16 @@ def search(options: Namespace, catalogue: Catalogue, build: Path) -> tuple[str, 
             found = pd.concat([found, own], ignore_index=True)
             with whole_file(options.output) as temporary:
                 found.to_csv(temporary, index=False)
-    return arch, found
+    return arch, found, every
+
+
+def tell_new(chosen: Iterable[Variant], catalogue: Catalogue) -> None:
+    """Print the entries of the tilings that a table names and the catalogue lacks."""
+    known = catalogue.buildable
+    for variant in chosen:
+        if variant.slug not in known:
+            print(f"add to `dispatched` of {variant.kernel.name}, by a better name here and there:")
+            print(entry(variant))
 
 
 @command_line
@@ -265,11 +310,13 @@ def main() -> None:
     catalogue = load_catalogue(options.catalogue)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            arch, found = search(options, catalogue, options.build or Path(folder))
+            arch, found, every = search(options, catalogue, options.build or Path(folder))
         except NoDevice as error:
             raise UserError(f"a search runs on a GPU, and {error}") from None
     if options.table:
-        write_table(options.table, arch, few(found), whole=options.shapes is None)
+        choices = few(found)
+        write_table(options.table, arch, choices, whole=options.shapes is None)
+        tell_new((every[name] for name in dict.fromkeys(choices)), catalogue)
 
 
 if __name__ == "__main__":

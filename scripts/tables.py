@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.entries import Kind, load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import write_json
 from matmul.operations import OPERATIONS, fills, shape_of
@@ -148,7 +148,8 @@ def catalogue_entries(results: Results) -> list[dict[str, Any]]:
             "name": k.name,
             "title": k.title,
             "operation": k.operation,
-            "teaches": k.teaches,
+            "lesson": k.lesson,
+            "idea": k.idea or k.lesson,
             "documents": list(k.documents),
         }
         for k in known
@@ -164,7 +165,7 @@ def scope(results: Results) -> dict[str, Any]:
         for where, rows in (("gpu", points[gpu]), ("cpu", points[~gpu]))
     }
     checked = results.verification
-    cuda = results.kernels[results.kernels.kernel.map(results.language) == "cuda"]
+    cuda = results.kernels[results.kernels.kernel.map(results.kind) == Kind.CUDA]
     timed = points[points.status == "ok"]
     return {
         "timed": counts,
@@ -344,7 +345,7 @@ def kernels(results: Results) -> list[dict[str, Any]]:
     """Per compiled variant: what the compiler made of it."""
     rows = []
     for _, row in results.kernels.iterrows():
-        if results.language(row.kernel) != "cuda":
+        if results.kind(row.kernel) is not Kind.CUDA:
             continue
         counts = {
             c: cell(row, c, "kernels.csv") for c in ("registers", "shared_bytes", "spill_bytes")

@@ -19,14 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 CUDA_ENTRY = {
     "title": "mine",
     "operation": "gemm",
-    "language": "cuda",
     "source": "mine.cu",
     "function": "mine",
     "tile": [16, 16],
     "threads": [16, 16],
-    "accepts": "any",
-    "documents": [],
-    "teaches": "How a test adds a kernel.",
 }
 RIGHT_KERNEL = """
 extern "C" __global__ void mine(const float* A, const float* B, float* C, int m, int n, int k)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from matmul.build.binaries import digest
-from matmul.catalogue.entries import Catalogue, Kernel, Variant, load_catalogue
+from matmul.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
 from matmul.dataset.provenance import VERSION
 from matmul.dataset.tables import COLUMNS, POINT, product_of, write_json, write_table
 from matmul.measure.bench import MODES
@@ -24,7 +24,7 @@ SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),
     "gram": (500, "1000x1001", 2500, 4500, "2250x4500", "4500x2250"),
 }
-PACE = {"c": 1e-6, "cuda": 1e-10, "table": 1e-10, "library": 2e-11}  # ms per operation
+PACE = {Kind.C: 1e-6, Kind.CUDA: 1e-10, Kind.DISPATCH: 1e-10, Kind.LIBRARY: 2e-11}  # ms each
 # Sweeps that vary an axis at one size: kernels, shape, fills and modes, as documents.yaml has them.
 STUDIES = {
     "fills": (("shared_rect", "cublas_sgemm"), 2048, FILLS, ("sustained",)),
@@ -168,7 +168,7 @@ def point(
     width = variant.parameters.get("TILE_WIDTH", 16)
     part = variant.part(shape, arch)
     what["ran"] = "" if part == variant else part.name
-    pace = PACE[kernel.language if kernel.on_gpu else "c"] * (16 / width) ** 0.5
+    pace = PACE[kernel.kind if kernel.on_gpu else Kind.C] * (16 / width) ** 0.5
     time = (0.005 + shape.operations * pace) * random.uniform(0.9, 1.1)
     factors = {("kernel", cache): 1.2 if cache == "cold" else 1.0 for cache in own}
     factors["first", "cold"] = 3.0
@@ -261,7 +261,7 @@ def verifications(variants: Sequence[Variant], gpu: bool) -> pd.DataFrame:
     rows = []
     for variant in variants:
         kernel = variant.kernel
-        skipped = kernel.on_gpu and not gpu and kernel.language == "library"
+        skipped = kernel.on_gpu and not gpu and kernel.library
         where = "cpu" if not kernel.on_gpu else "gpu" if gpu else "emulation"
         for n in (1, 17):
             rows.append(

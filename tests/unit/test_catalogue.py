@@ -28,8 +28,11 @@ def mistake(path: Path) -> str:
     [
         ({"tiles": [16, 16]}, ["tiles"]),
         ({"operation": "spmv"}, ["operation", "spmv"]),
-        ({"dtype": "float32"}, ["dtype"]),
-        ({"language": "rust"}, ["language", "rust"]),
+        ({"dtype": "float32"}, ["'dtype'", "the operation says it"]),
+        ({"language": "cuda"}, ["'language'", "the source's ending"]),
+        ({"baselines": []}, ["'baselines'", "its operation's rivals"]),
+        ({"teaches": "It."}, ["'teaches'", "lesson"]),
+        ({"library": "cublasSgemm"}, ["one of source", "library", "dispatch"]),
         ({"source": "mine.py"}, ["source", "mine.py"]),
         ({"source": "absent.cu"}, ["source", "absent.cu"]),
         ({"source": None}, ["source"]),
@@ -40,29 +43,39 @@ def mistake(path: Path) -> str:
         ({"threads": [32, 33]}, ["1056 threads", "1024"]),
         ({"threads": [0, 16]}, ["threads"]),
         (
-            {"parameters": {"W": [2]}, "threads": ["W - 6", "W - 6"]},
-            ["mine[W=2]", "threads"],
+            {"tilings": {2: {"W": 2}}, "threads": ["W - 6", "W - 6"]},
+            ["mine/2", "threads"],
         ),
-        ({"parameters": {"W": [32, 64]}, "threads": ["W", "W"]}, ["mine[W=64]", "4096 threads"]),
-        ({"parameters": {"W": [-1]}}, ["parameters.W", "-1"]),
-        ({"parameters": {"W": [16, 16]}}, ["parameters.W"]),
-        ({"parameters": {"W": []}}, ["parameters.W"]),
-        ({"parameters": {"W": [16.5]}}, ["parameters.W", "16.5"]),
-        ({"parameters": {"W": [16.0]}}, ["parameters.W", "16.0"]),
-        ({"parameters": {"width": [16]}}, ["parameters", "width"]),
+        (
+            {"tilings": {32: {"W": 32}}, "dispatched": {64: {"W": 64}}, "threads": ["W", "W"]},
+            ["mine/64", "4096 threads"],
+        ),
+        ({"parameters": {"W": [32, 16]}}, ["parameters", "tilings: {32: {TILE_WIDTH: 32}}"]),
+        ({"parameters": {"W": -1}}, ["parameters.W", "-1"]),
+        ({"parameters": {"W": 16.5}}, ["parameters.W", "16.5"]),
+        ({"parameters": {"W": 16.0}}, ["parameters.W", "16.0"]),
+        ({"parameters": {"width": 16}}, ["parameters", "width"]),
+        ({"tilings": {}}, ["tilings"]),
+        ({"tilings": {"a/b": {"W": 16}}}, ["tilings", "a/b"]),
+        (
+            {"tilings": {1: {"W": 1}, 2: {"W": 2, "R": 1}}},
+            ["tilings", "R is set by one of 1 and 2"],
+        ),
+        ({"tilings": {1: {"W": 1}}, "dispatched": {1: {"W": 1}}}, ["dispatched", "'1'"]),
         ({"dynamic_shared_bytes": "4 * WIDTH"}, ["WIDTH"]),
         ({"accepts": "WIDTH"}, ["accepts", "WIDTH"]),
         ({"accepts": "round"}, ["accepts", "round"]),
         ({"multiples": {"W": 16}}, ["multiples", "'W'"]),
-        ({"parameters": {"W": [48], "B": [32]}, "multiples": {"W": "B"}}, ["W=48", "B=32"]),
-        ({"parameters": {"W": [48]}, "multiples": {"W": "W - 48"}}, ["W=48"]),
+        ({"parameters": {"W": 48, "B": 32}, "multiples": {"W": "B"}}, ["W=48", "B=32"]),
+        ({"parameters": {"W": 48}, "multiples": {"W": "W - 48"}}, ["W=48"]),
         ({"registers": 256}, ["registers", "256", "255"]),
         ({"registers": 65, "threads": [32, 32]}, ["registers", "66560", "65536"]),
         ({"shared_bytes": "48 * 1024 + 4"}, ["shared_bytes", "49156", "49152"]),
         ({"dynamic_shared_bytes": "228 * 1024"}, ["dynamic_shared_bytes", "233472", "232448"]),
         ({"writes": "lower"}, ["writes", "lower"]),
-        ({"documents": ["009"]}, ["documents", "009"]),
-        ({"teaches": None}, ["teaches"]),
+        ({"documents": ["009"]}, ["documents", "'009'", "000, 001, 002, 003, 004"]),
+        ({"lesson": ""}, ["lesson"]),
+        ({"operation": None}, ["operation"]),
         ({"title": 7}, ["title", "7"]),
     ],
     ids=str,
@@ -96,10 +109,10 @@ def test_a_file_that_is_no_catalogue_is_refused(
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"function": "cublasZgemm"}, ["function", "cublasZgemm", "cublasSgemm"]),
+        ({"library": "cublasZgemm"}, ["library", "cublasZgemm", "cublasSgemm"]),
         ({"operation": "gram"}, ["cublasSgemm", "gram", "cublasDsyrk"]),
         (
-            {"function": "numpy.matmul", "arithmetic": "tf32"},
+            {"library": "numpy.matmul", "arithmetic": "tf32"},
             ["arithmetic", "numpy.matmul", "full"],
         ),
         ({"arithmetic": "half"}, ["arithmetic", "half"]),
@@ -108,8 +121,7 @@ def test_a_file_that_is_no_catalogue_is_refused(
 def test_a_library_is_called_for_what_it_computes_only(
     entry: Entry, write_catalogue: WriteCatalogue, changes: dict[str, Any], named: list[str]
 ) -> None:
-    library = {"language": "library", "function": "cublasSgemm", "source": None,
-               "tile": None, "threads": None}  # fmt: skip
+    library = {"library": "cublasSgemm", "source": None, "tile": None, "threads": None}  # fmt: skip
     message = mistake(write_catalogue({"mine": entry(**library | changes)}))
     for fragment in ["mine", *named]:
         assert fragment in message
@@ -124,13 +136,13 @@ def test_no_kernel_of_ones_own_is_excused_from_full_arithmetic(
 def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
-    library = {"language": "library", "source": None, "tile": None, "threads": None}
+    library = {"source": None, "tile": None, "threads": None}
     entries = {
         "mine": entry(),
-        "cublas_sgemm": entry(function="cublasSgemm", **library),
-        "cublas_dsyrk": entry(function="cublasDsyrk", operation="gram", **library),
+        "cublas_sgemm": entry(library="cublasSgemm", **library),
+        "cublas_dsyrk": entry(library="cublasDsyrk", operation="gram", **library),
         "gram_mine": entry(operation="gram"),
-        "cpu_blas": entry(function="numpy.matmul", **library),
+        "cpu_blas": entry(library="numpy.matmul", **library),
     }
     catalogue = load_catalogue(write_catalogue(entries))
     held = {name: [v.name for v in catalogue.rivals(k)] for name, k in catalogue.items()}
@@ -165,31 +177,55 @@ def test_an_entry_named_twice_is_refused(entry: Entry, write_catalogue: WriteCat
     assert "mine" in mistake(path)
 
 
-def test_each_combination_of_parameters_is_a_variant(
+def test_each_tiling_is_a_variant_with_the_shared_parameters(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
-    parameters = {"W": [32, 16], "R": [1, 2]}
-    written = entry(parameters=parameters, tile=["W * R", "W"], threads=["W // R", "W"],
-                    dynamic_shared_bytes="4 * W * R")  # fmt: skip
+    tilings = {32: {"W": 32}, "16x2": {"W": 16, "R": 2}}
+    written = entry(parameters={"R": 1}, tilings=tilings, tile=["W * R", "W"],
+                    threads=["W // R", "W"], dynamic_shared_bytes="4 * W * R")  # fmt: skip
     variants = load_catalogue(write_catalogue({"mine": written}))["mine"].variants
-    assert [v.name for v in variants] == [
-        "mine[W=32,R=1]", "mine[W=32,R=2]", "mine[W=16,R=1]", "mine[W=16,R=2]",
+    assert [(v.name, dict(v.parameters)) for v in variants] == [
+        ("mine/32", {"W": 32, "R": 1}), ("mine/16x2", {"W": 16, "R": 2}),
     ]  # fmt: skip
     last = variants[-1]
-    assert last.slug == "mine-W=16-R=2"
+    assert last.slug == "mine-16x2"
     assert last.tile == (32, 16)
     assert last.block == (16, 8, 1)  # x, y, z from threads = [y, x]
     assert last.dynamic_shared_bytes == 128
     assert last.grid(Gemm(33, 17, 5)) == (2, 2, 1)
-    assert set(flags(last)) >= {"-DW=16", "-DR=2"}
+    assert set(flags(last, "sm_90")) >= {"-DW=16", "-DR=2"}
+
+
+@pytest.mark.parametrize(
+    ("arch", "count"),
+    [("sm_90", 132), ("sm_90a", 132), ("sm_75", 72), ("sm_999", 132), (None, 132)],
+)
+def test_a_grid_for_the_device_has_the_architectures_multiprocessors(
+    entry: Entry, write_catalogue: WriteCatalogue, arch: str | None, count: int
+) -> None:
+    written = entry(parameters={"RESIDENT": 2}, blocks="RESIDENT * MULTIPROCESSORS")
+    variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
+    assert variant.grid(Gemm(1, 1, 1), arch) == (2 * count, 1, 1)
+    assert f"-DMULTIPROCESSORS={count}" in flags(variant, str(arch))
+    assert variant.name == "mine" and variant.parameters == {"RESIDENT": 2}
+
+
+def test_an_entry_is_an_operation_a_source_a_tile_and_threads(
+    write_catalogue: WriteCatalogue,
+) -> None:
+    written = {"operation": "gemm", "source": "mine.cu", "tile": [8, 4], "threads": [4, 8]}
+    (variant,) = load_catalogue(write_catalogue({"mine": written})).variants.values()
+    kernel = variant.kernel
+    assert (variant.name, kernel.title, kernel.function) == ("mine", "mine", "mine")
+    assert variant.layout is None and kernel.documents == ()
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("shared", "shared[TILE_WIDTH=32]"),
-        ("shared[TILE_WIDTH=16]", "shared[TILE_WIDTH=16]"),
-        ("shared-TILE_WIDTH=16", "shared[TILE_WIDTH=16]"),
+        ("shared", "shared/32"),
+        ("shared/16", "shared/16"),
+        ("shared-16", "shared/16"),
         ("cpu_loop", "cpu_loop"),
     ],
 )
@@ -197,7 +233,14 @@ def test_a_variant_is_found_by_kernel_name_and_slug(text: str, expected: str) ->
     assert load_catalogue().variant(text).name == expected
 
 
-@pytest.mark.parametrize("text", ["shard", "shared[TILE_WIDTH=17]", "", "SHARED"])
+@pytest.mark.parametrize("text", ["shared[TILE_WIDTH=17]", "shared/17", "shared-17"])
+def test_an_unknown_tiling_is_refused_with_those_of_its_kernel(text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_catalogue().variant(text)
+    assert str(caught.value) == f"variant '{text}': the catalogue has shared/32, shared/16"
+
+
+@pytest.mark.parametrize("text", ["shard", "", "SHARED"])
 def test_an_unknown_kernel_is_refused_with_those_there_are(text: str) -> None:
     with pytest.raises(UserError) as caught:
         load_catalogue().variant(text)
@@ -206,7 +249,7 @@ def test_an_unknown_kernel_is_refused_with_those_there_are(text: str) -> None:
 
 
 def test_slugs_are_unique_and_safe_in_paths() -> None:
-    variants = [v for kernel in load_catalogue().values() for v in kernel.variants]
+    variants = [v for kernel in load_catalogue().values() for v in kernel.every_variant]
     slugs = {v.slug for v in variants}
     assert len(slugs) == len(variants)
     assert not any(set(slug) & set("/ []'\"*?$") for slug in slugs)
@@ -227,7 +270,7 @@ def test_square_kernels_refuse_other_shapes_and_say_so(kernel: str) -> None:
 def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
-    written = entry(parameters={"W": [16]}, accepts="W")
+    written = entry(parameters={"W": 16}, accepts="W")
     variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
     assert variant.refusal(Gemm(32, 16, 48)) is None
     for shape in (Gemm(33, 16, 48), Gemm(32, 17, 48), Gemm(32, 16, 49)):
@@ -236,7 +279,7 @@ def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
 
 def test_a_grid_over_the_hardware_limit_is_refused() -> None:
     """gridDim.y holds 65535 blocks; m decides it, n (gridDim.x) may be larger."""
-    variant = load_catalogue().variant("naive_rect[TILE_WIDTH=16]")
+    variant = load_catalogue().variant("naive_rect/16")
     assert variant.refusal(Gemm(65535 * 16, 1, 1)) is None
     assert variant.refusal(Gemm(1, 65536 * 16, 1)) is None
     assert "65536" in (variant.refusal(Gemm(65535 * 16 + 1, 1, 1)) or "")
@@ -250,7 +293,8 @@ def test_the_digest_changes_with_source_header_and_flags(
     deeper.write_text("int one;\n")
 
     def digests() -> list[str]:
-        path = write_catalogue({"mine": entry(parameters={"W": [16, 8]})}, mine=source)
+        tilings = {16: {"W": 16}, 8: {"W": 8}}
+        path = write_catalogue({"mine": entry(tilings=tilings)}, mine=source)
         return [digest(variant) for variant in load_catalogue(path)["mine"].variants]
 
     source = '#include "tile.h"\n__global__ void mine() {}\n'
@@ -312,6 +356,7 @@ def test_a_header_that_is_not_beside_the_source_is_the_compilers_matter(
 def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     """A kernel that is compiled by nobody would rot."""
     folder = DEFAULT_CATALOGUE.parent
-    listed = {k.source.resolve() for k in load_catalogue().values() if k.source}
+    kernels = load_catalogue().values()
+    listed = {file.resolve() for k in kernels for file in (k.source, k.dispatch) if file}
     found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
     assert listed == {file.resolve() for file in found}

@@ -15,7 +15,7 @@ POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n":
          "fill": "uniform", "mode": "burst"}  # fmt: skip
 OPERATIONS = 2 * 64 * 32 * 16
 GRAM = POINT | {"sweep": "gram", "operation": "gram", "dtype": "float64", "k": None}
-NAIVE, CUBLAS = "naive_rect[TILE_WIDTH=32]", "cublas_sgemm"
+NAIVE, CUBLAS = "naive_rect/32", "cublas_sgemm"
 FACTS = {"version": "1.0.0", "date": "2026-01-02", "commit": "abc", "code": "c0de",
          "dirty": False, "cpu": "a CPU", "gpu": "a GPU",
          "uuid": "GPU-1", "compute_capability": "9.0",
@@ -137,9 +137,9 @@ def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
 def test_gram_and_gemm_are_collected_together_and_gram_has_no_k(jobs: Jobs) -> None:
     """An empty k must neither drop a row from a group nor turn the others' k into 16.0."""
     jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
-    times = {("gram_naive[TILE_WIDTH=16]", "kernel", "hot"): [4.0, 2.0, 6.0],
+    times = {("gram_naive/16", "kernel", "hot"): [4.0, 2.0, 6.0],
              ("cublas_dgemm", "kernel", "hot"): [2.0, 2.0, 2.0]}  # fmt: skip
-    jobs.add("gram_naive[TILE_WIDTH=16]", times, [OK | GRAM], point=GRAM)
+    jobs.add("gram_naive/16", times, [OK | GRAM], point=GRAM)
     assert jobs.collect().code == 0
     gemm, gram = (row for _, row in jobs.table("summary.csv").iterrows())
     assert gemm.k == 16
@@ -254,7 +254,7 @@ def test_models_of_gpu_have_a_data_set_each_and_the_cpus_points_go_with_their_ho
     jobs: Jobs,
 ) -> None:
     small, host = {"gpu": "a T4", "uuid": "GPU-3"}, {"gpu": None, "uuid": None}
-    other = "naive_rect[TILE_WIDTH=16]"
+    other = "naive_rect/16"
     jobs.add(other, {(other, "kernel", "hot"): [1.0]}, [OK], small | {"cpu": "EPYC"})
     for name in (NAIVE, CUBLAS):
         jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {"cpu": "Xeon"})
@@ -303,7 +303,7 @@ def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
 def test_kernels_are_listed_as_compiled(jobs: Jobs) -> None:
     jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
     jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [1.0]}, [OK], {"occupancy": None})
-    broken = "shared[TILE_WIDTH=16]"
+    broken = "shared/16"
     jobs.add(broken, {}, [{"status": "failed", "reason": "does not compile"}], {"occupancy": None})
     jobs.compiled(NAIVE, spill_bytes=24)
     jobs.compiled(broken, status="failed", reason='does not compile: expected a ";"',

@@ -34,7 +34,7 @@ class TestMultiplyOnTheCpu:
         ("kernel", "shape", "launch"),
         [
             ("shared", "33", "4 blocks of 1024 threads"),
-            ("shared[TILE_WIDTH=16]", "33", "9 blocks of 256 threads"),
+            ("shared/16", "33", "9 blocks of 256 threads"),
             ("naive_rect", "96x64x3", "6 blocks of 1024 threads"),
         ],
     )
@@ -225,7 +225,7 @@ def test_the_verdict_names_what_failed(
     heading, line = verdict(command, data_set.write()).splitlines()
     assert heading.startswith("failed: 1,")
     assert "report.pdf" in heading
-    assert line == f"naive[TILE_WIDTH=32]: {reason}"
+    assert line == f"naive/32: {reason}"
 
 
 def test_the_verdict_counts_the_further_reasons_of_a_variant(
@@ -234,7 +234,7 @@ def test_the_verdict_counts_the_further_reasons_of_a_variant(
     for table in (data_set.verification, data_set.summary):
         table[0].update(status="failed", reason="wrong result at 3x4x5")
     line = verdict(command, data_set.write()).splitlines()[1]
-    assert line == "naive[TILE_WIDTH=32]: wrong result at 3x4x5 (and 1 more)"
+    assert line == "naive/32: wrong result at 3x4x5 (and 1 more)"
 
 
 def test_the_verdict_says_that_a_hot_card_was_not_to_be_quoted(
@@ -303,7 +303,7 @@ def test_what_an_older_kernel_measured_is_not_published(
     command: Command, data_set: DataSet
 ) -> None:
     data_set.kernels[0]["sha256"] = "01d"
-    assert "another naive[TILE_WIDTH=32]" in publish(command, data_set.write()).error()
+    assert "another naive/32" in publish(command, data_set.write()).error()
 
 
 def test_checks_of_the_timing_are_published_and_leave_with_their_data_set(

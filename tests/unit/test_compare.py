@@ -19,7 +19,7 @@ from matmul.report.figures.changes import draw_changes
 
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]
 LARGE = {"gemm": [640, 1024, 2048, 4096], "gram": [2500, 4500]}
-SHARED = ["shared[TILE_WIDTH=32]", "shared[TILE_WIDTH=16]"]
+SHARED = ["shared/32", "shared/16"]
 OTHER_CARD = DEVICE | {"gpu": "Another GPU"}
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -250,7 +250,7 @@ def test_a_variant_without_a_mean_says_why(command: Command, tmp_path: Path) -> 
     folders = pair(tmp_path, kernels=["naive"], shapes={"gemm": [32, 320]})
     told = command("compare", *folders)
     assert told.code == 0
-    assert "naive[TILE_WIDTH=32]: unclear, no point has both an interval and a time" in told.out
+    assert "naive/32: unclear, no point has both an interval and a time" in told.out
 
 
 # Which points, of which devices.

@@ -178,7 +178,7 @@ def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:
 
 def test_copies_are_timed_for_the_kernels_named_or_for_none() -> None:
     variants = load_catalogue().variants.values()
-    for copies, expected in ((["shared", "naive[TILE_WIDTH=16]"], 3), ([], 0)):
+    for copies, expected in ((["shared", "naive/16"], 3), ([], 0)):
         config = changed({"sweeps.gemm.copies": copies})
         check_configuration(config, [])
         timed = sweep_of(config, "gemm")["copies"]
@@ -202,7 +202,7 @@ def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
     assert set(jobs["gemm"]) > set(jobs["mine"])
     jobs = chosen_jobs(changed({"sweeps.mine": mine, "kernels": ["naive"]}), catalogue)
     assert len(jobs["mine"]) == 2
-    one = mine | {"kernels": ["naive[TILE_WIDTH=16]"]}
+    one = mine | {"kernels": ["naive/16"]}
     assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue)["mine"]) == {
         "naive-TILE_WIDTH=16"
     }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import error_share
 
-from matmul.catalogue.entries import Kernel, Variant, load_catalogue
+from matmul.catalogue.entries import Kernel, Kind, Variant, load_catalogue
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.measure.verification import accuracy
@@ -16,7 +16,7 @@ from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
 
-KERNELS = [kernel for kernel in load_catalogue().values() if kernel.language == "cuda"]
+KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind.CUDA]
 SHAPES = {
     "gemm": [
         Gemm(1, 1, 1),
@@ -36,7 +36,7 @@ def products(
 ) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
     """Every shape that the variant takes, with the inputs and C."""
     kernel, executable = variant.kernel, folder / "kernel"
-    emulation.build(source, kernel.function, kernel.product, variant.parameters, executable,
+    emulation.build(source, kernel.function, kernel.product, variant.constants(None), executable,
                     sanitizer)  # fmt: skip
     for shape in shapes or SHAPES[kernel.operation]:
         if variant.refusal(shape):
@@ -73,7 +73,7 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
     nine multiprocessors one full wave, whose free blocks share the four."""
     kernel = load_catalogue()["gram_tensor_streamed"]
     own = {"MULTIPROCESSORS": multiprocessors, "PATCH": 2}
-    variant = Variant(kernel, dict(kernel.variants[0].parameters) | own)
+    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
     shapes = [Gram(64, 512), Gram(130, 500), Gram(33, 641)]
     multiply(variant, kernel.source, None, tmp_path, shapes)
 
@@ -83,7 +83,7 @@ def in_chains(chains: int) -> Variant:
     kernel = load_catalogue()["streamed"]
     own = {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
            "MULTIPROCESSORS": 2, "CHAINS": chains}  # fmt: skip
-    return Variant(kernel, dict(kernel.variants[0].parameters) | own)
+    return kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])

@@ -125,7 +125,7 @@ def test_a_table_says_what_it_chose_at_which_shape(tmp_path: Path) -> None:
     assert own["ran"] == large.name and own["layout"]["tile"] == large.tile
     older = DEVICE | {"compute_capability": "7.5"}
     (choice,) = steps(tmp_path / "sm_75", **options, device=older)["sgemm"]["choices"]
-    assert choice == {"variant": "vectors[TILE=128,TILE_K=8]", "shapes": ["32", "4096"]}
+    assert choice == {"variant": "vectors/128", "shapes": ["32", "4096"]}
 
 
 def timed(times: dict[str, tuple[float, float, float]]) -> Change:
@@ -263,7 +263,7 @@ def test_a_kernel_that_the_catalogue_does_not_know_is_a_step_without_a_picture(
     tmp_path: Path,
 ) -> None:
     def change(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.replace({"naive": "foreign", "naive[TILE_WIDTH=32]": "foreign[TILE=1]"})
+        return summary.replace({"naive": "foreign", "naive/32": "foreign[TILE=1]"})
 
     results = made_up(tmp_path, kernels=["naive", "shared"], shapes=GEMM, change=change)
     foreign = next(s for s in ladder(results, "gemm")["steps"] if s["name"] == "foreign")

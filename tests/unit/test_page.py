@@ -235,7 +235,7 @@ def test_only_what_there_is_is_offered(tab: Page) -> None:
 def test_all_variants_are_drawn_when_asked_for(tab: Page) -> None:
     choose(tab, "variants", "all")
     own = {name for name in drawn(tab) if name.startswith("shared[")}
-    assert own == {"shared[TILE_WIDTH=32]", "shared[TILE_WIDTH=16]"}
+    assert own == {"shared/32", "shared/16"}
 
 
 def test_nothing_in_the_page_sends_it_away(tab: Page) -> None:
@@ -269,7 +269,7 @@ def test_failed_points_of_an_unknown_device_are_listed(shown: Open, tmp_path: Pa
     tab = shown(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
     assert "unknown device · date unknown" in tab.value("document.body.innerText")
     assert drawn(tab) == {}
-    assert "naive[TILE_WIDTH=32] at 32, 320, 640, 1024: failed, wrong result" in missing(tab)
+    assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in missing(tab)
 
 
 def test_one_kernel_alone_is_drawn(shown: Open, tmp_path: Path) -> None:

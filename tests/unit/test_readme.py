@@ -54,7 +54,7 @@ def test_a_ladder_has_each_measured_kernel_once_with_its_numbers(tmp_path: Path)
     assert list(rows)[2:] == ["CPU, triple loop", "naive", "shared", "cuBLAS SGEMM"]
     assert set(rungs.n) == {1024}
     idea, rate, share = rows["shared"]
-    assert idea == results.catalogue["shared"].teaches
+    assert idea == results.catalogue["shared"].lesson
     assert float(rate) == pytest.approx(rungs.tflops["shared"], rel=5e-3)
     pairs = results.ratios.query("variant == @rungs.variant['shared'] and n == m == k == 1024")
     row = pairs[pairs.cache == "hot"].iloc[0]
@@ -100,7 +100,7 @@ def test_a_share_says_how_sure_it_is(
 
 def test_a_title_does_not_end_its_cell(tmp_path: Path) -> None:
     catalogue = Catalogue(the_catalogue())
-    catalogue["naive"] = dataclasses.replace(catalogue["naive"], teaches="a | b")
+    catalogue["naive"] = dataclasses.replace(catalogue["naive"], lesson="a | b")
     view = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], catalogue=catalogue).of("gemm")
     assert "a \\| b" in readme.table(view, readme.ladder(view), README)
 

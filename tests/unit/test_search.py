@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from support import ROOT
 
 import search
-from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.entries import kernel_name, load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.measure.verification import Accuracy
 from matmul.operations import parse_shape
@@ -42,11 +43,9 @@ def test_what_errs_much_more_than_the_library_is_refused() -> None:
 
 def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
-    table.write_text('architecture,shape,variant\nsm_90,64,old\nany,8,"kept[A=1,B=2]"\n')
-    search.write_table(table, "sm_90", pd.Series({"128": "new[A=1]"}))
-    assert table.read_text() == (
-        'architecture,shape,variant\nsm_90,128,new[A=1]\nany,8,"kept[A=1,B=2]"\n'
-    )
+    table.write_text("architecture,shape,variant\nsm_90,64,old\nany,8,kept/1x2\n")
+    search.write_table(table, "sm_90", pd.Series({"128": "new/1"}))
+    assert table.read_text() == ("architecture,shape,variant\nsm_90,128,new/1\nany,8,kept/1x2\n")
 
 
 def test_of_some_shapes_only_their_rows_are_new(tmp_path: Path) -> None:
@@ -64,10 +63,10 @@ def test_a_search_can_find_each_row_of_its_table_again(path: Path) -> None:
     catalogue, space = load_catalogue(), read_yaml(path)
     table = catalogue[path.stem]
     shapes = {parse_shape(str(text), table.operation) for text in space["shapes"]}
-    rows = pd.read_csv(table.source).query("architecture == 'sm_90'")
+    rows = pd.read_csv(table.dispatch).query("architecture == 'sm_90'")
     assert {parse_shape(text, table.operation) for text in rows["shape"]} == shapes
     for row in rows.itertuples():
-        shape, name = parse_shape(row.shape, table.operation), row.variant.partition("[")[0]
+        shape, name = parse_shape(row.shape, table.operation), kernel_name(row.variant)
         tried = search.candidates(catalogue[name], space["kernels"][name], shape)
         assert row.variant in {variant.name for variant in tried}, shape
 
@@ -84,15 +83,30 @@ def test_every_space_has_candidates_and_shapes_of_its_kernels(path: Path) -> Non
             parse_shape(str(text), kernel.operation)
 
 
-def test_a_box_names_the_kernels_parameters() -> None:
-    with pytest.raises(UserError, match="vectors has the parameters TILE, TILE_K"):
-        list(search.candidates(load_catalogue()["vectors"], [{"TILE": [64]}]))
+def test_a_box_names_the_kernels_parameters_and_leaves_out_what_stays() -> None:
+    vectors = load_catalogue()["vectors"]
+    with pytest.raises(UserError, match="vectors has no parameter STAGES; it has TILE_K, TILE"):
+        list(search.candidates(vectors, [{"STAGES": [2]}]))
+    (variant,) = search.candidates(vectors, [{"TILE": [64]}])
+    assert variant.parameters == {"TILE": 64, "TILE_K": vectors.parameters["TILE_K"]}
+
+
+def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs() -> None:
+    streamed = load_catalogue()["streamed"]
+    known = streamed.every_variant[-1]
+    assert search.named(streamed, known.parameters) == known
+    deeper = search.named(streamed, dict(known.parameters) | {"STAGES": 9, "XOR_N": 2})
+    assert deeper.name == f"{known.name}-stages9-xorn2"
+    other = search.named(streamed, dict(known.parameters) | {"TILE_M": 1024, "CHAINS": 2})
+    assert other.tiling.startswith("1024x256-") and "chains2" in other.tiling
+    entry = yaml.safe_load(search.entry(deeper))
+    assert streamed.tiled("again", entry[deeper.tiling]).parameters == deeper.parameters
 
 
 def test_a_box_may_be_for_some_shapes_only() -> None:
     kernel = load_catalogue()["vectors"]
     boxes = [
-        {"TILE": [64], "TILE_K": [8], "shapes": [256, "1x64x64"]},
+        {"TILE": [64], "shapes": [256, "1x64x64"]},
         {"TILE": [128], "TILE_K": [8]},
     ]
     tried = {

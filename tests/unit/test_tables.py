@@ -216,11 +216,11 @@ def test_one_kernel_alone(tmp_path: Path, kernel: str) -> None:
 
 def fail_shared(summary: pd.DataFrame) -> pd.DataFrame:
     """The larger sizes of one variant came out wrong, each by another error."""
-    wrong = (summary.variant == "shared[TILE_WIDTH=16]") & (summary.n >= 640)
+    wrong = (summary.variant == "shared/16") & (summary.n >= 640)
     summary = summary[~(wrong & (summary.phase != "kernel"))].reset_index(drop=True)
-    wrong = (summary.variant == "shared[TILE_WIDTH=16]") & (summary.n >= 640)
+    wrong = (summary.variant == "shared/16") & (summary.n >= 640)
     wrong &= summary.status == "ok"
-    reasons = [f"wrong result of shared[TILE_WIDTH=16]: error {n / 100:g} times the bound"
+    reasons = [f"wrong result of shared/16: error {n / 100:g} times the bound"
                for n in summary.n]  # fmt: skip
     empty = dict.fromkeys(("time_ms", "time_low_ms", "time_high_ms", "tflops", "error"), np.nan)
     changed = summary[wrong].assign(status="failed", **empty)
@@ -255,7 +255,7 @@ def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
     assert group == {
         "reason": "wrong result of the kernel: error 6.4 to 10.24 times the bound",
         "points": 2,
-        "variants": ["shared[TILE_WIDTH=16]"],
+        "variants": ["shared/16"],
         "shapes": [{"series": "", "shapes": ["640", "1024"]}],
     }
     assert computed["scope"]["timed"]["gpu"]["failed"] == 2
@@ -632,7 +632,7 @@ def faster(variant: str, n: int, library: str) -> Any:
     return change
 
 
-REGISTER_TILE = "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]"
+REGISTER_TILE = "gram_register_tile/48"
 
 
 def test_the_share_of_each_of_the_library_s_two_products(tmp_path: Path) -> None:
@@ -653,7 +653,7 @@ def test_the_register_tile_over_naive_at_the_largest_size_and_at_least(tmp_path:
     sizes = [2500, 4500, 5500, 6500]
 
     def change(summary: pd.DataFrame) -> pd.DataFrame:
-        naive = summary.variant == "gram_naive[TILE_WIDTH=32]"
+        naive = summary.variant == "gram_naive/32"
         summary.loc[naive & (summary.n == 2500), "time_ms"] = 1e-6
         summary.loc[naive & (summary.n == 5500), "time_ms"] /= 2
         return summary
@@ -737,7 +737,7 @@ def test_document_004_beside_ours(tmp_path: Path) -> None:
         "43581.59 ms", "360222.531 ms", "30854.096 ms",
     ]  # fmt: skip
     variants = [row["variant"] for row in rows if str(row["variant"]).startswith("gram_register")]
-    assert variants[:2] == [REGISTER_TILE, "gram_register_tile[TILE_WIDTH=128,BLOCK_WIDTH=16]"]
+    assert variants[:2] == [REGISTER_TILE, "gram_register_tile/128"]
     dgemm, tile = (best_time(results, k, 18500) for k in ("cublas_dgemm", "gram_register_tile"))
     assert known[0]["ratio"]["value"] == pytest.approx(43581.59 / dgemm)
     quotient = known[3]

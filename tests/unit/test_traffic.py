@@ -17,11 +17,11 @@ LARGE = Gemm(1024, 1024, 1024)
 @pytest.mark.parametrize(
     ("variant", "shape", "elements"),
     [
-        ("naive[TILE_WIDTH=32]", LARGE, 2 * 1024 + 1),
-        ("shared[TILE_WIDTH=32]", LARGE, 2 * 1024 / 32 + 1),
+        ("naive/32", LARGE, 2 * 1024 + 1),
+        ("shared/32", LARGE, 2 * 1024 / 32 + 1),
         ("register_column", Gemm(65, 64, 10), 10 * (1 / 64 + 1 / 64) + 1),
         ("gram_naive", Gram(100, 32), 2 * 100 + 1),
-        ("gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]", Gram(100, 96), 100 / 48 + 1),
+        ("gram_register_tile/48", Gram(100, 96), 100 / 48 + 1),
     ],
 )
 def test_bytes_follow_from_the_tile(variant: str, shape: Gemm | Gram, elements: float) -> None:

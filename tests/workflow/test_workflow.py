@@ -102,7 +102,7 @@ def test_gram_is_measured_at_its_own_shapes_and_has_no_k(finished: Project) -> N
 
 
 def test_gram_kernels_are_verified_on_the_cpu_in_float64(finished: Project) -> None:
-    verified = rows(finished, "verification.csv", "gram_naive[TILE_WIDTH=16]")
+    verified = rows(finished, "verification.csv", "gram_naive/16")
     assert set(verified.status) == {"ok"}
     assert set(verified["where"]) == {"emulation"}
     assert set(zip(verified.m, verified.n, strict=True)) >= {(1, 1), (5, 47), (33, 97), (49, 1)}

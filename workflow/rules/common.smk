@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul.build import binaries, toolchain
 from matmul.build.binaries import TOOLS
-from matmul.catalogue.entries import HAND_WRITTEN, source_files
+from matmul.catalogue.entries import Kind, source_files
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json
 from matmul.gpu.device import NoDevice
@@ -122,14 +122,14 @@ def sources(wildcards):
 
 def compile_identity(wildcards):
     """What decides a binary beside its sources."""
-    variant = BUILDABLE[wildcards.slug]
-    return " ".join([COMPILER, variant.kernel.function, *binaries.flags(variant)])
+    variant, arch = BUILDABLE[wildcards.slug], wildcards.get("arch", binaries.HOST)
+    return " ".join([COMPILER, variant.kernel.function, *binaries.flags(variant, arch)])
 
 
 def built(variant):
-    """The compile records (and with them the binaries) of a variant, or of its table's."""
-    languages = {"library": [], "c": ["host"], "cuda": ARCHITECTURES, "table": ARCHITECTURES}
-    folders = languages[variant.kernel.language]
+    """The compile records (and with them the binaries) of a variant, or of what it dispatches to."""
+    own = {Kind.LIBRARY: [], Kind.C: [binaries.HOST]}
+    folders = own.get(variant.kernel.kind, ARCHITECTURES)
     parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder)]
     return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
 
@@ -149,7 +149,7 @@ def built_tools(*tools):
 def emulated_sources(wildcards):
     """The sources that are run on the CPU where there is no GPU, and what runs them there."""
     variant = VARIANTS[wildcards.slug]
-    if variant.kernel.language not in HAND_WRITTEN or DEVICE != "cpu":
+    if not variant.kernel.hand_written or DEVICE != "cpu":
         return []
     files = [file for part in variant.parts(None) for file in source_files(part.kernel.source)]
     return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]

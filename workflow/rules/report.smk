@@ -29,7 +29,6 @@ rule typeset:
         program("report"),
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
-        ROOT / "reports/ideas.yaml",
         expand(ROOT / "reports/captions/{figure}.rst", figure=FIGURES),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,

@@ -3,11 +3,12 @@
 import functools
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from matmul.build import toolchain
-from matmul.catalogue.entries import Variant, source_files
+from matmul.catalogue.entries import Kind, Variant, source_files
 from matmul.dataset.tables import whole_file, write_json
 from matmul.process.errors import UserError
 
@@ -22,12 +23,20 @@ MEANINGLESS_SPACE = re.compile(r" (?!\w)|(?<!\w) ")  # all but that between two 
 TOOLS = {"instruments": "hold", "ceilings": "copy"}
 
 
-def flags(variant: Variant) -> list[str]:
-    """The compiler's flags for a variant, without the architecture."""
-    language = toolchain.FLAGS.get(variant.kernel.language, [])
+def flags(variant: Variant, arch: str) -> list[str]:
+    """The compiler's flags for a variant on an architecture, but for the architecture's own."""
+    return [*common_flags(variant), *defines(variant.constants(arch))]
+
+
+def common_flags(variant: Variant) -> list[str]:
+    """Those that are no compile-time constants."""
+    own = toolchain.FLAGS[variant.kernel.kind.value]
     level = variant.optimization
-    levels = [] if level is None else ["-Xptxas", f"-O{level}"]
-    return [*language, *levels, *(f"-D{key}={value}" for key, value in variant.parameters.items())]
+    return [*own, *([] if level is None else ["-Xptxas", f"-O{level}"])]
+
+
+def defines(constants: Mapping[str, int]) -> list[str]:
+    return [f"-D{key}={value}" for key, value in constants.items()]
 
 
 @functools.cache
@@ -44,18 +53,19 @@ def essence(source: str) -> str:
 
 
 def digest(variant: Variant) -> str:
-    """SHA-256 of a variant's flags and of the essence of its sources and headers; empty for a
-    library's routine."""
+    """SHA-256 of a variant's flags and of the essence of its sources and headers, the same on every
+    architecture; empty for a library's routine."""
     kernel = variant.kernel
-    if kernel.source is None:
+    if kernel.kind is Kind.LIBRARY:
         return ""
-    if kernel.language == "table":
+    if kernel.kind is Kind.DISPATCH:
         rows = [
             (row.architecture, str(row.shape), row.variant.name, digest(row.variant))
             for row in kernel.choices
         ]
         return hashlib.sha256(repr(rows).encode()).hexdigest()
-    found = hashlib.sha256(" ".join(flags(variant)).encode())
+    settings = [*common_flags(variant), *defines(variant.parameters)]
+    found = hashlib.sha256(" ".join(settings).encode())
     for file in source_files(kernel.source):
         found.update(essence(file.read_text()).encode())
     return found.hexdigest()
@@ -68,27 +78,28 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
     registers, shared_bytes and spill_bytes.
     """
     kernel = variant.kernel
-    compiler = toolchain.nvcc() if kernel.language == "cuda" else toolchain.gcc()
+    settings = flags(variant, arch)
+    compiler = toolchain.gcc() if arch == HOST else toolchain.nvcc()
     record = {
         "kernel": kernel.name,
         "variant": variant.name,
         "sha256": digest(variant),
         "compiler": toolchain.version(compiler),
         "compiler_path": compiler,
-        "flags": " ".join(flags(variant)),
+        "flags": " ".join(settings),
         "architecture": arch,
         "status": "ok",
         "reason": "",
     }
     try:
         with whole_file(binary) as temporary:
-            if kernel.language == "cuda":
+            if arch == HOST:
+                toolchain.build_shared_object(kernel.source, settings, temporary)
+            else:
                 resources = toolchain.build_cubin(
-                    kernel.source, kernel.function, flags(variant), arch, temporary
+                    kernel.source, kernel.function, settings, arch, temporary
                 )
                 record |= asdict(resources)
-            else:
-                toolchain.build_shared_object(kernel.source, flags(variant), temporary)
     except toolchain.CompileError as error:
         binary.write_bytes(b"")
         record |= {"status": "failed", "reason": f"does not compile: {error}"}

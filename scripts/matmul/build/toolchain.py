@@ -15,7 +15,6 @@ from matmul.process.errors import UserError, one_line
 FLAGS = {
     "cuda": ["-O3", "-std=c++17", "-lineinfo"],
     "c": ["-O3", "-std=c11"],
-    "library": [],
 }
 
 

@@ -1,5 +1,6 @@
 """What a thread, a block and a multiprocessor have, of each architecture: the one table."""
 
+import re
 from dataclasses import dataclass
 
 WARP = 32
@@ -22,26 +23,35 @@ class Architecture:
 
     Threads: CUDA C++ Programming Guide, table of technical specifications. Multiply-adds: its table
     "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
-    and the H100.
+    and the H100. Multiprocessors: those of the architecture's largest product, by its white paper
+    (TU102, A100, GA102, AD102, H100 SXM, B200, RTX PRO 6000); where we know of none, the H100's.
     """
 
     threads: int
     fp32: int | None = 128
     fp64: int | None = 2
     fp64_tensor: int | None = None
+    multiprocessors: int = 132
 
 
 ARCHITECTURES = {
-    "7.5": Architecture(1024, fp32=64),
-    "8.0": Architecture(2048, fp32=64, fp64=32, fp64_tensor=64),
-    "8.6": Architecture(1536),
+    "7.5": Architecture(1024, fp32=64, multiprocessors=72),
+    "8.0": Architecture(2048, fp32=64, fp64=32, fp64_tensor=64, multiprocessors=108),
+    "8.6": Architecture(1536, multiprocessors=84),
     "8.7": Architecture(1536),
-    "8.9": Architecture(1536),
+    "8.9": Architecture(1536, multiprocessors=144),
     "9.0": Architecture(2048, fp64=64, fp64_tensor=128),
-    "10.0": Architecture(2048, fp64=64),
+    "10.0": Architecture(2048, fp64=64, multiprocessors=148),
     "10.3": Architecture(2048, fp64=None),
     "11.0": Architecture(1536, fp64=None),
-    "12.0": Architecture(1536),
+    "12.0": Architecture(1536, multiprocessors=188),
     "12.1": Architecture(1536),
 }
+DEFAULT = "9.0"  # of what is emulated, or compiled for an architecture that is not listed
 UNITS = ("fp32", "fp64", "fp64_tensor")
+
+
+def multiprocessors(arch: str | None) -> int:
+    """Those that a kernel compiled for `arch` (sm_90) shares its work out to."""
+    number = re.sub(r"\D", "", arch or "")
+    return ARCHITECTURES.get(f"{number[:-1]}.{number[-1:]}", ARCHITECTURES[DEFAULT]).multiprocessors

@@ -1,13 +1,13 @@
 """The catalogue of kernels: read, checked, and expanded into variants."""
 
 import csv
-import itertools
 import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from enum import Enum
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from matmul.catalogue.architectures import (
     MAXIMUM_THREADS,
     REGISTER_FILE,
     STATIC_SHARED,
+    multiprocessors,
 )
 from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.layout import Layout, layout_of
@@ -27,11 +28,28 @@ from matmul.operations.operation import Operation, Routine
 from matmul.operations.shapes import Shape, grid_of
 from matmul.process.errors import UserError
 
-DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
-MOST_VARIANTS = 1000  # of a kernel
-LONGEST_SLUG = 200  # a file's name has 255 bytes, its ending and a temporary name's included
-HAND_WRITTEN = ("cuda", "table")  # languages of kernels that are no library's, on the GPU
-ANY = "any"  # in a table, for the architectures that it does not name
+PROJECT = SCHEMAS.parents[1]
+DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
+ANY = "any"  # in a dispatch's table, for the architectures that it does not name
+MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device: what `blocks` may count on
+ORIGINS = ("source", "library", "dispatch")  # of which an entry has one
+# What took the place of keys that entries once had.
+REPLACED = {
+    "language": "the source's ending says it; a library's entry has `library: cublasSgemm`, a "
+    "table's `dispatch: FILE.csv`",
+    "dtype": "the operation says it",
+    "baselines": "each kernel is timed beside its operation's rivals",
+    "teaches": "it is called lesson",
+}
+
+
+class Kind(Enum):
+    """What an entry is, which decides how it is built and run."""
+
+    CUDA = "cuda"
+    C = "c"
+    LIBRARY = "library"
+    DISPATCH = "dispatch"  # picks a variant of other entries by shape
 
 
 @dataclass(frozen=True)
@@ -39,15 +57,19 @@ class Kernel:
     """One entry of the catalogue; the schema describes each field."""
 
     name: str
-    title: str
     operation: str
-    language: str
-    function: str
-    accepts: str
-    documents: tuple[str, ...]
-    teaches: str
+    title: str = ""
     source: Path | None = None
-    parameters: Mapping[str, list[int]] = field(default_factory=dict, hash=False)
+    function: str = ""
+    library: str | None = None
+    dispatch: Path | None = None
+    accepts: str = "any"
+    documents: tuple[str, ...] = ()
+    lesson: str = ""
+    idea: str = ""
+    parameters: Mapping[str, int] = field(default_factory=dict, hash=False)
+    tilings: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    dispatched: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     tile: tuple[int | str, int | str] | None = None
     threads: tuple[int | str, int | str] | None = None
     blocks: int | str = 0
@@ -65,9 +87,29 @@ class Kernel:
 
     @cached_property
     def variants(self) -> list["Variant"]:
-        """Each combination of the parameters' values, in the catalogue's order."""
-        values = itertools.product(*self.parameters.values())
-        return [Variant(self, dict(zip(self.parameters, chosen, strict=True))) for chosen in values]
+        """What is measured of it: each of its tilings, or where it has none the kernel itself."""
+        own = [self.tiled(name, values) for name, values in self.tilings.items()]
+        return own or [Variant(self, "", self.parameters)]
+
+    @cached_property
+    def every_variant(self) -> list["Variant"]:
+        """Those, and what is compiled for dispatches only."""
+        return self.variants + [self.tiled(*tiling) for tiling in self.dispatched.items()]
+
+    def tiled(self, name: str, values: Mapping[str, int]) -> "Variant":
+        """A tiling of that name, which need not be in the catalogue."""
+        return Variant(self, name, {**self.parameters, **values})
+
+    @property
+    def kind(self) -> Kind:
+        if self.source:
+            return Kind.CUDA if self.source.suffix == ".cu" else Kind.C
+        return Kind.LIBRARY if self.library else Kind.DISPATCH
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it has a binary of its own."""
+        return self.source is not None
 
     @property
     def product(self) -> Operation:
@@ -80,18 +122,18 @@ class Kernel:
         return self.product.dtype
 
     @property
-    def routine(self) -> Routine:
-        """The library's function that it calls; a KeyError where it is no library's."""
-        return self.product.routines[self.function]
+    def routine(self) -> Routine | None:
+        """The library's function that it calls."""
+        return self.product.routines[self.library] if self.library else None
 
     @property
     def on_gpu(self) -> bool:
-        return self.routine.on_gpu if self.language == "library" else self.hand_written
+        return self.routine.on_gpu if self.routine else self.hand_written
 
     @property
     def hand_written(self) -> bool:
         """Whether it is no library's, and runs on the GPU."""
-        return self.language in HAND_WRITTEN
+        return self.kind in (Kind.CUDA, Kind.DISPATCH)
 
 
 @dataclass(frozen=True)
@@ -109,21 +151,33 @@ class Choice:
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel with its compile-time parameters fixed."""
+    """A kernel with a tiling: with its compile-time parameters fixed."""
 
     kernel: Kernel
+    tiling: str
     parameters: Mapping[str, int] = field(hash=False)
 
     @property
     def name(self) -> str:
-        """As data and reports write it: `shared[TILE_WIDTH=32]`."""
-        inside = ",".join(f"{key}={value}" for key, value in self.parameters.items())
-        return f"{self.kernel.name}[{inside}]" if inside else self.kernel.name
+        """As data and reports write it: `shared/32`, without tilings the kernel's name."""
+        return f"{self.kernel.name}/{self.tiling}" if self.tiling else self.kernel.name
 
     @property
     def slug(self) -> str:
-        """As files are named: `shared-TILE_WIDTH=32`."""
-        return "-".join([self.kernel.name, *(f"{k}={v}" for k, v in self.parameters.items())])
+        """As files are named: `shared-32`."""
+        return self.name.replace("/", "-")
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is measured on its own, without being asked for."""
+        return self.tiling not in self.kernel.dispatched
+
+    def constants(self, arch: str | None) -> dict[str, int]:
+        """What its source is compiled with for an architecture: its parameters and, where its grid
+        is made for the device, how many multiprocessors that has."""
+        if MULTIPROCESSORS not in str(self.kernel.blocks):
+            return dict(self.parameters)
+        return {MULTIPROCESSORS: multiprocessors(arch), **self.parameters}
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -153,9 +207,9 @@ class Variant:
             return None
         return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
-        """gridDim in x, y, z for a product of `shape`."""
-        blocks = evaluate(self.kernel.blocks, self.parameters)
+    def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
+        """gridDim in x, y, z for a product of `shape` by its binary for an architecture."""
+        blocks = evaluate(self.kernel.blocks, self.constants(arch))
         return (blocks, 1, 1) if blocks else grid_of(shape, self.tile)
 
     def refusal(self, shape: Shape) -> str | None:
@@ -176,7 +230,7 @@ class Variant:
         return None
 
     def choices(self, arch: str | None) -> list[Choice]:
-        """A table's rows for an architecture, or without one those of the first that it names."""
+        """A dispatch's rows for an architecture, without one those of the first that it names."""
         rows = self.kernel.choices
         wanted = arch or rows[0].architecture
         return [row for row in rows if row.architecture == wanted] or [
@@ -184,21 +238,21 @@ class Variant:
         ]
 
     def parts(self, arch: str | None) -> list["Variant"]:
-        """What it is compiled from: itself, or the variants that its table names."""
-        if self.kernel.language != "table":
+        """What it is compiled from: itself, or the variants that a dispatch chooses among."""
+        if self.kernel.kind is not Kind.DISPATCH:
             return [self]
         return list({choice.variant.slug: choice.variant for choice in self.choices(arch)}.values())
 
     def part(self, shape: Shape, arch: str | None) -> "Variant":
-        """What runs at a shape: itself, or its table's variant of the nearest one.
+        """What runs at a shape: itself, or a dispatch's variant of the nearest one.
 
-        Raises UserError where the table has none that takes the shape.
+        Raises UserError where the dispatch has none that takes the shape.
         """
-        if self.kernel.language != "table":
+        if self.kernel.kind is not Kind.DISPATCH:
             return self
         able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
         if not able:
-            raise UserError(f"{self.kernel.source}: no row's variant takes {shape}")
+            raise UserError(f"{self.kernel.dispatch}: no row's variant takes {shape}")
         return min(able, key=lambda choice: choice.distance(shape)).variant
 
     @property
@@ -210,11 +264,10 @@ class Variant:
     @property
     def launch_identity(self) -> list[object]:
         """What decides how it is launched and timed, beside its sources and flags."""
-        kernel, geometry = self.kernel, []
+        kernel = self.kernel
+        geometry = [choice.variant.launch_identity for choice in kernel.choices]
         if kernel.tile:
             geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
-        elif kernel.language == "table":
-            geometry = [choice.variant.launch_identity for choice in kernel.choices]
         return [
             geometry,
             kernel.accepts,
@@ -223,6 +276,11 @@ class Variant:
             kernel.arithmetic,
             list(kernel.product.rivals),
         ]
+
+
+def kernel_name(variant: str) -> str:
+    """The kernel of a variant's name."""
+    return variant.partition("/")[0]
 
 
 def source_files(source: Path) -> list[Path]:
@@ -249,9 +307,8 @@ class Catalogue(dict[str, Kernel]):
 
     @property
     def buildable(self) -> dict[str, Variant]:
-        """All variants by slug, and those that only tables name."""
-        named = (choice.variant for kernel in self.values() for choice in kernel.choices)
-        return {v.slug: v for v in named} | self.variants
+        """All variants by slug, and those that are compiled for dispatches only."""
+        return {v.slug: v for kernel in self.values() for v in kernel.every_variant}
 
     def rivals(self, kernel: Kernel) -> list[Variant]:
         """The library's variants that a kernel is held against, of those that are here: its
@@ -266,115 +323,154 @@ class Catalogue(dict[str, Kernel]):
 
         Raises UserError where there is none.
         """
-        if text in self:
-            return self[text].variants[0]
-        for variant in self.buildable.values():
+        name = re.match(r"\w*", text)[0]
+        if name not in self:
+            raise UserError(f"kernel '{text}': the catalogue has {', '.join(self)}")
+        if text == name:
+            return self[name].variants[0]
+        for variant in self[name].every_variant:
             if text in (variant.name, variant.slug):
                 return variant
-        raise UserError(f"kernel '{text}': the catalogue has {', '.join(self)}")
+        known = ", ".join(variant.name for variant in self[name].every_variant)
+        raise UserError(f"variant '{text}': the catalogue has {known}")
 
 
 def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
     """Read and check a catalogue. Raises UserError naming the file, the entry and the mistake."""
     entries = read_yaml(path)
+    check_keys(entries, path)
     check(entries, "catalogue", str(path))
-    catalogue = Catalogue()
-    for name, entry in entries.items():
-        fields = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()}
-        if "source" in fields:
-            fields["source"] = path.parent / fields["source"]
-        catalogue[name] = Kernel(name=name, **fields)
+    catalogue = Catalogue(
+        {name: kernel_of(name, entry, path.parent) for name, entry in entries.items()}
+    )
     for name, kernel in catalogue.items():
         try:
-            if kernel.language == "table":
+            if kernel.dispatch:
                 catalogue[name] = replace(kernel, choices=tuple(read_choices(kernel, catalogue)))
-            check_kernel(kernel, catalogue)
+            check_kernel(kernel)
         except UserError as error:
-            raise UserError(f"{path}: {kernel.name}: {error}") from None
+            raise UserError(f"{path}: {name}: {error}") from None
     return catalogue
 
 
+def kernel_of(name: str, entry: Mapping[str, Any], folder: Path) -> Kernel:
+    """An entry, with its files found from the catalogue's folder."""
+    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()}
+    files = {key: folder / fields[key] for key in ("source", "dispatch") if key in fields}
+    return Kernel(**{"name": name, "title": name, "function": name} | fields | files)
+
+
+def check_keys(entries: Any, path: Path) -> None:
+    """What a schema would say less well, and tilings' names as text. Raises UserError."""
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if not isinstance(entry, dict):
+            continue
+        for key in REPLACED.keys() & entry.keys():
+            raise UserError(f"{path}: {name}: there is no key '{key}' any more: {REPLACED[key]}")
+        if any(isinstance(value, list) for value in dict(entry.get("parameters") or {}).values()):
+            raise UserError(
+                f"{path}: {name}: parameters have a value each; variants have names in "
+                "`tilings: {32: {TILE_WIDTH: 32}}`"
+            )
+        if len(entry.keys() & set(ORIGINS)) != 1:
+            raise UserError(
+                f"{path}: {name}: an entry has one of source (a .cu or .c file), library (a "
+                "routine's name) and dispatch (a table of variants by shape)"
+            )
+        for key in ("tilings", "dispatched"):
+            if isinstance(entry.get(key), dict):  # YAML takes 32 for a number
+                entry[key] = {str(tiling): values for tiling, values in entry[key].items()}
+
+
+@cache
+def document_names() -> list[str]:
+    """What `documents` may name."""
+    return list(read_yaml(PROJECT / "reports" / "documents.yaml"))
+
+
 def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
-    """The rows of a kernel's table: architecture, shape, variant. Raises UserError."""
+    """The rows of a dispatch's table: architecture, shape, variant. Raises UserError."""
     try:
-        with kernel.source.open(newline="") as file:
+        with kernel.dispatch.open(newline="") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{kernel.source}: {error}") from None
+        raise UserError(f"{kernel.dispatch}: {error}") from None
     choices = []
     for line, row in enumerate(rows, 2):
         try:
             shape = parse_shape(row["shape"], kernel.operation)
-            choices.append(Choice(row["architecture"], shape, made(row["variant"], catalogue)))
+            choices.append(Choice(row["architecture"], shape, named(row["variant"], catalogue)))
         except KeyError as error:
-            raise UserError(f"{kernel.source}: there is no column {error}") from None
+            raise UserError(f"{kernel.dispatch}: there is no column {error}") from None
         except UserError as error:
-            raise UserError(f"{kernel.source}, line {line}: {error}") from None
+            raise UserError(f"{kernel.dispatch}, line {line}: {error}") from None
     for arch in dict.fromkeys([ANY, *(choice.architecture for choice in choices)]):
         own = [choice.variant for choice in choices if choice.architecture == arch]
         if not own:
-            raise UserError(f"{kernel.source}: no row is for the architecture '{arch}'")
+            raise UserError(f"{kernel.dispatch}: no row is for the architecture '{arch}'")
         if all(variant.most_rows or variant.kernel.accepts not in ("any", kernel.accepts)
                for variant in own):  # fmt: skip
             raise UserError(
-                f"{kernel.source}: of the rows for '{arch}' one has to name a variant that takes "
+                f"{kernel.dispatch}: of the rows for '{arch}' one has to name a variant that takes "
                 f"every shape that {kernel.name} accepts"
             )
     return choices
 
 
-def made(text: str, catalogue: Catalogue) -> Variant:
-    """The variant of that name, which need not be among those that the catalogue measures.
-
-    Raises UserError where there is no such kernel, or its parameters are others.
-    """
-    name, _, inside = text.partition("[")
-    kernel = catalogue.get(name)
-    if kernel is None or kernel.language != "cuda":
-        raise UserError(f"variant '{text}': there is no CUDA kernel '{name}' in the catalogue")
-    values = dict(re.findall(r"(\w+)=(\d+)", inside))
-    variant = Variant(kernel, {key: int(values.get(key, 0)) for key in kernel.parameters})
+def named(text: str, catalogue: Catalogue) -> Variant:
+    """The variant of a table's cell. Raises UserError where that is none of a CUDA kernel."""
+    variant = catalogue.variant(text)
+    if variant.kernel.kind is not Kind.CUDA:
+        raise UserError(f"variant '{text}': {variant.kernel.name} is no CUDA kernel")
     if variant.name != text:
-        raise UserError(
-            f"variant '{text}': {name} has the parameters {', '.join(kernel.parameters)}"
-        )
-    check_variant(variant)
+        known = ", ".join(v.name for v in variant.kernel.every_variant)
+        raise UserError(f"variant '{text}': say which, of {known}")
     return variant
 
 
-def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
+def check_kernel(kernel: Kernel) -> None:
     """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
     if kernel.source and not os.path.isfile(kernel.source):  # Path's raises where a name is long
         raise UserError(f"source: there is no file {kernel.source}")
-    if (count := math.prod(map(len, kernel.parameters.values()))) > MOST_VARIANTS:
-        raise UserError(f"parameters: they make {count} variants, over {MOST_VARIANTS}")
-    if (length := max(len(variant.slug) for variant in kernel.variants)) > LONGEST_SLUG:
-        raise UserError(f"parameters: a variant's name has {length} letters, over {LONGEST_SLUG}")
-    if kernel.language == "library":
+    if kernel.library:
         check_routine(kernel)
     elif kernel.arithmetic != "full":
         raise UserError("arithmetic: only a library's routine has another than full")
-    if kernel.accepts not in ("any", "square", *kernel.parameters):
+    if unknown := [name for name in kernel.documents if name not in document_names()]:
+        raise UserError(
+            f"documents: '{unknown[0]}' is none of those of reports/documents.yaml: "
+            f"{', '.join(document_names())}"
+        )
+    if both := kernel.tilings.keys() & kernel.dispatched.keys():
+        raise UserError(f"dispatched: '{both.pop()}' is one of its tilings already")
+    names = kernel.variants[0].parameters
+    if kernel.accepts not in ("any", "square", *names):
         raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
     for name in kernel.multiples:
-        if name not in kernel.parameters:
+        if name not in names:
             raise UserError(f"multiples: '{name}' is none of its parameters")
-    for variant in kernel.variants if kernel.language == "cuda" else ():
-        check_variant(variant)
+    for variant in kernel.every_variant:
+        if odd := names.keys() ^ variant.parameters.keys():
+            raise UserError(
+                f"tilings: {odd.pop()} is set by one of {kernel.variants[0].tiling} and "
+                f"{variant.tiling} alone; set it in both, or in parameters"
+            )
+        if kernel.kind is Kind.CUDA:
+            check_variant(variant)
 
 
 def check_routine(kernel: Kernel) -> None:
     """A library's entry names a function that can be called, for what it computes."""
     routines = kernel.product.routines
-    routine = routines.get(kernel.function)
+    routine = routines.get(str(kernel.library))
     if routine is None:
         known = ", ".join(routines)
         raise UserError(
-            f"function: '{kernel.function}' is none of those that {kernel.operation} has: {known}"
+            f"library: '{kernel.library}' is none of those that {kernel.operation} has: {known}"
         )
     if kernel.arithmetic not in routine.arithmetics:
         raise UserError(
-            f"arithmetic: '{kernel.function}' has {' and '.join(routine.arithmetics)}, "
+            f"arithmetic: '{kernel.library}' has {' and '.join(routine.arithmetics)}, "
             f"not {kernel.arithmetic}"
         )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matmul.dataset import renamed
 from matmul.dataset.provenance import ROOT, VERSION
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
@@ -151,7 +152,7 @@ def write_text(text: str, path: Path) -> None:
 
 def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
     """Read one of the kinds of COLUMNS as `version` of the project wrote it. Columns that came
-    later are empty.
+    later are empty, and variants have today's names.
 
     Raises UserError for a missing, cut or foreign file, and for text where a number belongs.
     """
@@ -174,6 +175,9 @@ def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
             f"{path}: no column {', '.join(missing)}, which {kind} of version {version} has; "
             f"{remedy(path)}"
         )
+    if order_of(version) < order_of(renamed.SINCE):
+        for column in table.columns.intersection(["variant", "baseline_of"]):
+            table[column] = table[column].map(lambda name: renamed.RENAMED.get(name, name))
     for column in COLUMNS[kind]:
         if column not in table.columns:
             table[column] = "" if column in TEXT else float("nan")

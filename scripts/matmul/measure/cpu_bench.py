@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from matmul.catalogue.entries import Variant
+from matmul.catalogue.entries import Kind, Variant
 from matmul.gpu.state import State
 from matmul.measure.bench import (
     Case,
@@ -53,7 +53,7 @@ class CpuBench:
     def first(self, shape: Shape, inputs: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
         """Milliseconds of a shape's first product, and C. That of a C kernel, which may crash or
         never end, runs in a process of its own. Raises Wrong, LostDevice."""
-        if self.variant.kernel.language == "library":
+        if self.variant.kernel.kind is Kind.LIBRARY:
             c = np.full(shape.output, np.nan, self.dtype)
             return host_ms(lambda: self.product(shape, *inputs, c)), c
         c, taken = shared_array(shape.output, self.dtype), shared_array((1,), "float64")

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from matmul.build.binaries import HOST, digest
 from matmul.catalogue.architectures import STATIC_SHARED
-from matmul.catalogue.entries import Variant
+from matmul.catalogue.entries import Kind, Variant
 from matmul.dataset.tables import read_json
 from matmul.gpu.instruments import Instruments
 from matmul.operations.shapes import Shape
@@ -48,23 +48,23 @@ def gpu_product(variant: Variant, tools: Instruments) -> GpuProduct:
 
     Raises NotCompiled.
     """
-    if variant.kernel.language == "library":
+    if variant.kernel.kind is Kind.LIBRARY:
         return library_product(variant, tools)
-    if variant.kernel.language == "table":
-        return table_product(variant, tools)
-    function = load(variant, tools)
+    if variant.kernel.kind is Kind.DISPATCH:
+        return dispatched_product(variant, tools)
+    function, arch = load(variant, tools), tools.binaries.name
 
     def launch(shape: Shape, *arrays: int) -> None:
         function.prepared_async_call(
-            variant.grid(shape), variant.block, tools.stream, *arrays, *shape.dimensions,
+            variant.grid(shape, arch), variant.block, tools.stream, *arrays, *shape.dimensions,
             shared_size=variant.dynamic_shared_bytes,
         )  # fmt: skip
 
     return launch
 
 
-def table_product(variant: Variant, tools: Instruments) -> GpuProduct:
-    """The same by the variant that the table has for the shape."""
+def dispatched_product(variant: Variant, tools: Instruments) -> GpuProduct:
+    """The same by the variant that a dispatch chooses for the shape."""
     arch = tools.binaries.name
     products = {part.slug: gpu_product(part, tools) for part in variant.parts(arch)}
     part = functools.cache(lambda shape: products[variant.part(shape, arch).slug])
@@ -108,7 +108,7 @@ def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
     """A function (shape, *inputs, C) that computes one product on the CPU; libraries use `threads`
     cores. Raises NotCompiled."""
     kernel = variant.kernel
-    if kernel.language == "library":
+    if kernel.kind is Kind.LIBRARY:
         threadpool_limits(threads)  # here, because finding the thread pools takes milliseconds
         return kernel.routine.product
     compile_record(variant, build / HOST)

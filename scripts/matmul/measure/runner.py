@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from matmul.build.binaries import HOST
-from matmul.catalogue.entries import Kernel, Variant
+from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.cpu import emulation
 from matmul.gpu.device import Gpu, opened
 from matmul.gpu.instruments import Instruments
@@ -126,7 +126,7 @@ class CpuRunner(Runner):
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         product, dtype = self.product(variant), variant.kernel.dtype
-        if variant.kernel.language == "library":
+        if variant.kernel.kind is Kind.LIBRARY:
             c = np.full(shape.output, np.nan, dtype)
             product(shape, *inputs, c)
             return c
@@ -160,7 +160,8 @@ class EmulationRunner(Runner):
     def compile(self, part: Variant) -> Path:
         executable = self.build / part.slug
         kernel = part.kernel
-        emulation.build(kernel.source, kernel.function, kernel.product, part.parameters, executable)
+        constants = part.constants(self.architecture)
+        emulation.build(kernel.source, kernel.function, kernel.product, constants, executable)
         return executable
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from matmul.build.binaries import digest
-from matmul.catalogue.entries import HAND_WRITTEN, Catalogue, Variant, made
+from matmul.catalogue.entries import Catalogue, Kind, Variant, kernel_name
 from matmul.dataset.tables import (
     OPTIONAL,
     POINT,
@@ -29,7 +29,6 @@ from matmul.operations import OPERATIONS, shape_of
 from matmul.operations.fills import FILLS
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
-from matmul.process.errors import UserError
 from matmul.report.sourced_numbers import Number
 
 # What AᵀA is held against: the library's general product, and its symmetric one, which writes both
@@ -177,12 +176,12 @@ class Results:
         """Which rows are of kernels that run on a GPU."""
         return rows.kernel.map(self.on_gpu).astype(bool)
 
-    def language(self, kernel: str) -> str:
-        return self.catalogue[kernel].language if kernel in self.catalogue else "cuda"
+    def kind(self, kernel: str) -> Kind:
+        return self.catalogue[kernel].kind if kernel in self.catalogue else Kind.CUDA
 
     def hand_written(self, kernel: str) -> bool:
         """Whether it is no library's, and runs on a GPU."""
-        return self.language(kernel) in HAND_WRITTEN
+        return kernel not in self.catalogue or self.catalogue[kernel].hand_written
 
     @property
     def architecture(self) -> str | None:
@@ -192,22 +191,18 @@ class Results:
 
     def variant(self, name: str) -> Variant | None:
         """The hand-written variant of that name, None where the catalogue has none."""
-        kernel = self.catalogue.get(name.split("[")[0])
-        if kernel is None or kernel.language not in HAND_WRITTEN:
-            return None
-        try:
-            return kernel.variants[0] if kernel.choices else made(name, self.catalogue)
-        except UserError:
-            return None
+        kernel = self.catalogue.get(kernel_name(name))
+        own = kernel.every_variant if kernel and kernel.hand_written else []
+        return next((variant for variant in own if variant.name == name), None)
 
     def ran(self, row: pd.Series) -> Variant | None:
         """The hand-written variant that ran in a row of the summary: of a dispatch the one that it
         chose. None where the catalogue has no such variant, or the data do not say which it was."""
         chosen = row.ran or ("" if self.is_dispatch(row.kernel) else row.variant)
-        return self.variant(chosen) if chosen else None
+        return self.variant(chosen)
 
     def is_dispatch(self, kernel: str) -> bool:
-        return self.language(kernel) == "table"
+        return self.kind(kernel) is Kind.DISPATCH
 
     def writes_half(self, kernel: str) -> bool:
         """Whether it leaves one triangle of C as it was."""
@@ -299,7 +294,7 @@ def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     if rows.kernel.nunique() <= LINES:
         return rows
     known = {*results.of_document(KNOWN_FROM[str(results.operation)]), *GRAM_LIBRARIES}
-    own = rows[[results.language(kernel) != "library" for kernel in rows.kernel]]
+    own = rows[[results.kind(kernel) is not Kind.LIBRARY for kernel in rows.kernel]]
     others = at_one_size(squares(own[~own.kernel.isin(known)]))
     return rows[rows.kernel.isin({*known, *others.kernel[others.tflops == others.tflops.max()]})]
 

@@ -27,9 +27,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def add_variant(arguments: argparse.ArgumentParser) -> None:
-    arguments.add_argument(
-        "variant", help="a kernel (its first variant), or a variant: shared[TILE_WIDTH=16]"
-    )
+    arguments.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
     add_catalogue(arguments)
 
 

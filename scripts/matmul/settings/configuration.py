@@ -33,14 +33,17 @@ def check_kernels(
     Raises UserError.
     """
     possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
-    variants = {v.name for name in possible for v in catalogue[name].variants}
     for name in kernels if kernels != "all" else ():
-        if name not in {*possible, *variants}:
-            computing = f" for {operation}" if operation else ""
+        try:
+            variant = catalogue.variant(name)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        if variant.kernel.name not in possible:
             raise UserError(
-                f"{where}: '{name}' is not in the catalogue{computing}; "
-                f"it has {', '.join(possible)}"
+                f"{where}: '{name}' does not compute {operation}; {', '.join(possible)} do"
             )
+        if name not in (variant.name, variant.kernel.name):
+            raise UserError(f"{where}: '{name}' is how files are named; write {variant.name}")
 
 
 def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> None:
@@ -89,15 +92,19 @@ def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, di
 
     Raises UserError where that leaves none.
     """
-    chosen = {
-        name: {
-            slug: variant
-            for slug, variant in catalogue.variants.items()
-            if variant.kernel.operation == sweep["operation"]
-            and named(variant, config["kernels"])
-            and named(variant, sweep["kernels"])
+
+    def wanted(variant: Variant, sweep: Mapping[str, Any]) -> bool:
+        lists = [config["kernels"], sweep["kernels"]]
+        asked_for = any(variant.name in names for names in lists if names != "all")
+        return (
+            variant.kernel.operation == sweep["operation"]
+            and (variant.measured or asked_for)
+            and all(named(variant, names) for names in lists)
             and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
-        }
+        )
+
+    chosen = {
+        name: {slug: v for slug, v in catalogue.buildable.items() if wanted(v, sweep)}
         for name in config["sweeps"]
         if (sweep := sweep_of(config, name))["shapes"]
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from matmul.catalogue.entries import kernel_name
 from matmul.operations import parse_shape
 from matmul.operations.shapes import Shape
 from matmul.report.facts.executed_rates import binding_peak, executed, rate
@@ -147,7 +148,7 @@ def our_rows(results: Results, ours: Mapping[str, Any], shape: Shape) -> list[pd
 def only(results: Results, rows: pd.DataFrame, name: str, shape: Shape) -> pd.Series:
     """The one row, or NotMeasured with the reason for there being none."""
     if rows.empty:
-        raise NotMeasured(results.absence([name.split("[")[0]], shape))
+        raise NotMeasured(results.absence([kernel_name(name)], shape))
     return rows.iloc[0]
 
 

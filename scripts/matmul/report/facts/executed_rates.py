@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from matmul.catalogue.entries import Variant
+from matmul.catalogue.entries import Kind, Variant
 from matmul.operations.gram import Gram
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
@@ -42,9 +42,7 @@ def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
             map(uses_tensor_cores, results.variant(row.kernel).parts(results.architecture))
         )
     else:
-        tensor = (
-            results.language(row.kernel) == "library" if ran is None else uses_tensor_cores(ran)
-        )
+        tensor = results.kind(row.kernel) is Kind.LIBRARY if ran is None else uses_tensor_cores(ran)
     for units in FACTS if tensor else (VECTOR,):
         if peak := float64_peak(results, units):
             return units, peak

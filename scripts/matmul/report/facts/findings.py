@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from matmul.catalogue.entries import Kind
 from matmul.operations import OPERATIONS, shape_of
 from matmul.report.facts.executed_rates import VECTOR, binding_peak, executed, float64_peak, rate
 from matmul.report.selection import (
@@ -271,7 +272,7 @@ def tile_widths(results: Results) -> dict[str, Any]:
     """Document 001's question: which tile width is faster, at equal n."""
     rows = squares(results.timed())
     wanted = [k for k in results.of_document("001")
-              if "TILE_WIDTH" in results.catalogue[k].parameters]  # fmt: skip
+              if "TILE_WIDTH" in results.catalogue[k].variants[0].parameters]  # fmt: skip
     kernels = [entry for kernel in wanted if (entry := widths_of(results, rows, kernel))]
     if not kernels:
         raise Missing(results.absence(wanted))
@@ -548,7 +549,7 @@ def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -
     best = rows.loc[rows.tflops.idxmax()]
     highest = rate(executed(shape_of(best), part), cell(best, "time_ms"))
     units, bound = binding_peak(results, best) or (None, None)
-    vector = float64_peak(results, VECTOR) if results.language(best.kernel) == "library" else None
+    vector = float64_peak(results, VECTOR) if results.kind(best.kernel) is Kind.LIBRARY else None
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
@@ -570,11 +571,10 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
     if rows.empty or kernel is None:
         raise Missing(results.absence(["gram_register_tile"]))
     timed = [variant for variant in kernel.variants if variant.name in set(rows.variant)]
-    timed.sort(key=lambda variant: list(variant.parameters.values()))
+    timed.sort(key=lambda variant: variant.tile)
     by_size = [tile_row(own, [variant.name for variant in timed]) for _, own in rows.groupby("n")]
-    names = ["/".join(map(str, variant.parameters.values())) for variant in timed]
+    names = [variant.tiling for variant in timed]
     return named(results, kernel.name, "") | {
-        "parameters": " / ".join(kernel.parameters),
         "variants": [
             {"name": name, "fastest_at": [row["n"] for row in by_size if row["fastest"] == i]}
             for i, name in enumerate(names)

@@ -91,7 +91,7 @@ def half_notes(results: Results, made: Figure) -> list[str]:
 
 def look(results: Results, kernel: str) -> Look:
     """A kernel's colour and marker, by its place in the catalogue."""
-    return style.kernel_look(results.position(kernel), results.language(kernel))
+    return style.kernel_look(results.position(kernel), results.kind(kernel))
 
 
 def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from matmul.catalogue.entries import Kind
 from matmul.operations import shape_of
 from matmul.operations.shapes import Shape
 from matmul.report.figures import style
@@ -36,7 +37,7 @@ def bars(ax: Axes, results: Results, rows: pd.DataFrame, column: str) -> None:
     kernels' names at the left."""
     for place, (kernel, value) in enumerate(zip(rows.kernel, rows[column], strict=True)):
         colour = look(results, kernel).colour
-        own = results.language(kernel) != "library"
+        own = results.kind(kernel) is not Kind.LIBRARY
         ax.barh(place, value, height=0.72, color=colour if own else "white", edgecolor=colour,
                 linewidth=1)  # fmt: skip
     ax.set_yticks(range(len(rows)), [results.title(kernel) for kernel in rows.kernel])

@@ -141,7 +141,7 @@ def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
 def tile_width(results: Results) -> Figure:
     """Rate by tile width, a panel per kernel of document 001: the comparison that it meant."""
     kernels = [k for k in results.of_document("001")
-               if "TILE_WIDTH" in results.catalogue[k].parameters]  # fmt: skip
+               if "TILE_WIDTH" in results.catalogue[k].variants[0].parameters]  # fmt: skip
     rows = squares(results.timed())
     kernels_timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
     if not kernels_timed:

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from matmul.catalogue.entries import Kind
 from matmul.dataset.tables import whole_file
 
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
@@ -32,7 +33,7 @@ SAME_COLUMN = 0.16  # of the axes' width: points so near share a column of label
 BESIDE = 0.02  # of the axes' width, from a point to its label
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
-DASHES = {"c": (0, (1, 1.2)), "cuda": "-", "table": "-", "library": (0, (4, 1.6))}
+DASHES = {Kind.C: (0, (1, 1.2)), Kind.CUDA: "-", Kind.DISPATCH: "-", Kind.LIBRARY: (0, (4, 1.6))}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with its canvas and the metadata to leave out: they name a date or a version.
 FORMATS = {
@@ -77,10 +78,10 @@ class Look:
     dashes: object = "-"
 
 
-def kernel_look(position: int, language: str) -> Look:
+def kernel_look(position: int, kind: Kind) -> Look:
     """The look of the kernel at `position` of the catalogue, the same in every figure."""
     colour, marker = COLOURS[position % len(COLOURS)], MARKERS[position % len(MARKERS)]
-    return Look(colour, marker, DASHES[language])
+    return Look(colour, marker, DASHES[kind])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A kernel that is a table: which variant it runs at which shape, and what is refused."""
+"""Dispatch by shape: which variant runs at which shape, and what is refused."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +12,9 @@ from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError
 
 TABLE = """architecture,shape,variant
-sm_90,128,"mine[TILE=16]"
-sm_90,4096x128x4096,"mine[TILE=32]"
-any,1024,"mine[TILE=8]"
+sm_90,128,mine/16
+sm_90,4096x128x4096,mine/32
+any,1024,mine/8
 """
 
 Load = Callable[..., Catalogue]
@@ -22,16 +22,15 @@ Load = Callable[..., Catalogue]
 
 @pytest.fixture
 def load(entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path) -> Load:
-    """Reads a catalogue of `mine`, whose TILE the catalogue measures at 16, and a table of it."""
+    """Reads a catalogue of `mine`, which is measured at 16 alone, and a dispatch that uses it."""
 
     def read(table: str = TABLE, **mine_too: object) -> Catalogue:
         (tmp_path / "table.csv").write_text(table)
         mine = entry(
-            parameters={"TILE": [16]}, tile=["TILE", "TILE"], threads=["TILE", "TILE"], **mine_too
-        )
-        chosen = entry(
-            language="table", source="table.csv", function="nearest", tile=None, threads=None
-        )
+            tilings={16: {"TILE": 16}}, dispatched={n: {"TILE": n} for n in (8, 24, 32)},
+            tile=["TILE", "TILE"], threads=["TILE", "TILE"], **mine_too,
+        )  # fmt: skip
+        chosen = {"operation": "gemm", "dispatch": "table.csv"}
         return load_catalogue(write_catalogue({"chosen": chosen, "mine": mine}))
 
     return read
@@ -49,25 +48,23 @@ def test_the_nearest_shape_decides_in_the_logarithms(load: Load) -> None:
         )
     }
     assert picked == {
-        "1x1x1": "mine[TILE=16]", "512x128x512": "mine[TILE=16]",
-        "1024x128x1024": "mine[TILE=32]", "999x1x999": "mine[TILE=32]",
+        "1x1x1": "mine/16", "512x128x512": "mine/16",
+        "1024x128x1024": "mine/32", "999x1x999": "mine/32",
     }  # fmt: skip
 
 
 def test_another_architecture_takes_the_rows_for_any(load: Load) -> None:
     chosen = load().variant("chosen")
-    assert [part.name for part in chosen.parts("sm_90")] == ["mine[TILE=16]", "mine[TILE=32]"]
-    assert [part.name for part in chosen.parts("sm_80")] == ["mine[TILE=8]"]
-    assert chosen.part(Gemm(7, 7, 7), "sm_80").name == "mine[TILE=8]"
+    assert [part.name for part in chosen.parts("sm_90")] == ["mine/16", "mine/32"]
+    assert [part.name for part in chosen.parts("sm_80")] == ["mine/8"]
+    assert chosen.part(Gemm(7, 7, 7), "sm_80").name == "mine/8"
 
 
 def test_what_only_the_table_names_is_built_and_not_measured(load: Load) -> None:
     catalogue = load()
-    assert set(catalogue.variants) == {"chosen", "mine-TILE=16"}
-    assert set(catalogue.buildable) == {
-        "chosen", "mine-TILE=16", "mine-TILE=32", "mine-TILE=8",
-    }  # fmt: skip
-    assert catalogue.variant("mine-TILE=32").tile == (32, 32)
+    assert set(catalogue.variants) == {"chosen", "mine-16"}
+    assert set(catalogue.buildable) == {"chosen", "mine-16", "mine-8", "mine-24", "mine-32"}
+    assert catalogue.variant("mine/32").tile == (32, 32)
 
 
 def test_the_digest_follows_the_sources_of_the_parts(load: Load) -> None:
@@ -76,7 +73,7 @@ def test_the_digest_follows_the_sources_of_the_parts(load: Load) -> None:
     source = catalogue["mine"].source
     source.write_text(source.read_text() + "int changed;\n")
     assert digest(catalogue.variant("chosen")) != before
-    other = load(TABLE.replace("TILE=32", "TILE=24")).variant("chosen")
+    other = load(TABLE.replace("mine/32", "mine/24")).variant("chosen")
     assert digest(other) not in (before, digest(catalogue.variant("chosen")))
 
 
@@ -94,11 +91,10 @@ def test_a_shape_that_no_row_takes_is_refused_by_the_tables_name(load: Load) -> 
 @pytest.mark.parametrize(
     ("wrong", "right", "said"),
     [
-        ("mine[TILE=32]", "yours[TILE=32]", "line 3: variant 'yours[TILE=32]'"),
-        ("mine[TILE=32]", "mine", "line 3: variant 'mine': mine has the parameters TILE"),
-        ("mine[TILE=32]", "mine[TILE=32,K=1]", "line 3: variant 'mine[TILE=32,K=1]'"),
-        ("mine[TILE=32]", "mine[TILE=64]", "4096 threads"),
-        ("mine[TILE=32]", "chosen", "there is no CUDA kernel 'chosen'"),
+        ("mine/32", "yours/32", "line 3: kernel 'yours/32'"),
+        ("mine/32", "mine", "line 3: variant 'mine': say which, of mine/16, mine/8"),
+        ("mine/32", "mine[TILE=32]", "line 3: variant 'mine[TILE=32]': the catalogue has mine/16"),
+        ("mine/32", "chosen", "chosen is no CUDA kernel"),
         ("4096x128x4096", "4096x128", "line 3: gemm shape '4096x128'"),
         ("any,1024", "sm_80,1024", "no row is for the architecture 'any'"),
         ("architecture,", "arch,", "there is no column 'architecture'"),
