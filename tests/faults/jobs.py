@@ -26,10 +26,6 @@ from matmul.dataset.tables import read_table
 C_ENTRY = {
     "title": "mine",
     "operation": "gemm",
-    "language": "c",
-    "accepts": "any",
-    "documents": [],
-    "teaches": "How a test makes a kernel fail.",
 }
 # Each call writes a line with its m to the file that CALLS names, and takes some milliseconds.
 COUNTED = """

@@ -68,18 +68,19 @@ def catalogue_with(key: str, name: str) -> dict[str, Any]:
         return {name: CUDA_ENTRY}
     changes = {
         "documents": [name],
-        "parameters": {name: [1]},
+        "parameters": {name: 1},
+        "tilings": {name: {"W": 1}},
         "multiples": {name: 1},
         "tile": [name, 16],
     }
     return {"mine": CUDA_ENTRY | {key: changes.get(key, name)}}
 
 
-KEYS = ("kernel", "operation", "language", "source", "function", "accepts", 
-        "documents", "parameters", "multiples", "tile")  # fmt: skip
+KEYS = ("kernel", "operation", "source", "function", "accepts", "documents", "parameters",
+        "tilings", "multiples", "tile")  # fmt: skip
 
 
-@pytest.mark.fault("a hostile name in the catalogue: 19 names at 12 keys", 228)
+@pytest.mark.fault("a hostile name in the catalogue: 19 names at 10 keys", 190)
 def test_names_in_the_catalogue(tmp_path: Path, tried: Tried) -> None:
     (tmp_path / "mine.cu").write_text(RIGHT_KERNEL)
     path = tmp_path / "catalogue.yaml"
@@ -134,7 +135,7 @@ def test_titles_of_any_text(
     for job in jobs:
         job.done()
     entries = yaml.safe_load(jobs[0].catalogue.read_text())
-    titled = {n: entries[n] | {"title": text, "teaches": text} for n, text in TITLES.items()}
+    titled = {n: entries[n] | {"title": text, "lesson": text} for n, text in TITLES.items()}
     catalogue = jobs[0].catalogue.with_name("titles.yaml")
     catalogue.write_text(yaml.safe_dump(titled))
     verified, ceilings, tables, report = (
@@ -238,19 +239,6 @@ def test_ten_thousand_kernels(tmp_path: Path, tried: Tried) -> None:
     chosen = chosen_jobs(CONFIG | {"kernels": ["k9999"]}, catalogue)
     assert [*chosen["gemm"]] == ["k9999"]
     tried("read; one of them is found")
-
-
-@pytest.mark.fault("parameters that make 10¹² variants, and names of 300 letters", 2)
-def test_too_many_or_too_long_variants(tmp_path: Path, tried: Tried) -> None:
-    (tmp_path / "mine.cu").write_text(RIGHT_KERNEL)
-    path = tmp_path / "catalogue.yaml"
-    for said, parameters in {
-        "variants, over 1000": {name: [*range(1, 11)] for name in "ABCDEFGHIJKL"},
-        "letters, over 200": {"A" * 300: [1]},
-    }.items():
-        path.write_text(yaml.safe_dump({"mine": CUDA_ENTRY | {"parameters": parameters}}))
-        assert said in refused(lambda: load_catalogue(path))
-        tried("refused in one line")
 
 
 @pytest.mark.fault("a configuration that gives a key twice, or a limit that is no number", 3)

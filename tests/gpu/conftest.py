@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from matmul.build.binaries import compile_instruments, compile_into
-from matmul.catalogue.entries import Variant
+from matmul.catalogue.entries import Kind, Variant
 from matmul.gpu.device import Gpu, NoDevice, gpus
 from matmul.gpu.instruments import Instruments
 
@@ -37,7 +37,7 @@ def compiled(gpu: Gpu, build: Path) -> Callable[[Variant], Path]:
     def compile_missing(variant: Variant) -> Path:
         for part in variant.parts(gpu.architecture):
             record = build / gpu.architecture / f"{part.slug}.json"
-            if part.kernel.language == "cuda" and not record.exists():
+            if part.kernel.kind is Kind.CUDA and not record.exists():
                 content = compile_into(part, gpu.architecture, build)
                 assert content["status"] == "ok", content["reason"]
         return build

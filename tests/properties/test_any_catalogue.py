@@ -1,6 +1,5 @@
-"""Whatever parameters an entry has: each combination is one variant, or the entry is refused."""
+"""Whatever tilings an entry has: each is one variant, or the entry is refused."""
 
-import itertools
 import json
 import math
 from dataclasses import replace
@@ -23,11 +22,13 @@ from matmul.process.errors import UserError
 from matmul.settings.configuration import chosen_jobs
 
 CATALOGUE = load_catalogue()
-VARIANTS = list(CATALOGUE.variants.values())
+VARIANTS = list(CATALOGUE.buildable.values())
 SIZES = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 NAMES = ["W", "TILE_WIDTH", "R2"]
-PARAMETERS = st.dictionaries(
-    st.sampled_from(NAMES), st.lists(SIZES, min_size=1, max_size=3, unique=True), max_size=3
+TILINGS = st.lists(st.sampled_from(NAMES), unique=True).flatmap(
+    lambda names: st.lists(
+        st.fixed_dictionaries(dict.fromkeys(names, SIZES)), min_size=1, max_size=4
+    )
 )
 
 # Of what a block may declare (CUDA C++ Programming Guide, table of technical specifications).
@@ -46,7 +47,8 @@ def expressions(names: list[str]) -> st.SearchStrategy[int | str]:
 @st.composite
 def entries(draw: st.DrawFn) -> dict[str, Any]:
     """A catalogue entry of a CUDA kernel, right in all but perhaps its numbers."""
-    parameters = draw(PARAMETERS)
+    tilings = draw(TILINGS)
+    parameters = tilings[0]
     number = expressions([*parameters])
     extent = st.lists(number, min_size=2, max_size=2)
     optional = {
@@ -55,7 +57,11 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
     if parameters:
         optional["multiples"] = st.dictionaries(st.sampled_from([*parameters]), number, min_size=1)
     keys = draw(st.lists(st.sampled_from([*optional]), unique=True, max_size=1))
-    entry = {"parameters": parameters, "tile": draw(extent), "threads": draw(extent)}
+    entry = {
+        "tilings": {f"t{i}": own for i, own in enumerate(tilings)},
+        "tile": draw(extent),
+        "threads": draw(extent),
+    }
     return CUDA_ENTRY | entry | {key: draw(optional[key]) for key in keys}
 
 
@@ -84,28 +90,28 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "catalogue.yaml"
 
 
-def variant_of(entry: dict[str, Any], parameters: dict[str, int]) -> tuple[Any, ...]:
-    """What the variant of an entry with these parameters is, by the entry's own words."""
-    inside = ",".join(f"{name}={chosen}" for name, chosen in parameters.items())
-    slug = "-".join(["mine", *(f"{name}={chosen}" for name, chosen in parameters.items())])
+def variant_of(entry: dict[str, Any], tiling: str) -> tuple[Any, ...]:
+    """What the variant of an entry with this tiling is, by the entry's own words."""
+    parameters = entry["tilings"][tiling]
     rows, columns = (value(e, parameters) for e in entry["tile"])
     y, x = (value(e, parameters) for e in entry["threads"])
-    name = f"mine[{inside}]" if inside else "mine"
-    return name, slug, (rows, columns), (x, y, 1), {f"-D{k}={v}" for k, v in parameters.items()}
+    return (
+        f"mine/{tiling}",
+        f"mine-{tiling}",
+        (rows, columns),
+        (x, y, 1),
+        {f"-D{k}={v}" for k, v in parameters.items()},
+    )
 
 
 @settings(max_examples=500)
 @given(entries())
-def test_each_combination_of_parameters_is_one_variant_or_the_entry_is_refused(
+def test_each_tiling_is_one_variant_or_the_entry_is_refused(
     file: Path, entry: dict[str, Any]
 ) -> None:
     file.write_text(json.dumps({"mine": entry}))  # which is YAML too
-    names = [*entry["parameters"]]
-    combinations = [
-        dict(zip(names, chosen, strict=True))
-        for chosen in itertools.product(*entry["parameters"].values())
-    ]
-    if not all(runs(entry, parameters) for parameters in combinations):
+    tilings = entry["tilings"]
+    if not all(runs(entry, parameters) for parameters in tilings.values()):
         with pytest.raises(UserError) as caught:
             load_catalogue(file)
         assert str(caught.value).startswith(f"{file}: mine: ")
@@ -114,14 +120,14 @@ def test_each_combination_of_parameters_is_one_variant_or_the_entry_is_refused(
     catalogue = load_catalogue(file)
     variants = catalogue["mine"].variants
     assert [*catalogue.variants.values()] == variants
-    assert len(catalogue.variants) == math.prod(map(len, entry["parameters"].values()))
-    for variant, parameters in zip(variants, combinations, strict=True):
-        name, slug, tile, block, defines = variant_of(entry, parameters)
+    for variant, tiling in zip(variants, tilings, strict=True):
+        name, slug, tile, block, defines = variant_of(entry, tiling)
         assert (variant.name, variant.slug) == (name, slug)
         assert (variant.tile, variant.block) == (tile, block)
-        assert {flag for flag in flags(variant) if flag.startswith("-D")} == defines
+        assert {flag for flag in flags(variant, "sm_90") if flag.startswith("-D")} == defines
         assert catalogue.variant(slug) is catalogue.variants[slug] is variant
-        assert catalogue.variant(name) is (variants[0] if name == "mine" else variant)
+        assert catalogue.variant(name) is variant
+    assert catalogue.variant("mine") is variants[0]
 
 
 NAMED = st.lists(
@@ -153,6 +159,7 @@ def test_a_sweep_measures_the_variants_that_both_lists_name(
             if variant.kernel.operation == sweep["operation"]
             and named(kernels, variant)
             and named(sweep.get("kernels", "all"), variant)
+            and (variant.measured or variant.name in [*kernels, *sweep.get("kernels", "all")])
         ]
         for name, sweep in sweeps.items()
         if sweep["shapes"]
@@ -180,14 +187,15 @@ def requests(draw: st.DrawFn) -> tuple[Variant, Shape]:
     """A variant, whatever shapes its entry says that it accepts and however many rows of C, and a
     shape of its operation."""
     variant = draw(st.sampled_from(VARIANTS))
-    accepts = draw(st.sampled_from(["any", "square", *variant.parameters]))
+    steps = [name for name, step in variant.parameters.items() if step]
+    accepts = draw(st.sampled_from(["any", "square", *steps]))
     shape = draw(SHAPES[variant.kernel.operation])
     step = variant.parameters.get(accepts, 1)
     extents = [-(-n // step) * step if draw(st.booleans()) else n for n in shape.dimensions]
     shape = type(shape)(*extents)
     rows = draw(st.just(0) | st.integers(1, 100))
     kernel = replace(variant.kernel, accepts=accepts, most_rows=rows)
-    return Variant(kernel, variant.parameters), shape
+    return replace(variant, kernel=kernel), shape
 
 
 @settings(max_examples=800)

@@ -5,7 +5,6 @@ The kernels themselves run, unchanged, on the CPU: owners.cu notes which block w
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Kind, Variant, load_catalogue
 from matmul.cpu import emulation
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
@@ -21,7 +20,7 @@ from matmul.operations.shapes import LARGEST, Shape, grid_of
 
 OWNERS = Path(__file__).parent / "owners.cu"
 CATALOGUE = load_catalogue()
-CATALOGUED = [v for v in CATALOGUE.variants.values() if v.kernel.language == "cuda"]
+CATALOGUED = [v for v in CATALOGUE.variants.values() if v.kernel.kind is Kind.CUDA]
 TILES = st.tuples(st.integers(1, 200), st.integers(1, 200)) | st.sampled_from(
     [variant.tile for variant in CATALOGUED]
 )
@@ -29,8 +28,7 @@ TILES = st.tuples(st.integers(1, 200), st.integers(1, 200)) | st.sampled_from(
 
 def made_up(name: str, **parameters: int) -> Variant:
     """A kernel of the catalogue with parameters that the catalogue does not have."""
-    values = {key: [value] for key, value in parameters.items()}
-    return replace(CATALOGUE[name], parameters=values).variants[0]
+    return CATALOGUE[name].tiled("made-up" + "x".join(map(str, parameters.values())), parameters)
 
 
 VARIANTS = [
@@ -84,7 +82,7 @@ def executables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         source.write_text(kernel.source.read_text() + OWNERS.read_text())
         emulation.build(
             source, "owners_of_c", kernel.product,
-            {**variant.parameters, "OBSERVED": kernel.function}, executable,
+            {**variant.constants(None), "OBSERVED": kernel.function}, executable,
             include=[kernel.source.parent.resolve()],
         )  # fmt: skip
         return executable

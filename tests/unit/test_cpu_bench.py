@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Kind, Variant, load_catalogue
 from matmul.measure.bench import Case, Settings, Split, Wrong
 from matmul.measure.cpu_bench import CpuBench
 from matmul.measure.gpu_bench import host_copies_refusal
@@ -126,7 +126,7 @@ def test_a_cpu_variant_multiplies_rectangles(variant: Variant, tmp_path: Path) -
 def test_a_cpu_variant_of_gram_is_measured_in_float64(
     variant: Variant, shape: Gram, tmp_path: Path
 ) -> None:
-    if variant.kernel.language == "c":
+    if variant.kernel.kind is Kind.C:
         compile_into(variant, "host", tmp_path)
     product = cpu_product(variant, tmp_path, threads=1)
     a, c = np.arange(1.0, shape.m * shape.n + 1).reshape(shape.m, shape.n), np.empty(shape.output)

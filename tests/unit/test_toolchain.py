@@ -104,11 +104,11 @@ def test_an_architecture_that_nvcc_does_not_know_is_its_message(
 def test_a_right_kernel_is_recorded_with_its_resources_and_flags(
     entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
 ) -> None:
-    path = write_catalogue({"mine": entry(parameters={"UNROLL": [4]})})
+    path = write_catalogue({"mine": entry(tilings={4: {"UNROLL": 4}})})
     variant = load_catalogue(path).variant("mine")
     record = compile_variant(variant, "sm_90", tmp_path / "mine.cubin")
     assert record["status"] == "ok"
-    assert record["variant"] == "mine[UNROLL=4]"
+    assert record["variant"] == "mine/4"
     assert record["sha256"] == digest(variant)
     assert "-DUNROLL=4" in str(record["flags"])
     assert "-lineinfo" in str(record["flags"])

@@ -253,7 +253,7 @@ def test_extra_shapes_are_added_where_the_variant_takes_them() -> None:
 def test_a_kernel_of_whole_tiles_is_verified_at_whole_tiles(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
-    path = write_catalogue({"mine": entry(parameters={"W": [16]}, accepts="W")})
+    path = write_catalogue({"mine": entry(parameters={"W": 16}, accepts="W")})
     shapes = verification_shapes(load_catalogue(path).variant("mine"), [])
     assert len(shapes) >= 2
     assert not any(extent % 16 for s in shapes for extent in (s.m, s.n, s.k))

@@ -446,6 +446,8 @@ def check_kernel(kernel: Kernel) -> None:
     names = kernel.variants[0].parameters
     if kernel.accepts not in ("any", "square", *names):
         raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
+    if any(not variant.parameters.get(kernel.accepts, 1) for variant in kernel.every_variant):
+        raise UserError(f"accepts: {kernel.accepts} is 0 in one of its tilings")
     for name in kernel.multiples:
         if name not in names:
             raise UserError(f"multiples: '{name}' is none of its parameters")
