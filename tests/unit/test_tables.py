@@ -110,7 +110,8 @@ def check_some_medians(folder: Path, count: int = 40) -> None:
     """Random kernel rows of a data set's summary, made anew of its samples."""
     version = version_of(read_json(folder / "device.json"))
     summary = read_table("summary.csv", folder / "summary.csv", version)
-    taken = read_table("samples.csv.gz", folder / "samples.csv.gz").query("baseline_of == ''")
+    taken = read_table("samples.csv.gz", folder / "samples.csv.gz", version)
+    taken = taken.query("baseline_of == ''")
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
     chosen = timed.sample(min(count, len(timed)), random_state=1)
     span = ["variant", *POINT, "phase", "cache"]
@@ -288,7 +289,7 @@ def with_times(**times: tuple[float, float]) -> Any:
      ((1.0, np.nan), "unknown")],
 )  # fmt: skip
 def test_a_verdict_needs_intervals_apart(tmp_path: Path, shared: Any, verdict: str) -> None:
-    change = with_times(**{"naive[": (2.0, 3.0), "shared[": shared})
+    change = with_times(**{"naive/": (2.0, 3.0), "shared/": shared})
     if verdict == "unknown":
 
         def change(summary: pd.DataFrame) -> pd.DataFrame:

@@ -219,7 +219,7 @@ def test_a_module_s_toolkit_is_used_on_the_login_node_and_within_jobs(
     loaded["PATH"] = f"{toolkit.folder}/bin:{toolkit.python.parent}:{slurm.environment['PATH']}"
     project = Project(project.folder, project.environment | slurm.environment | loaded)
     project.write_catalogue("naive", "cpu_blas", "cublas_sgemm")
-    record = "results/local/build/sm_90/naive-TILE_WIDTH=32.json"
+    record = "results/local/build/sm_90/naive-32.json"
     submit = SUBMIT | {"program": (str(toolkit.python), IMPATIENT)}
     project.done(record, "results/local/verified/cpu_blas.csv", **submit)
     assert read_json(project.path(record))["compiler_path"] == str(toolkit.nvcc)

@@ -265,7 +265,7 @@ def test_another_kernel_brings_its_own_chain_only(pending: dict[str, Pending]) -
 
 
 def test_another_emulator_verifies_the_cuda_kernels_only(pending: dict[str, Pending]) -> None:
-    gram = "results/local/verified/gram_naive-TILE_WIDTH=16.csv"
+    gram = "results/local/verified/gram_naive-16.csv"
     assert pending["the emulator"]["verify_variant"] == MINE["verify_variant"] | {gram}
 
 
