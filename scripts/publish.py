@@ -20,9 +20,10 @@ from matmul.dataset.tables import (
     read_table,
     whole_file,
 )
+from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
-from matmul.report.selection import PICTURES, published_name, thermally_throttled
+from matmul.report.selection import picture_of, published_name, thermally_throttled
 from matmul.settings import arguments
 
 
@@ -69,7 +70,10 @@ def main() -> None:
     folder = options.published / published_name(device)
     files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
     files |= {"report.pdf": options.report}
-    files |= {name: options.report.parent / "figures" / name for name in PICTURES.values()}
+    files |= {
+        name: options.report.parent / "figures" / name
+        for name in map(picture_of, OPERATIONS.values())
+    }
     files["device.json"] = files.pop("device.json")  # last, for without it there is no data set
     for name in (*OPTIONAL, "device.json"):  # those of an older data set go with it
         (folder / name).unlink(missing_ok=True)

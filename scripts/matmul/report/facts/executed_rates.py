@@ -8,8 +8,14 @@ from matmul.operations.gram import Gram
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
 
+# The card's peaks by units and clock in device.json, by the names of ceilings.csv.
+PEAKS = {
+    "multiply_add_float32": "fp32_peak_tflops",
+    "multiply_add_float64": "fp64_peak_tflops",
+    "tensor_float64": "fp64_tensor_peak_tflops",
+}
 VECTOR, TENSOR = "vector units", "tensor cores"
-FACTS = {TENSOR: "fp64_tensor_peak_tflops", VECTOR: "fp64_peak_tflops"}
+FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
 
 def executed(shape: Gram, part: str) -> Number:
@@ -25,10 +31,16 @@ def rate(operations: Number, time_ms: Number) -> Number:
     return (operations / time_ms).times(1e-9)
 
 
+def unit_peak(results: Results, unit: str) -> Number | None:
+    """What a kind of unit of the card could do at most, in TFLOP/s; None where it is not known."""
+    fact = PEAKS.get(unit)
+    peak = fact and results.device.get(fact)
+    return Number(peak, f"device.json:{fact}") if peak else None
+
+
 def float64_peak(results: Results, units: str) -> Number | None:
-    """What these units of the card could do at most, in TFLOP/s; None where it is not known."""
-    peak = results.device.get(FACTS[units])
-    return Number(peak, f"device.json:{FACTS[units]}") if peak else None
+    """The same of VECTOR or TENSOR units in float64."""
+    return unit_peak(results, FLOAT64[units])
 
 
 def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
@@ -38,7 +50,7 @@ def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
     """
     ran = results.ran(row.variant, shape_of(row))
     tensor = results.language(row.kernel) == "library" if ran is None else uses_tensor_cores(ran)
-    for units in FACTS if tensor else (VECTOR,):
+    for units in FLOAT64 if tensor else (VECTOR,):
         if peak := float64_peak(results, units):
             return units, peak
     return None
