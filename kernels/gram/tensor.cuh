@@ -121,7 +121,9 @@ struct GramTile {
     // the diagonal they are the same, and `left` is both.
     struct SlabPair { Slab left, right; };
 
-    // A barrier of the block that its warps may meet in different loops, as they may not __syncthreads().
+    // A barrier of the block. On the diagonal its warps meet it in different loops. The hardware counts the
+    // warps that arrive, so this works; but bar.sync asks that all threads execute the same instruction
+    // (PTX ISA, "barrier{.cta}"), and compute-sanitizer's synccheck reports it (WORKLOG.md).
     static __device__ __forceinline__ void sync_block()
     {
 #ifdef __CUDA_ARCH__
