@@ -161,7 +161,7 @@ struct GramTile {
     };
 
     // A thread's copies of the slabs from number `begin` to before `end`, of the tile at (row, col), and
-    // zeros behind them.
+    // zeros after them.
     template <bool pairs, bool diagonal>
     struct SlabCopies {
         OperandCopies<pairs> left, right;
@@ -314,7 +314,7 @@ struct GramTile {
             }
             free = stage, stage = following;
         }
-        wait_for_copies<0>();  // the copies behind the last slab, which fill zeros
+        wait_for_copies<0>();  // the copies after the last slab, which fill zeros
     }
 
     // The same with a loop for each number of rows. If one loop chose between them, ptxas would order the
