@@ -1,6 +1,6 @@
-// Copies from global to shared memory that go past the registers and do not wait (cp.async, from
-// compute capability 8.0 on). What a thread has issued is committed as a group; groups end in
-// order. Compiled for the CPU, a copy is done at once.
+// Copies from global to shared memory that bypass the registers (cp.async, from compute capability 8.0
+// on). The thread that issues a copy goes on at once. It commits what it has issued as a group, and later
+// waits for groups, which end in order. Compiled for the CPU, a copy is done at once.
 #pragma once
 
 #ifdef __CUDA_ARCH__
@@ -34,7 +34,7 @@ __device__ __forceinline__ void commit_copies()
 #endif
 }
 
-// Wait until at most `groups` of this thread's groups are under way.
+// Wait until at most `groups` of this thread's groups are under way: its newest ones.
 template <int groups>
 __device__ __forceinline__ void wait_for_copies()
 {

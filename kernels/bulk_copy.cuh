@@ -1,7 +1,7 @@
 // Copies of whole rows from global to shared memory by the tensor memory accelerator (cp.async.bulk,
-// from compute capability 9.0 on): one thread's instruction moves a row. What has arrived is counted
-// in bytes by an mbarrier in shared memory, phase after phase, the first of parity 0. Compiled for the
-// CPU, a copy is done at once, and there is nothing to wait for.
+// from compute capability 9.0 on): one thread's instruction moves a row. An mbarrier in shared memory
+// counts the bytes that arrive, phase after phase; the first phase has parity 0. Compiled for the CPU, a
+// copy is done at once, and there is nothing to wait for.
 #pragma once
 
 #include "async_copy.cuh"
@@ -14,9 +14,9 @@ constexpr bool BULK_COPIES = false;
 
 using Mbarrier = unsigned long long;
 
-// Called by the whole block: from here on a phase of each takes `arrivals` calls of expect_bytes, and
-// ends with the last of the bytes that they name. The accelerator sees shared memory by a way of its
-// own (the async proxy), and the fence lets it see there what has been stored.
+// Set up mbarriers; the whole block calls this. A phase takes `arrivals` calls of expect_bytes, and ends
+// when the last of the bytes that they name has arrived. The accelerator reaches shared memory by a way of
+// its own (the async proxy); the fence makes the stores before it visible there.
 template <int count>
 __device__ __forceinline__ void init_mbarriers(Mbarrier (&mbarriers)[count], int arrivals)
 {
@@ -31,8 +31,8 @@ __device__ __forceinline__ void init_mbarriers(Mbarrier (&mbarriers)[count], int
     __syncthreads();
 }
 
-// Whether this is the one thread of its warp that is to issue copies. Asked so, and not by the thread's
-// index, ptxas knows that there is one, and makes no loop over lanes around each copy.
+// Whether this thread is the one of its warp that issues copies. By elect.sync ptxas knows that there is
+// only one; by a comparison of the thread's index it would put a loop over the lanes around each copy.
 __device__ __forceinline__ bool elected()
 {
 #ifdef __CUDA_ARCH__
@@ -49,7 +49,7 @@ __device__ __forceinline__ bool elected()
 #endif
 }
 
-// Arrive at the mbarrier's phase, which has to wait for that many more bytes.
+// Arrive at the mbarrier, and let its phase wait for `bytes` more bytes.
 __device__ __forceinline__ void expect_bytes(Mbarrier& mbarrier, int bytes)
 {
 #ifdef __CUDA_ARCH__
@@ -58,7 +58,7 @@ __device__ __forceinline__ void expect_bytes(Mbarrier& mbarrier, int bytes)
 #endif
 }
 
-// Copy `bytes` bytes; their number and both addresses are multiples of 16.
+// Copy `bytes` bytes. The number and both addresses are multiples of 16.
 __device__ __forceinline__ void copy_bulk(void* shared, const void* global, int bytes,
                                           Mbarrier& mbarrier)
 {
@@ -72,8 +72,8 @@ __device__ __forceinline__ void copy_bulk(void* shared, const void* global, int 
 #endif
 }
 
-// Wait for the end of the phase of that parity. The loop is in PTX: one of C++ would part the code
-// around it, and ptxas would compute anew on its other side what it has in registers.
+// Wait for the end of the phase with this parity. The loop is written in PTX: a loop in C++ would split
+// the code around it, and after it ptxas would compute again what it has in registers.
 __device__ __forceinline__ void wait_for_phase(Mbarrier& mbarrier, unsigned parity)
 {
 #ifdef __CUDA_ARCH__

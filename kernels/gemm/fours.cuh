@@ -1,16 +1,16 @@
-// Four neighbouring floats of a row of global memory: one access, where rows begin at 16 bytes.
+// Four neighbouring floats of a row of global memory: one access where rows begin at 16 bytes.
 #pragma once
 
-// Four elements from `from` on, of which `inside` exist; zeros for the others.
+// Load four elements, of which the first `inside` exist; the others are zeros.
 template <bool vectors>
-__device__ __forceinline__ float4 four(const float* __restrict__ from, int inside)
+__device__ __forceinline__ float4 load_four(const float* __restrict__ from, int inside)
 {
     if (vectors) return inside > 0 ? *(const float4*)from : float4{0, 0, 0, 0};
     return {inside > 0 ? from[0] : 0, inside > 1 ? from[1] : 0,
             inside > 2 ? from[2] : 0, inside > 3 ? from[3] : 0};
 }
 
-// Store four elements to `to` and behind it, of which `inside` exist.
+// Store four elements, of which the first `inside` exist.
 template <bool vectors>
 __device__ __forceinline__ void store_four(float* to, float4 values, int inside)
 {
@@ -24,8 +24,8 @@ __device__ __forceinline__ void store_four(float* to, float4 values, int inside)
     }
 }
 
-// Whether rows of B and C begin at 16 bytes, so that four words of them are one access.
-__device__ __forceinline__ bool in_fours(const float* B, const float* C, int n)
+// Whether rows of B and C begin at 16 bytes, so that four words of a row are one access.
+__device__ __forceinline__ bool rows_hold_fours(const float* B, const float* C, int n)
 {
     return n % 4 == 0 && (((size_t)B | (size_t)C) & 15) == 0;
 }

@@ -1,378 +1,413 @@
-// What the kernels with asynchronous copies share: a block's tile of C as warp tiles, its slabs of A
-// and B on their way in a ring of STAGES buffers, and the product of what has arrived.
+// A block's tile of C in the kernels with asynchronous copies. The first page of pipelined.cu explains
+// the whole; this file has its parts, in the order of that page:
 //
-//        ring of slabs        s-1      s        s+1      s+2        STAGES = 4
-//                           ┌──────┬──────┬──────┬──────┐
-//                           │ free │ read │ here │ under│
-//                           │  ↑   │      │      │  way │
-//                           └──┼───┴──────┴──────┴──────┘
-//                              └ the copies of slab s+3 are issued while s is multiplied
+//     sizes             what follows from the tiling
+//     Slab              what lies in shared memory
+//     SlabCopies        which words each thread copies there, and when
+//     Fragments         which words each thread loads from there, and their products
+//     Pipeline          the loop over the slabs
+//     add_teams         the sum over the teams of a block
+//     store             the way of the results to C
+//     compute_tile      all of it, for one team
 //
-// The includer defines the sizes: TILE_M, TILE_N, TILE_K of a block, WARP_M, WARP_N of a warp,
-// THREAD_M, THREAD_N of a thread, STAGES; SLICES, teams of warps that share a tile, each with slabs and a
-// ring of its own, whose sums are added; and what only changes the speed: ABREAST, threads that copy a
-// row of B; PORTIONS, in which a slab's copies are issued; ORDER, of the multiply-adds of a step; GROUP,
-// tile rows of a patch of C.
+// T is a kernel's tiling: `struct Tiling` in pipelined.cu, bulk.cu or streamed.cu, which says what each
+// of its numbers is.
 #pragma once
 
 #include "../async_copy.cuh"
 #include "fours.cuh"
 
-constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
-constexpr int WARPS_M = TILE_M / WARP_M, WARPS_N = TILE_N / WARP_N;
-constexpr int TEAM = 32 * WARPS_M * WARPS_N, THREADS = SLICES * TEAM;
-constexpr int ROWS = THREAD_M / SLICES;  // of a thread's results, when teams have added theirs
-constexpr int PITCH = TILE_M + 4;  // of the slab of A, transposed: its columns lie 4 banks apart
-constexpr int WIDTH_A = 8;  // of a copy of A along k: 8 steps of 4 rows are 32 different banks
-constexpr int ROWS_A = TEAM / WIDTH_A, PASSES_A = TILE_M / ROWS_A;
-constexpr int APART = TILE_K / PORTIONS;  // steps from one portion of a slab's copies to the next
+template <class T>
+struct BlockTile {
+    // ---- Sizes ----
 
-static_assert(LANES_M * LANES_N == 32, "a warp's lanes cover its tile");
-static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "warps cover the block's tile");
-static_assert(THREAD_M % 4 == 0 && THREAD_N % 4 == 0, "operands are loaded four words at a time");
-static_assert(TILE_K % WIDTH_A == 0 && TILE_M % ROWS_A == 0, "threads cover the slab of A");
-static_assert(STAGES >= 2 && THREAD_M % SLICES == 0 && APART > 1, "");
+    static constexpr int lanes_m = T::warp_m / T::thread_m, lanes_n = T::warp_n / T::thread_n;
+    static constexpr int warps_m = T::tile_m / T::warp_m, warps_n = T::tile_n / T::warp_n;
+    static constexpr int team_threads = 32 * warps_m * warps_n, threads = T::teams * team_threads;
+    static constexpr int result_rows = T::thread_m / T::teams;  // of a thread, once the teams are added up
+    static constexpr int pitch_a = T::tile_m + 4;  // words from step to step of a slab's A: 4 banks apart
+    static constexpr int across_a = 8;  // threads that copy a row of A: 8 steps of 4 rows are 32 banks
+    static constexpr int rows_per_pass_a = team_threads / across_a, passes_a = T::tile_m / rows_per_pass_a;
+    static constexpr int copies_of_a = passes_a * (T::tile_k / across_a);  // of a thread and slab
+    static constexpr int steps_per_portion = T::tile_k / T::portions;
 
-struct alignas(16) Slab {
-    float a[TILE_K][PITCH], b[TILE_K][TILE_N];
-};
+    static_assert(lanes_m * lanes_n == 32, "a warp's lanes cover its tile");
+    static_assert(T::tile_m % T::warp_m == 0 && T::tile_n % T::warp_n == 0, "warps cover the block's tile");
+    static_assert(T::thread_m % 4 == 0 && T::thread_n % 4 == 0, "operands are loaded four words at a time");
+    static_assert(T::tile_k % across_a == 0 && T::tile_m % rows_per_pass_a == 0,
+                  "threads cover the slab of A");
+    static_assert(T::stages >= 2, "one slab is read while others arrive");
+    static_assert(T::thread_m % T::teams == 0, "each team keeps as many rows of results");
+    static_assert(steps_per_portion > 1, "the last portion is issued before the slab's last step");
+    static_assert(T::xor_m < 4 && T::xor_n < 4, "rows and columns change places in fours");
 
-static_assert(SLICES == 1 || THREAD_M * THREAD_N * TEAM * 4 <= STAGES * sizeof(Slab),
-              "the rings hold the teams' sums");
+    // A[row][k] lies in a[k][row], transposed, so that a step's operands lie side by side.
+    struct alignas(16) Slab {
+        float a[T::tile_k][pitch_a], b[T::tile_k][T::tile_n];
+    };
 
-// Where the `at`th tile of C lies, in tiles: blocks that run together take a patch of GROUP tile rows, so
-// that they share slabs in the L2.
-__device__ __forceinline__ int2 place(int at, int tiles_m, int tiles_n)
-{
-    const int first = at / (GROUP * tiles_n) * GROUP, height = min(GROUP, tiles_m - first);
-    const int within = at - first * tiles_n;
-    return {first + within % height, within / height};
-}
+    static_assert(T::teams == 1 || T::thread_m * T::thread_n * team_threads * 4 <= T::stages * sizeof(Slab),
+                  "the rings hold the teams' sums");
 
-using Sums = float[THREAD_M][THREAD_N];
-using Own = float[ROWS][THREAD_N];  // of all teams' sums those that are this thread's to store
+    using ThreadSums = float[T::thread_m][T::thread_n];        // what a thread adds up in the loop
+    using ThreadResults = float[result_rows][T::thread_n];  // what it stores
 
-__device__ __forceinline__ int team() { return SLICES == 1 ? 0 : threadIdx.x / TEAM; }
+    // ---- Positions ----
 
-// Compiled for the CPU, warps meet as a block: all call it as often.
-__device__ __forceinline__ void sync_warp()
-{
+    // The position of a tile of C, in tiles, by its number. Blocks that run at the same time have
+    // neighbouring numbers: they share a patch of T::patch tile rows, and so the slabs in the L2.
+    static __device__ __forceinline__ int2 tile_position(int tile, int tiles_m, int tiles_n)
+    {
+        const int first = tile / (T::patch * tiles_n) * T::patch, height = min(T::patch, tiles_m - first);
+        const int within = tile - first * tiles_n;
+        return {first + within % height, within / height};
+    }
+
+    static __device__ __forceinline__ int team() { return T::teams == 1 ? 0 : threadIdx.x / team_threads; }
+
+    // A lane's position in its warp. Shared memory joins accesses of the lanes of each eight and each
+    // sixteen if they read few different words, so these are squares: lanes 0 and 1 share a column,
+    // 0 and 2 a row.
+    static __device__ __forceinline__ int lane_row()
+    {
+        const int lane = threadIdx.x % 32;
+        return lanes_m == 1 ? 0 : lane % 2 + lane / (2 * lanes_n) * 2;
+    }
+
+    static __device__ __forceinline__ int lane_col()
+    {
+        const int lane = threadIdx.x % 32;
+        return lanes_m == 1 ? lane : lane / 2 % lanes_n;
+    }
+
+    // Where in the block's tile a thread's results begin.
+    static __device__ __forceinline__ int thread_row()
+    {
+        return threadIdx.x % team_threads / 32 / warps_n * T::warp_m + lane_row() * 4;
+    }
+    static __device__ __forceinline__ int thread_col()
+    {
+        return threadIdx.x / 32 % warps_n * T::warp_n + lane_col() * 4;
+    }
+
+    // The row of a thread's result i, counted from its warp's first row and lane_row() * 4.
+    static __device__ __forceinline__ int row_of_result(int i)
+    {
+        const int of_all = team() * result_rows + i;
+        return of_all / 4 * 4 * lanes_m + of_all % 4;
+    }
+
+    // ---- Barriers ----
+
+    // The CPU has no warps: there a warp's barrier is the block's, which all its threads call as often.
+    static __device__ __forceinline__ void sync_warp()
+    {
 #ifdef __CUDA_ARCH__
-    __syncwarp();
-#else
-    __syncthreads();
-#endif
-}
-
-__device__ __forceinline__ void sync_team()
-{
-#ifdef __CUDA_ARCH__
-    if constexpr (SLICES > 1 && TEAM == 32) {
         __syncwarp();
-        return;
-    } else if constexpr (SLICES > 1) {
-        asm volatile("bar.sync %0, %1;" :: "r"(team() + 1), "n"(TEAM) : "memory");
-        return;
-    }
+#else
+        __syncthreads();
 #endif
-    __syncthreads();
-}
+    }
 
-// How a team copies a slab of B: ACROSS threads take a row, WORDS words each at a time, and the next
-// rows in the next pass. A thread's words of a row lie STRIDE apart: one address serves for all.
-template <int WORDS>
-struct Layout {
-    // A single word's place in B is checked: of a row a thread takes four, with eight ptxas spills 2 KB.
-    static constexpr int SINGLY = TILE_N > 128 ? TILE_N / 4 : 32, WANTED = WORDS > 1 ? ABREAST : SINGLY;
-    static constexpr int WIDTH = TILE_N / WORDS, NEEDED = TEAM / TILE_K > WANTED ? TEAM / TILE_K : WANTED;
-    static constexpr int ACROSS = NEEDED < WIDTH ? NEEDED : WIDTH, STRIDE = ACROSS * WORDS;
-    static constexpr int AT_ONCE = TEAM / ACROSS, PASSES = TILE_K / AT_ONCE, EACH = WIDTH / ACROSS;
-
-    static_assert(WIDTH % ACROSS == 0 && TEAM % ACROSS == 0 && TILE_K % AT_ONCE == 0,
-                  "threads cover the slab of B");
-
-    // Where a thread's first words lie.
-    static __device__ __forceinline__ int row() { return threadIdx.x % TEAM / ACROSS; }
-    static __device__ __forceinline__ int col() { return threadIdx.x % TEAM % ACROSS * WORDS; }
-};
-
-// The copies of a thread: from where in the operands, and to where in a slab. Rows below the last one of A
-// are copied from there, and never stored; what lies outside of B is filled with zeros. `vectors`: four
-// words of B are one copy, which takes a tile inside of C and rows of B and C that begin at 16 bytes.
-template <bool vectors>
-struct Copies {
-    using Rows = Layout<vectors ? 4 : 1>;
-
-    static constexpr bool VECTORS = vectors;
-    static constexpr int OF_A = PASSES_A * (TILE_K / WIDTH_A), OF_B = Rows::PASSES * Rows::EACH;
-
-    // A thread's first elements of the next slab, and how far from there those of a pass are: without a
-    // sign, half the registers of an address.
-    const float *A, *B;
-    unsigned from_a[PASSES_A], from_b[Rows::PASSES];
-    int to_a, to_b;      // where in a slab the first ones go
-    int left_a, left_b;  // of k, from the first ones on
-    int n, columns;      // of B; of B from the first one on
-
-    // Of the tile at (row, col), for the steps of k from `begin` to before `end`.
-    __device__ __forceinline__ Copies(const float* A, const float* B, int m, int n, int k,
-                                      int row, int col, int begin, int end)
-        : n(n), columns(n - col - Rows::col())
+    static __device__ __forceinline__ void sync_team()
     {
-        const int t = threadIdx.x % TEAM, p = t % WIDTH_A, first = t / WIDTH_A, last = m - 1 - row;
-        begin += team() * TILE_K, end = min(k, end);
-        this->A = A + (size_t)(row + min(first, last)) * k + begin + p;
-        this->B = B + (size_t)(begin + Rows::row()) * n + col + Rows::col();
-        left_a = end - begin - p, left_b = end - begin - Rows::row();
-        to_a = p * PITCH + first, to_b = TILE_K * PITCH + Rows::row() * TILE_N + Rows::col();
-#pragma unroll
-        for (int i = 0; i < PASSES_A; i++)
-            from_a[i] = (min(first + i * ROWS_A, last) - min(first, last)) * k;
-#pragma unroll
-        for (int i = 0; i < Rows::PASSES; i++) from_b[i] = i * Rows::AT_ONCE * n;
-    }
-
-    // Issue a portion of those of the next slab, or of the first `count` of them, into a stage of the
-    // ring: all at once they would have to queue up.
-    template <int count = OF_A + OF_B>
-    __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
-    {
-        constexpr int PORTION = (count + PORTIONS - 1) / PORTIONS;
-        issue_some(ring[stage], portion * PORTION, min((portion + 1) * PORTION, count));
-        if (portion < PORTIONS - 1) return;
-        commit_copies();
-        A += SLICES * TILE_K, left_a -= SLICES * TILE_K;
-        B += (size_t)SLICES * TILE_K * n, left_b -= SLICES * TILE_K;
-    }
-
-    // Those from the `first` one to before the one `behind` of a slab, of which A's come first.
-    __device__ __forceinline__ void issue_some(Slab& slab, int first, int behind)
-    {
-        float* to = (float*)&slab;
-#pragma unroll
-        for (int e = first; e < behind; e++) {
-            if (e < OF_A) {
-                const int i = e / (TILE_K / WIDTH_A), p = e % (TILE_K / WIDTH_A) * WIDTH_A;
-                copy_async<4>(to + to_a + p * PITCH + i * ROWS_A, A + from_a[i] + p, p < left_a);
-            } else {
-                const int i = (e - OF_A) / Rows::EACH, p = i * Rows::AT_ONCE;
-                const int c = (e - OF_A) % Rows::EACH * Rows::STRIDE;
-                copy_async<vectors ? 16 : 4>(to + to_b + p * TILE_N + c, B + from_b[i] + c,
-                                             p < left_b && (vectors || c < columns));
-            }
-        }
-    }
-
-    // Wait until the slab in a stage, issued STAGES - 1 slabs ago, is there.
-    __device__ __forceinline__ void wait(int) { wait_for_copies<STAGES - 2>(); }
-};
-
-// A lane's place in its warp. The lanes of each eight and of each sixteen need few different words of
-// both operands, which is what shared memory joins to one access: neighbours 0 and 1 share a column,
-// 0 and 2 a row.
-__device__ __forceinline__ int lane_row()
-{
-    const int lane = threadIdx.x % 32;
-    return LANES_M == 1 ? 0 : lane % 2 + lane / (2 * LANES_N) * 2;
-}
-
-__device__ __forceinline__ int lane_col()
-{
-    const int lane = threadIdx.x % 32;
-    return LANES_M == 1 ? lane : lane / 2 % LANES_N;
-}
-
-// Where in the block's tile the results of this thread begin.
-__device__ __forceinline__ int first_row()
-{
-    return threadIdx.x % TEAM / 32 / WARPS_N * WARP_M + lane_row() * 4;
-}
-
-__device__ __forceinline__ int first_col()
-{
-    return threadIdx.x / 32 % WARPS_N * WARP_N + lane_col() * 4;
-}
-
-// A step's operands of this thread.
-struct Fragments {
-    float a[THREAD_M], b[THREAD_N];
-
-    __device__ __forceinline__ void load(const Slab& slab, int p)
-    {
-#pragma unroll
-        for (int i = 0; i < THREAD_M; i += 4)
-            *(float4*)&a[i] = *(const float4*)&slab.a[p][first_row() + i * LANES_M];
-#pragma unroll
-        for (int j = 0; j < THREAD_N; j += 4)
-            *(float4*)&b[j] = *(const float4*)&slab.b[p][first_col() + j * LANES_N];
-    }
-
-    // The order decides how many operands are still in the register file's cache from the multiply-add
-    // before, and how many multiply-adds find two of theirs in one bank. By its digits: rows are walked
-    // along or columns; in bands of 1, 2 or 4; to and fro, in every other step the other way round or
-    // not; neighbours by turns or not.
-    __device__ __forceinline__ void multiply(Sums& sums, int step) const
-    {
-        constexpr int DIGITS = ORDER - 1;
-        constexpr bool ALONG = DIGITS % 2 == 0;
-        constexpr int BAND = 1 << DIGITS / 2 % 3, TURN = DIGITS / 6 % 2;
-        constexpr int SWAP_M = DIGITS / 12 % 4, SWAP_N = DIGITS / 48 % 4;
-        constexpr int LENGTH = ALONG ? THREAD_N : THREAD_M;
-#pragma unroll
-        for (int e = 0; e < THREAD_M * THREAD_N; e++) {
-            const int band = e / (BAND * LENGTH), at = e / BAND % LENGTH, in = e % BAND;
-            const int x = (band + TURN * step) % 2 ? LENGTH - 1 - at : at;
-            const int y = band * BAND + (at % 2 ? BAND - 1 - in : in);
-            const int i = (ALONG ? y : x) ^ SWAP_M, j = (ALONG ? x : y) ^ SWAP_N;
-            sums[i][j] += a[i] * b[j];
-        }
-    }
-};
-
-// A team's slabs on their way through its ring, and the operands of the next step of k.
-template <class Copies>
-struct Pipeline {
-    Copies& copies;
-    Slab* ring;
-    Fragments fragments[2];  // one is loaded while the other is multiplied
-    int stage = 0, free = STAGES - 1;
-
-    __device__ __forceinline__ Pipeline(Copies& copies, Slab* rings)
-        : copies(copies), ring(rings + team() * STAGES)
-    {
-#pragma unroll
-        for (int s = 0; s < STAGES - 1; s++)
-#pragma unroll
-            for (int portion = 0; portion < PORTIONS; portion++) copies.issue(ring, s, portion);
-        copies.wait(0);
-        sync_team();
-        fragments[0].load(ring[0], 0);
-    }
-
-    // Add the products of the next `slabs` slabs to the team's sums.
-    __device__ __forceinline__ void multiply(int slabs, Sums& sums)
-    {
-        for (int s = 0; s < slabs; s++) {
-            const int following = stage + 1 < STAGES ? stage + 1 : 0;
-#pragma unroll
-            for (int p = 0; p < TILE_K; p++) {
-                if (p == TILE_K - 1) {  // the slab is read; the next one has to be there
-                    copies.wait(following);
-                    sync_team();
-                }
-                fragments[(p + 1) % 2].load(ring[p < TILE_K - 1 ? stage : following], (p + 1) % TILE_K);
-                if (p % APART == 0) copies.issue(ring, free, p / APART);
-                fragments[p % 2].multiply(sums, p);
-            }
-            free = stage, stage = following;
-        }
-    }
-
-    // The ring is free for another use: what is still under way are zeros, behind the end.
-    __device__ __forceinline__ void end() { wait_for_copies<0>(); }
-};
-
-// Add the teams' sums: each keeps those of its rows. The rings' memory is free for it.
-__device__ __forceinline__ void gather(const Sums& sums, Own& own, float* memory)
-{
-    if constexpr (SLICES > 1) {
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < THREAD_M * THREAD_N; e++)
-            memory[e * THREADS + threadIdx.x] = sums[e / THREAD_N][e % THREAD_N];
-        __syncthreads();
-    }
-#pragma unroll
-    for (int e = 0; e < ROWS * THREAD_N; e++) {
-        float& sum = own[e / THREAD_N][e % THREAD_N];
-        sum = sums[e / THREAD_N][e % THREAD_N];
-        if constexpr (SLICES > 1) {
-            const int at = (team() * ROWS * THREAD_N + e) * THREADS + threadIdx.x % TEAM;
-            sum = 0;
-#pragma unroll
-            for (int s = 0; s < SLICES; s++) sum += memory[at + s * TEAM];
-        }
-    }
-}
-
-// A sum in a register of its own choice: −0 changes no value, and a store of four words wants four
-// registers side by side. If they were the sums themselves, each would lie in the register bank of its
-// operand of B, and the loop would wait for it (WORKLOG.md).
-__device__ __forceinline__ float untied(float sum)
-{
+        if constexpr (T::teams == 1) {
+            __syncthreads();
+        } else if constexpr (team_threads == 32) {
+            sync_warp();
+        } else {
 #ifdef __CUDA_ARCH__
-    asm("add.f32 %0, %0, 0f80000000;" : "+f"(sum));
+            asm volatile("bar.sync %0, %1;" :: "r"(team() + 1), "n"(team_threads) : "memory");
+#else
+            __syncthreads();
 #endif
-    return sum;
-}
-
-// Which row of its tile is the `i`th of a thread's own, from its first row on.
-__device__ __forceinline__ int row_of(int i)
-{
-    const int of_all = team() * ROWS + i;
-    return of_all / 4 * 4 * LANES_M + of_all % 4;
-}
-
-// Store a thread's results into the tile of C at (row, col), where four words are one store.
-__device__ __forceinline__ void store_fours(const Own& own, float* C, int m, int n, int row, int col)
-{
-    row += first_row(), col += first_col();
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        const int r = row + row_of(i);
-        if (r >= m) continue;
-#pragma unroll
-        for (int j = 0; j < THREAD_N; j += 4)
-            *(float4*)(C + (size_t)r * n + col + j * LANES_N) =
-                {untied(own[i][j]), untied(own[i][j + 1]), untied(own[i][j + 2]), untied(own[i][j + 3])};
-    }
-}
-
-// The same word by word: by way of the rings' memory, which is free, so that the lanes of a warp store
-// words beside each other. From the registers each would fill 8 bytes of a sector of 32.
-__device__ __forceinline__ void store_words(const Own& own, float* C, int m, int n, int row, int col,
-                                            float* memory)
-{
-    constexpr int LENGTH = WARP_N + 1, EACH = LANES_M * LENGTH;  // neighbouring rows lie a bank apart
-    static_assert(THREADS / 32 * EACH * 4 <= STAGES * SLICES * sizeof(Slab), "the rings hold them");
-    const int lane = threadIdx.x % 32;
-    float* rows = memory + threadIdx.x / 32 * EACH;
-    row += first_row() - lane_row() * 4, col += first_col() - lane_col() * 4;
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-#pragma unroll
-        for (int j = 0; j < THREAD_N; j++)
-            rows[lane_row() * LENGTH + lane_col() * 4 + j / 4 * 4 * LANES_N + j % 4] = own[i][j];
-        sync_warp();
-#pragma unroll
-        for (int e = lane; e < LANES_M * WARP_N; e += 32) {
-            const int r = row + e / WARP_N * 4 + row_of(i), c = col + e % WARP_N;
-            if (r < m && c < n) C[(size_t)r * n + c] = rows[e / WARP_N * LENGTH + e % WARP_N];
         }
-        sync_warp();
     }
-}
 
-template <bool vectors>
-__device__ __forceinline__ void store(const Own& own, float* C, int m, int n, int row, int col,
-                                      float* memory)
-{
-    if constexpr (vectors)
-        store_fours(own, C, m, n, row, col);
-    else
-        store_words(own, C, m, n, row, col, memory);
-}
+    // ---- Copies from global to shared memory ----
 
-// Compute the tile of C at (row, col), by one team of warps.
-template <class Copies>
-__device__ __forceinline__ void tile(const float* A, const float* B, float* C, int m, int n, int k,
-                                     int row, int col, Slab* ring)
-{
-    Copies copies(A, B, m, n, k, row, col, 0, k);
-    Sums sums = {};
-    Pipeline<Copies> pipeline(copies, ring);
-    pipeline.multiply((k + TILE_K - 1) / TILE_K, sums);
-    pipeline.end();
-    store<Copies::VECTORS>(sums, C, m, n, row, col, (float*)ring);
-}
+    // How a team copies a slab of B, `words` words at a time: `across` threads share a row, the next
+    // threads take the next row, and a pass covers `rows_per_pass` rows. A thread's copies of a row lie
+    // `stride` words apart, so that one address serves for all.
+    template <int words>
+    struct LayoutOfB {
+        // Each single word is compared with the end of its row. A thread copies four of a row at most:
+        // with eight ptxas spills 2 KB.
+        static constexpr int across_words = T::tile_n > 128 ? T::tile_n / 4 : 32;
+        static constexpr int wanted = words > 1 ? T::across : across_words;
+        static constexpr int needed = team_threads / T::tile_k > wanted ? team_threads / T::tile_k : wanted;
+        static constexpr int copies_of_row = T::tile_n / words;
+        static constexpr int across = needed < copies_of_row ? needed : copies_of_row;
+        static constexpr int stride = across * words, copies_per_pass = copies_of_row / across;
+        static constexpr int rows_per_pass = team_threads / across, passes = T::tile_k / rows_per_pass;
+
+        static_assert(copies_of_row % across == 0 && team_threads % across == 0 &&
+                      T::tile_k % rows_per_pass == 0, "threads cover the slab of B");
+
+        // Where in the slab a thread's first copy lies.
+        static __device__ __forceinline__ int row() { return threadIdx.x % team_threads / across; }
+        static __device__ __forceinline__ int col() { return threadIdx.x % team_threads % across * words; }
+    };
+
+    // A thread's copies: from where in A and B, and to where in a slab. In place of rows below A's last
+    // one the last one is copied; the results are never stored. Outside of B, and from the end of k on,
+    // zeros are filled in. `vectors`: one copy moves four words of B, which needs a tile that ends inside
+    // of C, and rows of B and C that begin at 16 bytes.
+    template <bool vectors>
+    struct SlabCopies {
+        using OfB = LayoutOfB<vectors ? 4 : 1>;
+
+        static constexpr bool stores_fours = vectors;
+        static constexpr int copies_of_b = OfB::passes * OfB::copies_per_pass;
+
+        // The thread's first elements of the next slab, and how many elements from there each pass
+        // begins: without a sign an offset takes half the registers of an address.
+        const float *A, *B;
+        unsigned pass_a[passes_a], pass_b[OfB::passes];
+        int to_a, to_b;                          // the first elements' positions in a slab
+        int remaining_k_of_a, remaining_k_of_b;  // steps of k from the first elements on
+        int n, remaining_columns;                // of B: all, and those from the first element on
+
+        // For the tile at (row, col) and the steps of k from `begin` to before `end`.
+        __device__ __forceinline__ SlabCopies(const float* A, const float* B, int m, int n, int k,
+                                              int row, int col, int begin, int end)
+            : n(n), remaining_columns(n - col - OfB::col())
+        {
+            const int t = threadIdx.x % team_threads, p = t % across_a, first = t / across_a;
+            const int last = m - 1 - row;
+            begin += team() * T::tile_k, end = min(k, end);
+            this->A = A + (size_t)(row + min(first, last)) * k + begin + p;
+            this->B = B + (size_t)(begin + OfB::row()) * n + col + OfB::col();
+            remaining_k_of_a = end - begin - p, remaining_k_of_b = end - begin - OfB::row();
+            to_a = p * pitch_a + first, to_b = T::tile_k * pitch_a + OfB::row() * T::tile_n + OfB::col();
+#pragma unroll
+            for (int i = 0; i < passes_a; i++)
+                pass_a[i] = (min(first + i * rows_per_pass_a, last) - min(first, last)) * k;
+#pragma unroll
+            for (int i = 0; i < OfB::passes; i++) pass_b[i] = i * OfB::rows_per_pass * n;
+        }
+
+        // Issue one portion of the next slab's first `count` copies into a stage of the ring, and go on
+        // to the slab after it with the last portion. All copies at once would queue up.
+        template <int count = copies_of_a + copies_of_b>
+        __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
+        {
+            constexpr int size = (count + T::portions - 1) / T::portions;
+            issue_some(ring[stage], portion * size, min((portion + 1) * size, count));
+            if (portion < T::portions - 1) return;
+            commit_copies();
+            A += T::teams * T::tile_k, remaining_k_of_a -= T::teams * T::tile_k;
+            B += (size_t)T::teams * T::tile_k * n, remaining_k_of_b -= T::teams * T::tile_k;
+        }
+
+        // Issue a slab's copies from number `first` to before `end`; those of A come first.
+        __device__ __forceinline__ void issue_some(Slab& slab, int first, int end)
+        {
+            float* to = (float*)&slab;
+#pragma unroll
+            for (int e = first; e < end; e++) {
+                if (e < copies_of_a) {
+                    const int i = e / (T::tile_k / across_a), p = e % (T::tile_k / across_a) * across_a;
+                    copy_async<4>(to + to_a + p * pitch_a + i * rows_per_pass_a, A + pass_a[i] + p,
+                                  p < remaining_k_of_a);
+                } else {
+                    const int i = (e - copies_of_a) / OfB::copies_per_pass, p = i * OfB::rows_per_pass;
+                    const int c = (e - copies_of_a) % OfB::copies_per_pass * OfB::stride;
+                    copy_async<vectors ? 16 : 4>(to + to_b + p * T::tile_n + c, B + pass_b[i] + c,
+                                                 p < remaining_k_of_b && (vectors || c < remaining_columns));
+                }
+            }
+        }
+
+        // The next slab's first element of B.
+        __device__ __forceinline__ const float* slab_of_b() const
+        {
+            return B - (size_t)OfB::row() * n - OfB::col();
+        }
+
+        // Wait until the slab of a stage, issued stages - 1 slabs ago, has arrived.
+        __device__ __forceinline__ void wait(int) { wait_for_copies<T::stages - 2>(); }
+    };
+
+    // ---- Products ----
+
+    // A thread's operands of one step of k.
+    struct Fragments {
+        float a[T::thread_m], b[T::thread_n];
+
+        __device__ __forceinline__ void load(const Slab& slab, int p)
+        {
+#pragma unroll
+            for (int i = 0; i < T::thread_m; i += 4)
+                *(float4*)&a[i] = *(const float4*)&slab.a[p][thread_row() + i * lanes_m];
+#pragma unroll
+            for (int j = 0; j < T::thread_n; j += 4)
+                *(float4*)&b[j] = *(const float4*)&slab.b[p][thread_col() + j * lanes_n];
+        }
+
+        // Add a step's products: row after row of the results, to and fro, in the order i ^ xor_m and
+        // j ^ xor_n. The order decides how many operands the register file's cache still holds from the
+        // multiply-add before, and how many multiply-adds find two operands in one bank (WORKLOG.md).
+        __device__ __forceinline__ void multiply(ThreadSums& sums) const
+        {
+#pragma unroll
+            for (int e = 0; e < T::thread_m * T::thread_n; e++) {
+                const int row = e / T::thread_n, within = e % T::thread_n;
+                const int col = row % 2 ? T::thread_n - 1 - within : within;
+                const int i = row ^ T::xor_m, j = col ^ T::xor_n;
+                sums[i][j] += a[i] * b[j];
+            }
+        }
+    };
+
+    // The loop over a team's slabs: each passes through the ring, and is multiplied step by step.
+    template <class Copies>
+    struct Pipeline {
+        Copies& copies;
+        Slab* ring;
+        Fragments fragments[2];  // one is loaded while the other is multiplied
+        int stage = 0, free = T::stages - 1;
+
+        __device__ __forceinline__ Pipeline(Copies& copies, Slab* rings)
+            : copies(copies), ring(rings + team() * T::stages)
+        {
+#pragma unroll
+            for (int s = 0; s < T::stages - 1; s++)
+#pragma unroll
+                for (int portion = 0; portion < T::portions; portion++) copies.issue(ring, s, portion);
+            copies.wait(0);
+            sync_team();
+            fragments[0].load(ring[0], 0);
+        }
+
+        // Add the products of the next `slabs` slabs to the team's sums.
+        __device__ __forceinline__ void multiply(int slabs, ThreadSums& sums)
+        {
+            for (int s = 0; s < slabs; s++) {
+                const int following = stage + 1 < T::stages ? stage + 1 : 0;
+#pragma unroll
+                for (int p = 0; p < T::tile_k; p++) {
+                    if (p == T::tile_k - 1) {  // all of this slab is loaded; the next one has to be there
+                        copies.wait(following);
+                        sync_team();
+                    }
+                    fragments[(p + 1) % 2].load(ring[p < T::tile_k - 1 ? stage : following],
+                                                (p + 1) % T::tile_k);
+                    if (p % steps_per_portion == 0) copies.issue(ring, free, p / steps_per_portion);
+                    fragments[p % 2].multiply(sums);
+                }
+                free = stage, stage = following;
+            }
+        }
+
+        // Wait for the copies after the last slab, which fill zeros: then the ring is free for other use.
+        __device__ __forceinline__ void finish() { wait_for_copies<0>(); }
+    };
+
+    // ---- Results ----
+
+    // Add up the teams' sums. Each team keeps the results of its own rows. `memory`: the rings'.
+    static __device__ __forceinline__ void add_teams(const ThreadSums& sums, ThreadResults& results,
+                                                     float* memory)
+    {
+        if constexpr (T::teams > 1) {
+            __syncthreads();
+#pragma unroll
+            for (int e = 0; e < T::thread_m * T::thread_n; e++)
+                memory[e * threads + threadIdx.x] = sums[e / T::thread_n][e % T::thread_n];
+            __syncthreads();
+        }
+#pragma unroll
+        for (int e = 0; e < result_rows * T::thread_n; e++) {
+            float& result = results[e / T::thread_n][e % T::thread_n];
+            result = sums[e / T::thread_n][e % T::thread_n];
+            if constexpr (T::teams > 1) {
+                const int first = (team() * result_rows * T::thread_n + e) * threads
+                                  + threadIdx.x % team_threads;
+                result = 0;
+#pragma unroll
+                for (int s = 0; s < T::teams; s++) result += memory[first + s * team_threads];
+            }
+        }
+    }
+
+    // The same value in a register of its own. A store of four words wants four registers side by side.
+    // If the sums themselves lay so, each would share its register bank with its operand of B, and the
+    // loop would wait for the bank (WORKLOG.md). To add −0 changes no value.
+    static __device__ __forceinline__ float in_own_register(float value)
+    {
+#ifdef __CUDA_ARCH__
+        asm("add.f32 %0, %0, 0f80000000;" : "+f"(value));
+#endif
+        return value;
+    }
+
+    // Store a thread's results into the tile of C at (row, col), four words at a time.
+    static __device__ __forceinline__ void store_fours(const ThreadResults& results, float* C, int m, int n,
+                                                       int row, int col)
+    {
+        row += thread_row(), col += thread_col();
+#pragma unroll
+        for (int i = 0; i < result_rows; i++) {
+            const int r = row + row_of_result(i);
+            if (r >= m) continue;
+#pragma unroll
+            for (int j = 0; j < T::thread_n; j += 4) {
+                store_four<true>(C + (size_t)r * n + col + j * lanes_n,
+                                 {in_own_register(results[i][j]), in_own_register(results[i][j + 1]),
+                                  in_own_register(results[i][j + 2]), in_own_register(results[i][j + 3])}, 4);
+            }
+        }
+    }
+
+    // The same word by word. The results pass through the rings' memory, so that the lanes of a warp
+    // store neighbouring words: straight from the registers a store would fill 8 of a sector's 32 bytes.
+    static __device__ __forceinline__ void store_words(const ThreadResults& results, float* C, int m, int n,
+                                                       int row, int col, float* memory)
+    {
+        constexpr int pitch = T::warp_n + 1, words_of_warp = lanes_m * pitch;  // rows lie a bank apart
+        static_assert(threads / 32 * words_of_warp * 4 <= T::stages * T::teams * sizeof(Slab),
+                      "the rings hold a row of each lane");
+        const int lane = threadIdx.x % 32;
+        float* rows = memory + threadIdx.x / 32 * words_of_warp;
+        const int warp_row = thread_row() - lane_row() * 4, warp_col = thread_col() - lane_col() * 4;
+        row += warp_row, col += warp_col;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < result_rows; i++) {
+#pragma unroll
+            for (int j = 0; j < T::thread_n; j++)
+                rows[lane_row() * pitch + lane_col() * 4 + j / 4 * 4 * lanes_n + j % 4] = results[i][j];
+            sync_warp();
+#pragma unroll
+            for (int e = lane; e < lanes_m * T::warp_n; e += 32) {
+                const int r = row + e / T::warp_n * 4 + row_of_result(i), c = col + e % T::warp_n;
+                if (r < m && c < n) C[(size_t)r * n + c] = rows[e / T::warp_n * pitch + e % T::warp_n];
+            }
+            sync_warp();
+        }
+    }
+
+    template <bool vectors>
+    static __device__ __forceinline__ void store(const ThreadResults& results, float* C, int m, int n,
+                                                 int row, int col, float* memory)
+    {
+        if constexpr (vectors)
+            store_fours(results, C, m, n, row, col);
+        else
+            store_words(results, C, m, n, row, col, memory);
+    }
+
+    // Compute the tile of C at (row, col), by one team of warps.
+    template <class Copies>
+    static __device__ __forceinline__ void compute_tile(const float* A, const float* B, float* C, int m,
+                                                        int n, int k, int row, int col, Slab* ring)
+    {
+        Copies copies(A, B, m, n, k, row, col, 0, k);
+        ThreadSums sums = {};
+        Pipeline<Copies> pipeline(copies, ring);
+        pipeline.multiply((k + T::tile_k - 1) / T::tile_k, sums);
+        pipeline.finish();
+        store<Copies::stores_fours>(sums, C, m, n, row, col, (float*)ring);
+    }
+};

@@ -1,104 +1,159 @@
 // C = A·B for any shape: as many blocks as the device holds, each with the same share of the work.
 //
-// Idea        With a block per tile of C the last wave of blocks leaves multiprocessors idle: 576
-//             tiles on 264 places take three waves for the work of 2.2. Here BLOCKS blocks run once.
-//             Each takes whole tiles while there are enough for all, and then an equal stretch of
-//             the slabs of the tiles that are left, wherever tiles begin and end in it (Osama,
-//             Merrill, Cecka, Garland and Owens, Stream-K, PPoPP 2023).
+// Words       As in pipelined.cu, and
+//             share        all slabs of all tiles that a block multiplies: whole tiles, then a stretch
+//             stretch      neighbouring slabs of the tiles that are left, the same number for each block
+//             part         what a share has of one tile: some or all of its slabs
+//             team         warps that compute a whole tile over their own slabs; a block has TEAMS
+//             chain        additions in one register, one after the other; a sum has CHAINS of them
 //
-//                 tiles left     t           t+1          t+2        slabs of a tile →
+// Idea        With a block per tile the last wave of blocks leaves multiprocessors idle: 576 tiles on 264
+//             places take three waves for the work of 2.2. Here RESIDENT·MULTIPROCESSORS blocks run once.
+//             Each takes whole tiles while there are enough for all blocks, and then an equal stretch of the
+//             slabs that are left, wherever tiles begin and end in it (Osama, Merrill, Cecka, Garland and
+//             Owens, Stream-K, PPoPP 2023).
+//
+//                 tiles left     t           t+1          t+2        slabs of a tile ►
 //                          ┌────────────┬────────────┬────────────┐
 //                          │▒▒▒▒▒▒▒▒░░░░│░░░░▓▓▓▓▓▓▓▓│▒▒▒▒▒▒▒▒░░░░│  a shade per block
 //                          └────────────┴────────────┴────────────┘
 //
-//             The block that has a tile's first slab stores it, after adding what the others with a
-//             share in it have left in memory: always in the same order, so that the same product
-//             gives the same bits. They finished that share at their start, it comes at this one's
-//             end. A block waits only for blocks of lower index, which the device starts earlier:
-//             it cannot wait for one that never starts.
+// What lies   global memory   A, B, C; for each block a tile of sums in partial_sums, a flag in flags that
+// where                       says that they are there, and another tile of sums in ended_chains
+//             shared memory   a ring for each team, as in pipelined.cu; the block's schedule and its part
+//             registers       as in pipelined.cu
 //
-//             Where k is long and C small, SLICES teams of a block's warps share a tile, too: each
-//             takes every SLICES-th slab into a ring of its own, and at the end their sums are added
-//             through shared memory. So a product of 256³ keeps every multiprocessor busy.
+// Order       Block   One thread keeps the schedule in shared memory, and finds the block's parts one by one.
+//             For each part:
+//               1. The threads multiply the part's slabs, step by step as in pipelined.cu. Each team takes
+//                  every TEAMSth slab.
+//               2. The teams add up their sums through shared memory; each keeps some rows of the results.
+//               3. If the part lacks the tile's first slab: store the sums to partial_sums, raise the flag.
+//               4. If it has the tile's first slab: wait for the flags of all other blocks with slabs of the
+//                  tile, add their sums, always in the same order so that the same product has the same
+//                  bits, and store the tile to C.
+//             A stretch that begins inside a tile leaves that part's sums at the stretch's start. The block
+//             that wants them has that tile at its stretch's end, so it seldom waits. It waits only for
+//             blocks of lower index. The device starts those earlier, so they are sure to run.
 //
-//             Where one chain of k additions errs more than the library, whose sums have parts
-//             there, a tile's sums are begun anew CHAINS times over k, and added up in memory
-//             while the copies go on: CHAINS chains err by some 1/√CHAINS of one.
+//             Teams are for a long k and a small C: with them a product of 256³ keeps every multiprocessor
+//             busy. Chains are for shapes where one chain of k additions errs more than the library, whose
+//             sums have parts there: CHAINS times over k the sums begin anew from zero, and those that have
+//             ended wait in memory, while the copies go on. The error falls to some 1/√CHAINS.
 //
-// Traffic     As pipelined.cu, a tile of sums written and read per block at most twice, and once for
-//             each chain of a tile but the first.
-// Removes     Idle multiprocessors in the last wave; shapes with fewer tiles than the device has
+// Where       shares        Schedule in ../stream_k.cuh        step 2   BlockTile::add_teams in pipeline.cuh
+//             parts         each_part in ../stream_k.cuh       step 3   leave_sums in ../stream_k.cuh
+//             step 1        run below, and Pipeline in         step 4   add_left_sums in ../stream_k.cuh,
+//                           pipeline.cuh                                store in pipeline.cuh
+//
+// Traffic     As pipelined.cu. A block writes and reads a tile of sums at most twice, and once more for each
+//             chain of a tile but the first.
+// Removes     Idle multiprocessors in the last wave, and where a product has fewer tiles than the device has
 //             places.
 // Limit       Issue slots and register banks, as pipelined.cu.
+#include "../stream_k.cuh"
 #include "pipeline.cuh"
-constexpr int HEAVY = 1, LIGHT = 1;  // all tiles are alike
-#include "../shares.cuh"
 
-constexpr int COUNT = ROWS * THREAD_N;  // of a thread's sums
+struct Tiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;          // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                           // steps of k of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;          // rows and columns of C of a warp
+    static constexpr int thread_m = THREAD_M, thread_n = THREAD_N;  // and of a thread, in squares of 4×4
+    static constexpr int stages = STAGES;                           // slabs that a ring holds
+    static constexpr int teams = TEAMS;                             // teams of warps that share a tile
+    static constexpr int chains = CHAINS;                           // chains of additions that make up a sum
+    static constexpr int across = ACROSS;                           // threads that copy a row of B
+    static constexpr int portions = PORTIONS;                       // parts of a slab's copies
+    static constexpr int xor_m = XOR_M, xor_n = XOR_N;              // order of products: i ^ xor_m, j ^ xor_n
+    static constexpr int resident = RESIDENT;                       // blocks of a multiprocessor
+    static constexpr int blocks = resident * MULTIPROCESSORS;       // blocks of the grid
+    static constexpr int least = LEAST;                             // the fewest slabs worth a stretch
+    static constexpr int patch = PATCH;                             // tile rows of a patch of C
+};
 
-static_assert(CHAINS == 1 || SLICES == 1, "chains end while the rings are full");
+using Block = BlockTile<Tiling>;
 
-// What blocks leave for others. Two launches at once would disturb each other; a stream runs them
-// one after the other.
-__device__ float partial[BLOCKS][COUNT * THREADS];
+// What StreamK shares out.
+struct Shares {
+    static constexpr int blocks = Tiling::blocks, threads = Block::threads, least = Tiling::least;
+    static constexpr int heavy_cost = 1, light_cost = 1;  // of a slab: all tiles are alike
+};
 
-// The sums of a part's chains before the one that is under way.
-__device__ float earlier[CHAINS > 1 ? BLOCKS : 1][COUNT * THREADS];
+using Stream = StreamK<Shares>;
 
-// Where the tile of a part begins. It is computed anew when the tile is stored: registers are scarce
-// while it is multiplied.
-__device__ __forceinline__ int2 corner(const Part& part, int m, int n)
+static_assert(Tiling::chains == 1 || Tiling::teams == 1, "chains end while the rings are full");
+
+constexpr int count = Block::result_rows * Tiling::thread_n;  // of a thread's sums
+
+// What blocks leave for others, and a flag each that says that it is there. Two launches at once would
+// disturb each other; a stream runs them one after the other.
+__device__ unsigned flags[Tiling::blocks];
+__device__ float partial_sums[Tiling::blocks][count * Block::threads];
+
+// The sums of the chains of a part that have ended.
+__device__ float ended_chains[Tiling::chains > 1 ? Tiling::blocks : 1][count * Block::threads];
+
+// Where the tile of a part begins in C. It is computed anew when the tile is stored: registers are scarce
+// while the tile is multiplied.
+__device__ __forceinline__ int2 corner(const Stream::Part& part, int m, int n)
 {
-    const int2 tile = place(part.at, (m + TILE_M - 1) / TILE_M, (n + TILE_N - 1) / TILE_N);
-    return {tile.x * TILE_M, tile.y * TILE_N};
+    const int2 tile = Block::tile_position(part.tile, (m + Tiling::tile_m - 1) / Tiling::tile_m,
+                                           (n + Tiling::tile_n - 1) / Tiling::tile_n);
+    return {tile.x * Tiling::tile_m, tile.y * Tiling::tile_n};
 }
 
-// Compute a part of a tile: what has the tile's first slab is stored, with what the stretches behind
-// it have left, else it is left for another block.
+// Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
+// is stored; any other part is left for another block.
 template <bool vectors>
 __device__ __forceinline__ void run(const float* A, const float* B, float* C, int m, int n, int k,
-                                    const Walk& walk, const Part& part)
+                                    const Stream::Schedule& schedule, const Stream::Part& part)
 {
-    extern __shared__ __align__(128) float4 memory[];  // a sector of 32 bytes is not to be cut in two
-    const int length = (walk.slabs + CHAINS - 1) / CHAINS;
-    Sums sums;
+    extern __shared__ __align__(128) float4 memory[];  // each row begins a sector of 32 bytes
+    const int length = (schedule.slabs + Tiling::chains - 1) / Tiling::chains;  // of a chain, in slabs
+    Block::ThreadSums sums;
     {
+        using Copies = Block::SlabCopies<vectors>;
         const int2 at = corner(part, m, n);
-        Copies<vectors> copies(A, B, m, n, k, at.x, at.y, part.from * TILE_K, part.to * TILE_K);
-        Pipeline<Copies<vectors>> pipeline(copies, (Slab*)memory);
-        for (int from = part.from;; from += length) {
-            const int to = CHAINS > 1 ? min(from + length, part.to) : part.to;
+        Copies copies(A, B, m, n, k, at.x, at.y, part.begin * Tiling::tile_k, part.end * Tiling::tile_k);
+        Block::Pipeline<Copies> pipeline(copies, (Block::Slab*)memory);
+        for (int begin = part.begin;; begin += length) {
+            const int end = Tiling::chains > 1 ? min(begin + length, part.end) : part.end;
 #pragma unroll
-            for (int e = 0; e < THREAD_M * THREAD_N; e++) sums[e / THREAD_N][e % THREAD_N] = 0;
-            pipeline.multiply((to - from + SLICES - 1) / SLICES, sums);
-            if (CHAINS > 1 && from > part.from) add<COUNT>(&sums[0][0], earlier[mine()]);
-            if (CHAINS == 1 || to == part.to) break;
-            put<COUNT>(&sums[0][0], earlier[mine()]);
+            for (int e = 0; e < Tiling::thread_m * Tiling::thread_n; e++)
+                sums[e / Tiling::thread_n][e % Tiling::thread_n] = 0;
+            pipeline.multiply((end - begin + Tiling::teams - 1) / Tiling::teams, sums);
+            if (Tiling::chains > 1 && begin > part.begin)
+                Stream::add_sums<count>(&sums[0][0], ended_chains[Stream::block_stretch()]);
+            if (Tiling::chains == 1 || end == part.end) break;
+            Stream::store_sums<count>(&sums[0][0], ended_chains[Stream::block_stretch()]);
         }
-        pipeline.end();
+        pipeline.finish();
     }
-    Own own;
-    gather(sums, own, (float*)memory);
-    if (part.from > 0) {
-        leave<COUNT>(&own[0][0], partial);
+    Block::ThreadResults results;
+    Block::add_teams(sums, results, (float*)memory);
+    if (part.begin > 0) {
+        Stream::leave_sums<count>(&results[0][0], partial_sums, flags);
     } else {
-        add_left<COUNT>(&own[0][0], partial, walk, part);
+        Stream::add_left_sums<count>(&results[0][0], partial_sums, flags, schedule, part);
         const int2 at = corner(part, m, n);
-        store<vectors>(own, C, m, n, at.x, at.y, (float*)memory);
+        Block::store<vectors>(results, C, m, n, at.x, at.y, (float*)memory);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 streamed(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
          int m, int n, int k)
 {
-    const int tiles = ((m + TILE_M - 1) / TILE_M) * ((n + TILE_N - 1) / TILE_N);
-    each_part(tiles, 0, (k + TILE_K - 1) / TILE_K, [&](const Walk& walk, const Part& part) {
-        // What is expected ptxas puts first: what lies 80 KB behind a kernel's start, another kernel's launch
-        // between, is fetched at a fifth of the speed (WORKLOG.md).
-        if (__builtin_expect(in_fours(B, C, n) && corner(part, m, n).y + TILE_N <= n, true))
-            run<true>(A, B, C, m, n, k, walk, part);
+    const int tiles_m = (m + Tiling::tile_m - 1) / Tiling::tile_m;
+    const int tiles_n = (n + Tiling::tile_n - 1) / Tiling::tile_n;
+    const int slabs = (k + Tiling::tile_k - 1) / Tiling::tile_k;
+    Stream::each_part(tiles_m * tiles_n, 0, slabs, [&](const Stream::Schedule& schedule,
+                                                       const Stream::Part& part) {
+        // ptxas places the expected branch first. After the launch of another kernel, code that lies 80 KB
+        // after the kernel's start arrives at a fifth of the speed (WORKLOG.md).
+        if (__builtin_expect(rows_hold_fours(B, C, n) && corner(part, m, n).y + Tiling::tile_n <= n, true))
+            run<true>(A, B, C, m, n, k, schedule, part);
         else
-            run<false>(A, B, C, m, n, k, walk, part);
+            run<false>(A, B, C, m, n, k, schedule, part);
     });
 }

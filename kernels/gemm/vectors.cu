@@ -45,14 +45,14 @@ __device__ void tile(const float* __restrict__ A, const float* __restrict__ B,
         for (int i = t * 4; i < TILE * TILE_K; i += THREADS * 4) {
             const int r = i / TILE_K, p = i % TILE_K;
             const float* from = A + (size_t)(row + r) * k + start + p;
-            const float4 a = four<vectors>(from, row + r < m ? k - start - p : 0);
+            const float4 a = load_four<vectors>(from, row + r < m ? k - start - p : 0);
             slab.a[p][r] = a.x, slab.a[p + 1][r] = a.y;
             slab.a[p + 2][r] = a.z, slab.a[p + 3][r] = a.w;
         }
         for (int i = t * 4; i < TILE_K * TILE; i += THREADS * 4) {
             const int p = i / TILE, c = i % TILE;
             const float* from = B + (size_t)(start + p) * n + col + c;
-            *(float4*)&slab.b[p][c] = four<vectors>(from, start + p < k ? n - col - c : 0);
+            *(float4*)&slab.b[p][c] = load_four<vectors>(from, start + p < k ? n - col - c : 0);
         }
         __syncthreads();
 
@@ -83,7 +83,7 @@ vectors(const float* __restrict__ A, const float* __restrict__ B, float* __restr
         int m, int n, int k)
 {
     __shared__ Slabs slab;
-    if (in_fours(B, C, n) && k % 4 == 0 && ((size_t)A & 15) == 0)
+    if (rows_hold_fours(B, C, n) && k % 4 == 0 && ((size_t)A & 15) == 0)
         tile<true>(A, B, C, m, n, k, slab);
     else
         tile<false>(A, B, C, m, n, k, slab);

@@ -1,49 +1,98 @@
 // C = Aᵀ·A for any A of m×n on the fp64 tensor cores: a tile of the triangle per block, mirrored.
 //
-// Idea        A warp gives the tensor core 16×STEP of one operand and STEP×8 of the other and gets
-//             128·STEP multiply-adds for it, in half the time of the vector units (mma.sync on
-//             sm_90). Slabs of A are copied asynchronously, STAGES of them in a ring; on the
-//             diagonal one copy is both operands, and products below it are left out. While a step
-//             is multiplied, the next one's operands are loaded from shared memory, and a slab's
-//             copies are issued in PORTIONS, one before each row of products, so that the tensor core
-//             has work meanwhile.
+// Words       m, n         rows of A, which are the terms of each sum; columns of A, rows and columns of C
+//             tile         TILE×TILE elements of C, which a block computes
+//             slab         TILE_K rows of A, of the TILE columns that one side of the tile needs; the tile's
+//                          rows need a left slab, its columns a right one: a pair
+//             ring, stage  the ring is room for STAGES pairs in shared memory, a stage is room for one
+//             product      what a warp gives the tensor core at once: 16×STEP times STEP×8 elements
+//             step         STEP rows of A, the depth of a product
+//             fragments    a lane's operands of one step, in registers
+//             portion      one of the PORTIONS parts in which a thread issues a pair's copies
 //
-//                    A, m×n                       C, n×n
-//                 row      column             ┌────┬────┬────┐
-//              ┌────┬────┬────┬────┐          │ ◥  │    │    │    T of TILE×TILE by warps of
-//              │    │    │    │    │          ├────┼────┼────┤    WARP_M×WARP_N; the mirror
-//              ├────┼────┼────┼────┤ TILE_K   │    │ ◥  │ T  │    image is written from the
-//              │    │ ██ │    │ ██ │          ├────┼────┼────┤    same registers
-//              ├────┼────┼────┼────┤          │    │ T' │ ◥  │
-//              │    │    │    │    │          └────┴────┴────┘
+// Idea        For a product the tensor core does 128·STEP multiply-adds, in half the time of the vector units
+//             (mma.sync on sm_90). Slabs are copied asynchronously, as in gemm/pipelined.cu, and the
+//             operands of the next step are loaded while a step is multiplied. C is symmetric: only tiles on
+//             and above the diagonal are computed, and each is stored twice.
+//
+// What lies   global memory                 shared memory, the ring         registers of each lane
+// where              A, m×n                stage 0     1      2
+//                 row      column          ┌──────┬──────┬──────┐          ┌───────────────────┐
+//              ┌────┬────┬────┬────┐       │left  │      │      ├─────────►│ fragments, 2 sets │
+//              │    │    │    │    │ ┌────►│      │      │      │          ├───────────────────┤
+//              ├────┼────┼────┼────┤ │     │right │      │      ├─────────►│ sums, 4 for each  │
+//            s │    │ ▒▒ │    │ ▒▒ ├─┘     └──────┴──────┴──────┘          │ product           │
+//              ├────┼────┼────┼────┤                                       └─────────┬─────────┘
+//              │    │    │    │    │                     C and its mirror image ◄────┘
 //              └────┴────┴────┴────┘
 //
-//             The tensor core wants both operands with the steps of the sum along a row. Slabs of A
-//             have them along a column, which is what Aᵀ·A needs: nothing is transposed.
+//             The tensor core wants both operands with the terms of the sum along a row. Slabs of A have
+//             them along a column, which is what Aᵀ·A needs: nothing is transposed.
 //
-// Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, of a warp and a row of
-//             A: WARP_M + WARP_N words of 8 bytes for WARP_M·WARP_N multiply-adds.
+//                  C, n×n                  a block's tile T             a warp's tile
+//                 ┌────┬────┬────┐        ┌───────┬───────┬──          ┌───┬───┬───┬───┐
+//                 │ ◥  │    │    │        │ warp  │ warp  │            │   │   │   │   │ 16 rows: a row
+//                 ├────┼────┼────┤        │  0    │  1    │ WARP_M     ├───┼───┼───┼───┤ of products
+//                 │    │ ◥  │ T  │        ├───────┼───────┼──          │   │   │   │   │
+//                 ├────┼────┼────┤        │ warp  │ warp  │            └───┴───┴───┴───┘
+//                 │    │ T' │ ◥  │        │  4    │  5    │              8 columns each
+//                 └────┴────┴────┘        └───────┴───────┴──
+//                                           WARP_N
+//
+//             On the diagonal the left slab is both operands, and the warps share out only the rows of
+//             products that reach the triangle (the picture in tensor.cuh).
+//
+// Order       Block   returns if its tile lies below the diagonal.
+//             Thread  issues its copies of the first STAGES - 1 pairs, waits for those of the first, meets
+//                     the block at a barrier, and loads the fragments of step 0.
+//             Then, for each pair of slabs s, each warp does each step:
+//               1. Only in the last step: wait for this thread's copies of pair s + 1, then meet the block at
+//                  a barrier. After it pair s + 1 is complete, and nobody reads pair s any more.
+//               2. Load the fragments of the next step into the set that is free.
+//               3. For each row of products: issue a portion of the copies of pair s + STAGES - 1, if one is
+//                  left, so that the tensor core has work meanwhile; then give the tensor core the products.
+//             Lane    stores its sums to C as 2×2 squares, and the squares transposed to the mirror image.
+//
+// Where       which rows of products   warp_tile           step 1   wait_for_copies, sync_block
+//             start, loop              multiply_slabs      step 2   Fragments::load
+//             stores                   store               step 3   multiply_step, SlabCopies::issue
+//             All are in GramTile in tensor.cuh; cp.async is in ../async_copy.cuh.
+//
+// Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, for a warp and a row of A:
+//             WARP_M + WARP_N words of 8 bytes for WARP_M·WARP_N multiply-adds.
 // Removes     The vector units' 33 TFLOP/s.
-// Limit       Waves: n = 2048 has 136 tiles of 128 for 132 multiprocessors. Power: at the tensor
-//             cores' full rate the card lowers its clock. Blocks below the diagonal start and leave.
+// Limit       Waves: n = 2048 has 136 tiles of 128 for 132 multiprocessors. Power: at the tensor cores' full
+//             rate the card lowers its clock. Blocks below the diagonal start and leave.
 #include "tensor.cuh"
 
+struct Tiling {
+    static constexpr int tile = TILE;                       // rows and columns of C of a block
+    static constexpr int tile_k = TILE_K;                   // rows of A of a slab
+    static constexpr int warp_m = WARP_M, warp_n = WARP_N;  // rows and columns of C of a warp
+    static constexpr int step = STEP;                       // rows of A of a product, 8 or 16
+    static constexpr int stages = STAGES;                   // pairs of slabs that the ring holds
+    static constexpr int portions = PORTIONS;               // parts of a slab's copies
+    static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
+};
+
+using Block = GramTile<Tiling>;
+
 template <bool pairs, bool diagonal>
-__device__ __forceinline__ void tile(const double* A, double* C, int m, int n, int row, int col)
+__device__ __forceinline__ void compute_tile(const double* A, double* C, int m, int n, int row, int col)
 {
     extern __shared__ double2 memory[];
-    Sums<diagonal> sums = {};
-    const int slabs = (m + TILE_K - 1) / TILE_K;
-    multiply<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Pair*)memory, sums);
-    store<pairs, diagonal>(sums, C, n, row, col);
+    Block::ThreadSums<diagonal> sums = {};
+    const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
+    Block::multiply_slabs<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Block::SlabPair*)memory, sums);
+    Block::store<pairs, diagonal>(sums, C, n, row, col);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
     if (blockIdx.x < blockIdx.y) return;
-    const int row = blockIdx.y * TILE, col = blockIdx.x * TILE;
-    choose(in_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
-        tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
+    const int row = blockIdx.y * Tiling::tile, col = blockIdx.x * Tiling::tile;
+    Block::choose(Block::rows_hold_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
+        compute_tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
     });
 }

@@ -44,7 +44,7 @@ def mistake(path: Path) -> str:
             ["mine[W=2]", "threads"],
         ),
         ({"parameters": {"W": [32, 64]}, "threads": ["W", "W"]}, ["mine[W=64]", "4096 threads"]),
-        ({"parameters": {"W": [0]}}, ["parameters.W", "0"]),
+        ({"parameters": {"W": [-1]}}, ["parameters.W", "-1"]),
         ({"parameters": {"W": [16, 16]}}, ["parameters.W"]),
         ({"parameters": {"W": []}}, ["parameters.W"]),
         ({"parameters": {"W": [16.5]}}, ["parameters.W", "16.5"]),

@@ -72,7 +72,7 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
     """512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
     nine multiprocessors one full wave, whose free blocks share the four."""
     kernel = load_catalogue()["gram_tensor_streamed"]
-    own = {"MULTIPROCESSORS": multiprocessors, "GROUP": 2}
+    own = {"MULTIPROCESSORS": multiprocessors, "PATCH": 2}
     variant = Variant(kernel, dict(kernel.variants[0].parameters) | own)
     shapes = [Gram(64, 512), Gram(130, 500), Gram(33, 641)]
     multiply(variant, kernel.source, None, tmp_path, shapes)

@@ -1,0 +1,184 @@
+// The work of a product in equal shares for a fixed number of blocks (stream-k). The first page of
+// gemm/streamed.cu explains it; this file has
+//
+//     Schedule          which slabs of which tiles are a block's share
+//     each_part         the loop over a block's share
+//     store_sums ...    how blocks leave sums for one another
+//
+// A block's share is whole tiles first, then one stretch of the slabs of the tiles that are left. A part
+// is what the share has of one tile.
+//
+// S says what is shared: `struct Shares` in gemm/streamed.cu or gram/tensor_streamed.cu.
+#pragma once
+
+template <class S>
+struct StreamK {
+    // Else a stretch might be empty, and another block would wait for its sums in vain.
+    static_assert(S::least * S::light_cost >= S::heavy_cost, "no stretch is empty");
+
+    // This block's stretch. It waits for later stretches only: those are of blocks of lower index, which
+    // the device starts earlier.
+    static __device__ __forceinline__ int block_stretch() { return S::blocks - 1 - blockIdx.x; }
+
+    // ---- Flags between blocks ----
+
+    // Tell other blocks that this one's sums are in memory, by its flag.
+    static __device__ void announce(unsigned* flag)
+    {
+#ifdef __CUDA_ARCH__
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag) : "memory");
+#else
+        __syncthreads();
+        if (threadIdx.x == 0) *flag = 1;
+#endif
+    }
+
+    // Wait for the flags of the stretches `first` to `last`, and take them down for the next launch.
+    static __device__ void wait_for_sums(unsigned* flags, int first, int last)
+    {
+        if (first > last) return;
+        for (int i = first + threadIdx.x; i <= last; i += S::threads) {
+            unsigned ready = 0;
+#ifdef __CUDA_ARCH__
+            while (!ready)
+                asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(ready) : "l"(&flags[i]) : "memory");
+#else
+            ready = flags[i];
+#endif
+            flags[i] = 0;
+        }
+        __syncthreads();
+    }
+
+    // ---- Shares ----
+
+    // The slabs of a tile from number `begin` to before `end`.
+    struct Part {
+        int tile, begin, end;
+
+        __device__ bool empty() const { return begin == end; }
+    };
+
+    // What a block does, part by part: whole tiles while there are enough for all blocks, then its
+    // stretch. The light tiles come after the heavy ones.
+    struct Schedule {
+        int whole_tiles;         // tiles that are computed whole
+        int slabs;               // of a tile
+        long long heavy, light;  // slabs of the tiles that are left
+        long long slab, end;     // of those: this block's next slab, and the end of its stretch
+        int stretches;
+        int tile;                // this block's next whole tile
+
+        static __device__ __forceinline__ Schedule of(int heavy, int light, int slabs)
+        {
+            Schedule schedule;
+            const long long work = (long long)heavy * S::heavy_cost + (long long)light * S::light_cost;
+            const int wave = S::blocks * S::heavy_cost, waves = (int)((work + wave - 1) / wave);
+            // To share out a last wave that lacks less than S::least slabs a block costs more than it
+            // gains. Then only the light tiles are shared out, among the blocks without a whole tile.
+            const bool full = ((long long)waves * wave - work) * slabs < (long long)S::least * wave;
+            schedule.whole_tiles = full ? heavy : min(max(waves - 2, 0), heavy / S::blocks) * S::blocks;
+            schedule.slabs = slabs;
+            schedule.heavy = (long long)(heavy - schedule.whole_tiles) * slabs;
+            schedule.light = (long long)light * slabs;
+            const int most = full ? max(min(waves * S::blocks - heavy, S::blocks), 1) : S::blocks;
+            schedule.stretches = (int)min((long long)most,
+                                          max((schedule.heavy + schedule.light) / S::least, 1LL));
+            schedule.tile = blockIdx.x, schedule.slab = schedule.end = 0;
+            if (block_stretch() < schedule.stretches)
+                schedule.slab = schedule.first_slab(block_stretch()),
+                schedule.end = schedule.first_slab(block_stretch() + 1);
+            return schedule;
+        }
+
+        // The first slab of a stretch: stretches cost as much as each other.
+        __device__ __forceinline__ long long first_slab(int stretch) const
+        {
+            const long long cost = (heavy * S::heavy_cost + light * S::light_cost) * stretch / stretches;
+            return cost < heavy * S::heavy_cost ? cost / S::heavy_cost
+                                                : heavy + (cost - heavy * S::heavy_cost) / S::light_cost;
+        }
+
+        // Go on to the next part; after the last one it is empty.
+        __device__ __forceinline__ Part next()
+        {
+            Part part = {tile, 0, slabs};
+            if (tile < whole_tiles) {
+                tile += S::blocks;
+            } else {
+                part.tile = whole_tiles + (int)(slab / slabs), part.begin = (int)(slab % slabs);
+                part.end = (int)min((long long)slabs, part.begin + end - slab);
+                slab += part.end - part.begin;
+            }
+            return part;
+        }
+
+        // The last stretch that has slabs of a part's tile: this block's or a later one.
+        __device__ __forceinline__ int last_stretch(Part part) const
+        {
+            int stretch = block_stretch();
+            if (part.tile < whole_tiles) return stretch;
+            const long long end_of_tile = (long long)(part.tile - whole_tiles + 1) * slabs;
+            while (stretch + 1 < stretches && first_slab(stretch + 1) < end_of_tile) stretch++;
+            return stretch;
+        }
+    };
+
+    // Call `run` for each part of this block's share of `heavy` and `light` tiles, of `slabs` slabs each.
+    // One thread keeps the schedule, in shared memory: the registers are the sums'.
+    template <class Run>
+    static __device__ __forceinline__ void each_part(int heavy, int light, int slabs, Run run)
+    {
+        __shared__ Schedule schedule;
+        __shared__ Part part;
+        if (threadIdx.x == 0) schedule = Schedule::of(heavy, light, slabs);
+        for (;;) {
+            __syncthreads();  // all threads are done with the part before
+            if (threadIdx.x == 0) part = schedule.next();
+            __syncthreads();
+            if (part.empty()) break;
+            run(schedule, part);
+        }
+    }
+
+    // ---- Sums in memory ----
+
+    // Store a thread's sums to its block's place in memory, or add what lies there to them.
+    template <int count, class Number>
+    static __device__ __forceinline__ void store_sums(const Number* sums, Number* memory)
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++) memory[i * S::threads + threadIdx.x] = sums[i];
+    }
+
+    template <int count, class Number>
+    static __device__ __forceinline__ void add_sums(Number* sums, const Number* memory)
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++) sums[i] += memory[i * S::threads + threadIdx.x];
+    }
+
+    // Leave a thread's sums of a part for the block that stores the tile.
+    template <int count, class Number, int size>
+    static __device__ __forceinline__ void leave_sums(const Number* sums, Number (*partial_sums)[size],
+                                                      unsigned* flags)
+    {
+        store_sums<count>(sums, partial_sums[block_stretch()]);
+        announce(&flags[block_stretch()]);
+    }
+
+    // Add to a thread's sums of a part what the later stretches have left of its tile, always in the same
+    // order.
+    template <int count, class Number, int size>
+    static __device__ __forceinline__ void add_left_sums(Number* sums, const Number (*partial_sums)[size],
+                                                         unsigned* flags, const Schedule& schedule,
+                                                         const Part& part)
+    {
+        const int last = schedule.last_stretch(part);
+        wait_for_sums(flags, block_stretch() + 1, last);
+        for (int stretch = block_stretch() + 1; stretch <= last; stretch++)
+            add_sums<count>(sums, partial_sums[stretch]);
+    }
+};
