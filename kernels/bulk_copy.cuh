@@ -73,7 +73,7 @@ __device__ __forceinline__ void copy_bulk(void* shared, const void* global, int 
 }
 
 // Wait for the end of the phase with this parity. The loop is written in PTX: a loop in C++ would split
-// the code around it, and behind it ptxas would compute again what it has in registers.
+// the code around it, and after it ptxas would compute again what it has in registers.
 __device__ __forceinline__ void wait_for_phase(Mbarrier& mbarrier, unsigned parity)
 {
 #ifdef __CUDA_ARCH__

@@ -62,7 +62,7 @@ struct StreamK {
     };
 
     // What a block does, part by part: whole tiles while there are enough for all blocks, then its
-    // stretch. The light tiles come behind the heavy ones.
+    // stretch. The light tiles come after the heavy ones.
     struct Schedule {
         int whole_tiles;         // tiles that are computed whole
         int slabs;               // of a tile
@@ -101,7 +101,7 @@ struct StreamK {
                                                 : heavy + (cost - heavy * S::heavy_cost) / S::light_cost;
         }
 
-        // Go on to the next part; behind the last one it is empty.
+        // Go on to the next part; after the last one it is empty.
         __device__ __forceinline__ Part next()
         {
             Part part = {tile, 0, slabs};

@@ -8,7 +8,6 @@ import base64
 import gzip
 import html
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,17 +20,14 @@ from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, write_text
 from matmul.measure.bench import CACHES, MODES
-from matmul.operations import OPERATIONS, shape_of
+from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.fills import FILLS
-from matmul.operations.shapes import Shape
+from matmul.operations.operation import OTHER
 from matmul.process.errors import command_line
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import look, source_line
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
-    OTHER,
-    SERIES,
-    WORK,
     Results,
     fastest,
     limits_of,
@@ -99,9 +95,10 @@ def page_data(results: Results) -> dict[str, Any]:
 def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order in which they are offered."""
     quantities = dict.fromkeys(line["quantity"] for line in lines)
+    forms = [name for operation in OPERATIONS.values() for name in operation.series]
     return {
         "operation": {"heading": "operation", "values": list(OPERATIONS)},
-        "series": {"heading": "shapes", "values": [SQUARE, *SERIES, OTHER]},
+        "series": {"heading": "shapes", "values": [SQUARE, *forms, OTHER]},
         "cache": {"heading": "L2 cache", "values": list(CACHES)},
         "fill": {"heading": "inputs", "values": list(FILLS)},
         "mode": {"heading": "load", "values": list(MODES)},
@@ -116,15 +113,8 @@ def placed(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(
         series=[series_of(shape) or (SQUARE if shape.square else OTHER) for shape in shapes],
         size=[size_name(shape) for shape in shapes],
-        x=[extent(shape) for shape in shapes],
+        x=[operation_of(shape).axis_value(shape) for shape in shapes],
     )
-
-
-def extent(shape: Shape) -> float:
-    """Where a shape lies on the x axis: at n where its series has one, else at the n of the square
-    product that has as many terms in all."""
-    in_series = shape.square or series_of(shape) not in ("", OTHER)
-    return shape.n if in_series else round((math.prod(shape.output) * shape.terms) ** (1 / 3), 1)
 
 
 def points(view: Results) -> pd.DataFrame:
@@ -253,7 +243,7 @@ def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
     quantity, series = chosen["quantity"], chosen["series"]
     size = "n" if series != OTHER else "n of the square product of as many terms"
     upright = {
-        RATE: titled(f"rate in {unit} ({WORK[chosen['operation']]} operations)"),
+        RATE: titled(f"rate in {unit} ({OPERATIONS[chosen['operation']].work} operations)"),
         TIME: titled("time in ms") | {"type": "log", "dtick": 1},
     }
     share = titled(f"{quantity}: its time / kernel time") | {"tickformat": ".0%"}

@@ -20,11 +20,12 @@ from matmul.dataset.tables import (
     read_table,
     whole_file,
 )
+from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
 from matmul.report.selection import (
-    PICTURES,
     changed_variants,
+    picture_of,
     published_name,
     thermally_throttled,
 )
@@ -73,7 +74,10 @@ def main() -> None:
     folder = options.published / published_name(device)
     files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
     files |= {"report.pdf": options.report}
-    files |= {name: options.report.parent / "figures" / name for name in PICTURES.values()}
+    files |= {
+        name: options.report.parent / "figures" / name
+        for name in map(picture_of, OPERATIONS.values())
+    }
     files["device.json"] = files.pop("device.json")  # last, for without it there is no data set
     for name in (*OPTIONAL, "device.json"):  # those of an older data set go with it
         (folder / name).unlink(missing_ok=True)

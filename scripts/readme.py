@@ -18,13 +18,11 @@ from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
-    PICTURES,
-    PRODUCTS,
-    WORK,
     Results,
     common_sizes,
     fastest,
     load_results,
+    picture_of,
     processor,
     rate_unit,
     squares,
@@ -48,13 +46,13 @@ def section(folder: Path, results: Results, readme: Path) -> Iterator[str]:
     at = os.path.relpath(folder, readme.parent)
     for operation in OPERATIONS:
         view = results.of(operation)
-        picture = folder / PICTURES[operation]
-        words = f"Rate of {PRODUCTS[operation]} against size on {processor(results.device)}"
+        picture = folder / picture_of(view.product)
+        words = f"Rate of {view.product.title} against size on {processor(results.device)}"
         if picture.exists():
             yield f"![{words}]({at}/{picture.name})"
         rungs = ladder(view)
         if not rungs.empty:
-            yield f"**{PRODUCTS[operation]}** in {rungs.dtype.iloc[0]}, n = {rungs.n.max()}:"
+            yield f"**{view.product.title}** in {view.product.dtype}, n = {rungs.n.max()}:"
             yield table(view, rungs, readme)
     yield source(results, at)
 
@@ -63,7 +61,7 @@ def source(results: Results, at: str) -> str:
     """Where a data set's numbers come from, and what they mean."""
     cards = f" · {len(results.cards)} cards" if len(results.cards) > 1 else ""
     host = f" · CPU kernels on {results.device.get('cpu') or 'an unknown CPU'}"
-    work = ", ".join(f"{WORK[operation]} for {PRODUCTS[operation]}" for operation in OPERATIONS)
+    work = ", ".join(f"{known.work} for {known.title}" for known in OPERATIONS.values())
     return (
         f"*{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}. "
         "A share is the library's time over the kernel's, the median of pairs timed in turn, with "

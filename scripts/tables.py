@@ -21,6 +21,7 @@ from matmul.report.facts.checks import cross_check, timer_check
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder
+from matmul.report.figures.names import captions
 from matmul.report.selection import (
     Results,
     fastest,
@@ -52,6 +53,8 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "data_set": data_set(results),
         "device": device_facts(results.device),
         "scope": scope(results),
+        "operations": operations(),
+        "captions": captions(),
         "catalogue": catalogue_entries(results),
         "findings": all_findings(results),
         "ladders": {operation: ladder(results, operation) for operation in OPERATIONS},
@@ -81,6 +84,20 @@ def data_set(results: Results) -> dict[str, Any]:
         "commit": short_commit(device),
         "dirty": bool(device.get("dirty")),
         "earlier": version_words(results) or None,
+    }
+
+
+def operations() -> dict[str, dict[str, Any]]:
+    """Each operation in words, in the order in which a report tells of them."""
+    return {
+        operation.name: {
+            "title": operation.title,
+            "dtype": operation.dtype,
+            "work": operation.work,
+            "figures": operation.figure_prefix,
+            "factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]],
+        }
+        for operation in OPERATIONS.values()
     }
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
 from matmul.measure.verification import accuracy
-from matmul.report.selection import PICTURES
+from matmul.operations import OPERATIONS
+from matmul.report.selection import picture_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -136,6 +137,6 @@ class DataSet:
         write_json(self.device, self.folder / "device.json")
         (self.folder / "report.pdf").write_bytes(b"%PDF")
         (self.folder / "figures").mkdir()
-        for name in PICTURES.values():
+        for name in map(picture_of, OPERATIONS.values()):
             (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
         return self.folder

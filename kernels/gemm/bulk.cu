@@ -28,7 +28,7 @@
 //                  s + STAGES - 1, says how many bytes to expect, and issues the copies of its warp's rows.
 //                  All warps issue as many, so that none comes late to the block's barrier. A copy of rows
 //                  cannot transpose, so A comes word by word as before.
-//             The slab in which k ends, and those behind it, come by ordinary copies: they fill with zeros.
+//             The slab in which k ends, and those after it, come by ordinary copies: they fill with zeros.
 //             Tiles at the right edge of C, and matrices whose rows do not begin at 16 bytes, take the way
 //             of pipelined.cu.
 //
@@ -68,7 +68,7 @@ static_assert(Tiling::tile_k % warps == 0, "each warp issues as many rows");
 __shared__ Mbarrier arrived[Tiling::stages];
 
 // A thread's copies, of which those of B are bulk copies. A bulk copy cannot fill with zeros, so the
-// ordinary copies bring the end of k: rows behind the end have to be zeros, as they are in A, since an
+// ordinary copies bring the end of k: rows past the end have to be zeros, as they are in A, since an
 // infinity or NaN that an earlier slab left there would be NaN even times zero.
 struct BulkCopies : Block::SlabCopies<true> {
     using SlabCopies::SlabCopies;
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    // The slab in which k ends, and those behind it, which the loop issues as well. Their phase ends
+    // The slab in which k ends, and those after it, which the loop issues as well. Their phase ends
     // without a byte: the threads wait for these rows as for their copies of A.
     __device__ __forceinline__ void fill_rows(Block::Slab& slab, Mbarrier& mbarrier)
     {

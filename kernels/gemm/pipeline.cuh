@@ -188,7 +188,7 @@ struct BlockTile {
         }
 
         // Issue one portion of the next slab's first `count` copies into a stage of the ring, and go on
-        // to the slab behind after the last portion. All copies at once would queue up.
+        // to the slab after it with the last portion. All copies at once would queue up.
         template <int count = copies_of_a + copies_of_b>
         __device__ __forceinline__ void issue(Slab* ring, int stage, int portion)
         {
@@ -300,7 +300,7 @@ struct BlockTile {
             }
         }
 
-        // Wait for the copies behind the last slab, which fill zeros: then the ring is free for other use.
+        // Wait for the copies after the last slab, which fill zeros: then the ring is free for other use.
         __device__ __forceinline__ void finish() { wait_for_copies<0>(); }
     };
 

@@ -43,7 +43,7 @@
 //                     block at a barrier, and loads the fragments of step 0.
 //             Then, for each slab s, all threads do each step p = 0 to TILE_K - 1:
 //               1. Only in the last step: wait for this thread's copies of slab s + 1, then meet the block
-//                  at a barrier. Behind it slab s + 1 is complete, and nobody reads slab s any more.
+//                  at a barrier. After it slab s + 1 is complete, and nobody reads slab s any more.
 //               2. Load the fragments of the next step into the set that is free.
 //               3. In every (TILE_K / PORTIONS)th step: issue a portion of the copies of slab
 //                  s + STAGES - 1, into the stage that slab s - 1 has left. A copy of A is one word, which

@@ -150,7 +150,7 @@ streamed(const float* __restrict__ A, const float* __restrict__ B, float* __rest
     Stream::each_part(tiles_m * tiles_n, 0, slabs, [&](const Stream::Schedule& schedule,
                                                        const Stream::Part& part) {
         // ptxas places the expected branch first. After the launch of another kernel, code that lies 80 KB
-        // behind the kernel's start arrives at a fifth of the speed (WORKLOG.md).
+        // after the kernel's start arrives at a fifth of the speed (WORKLOG.md).
         if (__builtin_expect(rows_hold_fours(B, C, n) && corner(part, m, n).y + Tiling::tile_n <= n, true))
             run<true>(A, B, C, m, n, k, schedule, part);
         else

@@ -47,7 +47,7 @@
 //                     the block at a barrier, and loads the fragments of step 0.
 //             Then, for each pair of slabs s, each warp does each step:
 //               1. Only in the last step: wait for this thread's copies of pair s + 1, then meet the block at
-//                  a barrier. Behind it pair s + 1 is complete, and nobody reads pair s any more.
+//                  a barrier. After it pair s + 1 is complete, and nobody reads pair s any more.
 //               2. Load the fragments of the next step into the set that is free.
 //               3. For each row of products: issue a portion of the copies of pair s + STAGES - 1, if one is
 //                  left, so that the tensor core has work meanwhile; then give the tensor core the products.

@@ -121,7 +121,9 @@ struct GramTile {
     // the diagonal they are the same, and `left` is both.
     struct SlabPair { Slab left, right; };
 
-    // A barrier of the block that its warps may meet in different loops, as they may not __syncthreads().
+    // A barrier of the block. On the diagonal its warps meet it in different loops. The hardware counts the
+    // warps that arrive, so this works; but bar.sync asks that all threads execute the same instruction
+    // (PTX ISA, "barrier{.cta}"), and compute-sanitizer's synccheck reports it (WORKLOG.md).
     static __device__ __forceinline__ void sync_block()
     {
 #ifdef __CUDA_ARCH__
@@ -159,7 +161,7 @@ struct GramTile {
     };
 
     // A thread's copies of the slabs from number `begin` to before `end`, of the tile at (row, col), and
-    // zeros behind them.
+    // zeros after them.
     template <bool pairs, bool diagonal>
     struct SlabCopies {
         OperandCopies<pairs> left, right;
@@ -312,7 +314,7 @@ struct GramTile {
             }
             free = stage, stage = following;
         }
-        wait_for_copies<0>();  // the copies behind the last slab, which fill zeros
+        wait_for_copies<0>();  // the copies after the last slab, which fill zeros
     }
 
     // The same with a loop for each number of rows. If one loop chose between them, ptxas would order the

@@ -50,7 +50,7 @@ def read(text: str, count: int) -> list[int] | None:
 @settings(max_examples=1000)
 @given(TEXTS | st.text(max_size=8), st.sampled_from([*OPERATIONS]))
 def test_other_text_is_refused_in_one_line_that_names_it(text: str, operation: str) -> None:
-    kind = OPERATIONS[operation]
+    kind = OPERATIONS[operation].shape
     expected = read(text, len(kind.__match_args__))
     if expected:
         assert parse_shape(text, operation) == kind(*expected)

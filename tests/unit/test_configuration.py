@@ -204,9 +204,7 @@ def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
     jobs = chosen_jobs(changed({"sweeps.mine": mine, "kernels": ["naive"]}), catalogue)
     assert len(jobs["mine"]) == 2
     one = mine | {"kernels": ["naive/16"]}
-    assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue)["mine"]) == {
-        "naive-16"
-    }
+    assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue)["mine"]) == {"naive-16"}
 
 
 def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:

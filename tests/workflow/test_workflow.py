@@ -191,7 +191,6 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "a caption": lambda project: project.edit("reports/captions/rate.rst", " Indeed.\n"),
     "the report's text": lambda project: project.edit("reports/report.typ", "\n"),
     "a chapter": lambda project: project.edit("reports/chapters/gram.typ", "\n"),
-    "an idea": lambda project: project.edit("reports/ideas.yaml", "\n"),
     "the page": lambda project: project.edit("reports/explore.html", "\n"),
     "the drawing": lambda project: project.edit(
         "scripts/matmul/report/figures/figure_base.py", "\n"
@@ -231,7 +230,6 @@ def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
         ("a caption", {"typeset", "pass_verdict"}),
         ("the report's text", {"typeset", "pass_verdict"}),
         ("a chapter", {"typeset", "pass_verdict"}),
-        ("an idea", {"typeset", "pass_verdict"}),
         ("the page", {"write_page", "pass_verdict"}),
         ("the drawing", {"draw_figures", "typeset", "write_page", "pass_verdict"}),
         ("the collecting", AFTER),

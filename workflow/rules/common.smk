@@ -21,6 +21,7 @@ from matmul.process import lock
 from matmul.process.errors import UserError
 from matmul.process.lifetime import SNAKEMAKE
 from matmul.process.programs import program_files
+from matmul.report.figures.names import captions
 from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
 

@@ -1,32 +1,6 @@
 # Drawing: what was measured is read, never measured again.
 
-FIGURES = [
-    "duration_seconds",
-    "duration_milliseconds",
-    "duration_loglog",
-    "rate",
-    "share",
-    "tile_width",
-    "speedup",
-    "hot_and_cold",
-    "gram_duration",
-    "gram_ratio",
-    "gram_rate",
-    "fills",
-    "sustained",
-    "roofline",
-    "gram_roofline",
-    "clocks",
-    "copies",
-    "time_split",
-    "first_launch",
-    "ladder",
-    "gram_ladder",
-    "heat_map",
-    "gram_heat_map",
-    "accuracy",
-    "gram_accuracy",
-]
+FIGURES = captions()
 
 
 rule draw_figures:
@@ -38,11 +12,11 @@ rule draw_figures:
         [
             report(
                 f"results/{{dataset}}/figures/{figure}.svg",
-                caption=f"../../reports/captions/{figure}.rst",
+                caption=f"../../reports/captions/{caption}",
                 category="Figures",
                 labels={"data set": "{dataset}", "figure": figure},
             )
-            for figure in FIGURES
+            for figure, caption in FIGURES.items()
         ],
         expand("results/{{dataset}}/figures/{figure}.png", figure=FIGURES),
     log:

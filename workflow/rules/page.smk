@@ -10,7 +10,7 @@ rule write_page:
     output:
         report(
             "results/{dataset}/explore.html",
-            caption="../../reports/captions/explore.rst",
+            caption="../../reports/captions/pages/explore.rst",
             category="Report",
             labels={"data set": "{dataset}", "figure": "explore"},
         ),

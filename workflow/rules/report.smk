@@ -29,14 +29,14 @@ rule typeset:
         program("report"),
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
-        expand(ROOT / "reports/captions/{figure}.rst", figure=FIGURES),
+        expand(ROOT / "reports/captions/{caption}", caption=FIGURES.values()),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
         figures=expand("results/{{dataset}}/figures/{figure}.svg", figure=FIGURES),
     output:
         report(
             "results/{dataset}/report.pdf",
-            caption="../../reports/captions/report.rst",
+            caption="../../reports/captions/pages/report.rst",
             category="Report",
             labels={"data set": "{dataset}", "figure": "report"},
         ),

@@ -78,4 +78,5 @@ GEMM = Operation(
         Document("duration_seconds", "002", "s", "Duration of matrix multiplication, in seconds"),
         Document("duration_milliseconds", "003", "ms", "Comparison of times, in milliseconds"),
     ),
+    known_from="001",
 )

@@ -88,5 +88,6 @@ GRAM = Operation(
     # Document 004's forms of A.
     series={"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0},
     documents=(Document("gram_duration", "004", "ms", "Duration of AᵀA, in milliseconds"),),
+    known_from="004",
     figure_prefix="gram_",
 )

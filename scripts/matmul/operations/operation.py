@@ -59,6 +59,7 @@ class Operation:
     symmetric: bool = False
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
     documents: tuple[Document, ...] = ()
+    known_from: str = ""  # the document whose kernels stand for their kind in crowded figures
     figure_prefix: str = ""
 
     def parse(self, text: int | str) -> Shape:

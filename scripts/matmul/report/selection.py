@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from matmul.build.binaries import digest
@@ -25,27 +26,14 @@ from matmul.dataset.tables import (
 )
 from matmul.gpu.state import THERMAL
 from matmul.measure.bench import CACHES, MODES
-from matmul.operations import OPERATIONS, shape_of
+from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.fills import FILLS
-from matmul.operations.gram import Gram
+from matmul.operations.operation import OTHER, Operation
 from matmul.operations.shapes import Shape
 from matmul.report.sourced_numbers import Number
 
-# What AᵀA is held against: the library's general product, and its symmetric one, which writes both
-# triangles too.
-GRAM_LIBRARIES = ("cublas_dgemm", "cublas_dsyrk")
-# Where there are too many kernels for a line each: those of one document stand for their kind, and
-# GRAM_LIBRARIES for what is in none.
-LINES = 7  # at most
-KNOWN_FROM = {"gemm": "001", "gram": "004"}
-# Document 004's three series of A, m×n, by rows per column.
-SERIES = {"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0}
-OTHER = "other"  # of gram, and in no series
+LINES = 7  # where more kernels would be drawn, a few stand for their kind
 POWER = "power_cap"  # of state.REASONS
-# The operations in words, what is counted as their work, and the README's figure of each.
-PRODUCTS = {"gemm": "C = A·B", "gram": "C = AᵀA"}
-WORK = {"gemm": "2mnk", "gram": "mn(n + 1)"}
-PICTURES = {"gemm": "rate.svg", "gram": "gram_rate.svg"}
 # The values of a sweep's axes, in the order in which they are shown.
 AXES = {"fill": FILLS, "mode": MODES}
 
@@ -155,6 +143,16 @@ class Results:
             rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
             parts += [rows] if len(rows) else []
         return pd.concat(parts).sort_index() if parts else self.summary[:0]
+
+    @property
+    def product(self) -> Operation:
+        """The operation whose results these are; a KeyError where they are of everything."""
+        return OPERATIONS[str(self.operation)]
+
+    @property
+    def full_rivals(self) -> list[str]:
+        """The library's entries that kernels are held against and that fill C, as kernels do."""
+        return [name for name in self.product.rivals if not self.writes_half(name)]
 
     def square_ratios(self) -> pd.DataFrame:
         """Ratios of square products to the library, hot where there are any, by size."""
@@ -293,7 +291,7 @@ def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows[results.gpu(rows)]
     if rows.kernel.nunique() <= LINES:
         return rows
-    known = {*results.of_document(KNOWN_FROM[str(results.operation)]), *GRAM_LIBRARIES}
+    known = {*results.of_document(results.product.known_from), *results.full_rivals}
     own = rows[[results.kind(kernel) is not Kind.LIBRARY for kernel in rows.kernel]]
     others = at_one_size(squares(own[~own.kernel.isin(known)]))
     return rows[rows.kernel.isin({*known, *others.kernel[others.tflops == others.tflops.max()]})]
@@ -342,24 +340,24 @@ def size_name(shape: Shape) -> str:
 
 
 def of_series(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Rows of gram in one of SERIES, by size."""
-    return rows[rows.m == SERIES[name] * rows.n].sort_values("n", kind="stable")
+    """Rows of one operation in one of its series, by size."""
+    inside = [series_of(shape_of(row)) == name for row in rows.itertuples()]
+    return rows[np.array(inside, bool)].sort_values("n", kind="stable")
 
 
 def series_of(shape: Shape) -> str:
-    """The one of SERIES, or OTHER, that a shape of gram belongs to; empty for other operations."""
-    if not isinstance(shape, Gram):
-        return ""
-    forms = (name for name, per_column in SERIES.items() if shape.m == per_column * shape.n)
-    return next(forms, OTHER)
+    """The series, or OTHER, that a shape belongs to; empty where its operation has no series."""
+    return operation_of(shape).series_of(shape)
 
 
 def in_order(shapes: Iterable[Shape]) -> list[Shape]:
     """Shapes without repetition, by series, and by number of operations in each."""
-    order = ["", *SERIES, OTHER]
-    return sorted(
-        set(shapes), key=lambda s: (order.index(series_of(s)), s.operations, s.dimensions)
-    )
+
+    def place(shape: Shape) -> tuple[object, ...]:
+        order = ["", *operation_of(shape).series, OTHER]
+        return order.index(series_of(shape)), shape.operations, shape.dimensions
+
+    return sorted(set(shapes), key=place)
 
 
 def shapes_of(rows: pd.DataFrame) -> list[Shape]:
@@ -447,6 +445,11 @@ def short_commit(device: dict[str, Any]) -> str:
 def processor(device: dict[str, Any]) -> str:
     """The GPU's name, or the CPU's where there is none."""
     return device.get("gpu") or device.get("cpu") or "unknown device"
+
+
+def picture_of(operation: Operation) -> str:
+    """The file of the README's figure of an operation."""
+    return f"{operation.figure_prefix}rate.svg"
 
 
 def published_name(device: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from matmul.catalogue.entries import kernel_name
 from matmul.operations import parse_shape
+from matmul.operations.gemm import GEMM
 from matmul.operations.shapes import Shape
 from matmul.report.facts.executed_rates import binding_peak, executed, rate
 from matmul.report.selection import Results, at, fastest, size_name
@@ -28,7 +29,7 @@ class NotMeasured(Exception):
 def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One entry per document, with a row per number and per figure of ours that compares."""
     return [
-        compare_document(results.of(document.get("operation", "gemm")), document)
+        compare_document(results.of(document.get("operation", GEMM.name)), document)
         | {"document": name}
         for name, document in documents.items()
     ]

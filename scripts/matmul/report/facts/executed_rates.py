@@ -7,8 +7,14 @@ from matmul.operations.gram import Gram
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
 
+# The card's peaks by units and clock in device.json, by the names of ceilings.csv.
+PEAKS = {
+    "multiply_add_float32": "fp32_peak_tflops",
+    "multiply_add_float64": "fp64_peak_tflops",
+    "tensor_float64": "fp64_tensor_peak_tflops",
+}
 VECTOR, TENSOR = "vector units", "tensor cores"
-FACTS = {TENSOR: "fp64_tensor_peak_tflops", VECTOR: "fp64_peak_tflops"}
+FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
 
 def executed(shape: Gram, part: str) -> Number:
@@ -24,10 +30,16 @@ def rate(operations: Number, time_ms: Number) -> Number:
     return (operations / time_ms).times(1e-9)
 
 
+def unit_peak(results: Results, unit: str) -> Number | None:
+    """What a kind of unit of the card could do at most, in TFLOP/s; None where it is not known."""
+    fact = PEAKS.get(unit)
+    peak = fact and results.device.get(fact)
+    return Number(peak, f"device.json:{fact}") if peak else None
+
+
 def float64_peak(results: Results, units: str) -> Number | None:
-    """What these units of the card could do at most, in TFLOP/s; None where it is not known."""
-    peak = results.device.get(FACTS[units])
-    return Number(peak, f"device.json:{FACTS[units]}") if peak else None
+    """The same of VECTOR or TENSOR units in float64."""
+    return unit_peak(results, FLOAT64[units])
 
 
 def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
@@ -35,18 +47,19 @@ def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
 
     cuBLAS may use tensor cores where there are any; a kernel written here says what it uses.
     """
-    ran = results.ran(row)
-    if ran is None and results.is_dispatch(row.kernel):
-        # Which variant ran is not on record; all of a table's use the same units.
-        tensor = any(
-            map(uses_tensor_cores, results.variant(row.kernel).parts(results.architecture))
-        )
-    else:
-        tensor = results.kind(row.kernel) is Kind.LIBRARY if ran is None else uses_tensor_cores(ran)
-    for units in FACTS if tensor else (VECTOR,):
+    library = results.kind(row.kernel) is Kind.LIBRARY
+    tensor = library or any(map(uses_tensor_cores, may_have_run(results, row)))
+    for units in FLOAT64 if tensor else (VECTOR,):
         if peak := float64_peak(results, units):
             return units, peak
     return None
+
+
+def may_have_run(results: Results, row: pd.Series) -> list[Variant]:
+    """The variant that ran in a row; where that is not on record, all that a dispatch chooses
+    among, which use the same units."""
+    ran = results.ran(row) or results.variant(row.kernel)
+    return ran.parts(results.architecture) if ran else []
 
 
 def uses_tensor_cores(variant: Variant) -> bool:

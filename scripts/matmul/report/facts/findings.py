@@ -12,9 +12,11 @@ import pandas as pd
 
 from matmul.catalogue.entries import Kind
 from matmul.operations import OPERATIONS, shape_of
+from matmul.operations.gemm import GEMM
+from matmul.operations.gram import GRAM
+from matmul.operations.operation import Operation
 from matmul.report.facts.executed_rates import VECTOR, binding_peak, executed, float64_peak, rate
 from matmul.report.selection import (
-    GRAM_LIBRARIES,
     Results,
     common_sizes,
     errors_at_one_size,
@@ -46,14 +48,14 @@ class Missing(Exception):
     """The data do not bear a finding; the message says why."""
 
 
-def finding(operation: str | None, reduced: bool = False) -> Callable[[Compute], Compute]:
+def finding(operation: Operation | None, reduced: bool = False) -> Callable[[Compute], Compute]:
     """Register what a data set shows of one operation, or (None) of all that was timed; `reduced`:
     kernels of reduced arithmetic too."""
 
     def decorate(compute: Compute) -> Compute:
         @functools.wraps(compute)
         def found(whole: Results) -> dict[str, Any]:
-            return compute(whole.of(operation, reduced) if operation else whole)
+            return compute(whole.of(operation.name, reduced) if operation else whole)
 
         FINDINGS[compute.__name__] = found
         return found
@@ -72,7 +74,7 @@ def all_findings(results: Results) -> dict[str, dict[str, Any]]:
     return found
 
 
-@finding("gemm")
+@finding(GEMM)
 def best_share(results: Results) -> dict[str, Any]:
     """The hand-written kernel with the largest share of its library, at the largest square size."""
     return largest_share(results, hand_written_ratios(results))
@@ -134,7 +136,7 @@ def named(results: Results, kernel: str, variant: str) -> dict[str, str]:
     return {"name": kernel, "title": results.title(kernel), "variant": variant}
 
 
-@finding("gemm")
+@finding(GEMM)
 def peak(results: Results) -> dict[str, Any]:
     """The highest rate of a square product, and its share of the card's float32 peak."""
     rows = squares(results.timed())
@@ -156,19 +158,19 @@ def peak(results: Results) -> dict[str, Any]:
     }
 
 
-@finding("gemm")
+@finding(GEMM)
 def shared_over_naive(results: Results) -> dict[str, Any]:
     """How much sooner shared is done than naive, at the largest square size of both."""
     return versus(results, "naive", "shared")
 
 
-@finding("gemm")
+@finding(GEMM)
 def split_paths(results: Results) -> dict[str, Any]:
     """What the split into whole tiles and edges gains over guards everywhere."""
     return versus(results, "shared_rect", "shared_rect_split")
 
 
-@finding("gemm")
+@finding(GEMM)
 def blas_over_loop(results: Results) -> dict[str, Any]:
     """What a library makes of the same processor."""
     return versus(results, "cpu_loop", "cpu_blas")
@@ -209,7 +211,7 @@ def verdict(one: pd.Series, other: pd.Series) -> str:
     return verdict_of(*quotient_interval(one, other))
 
 
-@finding("gemm")
+@finding(GEMM)
 def cpu_strides(results: Results) -> dict[str, Any]:
     """How much faster the triple loop is where the rows of B do not lie a multiple of SETS apart:
     the largest product where they do, and the one most like it in work where they do not."""
@@ -241,7 +243,7 @@ def cpu_strides(results: Results) -> dict[str, Any]:
     }
 
 
-@finding("gemm")
+@finding(GEMM)
 def over_cpu(results: Results) -> dict[str, Any]:
     """The fastest GPU kernel over the CPU's two, at the largest size that each was measured at."""
     rows = squares(fastest(results.timed()))
@@ -267,7 +269,7 @@ def over_cpu(results: Results) -> dict[str, Any]:
     return {"over": list(found.values())}
 
 
-@finding("gemm")
+@finding(GEMM)
 def tile_widths(results: Results) -> dict[str, Any]:
     """Document 001's question: which tile width is faster, at equal n."""
     rows = squares(results.timed())
@@ -307,7 +309,7 @@ def width_row(rows: pd.DataFrame, narrow: str, wide: str, n: int) -> dict[str, A
     }
 
 
-@finding("gemm")
+@finding(GEMM)
 def copies(results: Results) -> dict[str, Any]:
     """What the copies cost beside the kernel, at the largest square size."""
     entries = [
@@ -343,7 +345,7 @@ def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
     )
 
 
-@finding("gemm", reduced=True)
+@finding(GEMM, reduced=True)
 def accuracy(results: Results) -> dict[str, Any]:
     """Rate and errors of each kernel at the largest common size, the least mean error first."""
     rows = errors_at_one_size(results).sort_values("mean_error", kind="stable")
@@ -484,18 +486,18 @@ def extremes(rows: pd.DataFrame, column: str) -> Sequence[dict[str, Any]] | None
     return [cell(rows.loc[place], column).json() for place in places]
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_share(results: Results) -> dict[str, Any]:
     """The best hand-written kernel against the library's general and its symmetric product."""
     rows = hand_written_ratios(results)
-    against = [rows[rows.baseline == library] for library in GRAM_LIBRARIES]
+    against = [rows[rows.baseline == library] for library in results.full_rivals]
     found = [largest_share(results, own) for own in against if not own.empty]
     if not found:
-        raise Missing(results.absence(GRAM_LIBRARIES))
+        raise Missing(results.absence(results.full_rivals))
     return {"against": found}
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_over_naive(results: Results) -> dict[str, Any]:
     """What the register tile gains: at the largest square size, and the least from SETTLED on."""
     pair = ("gram_naive", "gram_register_tile")
@@ -508,21 +510,21 @@ def gram_over_naive(results: Results) -> dict[str, Any]:
     }
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_symmetry(results: Results) -> dict[str, Any]:
     """What the library gains by symmetry, of what n(n+1)/2 elements instead of n² could gain."""
-    found = versus(results, *GRAM_LIBRARIES)
+    found = versus(results, *results.full_rivals)
     n = found["n"]
     return found | {"possible": Number(2 * n / (n + 1), f"2 * {n} / ({n} + 1)").json()}
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_mirroring(results: Results) -> dict[str, Any]:
     """What it costs the library's symmetric product to fill the other triangle."""
     return versus(results, "cublas_dsyrk", "cublas_dsyrk_triangle")
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_peaks(results: Results) -> dict[str, Any]:
     """The highest rates of squares by the operations executed, as shares of the units' peaks."""
     rows = squares(results.timed())
@@ -530,7 +532,7 @@ def gram_peaks(results: Results) -> dict[str, Any]:
     if rows.empty:
         raise Missing(results.gpu_absence())
     unit, factor = rate_unit(rows.tflops)
-    general, symmetric = (rows[rows.kernel == library] for library in GRAM_LIBRARIES)
+    general, symmetric = (rows[rows.kernel == library] for library in results.full_rivals)
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
     parts = [("half", own), ("full", general), ("half", symmetric)]
     return {
@@ -562,7 +564,7 @@ def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -
     }
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_tile_widths(results: Results) -> dict[str, Any]:
     """The time of each variant of the register tile at each square size, and the fastest."""
     rows = squares(results.timed())
@@ -594,7 +596,7 @@ def tile_row(rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
     }
 
 
-@finding("gram")
+@finding(GRAM)
 def gram_blas_over_loop(results: Results) -> dict[str, Any]:
     """What a library makes of the same processor, for AᵀA."""
     return versus(results, "gram_cpu_loop", "gram_cpu_blas")

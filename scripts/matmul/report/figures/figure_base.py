@@ -3,13 +3,14 @@ of data, and each kernel's line, interval and label.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from matmul.operations import OPERATIONS
+from matmul.operations.operation import Operation
 from matmul.report.figures import style
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
@@ -33,34 +34,56 @@ class Missing(Exception):
 
 
 def figure(
-    operation: str | None, title: str, reduced: bool = False, one_cache: bool = True
+    operation: Operation | None, title: str, reduced: bool = False, one_cache: bool = True
 ) -> Callable[[Draw], Draw]:
-    """Register a figure of one operation or (None) of all that was timed: in the theme, with its
-    title, its source, and a panel for want of data. `reduced`: TF32 is in it; `one_cache`: the
-    source says whether its times are hot or cold."""
+    """Register a figure of one operation, or (None) of all that was timed, by the function's name.
+
+    reduced: kernels of reduced arithmetic are in it. one_cache: its times are hot or cold, and the
+    source says which.
+    """
 
     def decorate(draw: Draw) -> Draw:
-        @functools.wraps(draw)
-        def drawn(whole: Results) -> Figure:
-            results = whole.of(operation, reduced) if operation else whole
-            with style.theme():
-                try:
-                    made = draw(results)
-                    note = cache_note(results) if one_cache else ""
-                    lines = [source_line(results) + note]
-                except Missing as reason:
-                    made = style.empty_panel(str(reason))
-                    lines = [source_line(results)]
-                lines += half_notes(results, made)
-                if style.has_hollow(made):
-                    lines.append("hollow: the card slowed down for heat while this was measured")
-                style.finish(made, title, "\n".join(lines))
-            return made
-
-        FIGURES[draw.__name__] = drawn
-        return drawn
+        FIGURES[draw.__name__] = finished(draw, operation, title, reduced, one_cache)
+        return draw
 
     return decorate
+
+
+def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
+    """Register a figure of each operation, under its prefix and the function's name."""
+
+    def decorate(draw: Draw) -> Draw:
+        for operation in OPERATIONS.values():
+            words = f"{title}: {operation.title} in {operation.dtype}"
+            name = operation.figure_prefix + draw.__name__
+            FIGURES[name] = finished(draw, operation, words, reduced, one_cache=True)
+        return draw
+
+    return decorate
+
+
+def finished(
+    draw: Draw, operation: Operation | None, title: str, reduced: bool, one_cache: bool
+) -> Draw:
+    """A figure in the theme, with its title and its source, or a panel for want of data."""
+
+    def drawn(whole: Results) -> Figure:
+        results = whole.of(operation.name, reduced) if operation else whole
+        with style.theme():
+            try:
+                made = draw(results)
+                note = cache_note(results) if one_cache else ""
+                lines = [source_line(results) + note]
+            except Missing as reason:
+                made = style.empty_panel(str(reason))
+                lines = [source_line(results)]
+            lines += half_notes(results, made)
+            if style.has_hollow(made):
+                lines.append("hollow: the card slowed down for heat while this was measured")
+            style.finish(made, title, "\n".join(lines))
+        return made
+
+    return drawn
 
 
 def source_line(results: Results) -> str:

@@ -1,8 +1,7 @@
-"""All figures by name, in the order of these modules, which register theirs when imported."""
+"""All figures by name, each with the function that draws it; these modules register theirs."""
 
 from matmul.report.figures import figure_base, phases, ranking, roofline, sizes
+from matmul.report.figures.names import captions
 
-MODULES = [module.__name__ for module in (sizes, roofline, phases, ranking)]
-FIGURES = dict(
-    sorted(figure_base.FIGURES.items(), key=lambda item: MODULES.index(item[1].__module__))
-)
+MODULES = (phases, ranking, roofline, sizes)
+FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from matmul.operations.gemm import GEMM
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import Missing, figure, kernel_lines, look, name_lines
 from matmul.report.figures.style import Look
@@ -37,7 +38,7 @@ def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
     return phases, kernels
 
 
-@figure("gemm", "Kernel time against copies, end to end, and unified memory")
+@figure(GEMM, "Kernel time against copies, end to end, and unified memory")
 def copies(results: Results) -> Figure:
     """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
     phases, kernels = phase_times(results)
@@ -55,7 +56,7 @@ def copies(results: Results) -> Figure:
     return made
 
 
-@figure("gemm", "Where the time of a product goes, end to end")
+@figure(GEMM, "Where the time of a product goes, end to end")
 def time_split(results: Results) -> Figure:
     """Shares of kernel and copies in the time from host to host, a panel per kernel."""
     phases, kernels = phase_times(results)
@@ -93,7 +94,7 @@ def split(phases: dict[str, pd.DataFrame], kernel: str) -> pd.DataFrame:
     return parts.div(parts.sum(axis=1), axis=0)
 
 
-@figure("gemm", "The first launch over later ones", one_cache=False)
+@figure(GEMM, "The first launch over later ones", one_cache=False)
 def first_launch(results: Results) -> Figure:
     """What a program that launches once and times that would report: the first launch by the
     host's clock, over the device's time of later ones."""

@@ -12,12 +12,11 @@ from matplotlib.patches import Rectangle
 
 from matmul.catalogue.entries import Kind
 from matmul.operations import shape_of
+from matmul.operations.operation import OTHER
 from matmul.operations.shapes import Shape
 from matmul.report.figures import style
-from matmul.report.figures.figure_base import Missing, figure, gpu_at_one_size, look
+from matmul.report.figures.figure_base import Missing, each_figure, gpu_at_one_size, look
 from matmul.report.selection import (
-    GRAM_LIBRARIES,
-    OTHER,
     Results,
     errors_at_one_size,
     rate_unit,
@@ -55,11 +54,12 @@ def height_of(rows: Sequence[object] | pd.DataFrame) -> float:
 
 
 def rival_of(results: Results) -> str:
-    """The library that kernels are held against; of AᵀA its symmetric product, mirrored."""
-    return {"gemm": "cublas_sgemm", "gram": GRAM_LIBRARIES[1]}[str(results.operation)]
+    """The library that kernels are held against; of several routines the last one that fills C."""
+    return results.full_rivals[-1]
 
 
-def draw_ladder(results: Results) -> Figure:
+@each_figure("Kernel by kernel")
+def ladder(results: Results) -> Figure:
     """Rate of each kernel of the GPU at one size, in the catalogue's order, with its share of the
     library from pairs."""
     rows, unit, _ = gpu_at_one_size(results)
@@ -84,16 +84,6 @@ def draw_ladder(results: Results) -> Figure:
     ax.set_xlim(0, rows.rate.max() * 1.18)
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
     return made
-
-
-@figure("gemm", "Kernel by kernel, C = A·B in float32")
-def ladder(results: Results) -> Figure:
-    return draw_ladder(results)
-
-
-@figure("gram", "Kernel by kernel, AᵀA in float64")
-def gram_ladder(results: Results) -> Figure:
-    return draw_ladder(results)
 
 
 def form_of(shape: Shape) -> str:
@@ -130,7 +120,8 @@ def best_shares(results: Results, rival: str) -> pd.DataFrame:
     ]
 
 
-def draw_heat_map(results: Results) -> Figure:
+@each_figure("Share of the library by shape")
+def heat_map(results: Results) -> Figure:
     """Share of the library by kernel and shape; bold where the kernel is the faster."""
     rival = rival_of(results)
     rows = best_shares(results, rival)
@@ -164,17 +155,8 @@ def cell(ax: Axes, x: int, y: int, row: Any) -> None:
             fontweight="bold" if faster else "normal")  # fmt: skip
 
 
-@figure("gemm", "Share of cuBLAS by shape")
-def heat_map(results: Results) -> Figure:
-    return draw_heat_map(results)
-
-
-@figure("gram", "Share of cuBLAS DSYRK by shape")
-def gram_heat_map(results: Results) -> Figure:
-    return draw_heat_map(results)
-
-
-def draw_accuracy(results: Results) -> Figure:
+@each_figure("Speed and error", reduced=True)
+def accuracy(results: Results) -> Figure:
     """Rate, and mean error of C's elements with the largest as whisker, a row per kernel at the
     largest common size."""
     rows = in_catalogue_order(results, errors_at_one_size(results))
@@ -194,14 +176,3 @@ def draw_accuracy(results: Results) -> Figure:
     style.powers_of_ten(right)
     right.set_xlabel("error as a share of Σ|a||b|")
     return made
-
-
-@figure("gemm", "Speed and error", reduced=True)
-def accuracy(results: Results) -> Figure:
-    """Kernels of reduced arithmetic are in this figure alone."""
-    return draw_accuracy(results)
-
-
-@figure("gram", "Speed and error of AᵀA")
-def gram_accuracy(results: Results) -> Figure:
-    return draw_accuracy(results)

@@ -8,11 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from matmul.dataset.tables import POINT
-from matmul.operations import shape_of
+from matmul.operations import OPERATIONS, shape_of
+from matmul.report.facts.executed_rates import unit_peak
 from matmul.report.facts.traffic import asked, intensity, least
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import (
     Missing,
+    each_figure,
     figure,
     gpu_at_one_size,
     kernel_lines,
@@ -23,14 +25,6 @@ from matmul.report.figures.style import Look
 from matmul.report.selection import Results, fastest, few, squares, state_absence
 
 MEMORY = "copy"  # in ceilings.csv
-# The units that a product can run on: their name in ceilings.csv, in device.json, and in words.
-UNITS = {
-    "gemm": {"multiply_add_float32": ("fp32_peak_tflops", "float32 units")},
-    "gram": {
-        "tensor_float64": ("fp64_tensor_peak_tflops", "float64 tensor cores"),
-        "multiply_add_float64": ("fp64_peak_tflops", "float64 vector units"),
-    },
-}
 STATES = {
     "sm_clock_mhz": ("SM clock in MHz", "clock_mhz", "highest clock"),
     "power_w": ("power in W", "power_limit_w", "power limit"),
@@ -78,20 +72,21 @@ def roofs_of(results: Results, per_tflops: float) -> list[Roof]:
     was not measured but is known."""
     found = ceilings(results)
     roofs = []
-    for name, (fact, words) in UNITS[str(results.operation)].items():
-        if value := found.get(name) or results.device.get(fact):
+    for name, words in results.product.units.items():
+        peak = unit_peak(results, name)
+        if value := found.get(name) or (peak and peak.value):
             roofs.append(Roof(words, value * per_tflops, name in found))
     return roofs
 
 
 def not_measured(results: Results) -> list[str]:
     """The ceilings of the operation's roofline that the data set lacks, in words."""
-    units = {name: words for name, (_, words) in UNITS[str(results.operation)].items()}
-    wanted = {MEMORY: "memory"} | units
+    wanted = {MEMORY: "memory"} | dict(results.product.units)
     return [words for name, words in wanted.items() if name not in ceilings(results)]
 
 
-def draw_roofline(results: Results) -> Figure:
+@each_figure("Roofline")
+def roofline(results: Results) -> Figure:
     """Rate over arithmetic intensity at one size, below what memory and units allow."""
     rows, unit, per_tflops = gpu_at_one_size(results)
     rows = rows.assign(intensity=intensities(results, rows))
@@ -134,22 +129,10 @@ def draw_roofs(ax: Axes, roofs: Sequence[Roof], gigabytes: float | None, per_tfl
                     textcoords="offset points", fontsize=style.SMALL_TEXT)  # fmt: skip
 
 
-@figure("gemm", "Roofline of float32 products")
-def roofline(results: Results) -> Figure:
-    """Rate over operations per byte of C = A·B."""
-    return draw_roofline(results)
-
-
-@figure("gram", "Roofline of AᵀA in float64")
-def gram_roofline(results: Results) -> Figure:
-    """Rate over operations per byte of AᵀA, by mn(n+1) operations."""
-    return draw_roofline(results)
-
-
 @figure(None, "Clock, power and temperature of the card, by size", one_cache=False)
 def clocks(results: Results) -> Figure:
     """The card's state while square products were timed hot, a row of panels per operation."""
-    found = {operation: states(results.of(operation)) for operation in UNITS}
+    found = {operation: states(results.of(operation)) for operation in OPERATIONS}
     found = {operation: rows for operation, rows in found.items() if len(rows)}
     if not found:
         reason = state_absence(results.device)
@@ -163,7 +146,7 @@ def clocks(results: Results) -> Figure:
         drawn = [draw_state(ax, own, rows, name) for ax, name in zip(axes, known, strict=True)]
         for ax, name in zip(axes, known, strict=True):
             ax.set_title(STATES[name][0] if row == 0 else "", loc="left")
-        axes[0].set_ylabel({"gemm": "C = A·B, float32", "gram": "AᵀA, float64"}[operation])
+        axes[0].set_ylabel(f"{own.product.title}, {own.product.dtype}")
         name_lines(axes, own, drawn)
     return made
 

@@ -7,13 +7,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from matmul.report.facts.executed_rates import TENSOR, VECTOR, float64_peak
+from matmul.operations import OPERATIONS
+from matmul.operations.gemm import GEMM
+from matmul.operations.operation import Document
+from matmul.report.facts.executed_rates import unit_peak
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import (
+    FIGURES,
+    Draw,
     Missing,
     best_ratios,
     best_squares,
+    each_figure,
     figure,
+    finished,
     interval_bars,
     kernel_lines,
     look,
@@ -22,8 +29,6 @@ from matmul.report.figures.figure_base import (
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
     AXES,
-    GRAM_LIBRARIES,
-    SERIES,
     Results,
     fastest,
     few,
@@ -53,19 +58,24 @@ def linear_durations(results: Results, document: str, unit: str, per_ms: float) 
     return made
 
 
-@figure("gemm", "Duration of matrix multiplication, in seconds")
-def duration_seconds(results: Results) -> Figure:
-    """As document 002 draws it: CPU loop, naive and shared, linear, in s."""
-    return linear_durations(results, "002", "s", 1e-3)
+PER_MS = {"s": 1e-3, "ms": 1.0}  # of a document's unit
 
 
-@figure("gemm", "Comparison of times, in milliseconds")
-def duration_milliseconds(results: Results) -> Figure:
-    """As document 003 draws it: naive and shared, linear, in ms."""
-    return linear_durations(results, "003", "ms", 1)
+def draw_document(document: Document) -> Draw:
+    """A document's chart: the same systems, on the same linear axes, in its unit."""
+    return lambda results: linear_durations(
+        results, document.document, document.unit, PER_MS[document.unit]
+    )
 
 
-@figure("gemm", "Duration of every kernel, both axes logarithmic")
+for operation in OPERATIONS.values():
+    for document in operation.documents:
+        FIGURES[document.figure] = finished(
+            draw_document(document), operation, document.title, reduced=False, one_cache=True
+        )
+
+
+@figure(GEMM, "Duration of every kernel, both axes logarithmic")
 def duration_loglog(results: Results) -> Figure:
     """All kernels, with the slope that n³ operations at a constant rate would have."""
     rows = best_squares(results)
@@ -89,37 +99,65 @@ def cubic_guide(ax: Axes, rows: pd.DataFrame) -> None:
                 color=style.QUIET)  # fmt: skip
 
 
-@figure("gemm", "Rate of square products")
+@each_figure("Rate over size")
 def rate(results: Results) -> Figure:
-    """Rate against size, with the card's float32 peak in TFLOP/s; in GFLOP/s where all are slow."""
-    rows = best_squares(results)
-    unit, per_tflops = rate_unit(rows.tflops)
-    made, (ax,) = style.panels()
-    drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
-    style.size_axis(ax, rows.n)
-    peak = results.device.get("fp32_peak_tflops")
-    if peak and any(results.on_gpu(kernel) for kernel in drawn):
-        peak *= per_tflops
-        ax.axhline(peak, color=style.INK, linewidth=0.9, linestyle=(0, (6, 2)))
-        ax.annotate(f"float32 peak of the card, {peak:.1f} {unit}", (0.01, peak),
-                    xycoords=("axes fraction", "data"), xytext=(0, -3),
-                    textcoords="offset points", va="top", fontsize=7.5)  # fmt: skip
-    ax.set_ylim(bottom=0)
-    ax.set_ylabel(f"rate in {unit} (2n³ operations)")
-    name_lines([ax], results, [drawn])
+    """Rate against size under the card's peaks, a panel per series; of the CPU's kernels where none
+    was timed on a GPU."""
+    timed = fastest(results.timed())
+    on_gpu = results.gpu(timed)
+    timed = timed[on_gpu] if on_gpu.any() else timed
+    forms = {name: of_series(timed, name) for name in results.product.series}
+    panels = {name: own for name, own in (forms or {"": squares(timed)}).items() if len(own)}
+    if not panels:
+        raise Missing(f"No kernel was timed ({results.absence(results.order)}).")
+    unit, per_tflops = rate_unit(timed.tflops)
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel(f"rate in {unit} ({results.product.work} operations)")
+    drawn, peaks = [], {}
+    for ax, (name, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, own.assign(rate=own.tflops * per_tflops), "rate"))
+        if on_gpu.any():
+            peaks = peak_lines(ax, results, own.n, per_tflops)
+        style.size_axis(ax, own.n, words="n, columns of C")
+        ax.set_title(name, loc="left")
+    axes[0].set_ylim(bottom=0)
+    name_lines(axes, results, drawn, peaks)
     return made
 
 
-@figure("gemm", "Share of cuBLAS")
+def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) -> dict[str, Look]:
+    """The card's peaks over these sizes, by number of units and clock, where they are known; the
+    look of each, by its words."""
+    dashes = [(0, (6, 2)), (0, (6, 2, 1, 2))]
+    looks = {}
+    for (unit, words), pattern in zip(results.product.units.items(), dashes, strict=False):
+        if peak := unit_peak(results, unit):
+            named = f"peak, {words}"
+            looks[named] = Look(style.INK, "", pattern)
+            ends = [sizes.min(), sizes.max()]
+            style.draw_line(ax, ends, [peak.value * per_tflops] * 2, looks[named], named)
+    return looks
+
+
+@each_figure("Share of the library")
 def share(results: Results) -> Figure:
-    """cuBLAS time over kernel time, neighbours in time, with the median's 95% interval."""
+    """Library time over kernel time of squares, neighbours in time, a panel per library's routine
+    that fills C, with the median's 95% interval."""
     rows = best_ratios(results)
-    made, (ax,) = style.panels()
-    drawn = share_lines(ax, results, rows)
-    style.size_axis(ax, rows.n)
-    share_axis(ax, rows)
-    ax.set_ylabel(f"{results.title(rows.baseline.iloc[0])} time / kernel time")
-    name_lines([ax], results, [drawn], {EQUAL: PARITY})
+    rivals = results.full_rivals
+    panels = {name: own for name in rivals if len(own := rows[rows.baseline == name])}
+    if not panels:
+        names = " and ".join(map(results.title, rivals))
+        raise Missing(f"No kernel was timed beside {names} ({results.absence(rivals)}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("library time / kernel time")
+    drawn = []
+    for ax, (library, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(share_lines(ax, results, own))
+        style.size_axis(ax, own.n)
+        ax.set_title(f"against {results.title(library)}", loc="left")
+    share_axis(axes[0], pd.concat(panels.values()))
+    name_lines(axes, results, drawn, {EQUAL: PARITY})
     return made
 
 
@@ -137,7 +175,7 @@ def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_ylim(0, max(1.1, rows[["ratio", "ratio_high"]].max(axis=None) * 1.05))
 
 
-@figure("gemm", "Tile width 16 against 32 at equal n")
+@figure(GEMM, "Tile width 16 against 32 at equal n")
 def tile_width(results: Results) -> Figure:
     """Rate by tile width, a panel per kernel of document 001: the comparison that it meant."""
     kernels = [k for k in results.of_document("001")
@@ -165,7 +203,7 @@ def tile_width(results: Results) -> Figure:
     return made
 
 
-@figure("gemm", "Speed-up over the CPU")
+@figure(GEMM, "Speed-up over the CPU")
 def speedup(results: Results) -> Figure:
     """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
     rows = best_squares(results)
@@ -195,7 +233,7 @@ def speedups(results: Results, rows: pd.DataFrame, base: str) -> pd.DataFrame:
     return others.assign(speedup=others.n.map(slow) / others.time_ms)
 
 
-@figure("gemm", "What the L2 gives: over hot times", one_cache=False)
+@figure(GEMM, "What the L2 gives: over hot times", one_cache=False)
 def hot_and_cold(results: Results) -> Figure:
     """Times on rotated buffers and with the L2 cleared over hot ones, of square products, the
     variant that is the fastest hot."""
@@ -218,64 +256,6 @@ def hot_and_cold(results: Results) -> Figure:
         ax.set_title(title, loc="left")
     name_lines(axes, results, drawn)
     return made
-
-
-@figure("gram", "Duration of AᵀA, in milliseconds")
-def gram_duration(results: Results) -> Figure:
-    """As document 004 draws it: cuBLAS, naive and register tile over the size of a square A."""
-    return linear_durations(results, "004", "ms", 1)
-
-
-@figure("gram", "AᵀA against the library's general and its symmetric product")
-def gram_ratio(results: Results) -> Figure:
-    """Library time over kernel time of square A, a panel per library, with 95% intervals."""
-    rows = best_ratios(results)
-    panels = {name: own for name in GRAM_LIBRARIES if len(own := rows[rows.baseline == name])}
-    if not panels:
-        names = " and ".join(map(results.title, GRAM_LIBRARIES))
-        raise Missing(f"No kernel was timed beside {names} ({results.absence(GRAM_LIBRARIES)}).")
-    made, axes = style.panels(len(panels))
-    axes[0].set_ylabel("library time / kernel time")
-    drawn = []
-    for ax, (library, own) in zip(axes, panels.items(), strict=True):
-        drawn.append(share_lines(ax, results, own))
-        style.size_axis(ax, own.n, log=False)
-        ax.set_title(f"against {results.title(library)}", loc="left")
-    share_axis(axes[0], pd.concat(panels.values()))
-    name_lines(axes, results, drawn, {EQUAL: PARITY})
-    return made
-
-
-@figure("gram", "Rate of AᵀA on the GPU, by the form of A (m×n)")
-def gram_rate(results: Results) -> Figure:
-    """Rate by mn(n+1), a panel per series of document 004, under the card's float64 peaks."""
-    timed = fastest(results.timed())
-    timed = timed[results.gpu(timed)]
-    panels = {name: own for name in SERIES if len(own := of_series(timed, name))}
-    if not panels:
-        raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    unit, per_tflops = rate_unit(timed.tflops)
-    made, axes = style.panels(len(panels))
-    axes[0].set_ylabel(f"rate in {unit}, by mn(n+1) operations")
-    drawn = []
-    for ax, (name, own) in zip(axes, panels.items(), strict=True):
-        drawn.append(kernel_lines(ax, results, own.assign(rate=own.tflops * per_tflops), "rate"))
-        peaks = peak_lines(ax, results, own.n.max(), per_tflops)
-        style.size_axis(ax, own.n, log=False, words="n, columns of A")
-        ax.set_title(name, loc="left")
-    axes[0].set_ylim(bottom=0)
-    name_lines(axes, results, drawn, peaks)
-    return made
-
-
-def peak_lines(ax: Axes, results: Results, end: int, per_tflops: float) -> dict[str, Look]:
-    """The card's float64 peaks as lines from 0 to `end`; the look of each, by its words."""
-    dashes = {TENSOR: (0, (6, 2)), VECTOR: (0, (6, 2, 1, 2))}
-    peaks = {units: peak for units in dashes if (peak := float64_peak(results, units))}
-    looks = {f"peak, {units}": Look(style.INK, "", dashes[units]) for units in peaks}
-    for peak, (words, drawn) in zip(peaks.values(), looks.items(), strict=True):
-        style.draw_line(ax, [0, end], [peak.value * per_tflops] * 2, drawn, words)
-    return looks
 
 
 @figure(None, "What the inputs hold: rate and power")
