@@ -19,7 +19,15 @@ from matmul.catalogue.entries import Kind, Variant, load_catalogue
 from matmul.cpu.emulation import EmulationError
 from matmul.gpu.device import NoDevice
 from matmul.measure.cpu_bench import host_memory_refusal
-from matmul.measure.runner import EMULATION, GPU, Runner, WrongAccess, place_of, runner
+from matmul.measure.runner import (
+    EMULATION,
+    GPU,
+    Runner,
+    WrongAccess,
+    place_of,
+    runner,
+    tile_mistake,
+)
 from matmul.measure.verification import accuracy
 from matmul.operations import fills, parse_shape
 from matmul.operations.shapes import Shape
@@ -49,6 +57,7 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
         c = run.multiply(variant, shape, *inputs)
+        mistake = tile_mistake(run, variant, shape, *inputs)
     except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     except EmulationError as error:
@@ -59,6 +68,8 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
     share = accuracy(variant.kernel, c, *inputs).share
     if not share <= 1:
         raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
+    if mistake:
+        raise UserError(f"{name} at {shape}: {mistake}")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
     time_ms = run.time_ms(variant, shape, *inputs)
     if time_ms is None:

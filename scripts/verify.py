@@ -15,7 +15,15 @@ from matmul.cpu.emulation import EmulationError
 from matmul.dataset.tables import product_of, write_rows
 from matmul.gpu.device import NoDevice
 from matmul.measure.products import NotCompiled
-from matmul.measure.runner import EMULATION, NOWHERE, Runner, WrongAccess, place_of, runner
+from matmul.measure.runner import (
+    EMULATION,
+    NOWHERE,
+    Runner,
+    WrongAccess,
+    place_of,
+    runner,
+    tile_mistake,
+)
 from matmul.measure.verification import accuracy, verification_shapes
 from matmul.operations import fills, parse_shape
 from matmul.operations.shapes import Shape
@@ -33,11 +41,12 @@ def check(run: Runner, variant: Variant, shape: Shape, fill: str, seed: int) -> 
     inputs = fills.inputs(fill, seed, shape, kernel.dtype)
     try:
         share = accuracy(kernel, run.multiply(variant, shape, *inputs), *inputs).share
+        mistake = tile_mistake(run, variant, shape, *inputs)
     except WrongAccess as error:
         return verdict("failed", str(error))
     if share > 1:
         return verdict("failed", f"wrong result at {shape}", share)
-    return verdict("ok", "", share)
+    return verdict("failed", mistake, share) if mistake else verdict("ok", "", share)
 
 
 def verify(

@@ -114,6 +114,31 @@ class TestMultiplyOnTheCpu:
         assert "mine" in error
         assert said in error
 
+    def test_a_tile_smaller_than_what_a_block_computes_is_named(
+        self, command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+    ) -> None:
+        """The result is right, and each element of it computed four times."""
+        source = RIGHT_KERNEL.replace("blockIdx.y * 16", "blockIdx.y * 8")
+        source = source.replace("blockIdx.x * 16", "blockIdx.x * 8")
+        path = write_catalogue({"mine": entry(tile=[8, 8])}, mine=source)
+        said = "a block writes 256 elements of C, and its tile of 8×8 has 64"
+        assert said in command("multiply", "mine", "33", "--catalogue", path).error()
+        output = tmp_path / "v.csv"
+        command("verify", "mine", "--catalogue", path, "--build", tmp_path, "--device", "cpu",
+                "--output", output, "--log", tmp_path / "log")  # fmt: skip
+        rows = read_table("verification.csv", output)
+        assert "tile of 8×8 has 64" in rows.reason[rows.status == "failed"].iloc[0]
+
+    @pytest.mark.parametrize(
+        "kernel", ["pipelined", "gram_tensor", "thin", "gram_naive", "vectors"]
+    )
+    def test_a_tile_of_the_catalogue_is_what_a_block_computes(
+        self, command: Command, kernel: str
+    ) -> None:
+        """Where C has several, some of them beyond the diagonal or ragged."""
+        shape = {"thin": "1x200x33"}.get(kernel, "33x300" if "gram" in kernel else "300x270x33")
+        assert command("multiply", kernel, shape).code == 0
+
 
 def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
     script = ROOT / "scripts" / "multiply.py"

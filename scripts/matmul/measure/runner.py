@@ -8,6 +8,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -153,15 +154,12 @@ class EmulationRunner(Runner):
     place = EMULATION
     architecture = None
 
-    def __init__(self, build: Path, seconds: float) -> None:
-        super().__init__(build, seconds)
-        self.executable = cache(self.compile)
-
-    def compile(self, part: Variant) -> Path:
-        executable = self.build / part.slug
-        kernel = part.kernel
-        constants = part.constants(self.architecture)
-        emulation.build(kernel.source, kernel.function, kernel.product, constants, executable)
+    def executable(self, part: Variant) -> Path:
+        """The part's program, compiled at its first product."""
+        executable, kernel = self.build / part.slug, part.kernel
+        if not executable.exists():
+            constants = part.constants(self.architecture)
+            emulation.build(kernel.source, kernel.function, kernel.product, constants, executable)
         return executable
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
@@ -175,6 +173,30 @@ class EmulationRunner(Runner):
             )  # fmt: skip
         except emulation.EmulationError as error:
             raise WrongAccess(str(error)) from None
+
+
+def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
+    """What is wrong with the catalogue's `tile`, by what a launch of one block writes: if that is
+    more than a tile, blocks compute one another's results again. None if nothing is wrong, or if
+    the grid does not follow the tiles.
+
+    Raises what multiply does.
+    """
+    kernel = variant.kernel
+    if kernel.kind is not Kind.CUDA or kernel.blocks:
+        return None
+    rows, columns = variant.tile
+    most = rows * columns * (2 if kernel.schedule == "upper" else 1)  # a tile and its mirror image
+    if shape.elements[-1] <= most:
+        return None
+    alone = replace(variant, kernel=replace(kernel, blocks=1))
+    written = np.count_nonzero(~np.isnan(run.multiply(alone, shape, *inputs)))
+    if written <= most:
+        return None
+    return (
+        f"a block writes {written} elements of C, and its tile of {rows}×{columns} has "
+        f"{rows * columns}: make `tile` in the catalogue what a block computes"
+    )
 
 
 @contextmanager
