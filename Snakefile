@@ -71,6 +71,7 @@ onsuccess:
 
 onerror:
     tell_verdict()
+    tell_interruption(log)
 
 
 localrules:

@@ -103,6 +103,12 @@ def tell_verdict():
     print(text, file=sys.stderr)
 
 
+def tell_interruption(logs):
+    """After a Ctrl-C, which Snakemake notes in its log, say last what to do next."""
+    if any("Terminating processes on user request" in Path(log).read_text() for log in logs):
+        sys.exit("interrupted: the same command goes on where this stopped")
+
+
 @functools.cache
 def program(name):
     """A step's script and the shared modules that it imports."""
