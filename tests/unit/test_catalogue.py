@@ -165,6 +165,12 @@ def test_an_entry_named_twice_is_refused(entry: Entry, write_catalogue: WriteCat
     assert "mine" in mistake(path)
 
 
+def test_a_key_given_twice_is_reported_at_its_own_line(write_catalogue: WriteCatalogue) -> None:
+    said = mistake(write_catalogue("mine:\n  title: mine\n  dtype: float32\n  title: yours\n"))
+    assert "key 'title' is given twice" in said
+    assert "line 4" in said
+
+
 def test_each_combination_of_parameters_is_a_variant(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:

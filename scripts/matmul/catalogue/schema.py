@@ -29,7 +29,7 @@ class UniqueKeys(yaml.CSafeLoader):
             if not isinstance(key, Hashable) or key in found:
                 mistake = "is given twice" if isinstance(key, Hashable) else "is no text or number"
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key '{key}' {mistake}", node.start_mark
+                    None, None, f"key '{key}' {mistake}", node_of_key.start_mark
                 )
             found.add(key)
         return super().construct_mapping(node, deep)
