@@ -259,9 +259,9 @@ struct GramTile {
 #pragma unroll
             for (int j = 0; j < products_n; j++) add_product(sums[i][j], fragments.a[i], fragments.b[j]);
         }
-#else  // on the CPU the lanes of a warp exchange their operands through memory
+#else  // on the CPU the lanes of a warp exchange their operands through memory that no GPU has
         for (int i = 0; i < rows; i++) before_row(i);
-        __shared__ Fragments<rows> lanes[threads];
+        static Fragments<rows> lanes[threads];
         const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
         lanes[threadIdx.x] = fragments;
         sync_block<false>();

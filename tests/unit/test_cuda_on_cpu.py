@@ -170,10 +170,10 @@ def test_elements_that_no_thread_writes_stay_nan(build: Build) -> None:
     assert (computed[:, :16] == 32).all() and np.isnan(computed[:, 16:]).all()
 
 
-def build_text(text: str, folder: Path, function: str = "f") -> Path:
+def build_text(text: str, folder: Path, sanitizer: str | None = None) -> Path:
     source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
-    emulation.build(source, function, replace(GRAM, dtype="float32"), {}, executable)
+    emulation.build(source, "f", replace(GRAM, dtype="float32"), {}, executable, sanitizer)
     return executable
 
 
@@ -189,6 +189,29 @@ def test_compile_error_is_one_line(tmp_path: Path, text: str, message: str) -> N
     with pytest.raises(EmulationError, match=message) as caught:
         build_text('extern "C" __global__ ' + text, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def shared_kernel(name: str, floats: int) -> str:
+    """A kernel that copies A by way of so many floats of static shared memory."""
+    return (
+        f'extern "C" __global__ void {name}(const float* A, float* C, int m, int n)\n'
+        f"{{ __shared__ float t[{floats}]; t[n] = A[0]; __syncthreads(); C[0] = t[n]; }}\n"
+    )
+
+
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_static_shared_memory_ends_at_48_kib(tmp_path: Path, sanitizer: str | None) -> None:
+    """That of the kernel: another one of the same source has its own."""
+    a, c = np.full((1, 1), 7, np.float32), np.full((1, 1), np.nan, np.float32)
+    for floats in (12 * 1024, 12 * 1024 + 1):
+        text = shared_kernel("f", floats) + shared_kernel("other", 12 * 1024)
+        executable = build_text(text, tmp_path, sanitizer)
+        launch = (executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (a,), c)
+        if floats == 12 * 1024:
+            np.testing.assert_array_equal(emulation.launch(*launch), a)
+        else:
+            with pytest.raises(EmulationError, match=r"^49156 bytes of static .* over 49152"):
+                emulation.launch(*launch)
 
 
 def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

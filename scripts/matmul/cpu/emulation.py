@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from matmul.build.toolchain import check_machine
+from matmul.catalogue.architectures import STATIC_SHARED
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
@@ -27,6 +28,8 @@ FLAGS = [
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to look for
+    # Shared memory of the source's other kernels is not this kernel's.
+    *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
 ]
 
 
@@ -63,6 +66,7 @@ def build(
         "ELEMENT": operation.element.cpp,
         "ARRAYS": arrays,
         "DIMENSIONS": dimensions,
+        "MOST_STATIC_SHARED": STATIC_SHARED,
     }
     if name := _dynamic_shared(source):
         macros["DYNAMIC_SHARED"] = _quoted(name)
@@ -100,8 +104,8 @@ def launch(
     `output` holds what C holds before
     the launch: fill it with NaN to see which elements the kernel leaves out.
     Raises EmulationError for an access outside an array, a barrier that not all threads of a block
-    reach, a sanitizer's finding, or arrays that do not fit the shape; Unfinished after
-    `timeout` seconds.
+    reach, more static shared memory than a block has, a sanitizer's finding, or arrays that do not
+    fit the shape; Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
