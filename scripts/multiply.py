@@ -3,6 +3,7 @@
     python scripts/multiply.py shared 4x4x4 --print
     python scripts/multiply.py naive_rect 3200x2400x1600 --fill index
     python scripts/multiply.py gram_register_tile 100x49
+    python scripts/multiply.py my_kernel 33
 
 Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same way, not timed.
 """
@@ -10,11 +11,12 @@ Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same 
 import argparse
 import math
 import tempfile
+from bisect import bisect
 from pathlib import Path
 
 import numpy as np
 
-from matmul.build.binaries import compile_instruments, compile_parts
+from matmul.build.binaries import compile_instruments, compile_into
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.cpu.emulation import EmulationError
 from matmul.gpu.device import NoDevice
@@ -24,6 +26,7 @@ from matmul.measure.verification import accuracy
 from matmul.operations import fills, parse_shape
 from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.process.progress import told_if_slow
 from matmul.settings import arguments
 
 CUBIN = "instruments.cubin"
@@ -34,9 +37,10 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
     """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
     if variant.kernel.language == "library":
         return
-    for record in compile_parts(variant, arch, folder):
-        if record["status"] != "ok":
-            raise UserError(f"{record['variant']}: {record['reason']}")
+    with told_if_slow(f"{variant.name}: compiling"):
+        record = compile_into(variant, arch, folder)
+    if record["status"] != "ok":
+        raise UserError(f"{variant.name}: {record['reason']}")
 
 
 def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespace) -> None:
@@ -47,7 +51,8 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         blocks, threads = math.prod(variant.grid(shape)), math.prod(variant.block)
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
-        c = run.multiply(variant, shape, *inputs)
+        with told_if_slow(f"{name}: multiplying {shape}, for {run.seconds:g} s at most"):
+            c = run.multiply(variant, shape, *inputs)
     except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     except EmulationError as error:
@@ -55,11 +60,13 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
             print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
-    share = accuracy(variant.kernel, c, *inputs).share
+    with told_if_slow(f"{name}: checking {shape} against NumPy"):
+        share = accuracy(variant.kernel, c, *inputs).share
     if not share <= 1:
         raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
-    time_ms = run.time_ms(variant, shape, *inputs)
+    with told_if_slow(f"{name}: timing {shape}"):
+        time_ms = run.time_ms(variant, shape, *inputs)
     if time_ms is None:
         print("Duration: not timed, the kernel's threads ran one after the other on the CPU")
     else:
@@ -77,12 +84,22 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def largest_square(operation: str) -> int:
+    """Of the products that run thread by thread in half a minute."""
+    return bisect(
+        range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: parse_shape(n, operation).operations
+    )
+
+
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
     """Raise UserError where a product for the GPU cannot be run on the CPU in its place."""
     if not variant.kernel.hand_written:
         raise UserError(f"{variant.name} runs on a GPU, and {missing}")
     if shape.operations > EMULATED_OPERATIONS:
-        raise UserError(f"{shape} takes minutes thread by thread, and {missing}")
+        raise UserError(
+            f"{shape} takes minutes thread by thread, and {missing}; up to about "
+            f"{largest_square(variant.kernel.operation)} it runs on the CPU"
+        )
 
 
 @command_line
@@ -99,13 +116,14 @@ def main() -> None:
             with runner(place, folder, seconds) as run:
                 if place == GPU:
                     compile_instruments(run.architecture, folder / run.architecture / CUBIN)
-                build(variant, folder, run.architecture)
-                tell(run, variant, shape, options)
+                part = variant.part(shape, run.architecture)
+                build(part, folder, run.architecture)
+                tell(run, part, shape, options)
         except NoDevice as missing:
             check_emulated(variant, shape, missing)
             print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
             with runner(EMULATION, folder, seconds) as run:
-                tell(run, variant, shape, options)
+                tell(run, variant.part(shape, run.architecture), shape, options)
 
 
 if __name__ == "__main__":
