@@ -43,6 +43,21 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
         raise UserError(f"{variant.name}: {record['reason']}")
 
 
+def mistake(variant: Variant, c: np.ndarray, *inputs: np.ndarray) -> str:
+    """What is wrong with C: elements that were left out, or the one that is the furthest off."""
+    left, right = variant.kernel.product.factors(*inputs)
+    expected = left.astype(np.float64) @ right
+    off = np.abs(c - expected)
+    if variant.kernel.writes == "upper":
+        off = np.triu(off)
+    lacking = ~np.isfinite(off)
+    row, column = np.unravel_index((lacking if lacking.any() else off).argmax(), c.shape)
+    place = f"in row {row}, column {column}"
+    if lacking.any():
+        return f"{lacking.sum()} of {c.size} elements not written or not finite, the first {place}"
+    return f"{place} it has {c[row, column]:.6g}, NumPy {expected[row, column]:.6g}"
+
+
 def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespace) -> None:
     """Run the product and print what happened. Raises UserError on a wrong result."""
     name = variant.name
@@ -56,14 +71,14 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
     except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     except EmulationError as error:
-        raise UserError(f"{variant.kernel.source}: {error}") from None
+        raise UserError(f"{name}: {error}") from None
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
             print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
     with told_if_slow(f"{name}: checking {shape} against NumPy"):
         share = accuracy(variant.kernel, c, *inputs).share
     if not share <= 1:
-        raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
+        raise UserError(f"{name} at {shape}: Result is Wrong: {mistake(variant, c, *inputs)}")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
     with told_if_slow(f"{name}: timing {shape}"):
         time_ms = run.time_ms(variant, shape, *inputs)

@@ -18,6 +18,7 @@ from matmul.process.errors import Unfinished
 PLANTED = Path(__file__).parent / "planted"
 SANITIZERS = [None, "address", "thread"]
 RAGGED = (37, 29, 41)
+NO_KERNEL = r'has no kernel called f \(is it extern "C"\?\)$'
 
 Build = Callable[..., Path]
 
@@ -181,14 +182,25 @@ def build_text(text: str, folder: Path, sanitizer: str | None = None) -> Path:
     ("text", "message"),
     [
         ("void f(const float* A, float* C, int m, int n) { C[0] = missing; }", r"'?missing'?"),
-        ("void f(const double* A, double* C, int m, int n) {}", "conflicting declaration"),
-        ("void g(const float* A, float* C, int m, int n) {}", "undefined reference to `f'"),
+        (
+            "void f(const double* A, double* C, int m, int n) {}",
+            "conflicting.* takes 2 pointers to float, .*, and 2 of int$",
+        ),
+        (
+            "void g(const float* A, float* C, int m, int n) {}",
+            r'has no kernel called f \(is it extern "C"\?\)$',
+        ),
     ],
 )
 def test_compile_error_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(EmulationError, match=message) as caught:
         build_text('extern "C" __global__ ' + text, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_kernel_that_is_not_extern_c_is_refused_as_nvcc_does(tmp_path: Path) -> None:
+    with pytest.raises(EmulationError, match=NO_KERNEL):
+        build_text("__global__ void f(const float* A, float* C, int m, int n) {}", tmp_path)
 
 
 def shared_kernel(name: str, floats: int) -> str:

@@ -114,11 +114,15 @@ def check_machine(compiler: str, printed: str) -> None:
         raise UserError(f"{compiler}: {found[0]}; mend that and run again")
 
 
+def no_kernel(function: str) -> str:
+    return f'the source has no kernel called {function} (is it extern "C"?)'
+
+
 def read_ptxas(report: str, function: str) -> Resources:
     """The resources of `function` in the text that `ptxas -v` prints."""
     start = report.find(f"Compiling entry function '{function}'")
     if start < 0:
-        raise CompileError(f'the source has no kernel called {function} (is it extern "C"?)')
+        raise CompileError(no_kernel(function))
     text = report[start:].split("Compiling entry function")[1]
 
     def number(pattern: str) -> int:

@@ -50,6 +50,9 @@ def read_yaml(path: Path) -> Any:
         return yaml.load(data, UniqueKeys)
     except OSError as error:
         raise UserError(said(error)) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1
+        raise UserError(f"{path}: line {line}: no valid YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes of no text, a date of no day
         raise UserError(f"{path}: no valid YAML: {error}") from None
 
@@ -124,5 +127,9 @@ def explain(error: jsonschema.ValidationError) -> str:
         known = error.schema["properties"]
         unknown = ", ".join(f"'{key}'" for key in error.instance if key not in known)
         return f"unknown key {unknown}; known are {', '.join(known)}"
+    if error.validator == "required":
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        described = error.schema.get("properties", {}).get(missing, {}).get("description")
+        return f"'{missing}' is missing" + (f": {described}" if described else "")
     described = error.schema.get("description") if isinstance(error.schema, dict) else None
     return one_line(error.message)[:300] + (f"; wanted: {described}" if described else "")

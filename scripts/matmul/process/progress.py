@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE = 1.0  # seconds
+PATIENCE = 2.0  # seconds
 
 
 @contextmanager
