@@ -159,6 +159,12 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "No such file" in mistake(tmp_path / "absent.yaml")
 
 
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    with (path := tmp_path / "catalogue.yaml").open("wb") as file:
+        file.truncate(10**9)
+    assert mistake(path) == "larger than 16 MiB, too large to be read"
+
+
 def test_an_entry_named_twice_is_refused(entry: Entry, write_catalogue: WriteCatalogue) -> None:
     """YAML would let the second one take the first one's place without a word."""
     path = write_catalogue({"mine": entry()})

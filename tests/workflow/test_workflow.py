@@ -444,6 +444,16 @@ def test_a_bad_configuration_is_one_clear_line(
         assert fragment in line
 
 
+def test_a_key_given_twice_is_one_clear_line(fresh: Fresh) -> None:
+    """Snakemake's reader takes the last of its values."""
+    project = fresh()
+    project.write_catalogue("cpu_blas")
+    project.configure()
+    project.edit("config/test.yaml", "device: cpu\n")
+    assert "config/test.yaml: line" in (line := refusal(project, "all"))
+    assert "key 'device' is given twice" in line
+
+
 def test_a_bad_value_on_the_command_line_is_one_clear_line(fresh: Fresh) -> None:
     project = fresh()
     project.write_catalogue("cpu_blas")
@@ -587,6 +597,16 @@ def test_a_step_runs_without_a_network(fresh: Fresh, no_network: Sequence[str]) 
     project.done("results/local/verified/cpu_loop.csv", program=isolated)
     verified = read_table("verification.csv", project.path("results/local/verified/cpu_loop.csv"))
     assert set(verified.status) == {"ok"}
+
+
+def test_folders_may_have_spaces_and_quotes_in_their_names(fresh: Fresh, tmp_path: Path) -> None:
+    project = fresh()
+    project.write_catalogue("cpu_loop")
+    project.configure(catalogue="my 'kernels'/test.yaml")
+    folder = shutil.move(project.folder, tmp_path / "a student's folder")
+    moved = Project(folder, project.environment)
+    shutil.move(moved.path("kernels"), moved.path("my 'kernels'"))
+    moved.done("results/local/summary.csv")
 
 
 # An interrupt.

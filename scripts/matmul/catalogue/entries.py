@@ -3,7 +3,6 @@
 import csv
 import itertools
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,8 +27,6 @@ from matmul.operations.shapes import Shape, grid_of
 from matmul.process.errors import UserError
 
 DEFAULT_CATALOGUE = SCHEMAS.parents[1] / "kernels" / "catalogue.yaml"
-MOST_VARIANTS = 1000  # of a kernel
-LONGEST_SLUG = 200  # a file's name has 255 bytes, its ending and a temporary name's included
 HAND_WRITTEN = ("cuda", "table")  # languages of kernels that are no library's, on the GPU
 ANY = "any"  # in a table, for the architectures that it does not name
 
@@ -344,12 +341,8 @@ def made(text: str, catalogue: Catalogue) -> Variant:
 
 def check_kernel(kernel: Kernel, catalogue: Catalogue) -> None:
     """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
-    if kernel.source and not os.path.isfile(kernel.source):  # Path's raises where a name is long
+    if kernel.source and not kernel.source.is_file():
         raise UserError(f"source: there is no file {kernel.source}")
-    if (count := math.prod(map(len, kernel.parameters.values()))) > MOST_VARIANTS:
-        raise UserError(f"parameters: they make {count} variants, over {MOST_VARIANTS}")
-    if (length := max(len(variant.slug) for variant in kernel.variants)) > LONGEST_SLUG:
-        raise UserError(f"parameters: a variant's name has {length} letters, over {LONGEST_SLUG}")
     if kernel.language == "library":
         check_routine(kernel)
     elif kernel.arithmetic != "full":
