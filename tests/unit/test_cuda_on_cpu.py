@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import FIRST_BARRIER, TILED_KERNEL
 
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
@@ -15,17 +16,40 @@ from matmul.operations.gemm import GEMM, Gemm
 from matmul.operations.gram import GRAM, Gram
 from matmul.process.errors import Unfinished
 
-PLANTED = Path(__file__).parent / "planted"
 SANITIZERS = [None, "address", "thread"]
 RAGGED = (37, 29, 41)
 NO_KERNEL = r'has no kernel called f \(is it extern "C"\?\)$'
 
+# Bugs: a part of a line of TILED_KERNEL each, and what stands in its place.
+B_LINE = "b[y][x] = start + y < k && col < n ? B[(start + y) * n + col] : 0.0f;"
+PLANTED = {
+    "before_the_start": (B_LINE, B_LINE.replace("start + y)", "start + y - 1000)")),
+    "divergent_barriers": (FIRST_BARRIER, "if (y < 8) __syncthreads();\nelse __syncthreads();"),
+    "divergent_return": ("float sum", "if (row >= m || col >= n) return; float sum"),
+    "missing_first_barrier": (FIRST_BARRIER, ""),
+    "missing_second_barrier": ("__syncthreads();  // until they are read", ""),
+    "out_of_bounds_read": ("row < m && start + x < k", "start + x < k"),
+    "out_of_bounds_write": ("if (row < m && col < n)", "if (col < n)"),
+    "shared_index": ("p < 16", "p <= 16"),
+    "unwritten_shared": (
+        B_LINE,
+        "if (start + y < k && col < n) b[y][x] = B[(start + y) * n + col];",
+    ),
+}
+RIGHT = Path(__file__).parent / "cuda_on_cpu"  # kernels without a bug, of the words of real ones
+
 Build = Callable[..., Path]
+
+
+def planted(name: str) -> str:
+    """TILED_KERNEL with a bug."""
+    assert TILED_KERNEL.count(PLANTED[name][0]) == 1
+    return TILED_KERNEL.replace(*PLANTED[name])
 
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles planted/NAME.cu once per sanitizer."""
+    """Compiles a kernel without a bug, or a planted one, once per sanitizer."""
     folder = tmp_path_factory.mktemp("kernels")
 
     def build(name: str, sanitizer: str | None = None) -> Path:
@@ -33,9 +57,12 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         function, operation, defines = {
             "tiled": ("multiply_tiled", GEMM, {"TILE_WIDTH": 16}),
             "gram": ("gram", GRAM, {}),
-        }.get(name, ("multiply", GEMM, {}))
+        }.get(name, ("mine", GEMM, {}))
+        source = RIGHT / f"{name}.cu"
+        if name in PLANTED:
+            source = folder / f"{name}.cu"
+            source.write_text(planted(name))
         if not executable.exists():
-            source = PLANTED / f"{name}.cu"
             emulation.build(source, function, operation, defines, executable, sanitizer)
         return executable
 
@@ -63,8 +90,8 @@ def gram(executable: Path, m: int, n: int, shared_bytes: int) -> tuple[np.ndarra
 
 
 def line_of(name: str, code: str) -> int:
-    """The number of the only line of planted/NAME.cu that holds `code`."""
-    lines = (PLANTED / f"{name}.cu").read_text().splitlines()
+    """The number of the only line of a planted kernel that holds `code`."""
+    lines = planted(name).splitlines()
     [number] = [number for number, line in enumerate(lines, 1) if code in line]
     return number
 
@@ -101,9 +128,9 @@ def test_plain_build_traps(build: Build, name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "finding", "code"),
     [
-        ("out_of_bounds_write", "heap-buffer-overflow", "C[row * n + column] = sum"),
-        ("out_of_bounds_read", "heap-buffer-overflow", "tile_a[y][x] ="),
-        ("before_the_start", "AddressSanitizer", "tile_b[y][x] ="),
+        ("out_of_bounds_write", "heap-buffer-overflow", "C[row * n + col] = sum"),
+        ("out_of_bounds_read", "heap-buffer-overflow", "a[y][x] ="),
+        ("before_the_start", "AddressSanitizer", "b[y][x] ="),
         ("shared_index", "runtime error: index 16 out of bounds", "sum +="),
     ],
 )
@@ -131,7 +158,7 @@ def test_missing_barrier_gives_a_wrong_result(
 def test_thread_build_names_the_race(build: Build, name: str) -> None:
     with pytest.raises(EmulationError, match=r"data race") as caught:
         multiply(build(name, "thread"), *RAGGED)
-    lines = [line_of(name, code) for code in ("tile_a[y][x] =", "tile_b[y][x] =", "sum +=")]
+    lines = [line_of(name, code) for code in ("a[y][x] =", "b[y][x] =", "sum +=")]
     found = re.search(rf"/{name}\.cu:(\d+)", str(caught.value))
     assert found and int(found[1]) in lines
 
@@ -140,8 +167,8 @@ def test_thread_build_names_the_race(build: Build, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("divergent_return", r"waits at line 12, thread \(\d+,\d+,0\) has returned$"),
-        ("divergent_barriers", r"waits at line 12, thread \(0,8,0\) waits at line 14$"),
+        ("divergent_return", r"waits at line 11, thread \(\d+,\d+,0\) has returned$"),
+        ("divergent_barriers", r"waits at line 11, thread \(0,8,0\) waits at line 12$"),
     ],
 )
 def test_divergent_barrier_is_reported(
