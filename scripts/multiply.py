@@ -130,7 +130,8 @@ def main() -> None:
         try:
             with runner(place, folder, seconds) as run:
                 if place == GPU:
-                    compile_instruments(run.architecture, folder / run.architecture / CUBIN)
+                    with told_if_slow("compiling what times it"):
+                        compile_instruments(run.architecture, folder / run.architecture / CUBIN)
                 part = variant.part(shape, run.architecture)
                 build(part, folder, run.architecture)
                 tell(run, part, shape, options)

@@ -428,8 +428,6 @@ def refusal(project: Project, *arguments: str, **environment: str) -> str:
     ("changes", "named"),
     [
         ({"colour": "red"}, ["config/test.yaml", "colour"]),
-        ({"gemm": [64, 0]}, ["sweeps.gemm.shapes[1]", "'0'"]),
-        ({"gram": ["9x9x9"]}, ["sweeps.gram.shapes[0]", "'9x9x9'"]),
         ({"gemm": [], "gram": []}, ["nothing to measure"]),
     ],
 )
