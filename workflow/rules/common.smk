@@ -17,6 +17,7 @@ from matmul.catalogue.entries import HAND_WRITTEN, source_files
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json
 from matmul.gpu.device import NoDevice
+from matmul.operations.shapes import parse_shape
 from matmul.process import lock
 from matmul.process.errors import UserError
 from matmul.process.lifetime import SNAKEMAKE
@@ -134,11 +135,25 @@ def compile_identity(wildcards):
 
 
 def built(variant):
-    """The compile records (and with them the binaries) of a variant, or of its table's."""
+    """The compile records (and with them the binaries) of a variant, or of those of its table's
+    that run at the shapes of its sweeps."""
     languages = {"library": [], "c": ["host"], "cuda": ARCHITECTURES, "table": ARCHITECTURES}
-    folders = languages[variant.kernel.language]
-    parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder)]
+    folders, shapes = languages[variant.kernel.language], table_shapes(variant)
+    parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder, shapes)]
     return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
+
+
+def own_shapes(slug, key):
+    """The shapes of all sweeps that measure a variant, each once; those of `key` as written."""
+    own = [name for name, variants in JOBS.items() if slug in variants]
+    return list(dict.fromkeys(s for name in own for s in configuration.sweep_of(config, name)[key]))
+
+
+def table_shapes(variant):
+    """The shapes at which a table's variant is measured; None for any other variant."""
+    if variant.kernel.language != "table":
+        return None
+    return [parse_shape(s, variant.kernel.operation) for s in own_shapes(variant.slug, "shapes")]
 
 
 def runnable(wildcards):
@@ -158,7 +173,7 @@ def emulated_sources(wildcards):
     variant = VARIANTS[wildcards.slug]
     if variant.kernel.language not in HAND_WRITTEN or DEVICE != "cpu":
         return []
-    files = [file for part in variant.parts(None) for file in source_files(part.kernel.source)]
+    files = [file for part in variant.parts(None, table_shapes(variant)) for file in source_files(part.kernel.source)]
     return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]
 
 
@@ -189,11 +204,20 @@ def undisturbed_cores(wildcards):
     return max(1, cores // (beside or 1))
 
 
+def gpus_to_verify(wildcards):
+    """Verifying times nothing: on this machine its jobs share a card."""
+    return gpus(wildcards) if sent_off() else 0
+
+
 def verify_shapes(wildcards):
     """The shapes at which a variant is verified beside the built-in ones: those of its sweeps."""
-    own = [name for name, variants in JOBS.items() if wildcards.slug in variants]
-    found = [configuration.sweep_of(config, name)["verify_shapes"] for name in own]
-    return list(dict.fromkeys(shape for shapes in found for shape in shapes))
+    return own_shapes(wildcards.slug, "verify_shapes")
+
+
+def measured_shapes(wildcards):
+    """What verify.py needs to know of a table: where it is measured."""
+    shapes = table_shapes(VARIANTS[wildcards.slug])
+    return ["--measured", *shapes] if shapes else []
 
 
 def measure_options(wildcards):

@@ -4,7 +4,7 @@ import csv
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -180,11 +180,16 @@ class Variant:
             row for row in rows if row.architecture == ANY
         ]
 
-    def parts(self, arch: str | None) -> list["Variant"]:
-        """What it is compiled from: itself, or the variants that its table names."""
+    def parts(self, arch: str | None, shapes: Iterable[Shape] | None = None) -> list["Variant"]:
+        """What it is compiled from: itself, or the variants that its table names; with `shapes`
+        only those that run at one of them."""
         if self.kernel.language != "table":
             return [self]
-        return list({choice.variant.slug: choice.variant for choice in self.choices(arch)}.values())
+        if shapes is None:
+            used = (choice.variant for choice in self.choices(arch))
+        else:
+            used = (variant for shape in shapes if (variant := self.nearest(shape, arch)))
+        return list({variant.slug: variant for variant in used}.values())
 
     def part(self, shape: Shape, arch: str | None) -> "Variant":
         """What runs at a shape: itself, or its table's variant of the nearest one.
@@ -193,10 +198,16 @@ class Variant:
         """
         if self.kernel.language != "table":
             return self
-        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
-        if not able:
+        variant = self.nearest(shape, arch)
+        if variant is None:
             raise UserError(f"{self.kernel.source}: no row's variant takes {shape}")
-        return min(able, key=lambda choice: choice.distance(shape)).variant
+        return variant
+
+    def nearest(self, shape: Shape, arch: str | None) -> "Variant | None":
+        """The variant of a table's nearest row that takes the shape; None where none does."""
+        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
+        row = min(able, key=lambda choice: choice.distance(shape), default=None)
+        return row and row.variant
 
     @property
     def optimization(self) -> int | None:

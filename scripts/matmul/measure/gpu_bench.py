@@ -45,7 +45,7 @@ class GpuBench:
 
     def __init__(
         self, gpu: Gpu, variant: Variant, rivals: Sequence[Variant], build: Path,
-        settings: Settings, split: Split,
+        settings: Settings, split: Split, shapes: Sequence[Shape],
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
         self.tools = Instruments(gpu, build, settings.hang_seconds)
@@ -53,7 +53,7 @@ class GpuBench:
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
         self.element_bytes = np.dtype(self.dtype).itemsize
-        self.products = [gpu_product(v, self.tools) for v in self.contenders]
+        self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
         self.random = np.random.default_rng(settings.seed)

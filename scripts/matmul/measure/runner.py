@@ -177,14 +177,17 @@ class EmulationRunner(Runner):
 
 
 @contextmanager
-def runner(place: str, build: Path, seconds: float = HANG_SECONDS) -> Iterator[Runner]:
-    """What multiplies at a place that place_of names (not NOWHERE); it holds the GPU alone.
+def runner(
+    place: str, build: Path, seconds: float = HANG_SECONDS, shared: bool = False
+) -> Iterator[Runner]:
+    """What multiplies at a place that place_of names (not NOWHERE); it holds the GPU alone, or
+    where it times nothing together with others (`shared`).
 
     Binaries are taken from `build`, and emulators put there. A launch of more than `seconds` is
     given up. Raises NoDevice.
     """
     if place == GPU:
-        with opened() as gpu:
+        with opened(shared) as gpu:
             yield GpuRunner(build, seconds, gpu)
     else:
         yield {CPU: CpuRunner, EMULATION: EmulationRunner}[place](build, seconds)
