@@ -62,7 +62,8 @@ class Project:
         self, gemm: Sequence[Any] = GEMM, gram: Sequence[Any] = GRAM, **changes: Any
     ) -> None:
         """config/test.yaml: a run of seconds on the CPU at these shapes, with some keys changed."""
-        sweeps = {"gemm": {"shapes": [*gemm]}, "gram": {"shapes": [*gram]}}
+        whole = {"copies": "all", "cold": "all", "cpu_without": []}
+        sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)
 

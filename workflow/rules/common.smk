@@ -228,6 +228,7 @@ def measure_options(wildcards):
     gpu = variant.kernel.on_gpu
     copies = configuration.named(variant, wanted["copies"])
     wanted["spared"] = configuration.spared(wanted, gpu)
+    wanted["caches"] = configuration.caches_of(variant, wanted)
     return " ".join(
         [
             *(
