@@ -26,6 +26,9 @@ from matmul.report.figures.names import captions
 from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
 
+# Rules whose jobs need a GPU where there is to be one.
+ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings"}
+
 # The program takes the shell's place, so that Snakemake is its parent, with which it dies.
 shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
 
@@ -51,6 +54,7 @@ def settle():
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = where_to_measure()
+        toolchain.check_architectures(architectures)
         return configuration.chosen_jobs(config, catalogue), device, architectures, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -78,9 +82,17 @@ def measured_on():
     return next((job["gpu"] for job in jobs if job.get("gpu")), None)
 
 
-def check_executor():
+def check_run():
     """End a run with one line whose jobs would miss their GPU, lose results or never end."""
+    rules_to_run = {job.rule.name for job in workflow.dag.needrun_jobs()}
     try:
+        if not sent_off() and DEVICE == "gpu" and rules_to_run & ON_GPU:
+            configuration.check_gpu()
+        if DEVICE == "cpu" and "compare" in rules_to_run:
+            raise UserError(
+                "compare: there is no GPU here, and what is published was measured on GPUs; run it "
+                "where there is one, or leave it out"
+            )
         if workflow.non_local_exec and not sent_off():
             raise UserError(
                 "jobs are sent off, but GPUs are counted on this machine: use --workflow-profile "

@@ -80,6 +80,17 @@ def toolkit_version() -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def check_architectures(architectures: list[str]) -> None:
+    """Raise UserError where nvcc compiles for one of them not; sm_90a counts as sm_90."""
+    known = subprocess.run([nvcc(), "--list-gpu-code"], capture_output=True, text=True).stdout
+    for name in architectures:
+        if name.rstrip("af") not in known.split():
+            raise UserError(
+                f"architectures: '{name}' is none that {version(nvcc())} compiles for: "
+                f"{', '.join(known.split())}"
+            )
+
+
 def build_cubin(source: Path, function: str, flags: list[str], arch: str, cubin: Path) -> Resources:
     """Compile `source` for one architecture (sm_90) and read ptxas's report on `function`.
 

@@ -130,6 +130,17 @@ def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
         return ("gpu" if config["device"] == "gpu" else "cpu"), config["architectures"]
 
 
+def check_gpu() -> None:
+    """Raise UserError where `device: gpu` is asked for and this machine has none."""
+    try:
+        gpus()
+    except NoDevice as error:
+        raise UserError(
+            f"device: gpu: {error}; set device: auto, or on a login node use --workflow-profile "
+            "profiles/slurm"
+        ) from None
+
+
 def gpu_identity() -> str:
     """The models of this machine's GPUs and its driver, as text: others measure anew.
 
