@@ -17,7 +17,7 @@ from matmul.catalogue.entries import HAND_WRITTEN, source_files
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json
 from matmul.gpu.device import NoDevice
-from matmul.operations.shapes import parse_shape
+from matmul.operations import parse_shape
 from matmul.process import lock
 from matmul.process.errors import UserError
 from matmul.process.lifetime import SNAKEMAKE
