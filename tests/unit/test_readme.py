@@ -73,8 +73,8 @@ def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
     )  # fmt: skip
     pairs = view.square_ratios().query("variant == @row.variant and n == 1024").iloc[0]
     assert f"{100 * pairs.ratio:.1f}% [{100 * pairs.ratio_low:.1f}" in headline
-    assert by_size.endswith("sizes with an interval (slower at 32, 320, 640, 1024).")
-    assert "than *cuBLAS SGEMM* at 0 of the 4 square" in by_size
+    assert "than *cuBLAS SGEMM* at 1 of the 4 square sizes with an interval" in by_size
+    assert by_size.endswith("(slower at 320, 640, 1024).")
     assert re.search(r"n = 1024: \*naive\* [\d.]+, .*\*cuBLAS SGEMM\* [\d.]+\.$", steps)
 
 
