@@ -38,7 +38,7 @@ from matmul.report.selection import (
     size_name,
     verdict_of,
 )
-from matmul.report.sourced_numbers import Number, cell, total
+from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
 from matmul.settings import arguments
 from matmul.settings.configuration import sweep_of
 
@@ -362,9 +362,10 @@ def kernels(results: Results) -> list[dict[str, Any]]:
         if results.language(row.kernel) != "cuda":
             continue
         counts = {
-            c: cell(row, c, "kernels.csv") for c in ("registers", "shared_bytes", "spill_bytes")
+            c: cell_if_any(row, c, "kernels.csv")
+            for c in ("registers", "shared_bytes", "spill_bytes")
         }
-        occupancy = cell(row, "occupancy", "kernels.csv")
+        occupancy = cell_if_any(row, "occupancy", "kernels.csv")
         rows.append(
             {
                 "variant": row.variant,

@@ -32,7 +32,7 @@ from matmul.report.selection import (
     thermally_throttled,
     verdict_of,
 )
-from matmul.report.sourced_numbers import Number, cell
+from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
@@ -112,8 +112,8 @@ def hand_written_ratios(results: Results) -> pd.DataFrame:
 
 def interval(row: pd.Series) -> list[dict[str, Any]] | None:
     """The ratio's 95% interval, None where there were too few pairs for one."""
-    ends = [cell(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
-    return [end.json() for end in ends] if all(ends) else None
+    ends = [cell_if_any(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
+    return [end.json() for end in ends if end] if all(ends) else None
 
 
 def sizes_by_verdict(rows: pd.DataFrame) -> dict[str, list[int]]:
@@ -422,7 +422,7 @@ def study_facts(results: Results, rows: pd.DataFrame, axis: str) -> dict[str, An
         "rows": [
             {"value": row[axis], "rate": cell(row, "tflops").times(factor).json()}
             | {"limits": limits_of(row.throttled)}
-            | {name: (found := cell(row, name)) and found.json() for name in states}
+            | {name: (found := cell_if_any(row, name)) and found.json() for name in states}
             for _, row in rows.iterrows()
         ],
     }

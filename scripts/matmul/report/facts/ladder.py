@@ -24,7 +24,7 @@ from matmul.report.selection import (
     squares,
     verdict_of,
 )
-from matmul.report.sourced_numbers import Number, cell
+from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 SPAN = ["time_ms", "time_low_ms", "time_high_ms"]
 
@@ -177,7 +177,7 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
         return {"threads": None}
     record = results.kernels[results.kernels.variant == variant.name]
     counts = {
-        name: cell(record.iloc[0], name, "kernels.csv") if len(record) else None
+        name: cell_if_any(record.iloc[0], name, "kernels.csv") if len(record) else None
         for name in ("registers", "shared_bytes", "spill_bytes", "occupancy")
     }
     occupancy = counts.pop("occupancy")
@@ -226,7 +226,7 @@ def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, 
 
 def share(results: Results, pair: pd.Series) -> dict[str, Any]:
     """A library's time over the kernel's, from pairs of neighbours in time."""
-    low, high = (cell(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
+    low, high = (cell_if_any(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
     return {
         "library": {"title": results.title(pair.baseline)},
         "ratio": cell(pair, "ratio", "ratios.csv").json(),
@@ -255,7 +255,7 @@ def gain(
 
 def over(one: pd.Series, other: pd.Series, this: str, that: str) -> Number | None:
     """A cell of one row over a cell of another."""
-    above, below = cell(one, this), cell(other, that)
+    above, below = cell_if_any(one, this), cell_if_any(other, that)
     return above / below if above and below else None
 
 
