@@ -17,7 +17,8 @@ BLOCK = re.compile(r"^constraint-dependencies = \[.*?^\]$", re.MULTILINE | re.DO
 # uv repeats [tool.uv] environments in every line, and mypy's packages name PyPy, on which PyCUDA
 # does not run: beside the key environments they say nothing.
 EVERYWHERE = re.compile(
-    r"( ;| and) platform_machine == 'x86_64'( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
+    r"( ;| and) platform_machine == 'x86_64'"
+    r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
 )
 EXPORT = ["export", "--all-groups", "--no-hashes", "--no-header", "--no-annotate"]
 
