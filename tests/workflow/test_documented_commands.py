@@ -5,7 +5,6 @@ quick runs, and of what needs a GPU, Slurm or conda the pieces are checked that 
 """
 
 import dataclasses
-import functools
 import os
 import re
 import shlex
@@ -33,7 +32,6 @@ BLOCK = re.compile(
 )
 NO_COMMANDS = {"text", "yaml", "python", "cuda"}
 INLINE = re.compile(r"`(uv run [^`]+)`")
-RECIPE = ROOT / "docs" / "kernels.md"
 GPU_PROGRAMS = {"search", "timer_check", "cross_check"}
 
 
@@ -86,22 +84,12 @@ def documented() -> list[Command]:
     return list({command.text: command for command in found}.values())
 
 
-@functools.cache
-def recipe() -> dict[str, dict]:
-    """The entry that docs/kernels.md adds to the catalogue."""
-    [block] = [b for b in BLOCK.finditer(RECIPE.read_text()) if b["language"] == "yaml"]
-    return yaml.safe_load(block["text"])
-
-
 @pytest.fixture(scope="module")
 def planned(fresh: Fresh) -> Project:
-    """A copy in which nothing has run, with the published data and with the recipe's kernel."""
+    """A copy in which nothing has run, with the published data and the kernel of the docs."""
     project = fresh()
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
-    [(name, entry)] = recipe().items()
-    source = project.path("kernels/gemm/naive_rect.cu").read_text()
-    project.path("kernels/" + entry["source"]).write_text(source.replace("naive_rect", name))
-    project.edit("kernels/catalogue.yaml", "\n" + yaml.safe_dump(recipe(), sort_keys=False))
+    project.add_documented_kernel(project.path("kernels/gemm/naive_rect.cu").read_text())
     return project
 
 
