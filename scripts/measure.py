@@ -62,13 +62,13 @@ def run(
         return host_facts()
     with opened() as gpu:
         shapes = [case.shape for case in cases]
-        bench = GpuBench(gpu, variant, rivals, build, settings, split, shapes)
+        on_gpu = GpuBench(gpu, variant, rivals, build, settings, split, shapes)
         split.started()
-        machine = gpu.facts() | bench.tools.cublas.facts()
-        sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries, shapes)])
-        sweep.run(bench, cases)
-        bench.close()
-        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, bench.tools)}
+        machine = gpu.facts() | on_gpu.tools.cublas.facts()
+        sweep.identity += json.dumps([machine, compiler_of(variant, on_gpu.tools.binaries, shapes)])
+        sweep.run(on_gpu, cases)
+        on_gpu.close()
+        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, on_gpu.tools)}
 
 
 def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:

@@ -274,7 +274,7 @@ def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
     groups: dict[tuple[str, str, str], list[pd.Series]] = {}
     for _, row in points[points.status != "ok"].iterrows():
         groups.setdefault((row.status, row.operation, pattern(row)), []).append(row)
-    entries = {"failed": [], "skipped": []}
+    entries: dict[str, list[dict[str, Any]]] = {"failed": [], "skipped": []}
     for (status, _, words), rows in groups.items():
         entries[status].append(
             {

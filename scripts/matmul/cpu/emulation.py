@@ -112,7 +112,7 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
         for path, array in zip(paths, (*inputs, output), strict=True):
-            path.write_bytes(np.ascontiguousarray(array))
+            path.write_bytes(array.tobytes())
         numbers = (*grid, *block, shared_bytes, *shape.elements, *shape.dimensions)
         _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
         return np.fromfile(paths[-1], output.dtype).reshape(output.shape)

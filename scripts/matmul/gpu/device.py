@@ -171,7 +171,7 @@ class Gpu:
         None for an unknown GPU, or one without them.
         """
         known = ARCHITECTURES.get(self.compute_capability)
-        count = known and getattr(known, units)
+        count = getattr(known, units) if known else None
         if count is None:
             return None
         return self.attribute("MULTIPROCESSOR_COUNT") * count * 2 * self.clock_khz * 1e-9

@@ -18,7 +18,7 @@ from matmul.catalogue.entries import Kernel, Variant
 from matmul.cpu import emulation
 from matmul.gpu.device import Gpu, opened
 from matmul.gpu.instruments import Instruments
-from matmul.measure.products import GpuProduct, cpu_product, gpu_product
+from matmul.measure.products import CpuProduct, GpuProduct, cpu_product, gpu_product
 from matmul.measure.timing import HeldStream, host_ms
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS
@@ -139,7 +139,7 @@ class CpuRunner(Runner):
             raise WrongAccess(f"the launch failed: {failure}") from None
         return unguarded(c, shape)
 
-    def product(self, variant: Variant):  # noqa: ANN201
+    def product(self, variant: Variant) -> CpuProduct:
         return cpu_product(variant, self.build, threads=len(os.sched_getaffinity(0)))
 
     def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:

@@ -4,7 +4,7 @@ import pandas as pd
 
 from matmul.catalogue.entries import Variant
 from matmul.operations import shape_of
-from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
 
@@ -18,7 +18,7 @@ VECTOR, TENSOR = "vector units", "tensor cores"
 FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
 
-def executed(shape: Gram, part: str) -> Number:
+def executed(shape: Shape, part: str) -> Number:
     """Operations of AᵀA: `full` where all of C is computed, `half` where symmetry is used."""
     m, n = shape.dimensions
     if part == "full":

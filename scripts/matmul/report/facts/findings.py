@@ -64,10 +64,10 @@ def finding(operation: Operation | None, reduced: bool = False) -> Callable[[Com
 
 def all_findings(results: Results) -> dict[str, dict[str, Any]]:
     """Every finding by name, or what is missing for it."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, compute in FINDINGS.items():
         try:
-            found[name] = {"missing": None} | compute(results)
+            found[name] = {"missing": None, **compute(results)}
         except Missing as reason:
             found[name] = {"missing": str(reason)}
     return found
@@ -144,16 +144,16 @@ def peak(results: Results) -> dict[str, Any]:
     best = rows.loc[rows.tflops.idxmax()]
     ceiling = results.device.get("fp32_peak_tflops")
     unit, factor = rate_unit(rows.tflops)
-    highest, share = cell(best, "tflops"), None
+    highest, most = cell(best, "tflops"), None
     if ceiling and results.on_gpu(best.kernel):
-        share = highest / Number(ceiling, "device.json:fp32_peak_tflops")
+        most = Number(ceiling, "device.json:fp32_peak_tflops")
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
         "rate": highest.times(factor).json(),
         "unit": unit,
-        "peak": Number(ceiling, "device.json:fp32_peak_tflops").json() if share else None,
-        "share": share.json() if share else None,
+        "peak": most and most.json(),
+        "share": most and (highest / most).json(),
     }
 
 

@@ -87,7 +87,8 @@ def large_shape(rows: pd.DataFrame) -> Shape | None:
         for shape in shapes
         if len(own := at(candidates, shape)) > most and own[SPAN].notna().all(axis=None)
     ]
-    return (full or shapes or [None])[-1]
+    found = full or shapes
+    return found[-1] if found else None
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:
@@ -141,9 +142,9 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
 
 def picture(variant: Variant | None) -> dict[str, Any] | None:
     """The extents that are drawn, in elements: rows and columns."""
-    layout = variant and variant.layout
-    if layout is None:
+    if variant is None or variant.layout is None:
         return None
+    layout = variant.layout
     down, across = layout.lanes
     return {
         "tile": layout.tile,
@@ -165,7 +166,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
 def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
     """What a step asks of global memory, bytes per element of C and operations per byte."""
     wanted = asked(variant, shape)
-    if wanted is None or variant.refusal(shape):
+    if variant is None or wanted is None or variant.refusal(shape):
         return None
     return {"bytes": wanted.whole(), "intensity": intensity(wanted, shape).json()}
 
@@ -241,7 +242,7 @@ def gain(
     """The time of one step over another's, with the widest interval that theirs allow."""
     if before is None or row is None:
         return None
-    quotient = over(before, row, "time_ms", "time_ms")
+    quotient = cell(before, "time_ms") / cell(row, "time_ms")
     low = over(before, row, "time_low_ms", "time_high_ms")
     high = over(before, row, "time_high_ms", "time_low_ms")
     return {
