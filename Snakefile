@@ -62,7 +62,7 @@ include: "workflow/rules/compare.smk"
 onstart:
     if LOCKED_OUT:
         sys.exit(f"error: {LOCKED_OUT}")
-    check_executor()
+    check_run()
 
 
 onsuccess:
@@ -71,6 +71,7 @@ onsuccess:
 
 onerror:
     tell_verdict()
+    tell_interruption(log)
 
 
 localrules:

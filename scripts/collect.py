@@ -272,8 +272,8 @@ def main() -> None:
     write(*first, options.output)
     shutil.rmtree(options.others, ignore_errors=True)
     options.others.mkdir(parents=True)
-    for device, found in others:
-        write(device, found, options.others / published_name(device))
+    for device, own in others:
+        write(device, own, options.others / published_name(device))
     for journal in options.journals:
         shutil.rmtree(journal, ignore_errors=True)
 

@@ -26,6 +26,7 @@ from matmul.report.facts.changes import (
     comparable,
     compare_points,
     compare_variants,
+    lacking_line,
     own_times,
     summary_line,
     variant_lines,
@@ -82,8 +83,11 @@ def side_line(results: Results) -> str:
 
 def common_points(
     what: str, folders: Sequence[Path], sides: Sequence[Results], tolerance: float
-) -> pd.DataFrame:
-    """compare_points of A and B; raises UserError where there is nothing to compare."""
+) -> tuple[pd.DataFrame, str | None]:
+    """compare_points of A and B, and a line on those that B lacks, where it lacks any.
+
+    Raises UserError where there is nothing to compare.
+    """
     values = [VALUES[what](side) for side in sides]
     for folder, side, table in zip(folders, sides, values, strict=True):
         if table.empty:
@@ -96,7 +100,7 @@ def common_points(
         raise UserError(
             f"{folders[0]} and {folders[1]}: no common point; measure the same kernels and shapes"
         )
-    return points
+    return points, lacking_line(*values)
 
 
 @command_line
@@ -127,13 +131,13 @@ def main() -> None:
         raise UserError(f"{options.b}: given as A and as B; name two data sets")
     reference = load_results(folders[0], catalogue)
     what = chosen_values(options.what, reference, new)
-    points = common_points(what, folders, [reference, new], options.tolerance)
+    points, lacking = common_points(what, folders, [reference, new], options.tolerance)
     variants = compare_variants(points, options.tolerance)
 
     sources = [side_line(side) for side in (reference, new)]
     print(f"A {folders[0]}: {sources[0]}\nB {folders[1]}: {sources[1]}")
-    print("\n".join([heading(what, reference, new), summary_line(points, variants),
-                      *variant_lines(variants)]))  # fmt: skip
+    said = [heading(what, reference, new), summary_line(points, variants), lacking]
+    print("\n".join(filter(None, [*said, *variant_lines(variants)])))
     if options.csv:
         write_text(points[TABLE].to_csv(None, index=False, lineterminator="\n"), options.csv)
     if options.figure:

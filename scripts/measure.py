@@ -30,6 +30,7 @@ from matmul.measure.runner import CPU, EMULATION, NOWHERE, place_of
 from matmul.measure.sampling import Rule
 from matmul.measure.sweep import Sweep
 from matmul.operations import fills, parse_shape
+from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
 from matmul.settings import arguments
@@ -52,7 +53,7 @@ def run(
         bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
         split.started()
         machine = host_facts() | {"date": None}
-        sweep.identity += json.dumps([machine, compiler_of(variant, build / HOST)])
+        sweep.identity += json.dumps([machine, compiler_of(variant, build / HOST, [])])
         try:
             sweep.pace = bench.pace()
         except (Wrong, LostDevice) as error:
@@ -60,14 +61,15 @@ def run(
         sweep.run(bench, cases)
         return host_facts()
     with opened() as gpu:
-        bench = GpuBench(gpu, variant, rivals, build, settings, split)
+        shapes = [case.shape for case in cases]
+        on_gpu = GpuBench(gpu, variant, rivals, build, settings, split, shapes)
         split.started()
-        machine = gpu.facts() | bench.tools.cublas.facts()
-        sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries)])
+        machine = gpu.facts() | on_gpu.tools.cublas.facts()
+        sweep.identity += json.dumps([machine, compiler_of(variant, on_gpu.tools.binaries, shapes)])
         sweep.architecture = gpu.architecture
-        sweep.run(bench, cases)
-        bench.close()
-        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, bench.tools)}
+        sweep.run(on_gpu, cases)
+        on_gpu.close()
+        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, on_gpu.tools)}
 
 
 def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:
@@ -80,11 +82,12 @@ def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None
     return occupancy(threads, record["registers"], shared, gpu.limits)
 
 
-def compiler_of(variant: Variant, binaries: Path) -> str | None:
-    """What built the variant's binary; None for a library's routine."""
+def compiler_of(variant: Variant, binaries: Path, shapes: Sequence[Shape]) -> str | None:
+    """What built the binaries that the variant runs at these shapes; None for a library's."""
     if variant.kernel.kind is Kind.LIBRARY:
         return None
-    return compile_record(variant.parts(binaries.name)[0], binaries)["compiler"]
+    parts = variant.parts(binaries.name, shapes)
+    return compile_record(parts[0], binaries)["compiler"] if parts else None
 
 
 def wrong_at_small_shapes(verification: Path) -> str | None:

@@ -3,6 +3,7 @@
     python scripts/multiply.py shared 4x4x4 --print
     python scripts/multiply.py naive_rect 3200x2400x1600 --fill index
     python scripts/multiply.py gram_register_tile 100x49
+    python scripts/multiply.py my_kernel 33
 
 Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same way, not timed.
 """
@@ -10,11 +11,12 @@ Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same 
 import argparse
 import math
 import tempfile
+from bisect import bisect
 from pathlib import Path
 
 import numpy as np
 
-from matmul.build.binaries import compile_instruments, compile_parts
+from matmul.build.binaries import compile_instruments, compile_into
 from matmul.catalogue.entries import Kind, Variant, load_catalogue
 from matmul.cpu.emulation import EmulationError
 from matmul.gpu.device import NoDevice
@@ -32,6 +34,7 @@ from matmul.measure.verification import accuracy
 from matmul.operations import fills, parse_shape
 from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.process.progress import told_if_slow
 from matmul.settings import arguments
 
 CUBIN = "instruments.cubin"
@@ -42,9 +45,25 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
     """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
     if variant.kernel.kind is Kind.LIBRARY:
         return
-    for record in compile_parts(variant, arch, folder):
-        if record["status"] != "ok":
-            raise UserError(f"{record['variant']}: {record['reason']}")
+    with told_if_slow(f"{variant.name}: compiling"):
+        record = compile_into(variant, arch, folder)
+    if record["status"] != "ok":
+        raise UserError(f"{variant.name}: {record['reason']}")
+
+
+def mistake(variant: Variant, c: np.ndarray, *inputs: np.ndarray) -> str:
+    """What is wrong with C: elements that were left out, or the one that is the furthest off."""
+    left, right = variant.kernel.product.factors(*inputs)
+    expected = left.astype(np.float64) @ right
+    off = np.abs(c - expected)
+    if variant.kernel.writes == "upper":
+        off = np.triu(off)
+    lacking = ~np.isfinite(off)
+    row, column = np.unravel_index((lacking if lacking.any() else off).argmax(), c.shape)
+    place = f"in row {row}, column {column}"
+    if lacking.any():
+        return f"{lacking.sum()} of {c.size} elements not written or not finite, the first {place}"
+    return f"{place} it has {c[row, column]:.6g}, NumPy {expected[row, column]:.6g}"
 
 
 def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespace) -> None:
@@ -56,22 +75,25 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         threads = math.prod(variant.block)
         print(f"{name}: CUDA kernel launch with {blocks} blocks of {threads} threads")
     try:
-        c = run.multiply(variant, shape, *inputs)
-        mistake = tile_mistake(run, variant, shape, *inputs)
+        with told_if_slow(f"{name}: multiplying {shape}, for {run.seconds:g} s at most"):
+            c = run.multiply(variant, shape, *inputs)
+            too_small = tile_mistake(run, variant, shape, *inputs)
     except (WrongAccess, Unfinished) as error:
         raise UserError(f"{name} at {shape}: {error}") from None
     except EmulationError as error:
-        raise UserError(f"{variant.kernel.source}: {error}") from None
+        raise UserError(f"{name}: {error}") from None
     if options.print:
         for title, matrix in (*zip("AB", inputs, strict=False), ("C", c)):
             print(f"{title} =\n{np.array2string(matrix, threshold=10_000, precision=4)}")
-    share = accuracy(variant.kernel, c, *inputs).share
+    with told_if_slow(f"{name}: checking {shape} against NumPy"):
+        share = accuracy(variant.kernel, c, *inputs).share
     if not share <= 1:
-        raise UserError(f"{name} at {shape}: Result is Wrong, {share:.3g} times the error's bound")
-    if mistake:
-        raise UserError(f"{name} at {shape}: {mistake}")
+        raise UserError(f"{name} at {shape}: Result is Wrong: {mistake(variant, c, *inputs)}")
+    if too_small:
+        raise UserError(f"{name} at {shape}: {too_small}")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
-    time_ms = run.time_ms(variant, shape, *inputs)
+    with told_if_slow(f"{name}: timing {shape}"):
+        time_ms = run.time_ms(variant, shape, *inputs)
     if time_ms is None:
         print("Duration: not timed, the kernel's threads ran one after the other on the CPU")
     else:
@@ -89,12 +111,22 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def largest_square(operation: str) -> int:
+    """Of the products that run thread by thread in half a minute."""
+    return bisect(
+        range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: parse_shape(n, operation).operations
+    )
+
+
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
     """Raise UserError where a product for the GPU cannot be run on the CPU in its place."""
     if not variant.kernel.hand_written:
         raise UserError(f"{variant.name} runs on a GPU, and {missing}")
     if shape.operations > EMULATED_OPERATIONS:
-        raise UserError(f"{shape} takes minutes thread by thread, and {missing}")
+        raise UserError(
+            f"{shape} takes minutes thread by thread, and {missing}; up to about "
+            f"{largest_square(variant.kernel.operation)} it runs on the CPU"
+        )
 
 
 @command_line
@@ -110,14 +142,16 @@ def main() -> None:
         try:
             with runner(place, folder, seconds) as run:
                 if place == GPU:
-                    compile_instruments(run.architecture, folder / run.architecture / CUBIN)
-                build(variant, folder, run.architecture)
-                tell(run, variant, shape, options)
+                    with told_if_slow("compiling what times it"):
+                        compile_instruments(run.architecture, folder / run.architecture / CUBIN)
+                part = variant.part(shape, run.architecture)
+                build(part, folder, run.architecture)
+                tell(run, part, shape, options)
         except NoDevice as missing:
             check_emulated(variant, shape, missing)
             print(f"{variant.name}: {missing}; running on the CPU, thread by thread")
             with runner(EMULATION, folder, seconds) as run:
-                tell(run, variant, shape, options)
+                tell(run, variant.part(shape, run.architecture), shape, options)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,12 @@ from matmul.process.errors import UserError, command_line
 from matmul.settings import arguments
 
 BLOCK = re.compile(r"^constraint-dependencies = \[.*?^\]$", re.MULTILINE | re.DOTALL)
-# uv repeats [tool.uv] environments in every line; beside that key it says nothing.
-EVERYWHERE = re.compile(r"( ;| and) platform_machine == 'x86_64' and sys_platform == 'linux'$")
+# uv repeats [tool.uv] environments in every line, and mypy's packages name PyPy, on which PyCUDA
+# does not run: beside the key environments they say nothing.
+EVERYWHERE = re.compile(
+    r"( ;| and) platform_machine == 'x86_64'"
+    r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
+)
 EXPORT = ["export", "--all-groups", "--no-hashes", "--no-header", "--no-annotate"]
 
 

@@ -1,6 +1,6 @@
-"""Write the README's part on what was measured: ladders and pictures of published data sets.
+"""Write what the README and docs/kernels.md say was measured, from the published data sets.
 
-Everything between its markers is computed from the data sets; nothing there is written by hand.
+Everything between the markers of these two files is computed; nothing there is written by hand.
 """
 
 import itertools
@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -31,30 +32,146 @@ from matmul.report.selection import (
 from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
-BLOCK = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- end of published -->)", re.DOTALL)
+SENTENCES = 5  # at most, so that the README stays a page
+A_STEP = 1.5  # times as fast as the last kernel that a sentence names, for the next one
+
+DataSet = tuple[Path, Results]
 
 
-def block(data_sets: Sequence[tuple[Path, Results]], readme: Path) -> str:
-    """What belongs between the markers of `readme`."""
-    sections = (section(folder, results, readme) for folder, results in data_sets)
-    paragraphs = itertools.chain.from_iterable(sections)
+def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
+    """The data set that speaks for the project: the newest of today's kernels, or else the newest.
+    Nothing where none is published."""
+    by_age = sorted(data_sets, key=lambda one: str(one[1].device.get("date")))
+    return sorted(by_age, key=lambda one: not one[1].earlier)[-1:]
+
+
+def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
+    """What belongs between the README's markers: a picture, sentences, and where they are from."""
+    paragraphs: list[str] = []
+    for folder, results in quoted(data_sets):
+        at = os.path.relpath(folder, readme.parent)
+        paragraphs += pictures(folder, results, at)[:1]
+        sentences = list(itertools.islice(found(results), SENTENCES))
+        paragraphs += ["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else []
+        paragraphs.append(source(results, at))
+    return framed(paragraphs)
+
+
+def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
+    """What belongs between the markers of docs/kernels.md: every kernel of each operation."""
+    paragraphs: list[str] = []
+    for folder, results in quoted(data_sets):
+        at = os.path.relpath(folder, page.parent)
+        for operation in OPERATIONS:
+            view = results.of(operation)
+            rungs = ladder(view)
+            if not rungs.empty:
+                heading = f"{view.product.title} in {view.product.dtype}, n = {rungs.n.max()}"
+                paragraphs += [f"**{heading}**", table(view, rungs, page)]
+        paragraphs.append(source(results, at))
+    return framed(paragraphs)
+
+
+def framed(paragraphs: Sequence[str]) -> str:
+    """Paragraphs with an empty line around each."""
     return "".join(f"\n{text}\n" for text in paragraphs) + "\n"
 
 
-def section(folder: Path, results: Results, readme: Path) -> Iterator[str]:
-    """A data set's paragraphs: picture and ladder of each operation, then where they are from."""
-    at = os.path.relpath(folder, readme.parent)
-    for operation in OPERATIONS:
-        view = results.of(operation)
-        picture = folder / picture_of(view.product)
-        words = f"Rate of {view.product.title} against size on {processor(results.device)}"
-        if picture.exists():
-            yield f"![{words}]({at}/{picture.name})"
-        rungs = ladder(view)
-        if not rungs.empty:
-            yield f"**{view.product.title}** in {view.product.dtype}, n = {rungs.n.max()}:"
-            yield table(view, rungs, readme)
-    yield source(results, at)
+def pictures(folder: Path, results: Results, at: str) -> list[str]:
+    """The pictures of the rates that a data set has, in the order of the operations."""
+    names = {operation.title: picture_of(operation) for operation in OPERATIONS.values()}
+    device = processor(results.device)
+    return [
+        f"![Rate of {title} against size on {device}]({at}/{name})"
+        for title, name in names.items()
+        if (folder / name).exists()
+    ]
+
+
+def found(results: Results) -> Iterator[str]:
+    """What a data set shows, in sentences: of each operation the first, then the second, ..."""
+    of_each = [list(found_of(results.of(operation))) for operation in OPERATIONS]
+    for sentences in itertools.zip_longest(*of_each):
+        yield from filter(None, sentences)
+
+
+def found_of(view: Results) -> Iterator[str]:
+    """What a data set shows of one operation: how its fastest kernel compares with the libraries,
+    at which sizes, and over which steps."""
+    rungs = ladder(view)
+    own = rungs[rungs.kernel.map(view.hand_written).astype(bool)]
+    if not own.empty:
+        best = own.nlargest(1, "tflops")
+        yield headline(view, best)
+        yield from by_size(view, best.kernel.iloc[0])
+    if len(rungs) > 1:
+        yield steps(view, rungs)
+
+
+def headline(view: Results, best: pd.DataFrame) -> str:
+    """The fastest kernel at the size of the ladder, one row, and its share of each library."""
+    unit, per_tflops = rate_unit(best.tflops)
+    held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
+    shares = [
+        f"{share(held[held.baseline == library])} of *{view.title(library)}*"
+        for library in full_libraries(view, held)
+    ]
+    row = best.iloc[0]
+    return (
+        f"The fastest hand-written kernel for {view.product.title} in {view.product.dtype}, "
+        f"*{view.title(row.kernel)}*, reaches {significant(row.tflops * per_tflops)} {unit} "
+        f"at n = {row.n}" + (f": {' and '.join(shares)}." if shares else ".")
+    )
+
+
+def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
+    """The libraries of these pairs that fill all of C, in the catalogue's order."""
+    names = set(pairs.baseline)
+    return [name for name in view.order if name in names and not view.writes_half(name)]
+
+
+def by_size(view: Results, kernel: str) -> Iterator[str]:
+    """Of the square sizes with an interval those at which a kernel beats its libraries."""
+    rows = view.square_ratios().dropna(subset=["ratio_low", "ratio_high"])
+    rows = rows[rows.kernel == kernel]
+    rows = rows.loc[rows.groupby(["baseline", "n"]).ratio.idxmax()]  # of several tilings the best
+    counts = [
+        f"than *{view.title(library)}* at {counted(rows[rows.baseline == library])}"
+        for library in full_libraries(view, rows)
+    ]
+    if counts:
+        yield f"*{view.title(kernel)}* is faster {', and '.join(counts)}."
+
+
+def counted(pairs: pd.DataFrame) -> str:
+    """At how many sizes a kernel is faster than one library, and which the others are."""
+    sizes: dict[str, list[str]] = {"faster": [], "tie": [], "slower": []}
+    for row in pairs.itertuples():
+        sizes[verdict_of(row.ratio_low, row.ratio_high)].append(str(row.n))
+    words = {"tie": "a tie at", "slower": "slower at"}
+    others = [f"{text} {', '.join(sizes[word])}" for word, text in words.items() if sizes[word]]
+    faster = len(sizes["faster"])
+    share_of_all = "all" if faster == len(pairs) else f"{faster} of the"
+    count = f"{share_of_all} {len(pairs)} square sizes with an interval"
+    return count + (f" ({'; '.join(others)})" if others else "")
+
+
+def steps(view: Results, rungs: pd.DataFrame) -> str:
+    """The way to the fastest kernel: each that is A_STEP times as fast as the one named before."""
+    unit, per_tflops = rate_unit(rungs.tflops)
+    best = rungs.tflops.idxmax()
+    named: list[Any] = []
+    for row in rungs.itertuples():
+        if not named or row.Index == best or row.tflops >= A_STEP * named[-1].tflops:
+            named.append(row)
+    places = [
+        f"*{view.title(row.kernel)}* {significant(row.tflops * per_tflops)}"
+        + ("" if row.n == rungs.n.max() else f" (at {row.n})")
+        for row in named
+    ]
+    return (
+        f"{view.product.title} step by step, in {unit} at n = {rungs.n.max()}: {', '.join(places)}."
+    )
 
 
 def source(results: Results, at: str) -> str:
@@ -65,29 +182,30 @@ def source(results: Results, at: str) -> str:
     return (
         f"*{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}. "
         "A share is the library's time over the kernel's, the median of pairs timed in turn, with "
-        f"its 95% interval. The whole data set and its report: [{at}]({at}/).*"
+        f"its 95% interval. The data set and its report: [{at}]({at}/).*"
     )
 
 
 def ladder(view: Results) -> pd.DataFrame:
     """The fastest variant of each kernel at the largest square size at which every GPU kernel has
-    an interval, or else a time; of a kernel of the CPU, which may not get there, at its last."""
+    an interval, or else a time; of a kernel of the CPU, which may not get there, at its last.
+    Without a GPU every kernel decides the size."""
     rows = squares(fastest(view.timed()))
-    gpu = rows[view.gpu(rows)]
-    kernels = list(gpu.kernel.unique())
-    sizes = common_sizes(gpu.dropna(subset=["time_low_ms", "time_high_ms"]), kernels)
-    sizes = sizes or common_sizes(gpu, kernels)
+    gpu = view.gpu(rows)
+    held = rows[gpu] if gpu.any() else rows
+    kernels = list(held.kernel.unique())
+    sizes = common_sizes(held.dropna(subset=["time_low_ms", "time_high_ms"]), kernels)
+    sizes = sizes or common_sizes(held, kernels)
     if not sizes:
         return rows[:0]
     last = rows[rows.n <= sizes[-1]].groupby("kernel", sort=False).tail(1)
     return last.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")
 
 
-def table(view: Results, rungs: pd.DataFrame, readme: Path) -> str:
+def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
     """A row for each rung: kernel, its idea, rate, and share of each library that fills C."""
     held = rungs.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
-    libraries = [name for name in view.order
-                 if name in set(held.baseline) and not view.writes_half(name)]  # fmt: skip
+    libraries = full_libraries(view, held)
     unit, per_tflops = rate_unit(rungs.tflops)
     shares = [f"share of {view.title(library)}" for library in libraries]
     lines = [["kernel", "its idea", unit, *shares], ["---"] * 2 + ["---:"] * (1 + len(shares))]
@@ -96,7 +214,7 @@ def table(view: Results, rungs: pd.DataFrame, readme: Path) -> str:
         own = held[held.kernel == row.kernel]
         lines.append(
             [
-                linked(view, row.kernel, readme),
+                linked(view, row.kernel, page),
                 view.catalogue[row.kernel].lesson if row.kernel in view.catalogue else "",
                 significant(row.tflops * per_tflops) + where,
                 *(share(own[own.baseline == library]) for library in libraries),
@@ -105,12 +223,12 @@ def table(view: Results, rungs: pd.DataFrame, readme: Path) -> str:
     return "\n".join(f"| {' | '.join(map(plain, cells))} |" for cells in lines)
 
 
-def linked(view: Results, kernel: str, readme: Path) -> str:
+def linked(view: Results, kernel: str, page: Path) -> str:
     """A kernel's title, with a link to its source where it has one."""
     entry = view.catalogue.get(kernel)
     if entry is None or entry.source is None:
         return view.title(kernel)
-    return f"[{entry.title}]({os.path.relpath(entry.source, readme.parent)})"
+    return f"[{entry.title}]({os.path.relpath(entry.source, page.parent)})"
 
 
 def share(pairs: pd.DataFrame) -> str:
@@ -130,11 +248,27 @@ def plain(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def with_block(readme: str, text: str) -> str:
-    """The README with another part between its markers. Raises UserError: it has none."""
-    if not BLOCK.search(readme):
-        raise UserError("the README has no lines <!-- published --> and <!-- end of published -->")
-    return BLOCK.sub(lambda _: text, readme)
+def with_block(page: str, name: str, text: str) -> str:
+    """A page with another part between its markers. Raises UserError: it has none."""
+    marked = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
+    if not marked.search(page):
+        raise UserError(f"the page has no lines <!-- {name} --> and <!-- end of {name} -->")
+    return marked.sub(lambda _: text, page)
+
+
+def pages(data_sets: Sequence[DataSet], readme: Path, kernels: Path) -> dict[Path, str]:
+    """What both pages say, whole. Raises UserError naming the one that lacks its markers."""
+    blocks = {
+        readme: ("published", findings_block(data_sets, readme)),
+        kernels: ("ladder", ladder_block(data_sets, kernels)),
+    }
+    written = {}
+    for page, (name, text) in blocks.items():
+        try:
+            written[page] = with_block(page.read_text(), name, text)
+        except UserError as error:
+            raise UserError(f"{page}: {error}") from None
+    return written
 
 
 @command_line
@@ -143,13 +277,14 @@ def main() -> None:
     parser.add_argument("data", nargs="*", type=Path, help="folders of published data sets")
     arguments.add_catalogue(parser)
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "docs" / "kernels.md")
     options = parser.parse_args()
 
     catalogue = load_catalogue(options.catalogue)
     data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]
-    written = with_block(options.readme.read_text(), block(data_sets, options.readme))
-    write_text(written, options.readme)
-    print(f"written: what was measured, in {options.readme}")
+    for page, text in pages(data_sets, options.readme, options.kernels).items():
+        write_text(text, page)
+        print(f"written: what was measured, in {page}")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from matmul.report.selection import (
     verdict_of,
     version_words,
 )
-from matmul.report.sourced_numbers import Number, cell, total
+from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
 from matmul.settings import arguments
 from matmul.settings.configuration import sweep_of
 
@@ -277,7 +277,7 @@ def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
     groups: dict[tuple[str, str, str], list[pd.Series]] = {}
     for _, row in points[points.status != "ok"].iterrows():
         groups.setdefault((row.status, row.operation, pattern(row)), []).append(row)
-    entries = {"failed": [], "skipped": []}
+    entries: dict[str, list[dict[str, Any]]] = {"failed": [], "skipped": []}
     for (status, _, words), rows in groups.items():
         entries[status].append(
             {
@@ -365,9 +365,10 @@ def kernels(results: Results) -> list[dict[str, Any]]:
         if results.kind(row.kernel) is not Kind.CUDA:
             continue
         counts = {
-            c: cell(row, c, "kernels.csv") for c in ("registers", "shared_bytes", "spill_bytes")
+            c: cell_if_any(row, c, "kernels.csv")
+            for c in ("registers", "shared_bytes", "spill_bytes")
         }
-        occupancy = cell(row, "occupancy", "kernels.csv")
+        occupancy = cell_if_any(row, "occupancy", "kernels.csv")
         rows.append(
             {
                 "variant": row.variant,

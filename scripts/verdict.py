@@ -92,6 +92,7 @@ def main() -> None:
         data: read_table("summary.csv", data / "summary.csv") for data in (options.data, *others)
     }
     failed = [line for data in summaries for line in failures(data, summaries[data])]
+    lines: list[str | None]
     if failed:
         lines = [f"{FAILED}: {len(failed)}, with every point in {options.report}", *failed]
     else:

@@ -77,11 +77,16 @@ def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
 
 
 def verify_parts(
-    run: Runner, variant: Variant, extra: Sequence[Shape], fill: str, seed: int
-) -> list[dict[str, Any]]:
-    """The rows of a variant, or of all those that its table names, as the variant's own."""
+    run: Runner, variant: Variant, extra: Sequence[Shape], measured: Sequence[Shape] | None,
+    fill: str, seed: int,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The rows of a variant, or of those that its table names, as the variant's own.
+
+    extra: shapes beside the built-in ones. measured: those at which it will be measured; of a table
+    what runs there is verified, and all that it names where this is None.
+    """
     rows = []
-    for part in variant.parts(run.architecture):
+    for part in variant.parts(run.architecture, measured):
         for row in verify(run, part, verification_shapes(part, extra), fill, seed):
             if part != variant and row["reason"]:
                 row["reason"] = f"{part.name}: {row['reason']}"
@@ -104,6 +109,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--shapes", nargs="*", default=[], help="beside the built-in ones")
+    parser.add_argument("--measured", nargs="+", help="of a table, what runs at these shapes only")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
     arguments.add_hang_seconds(parser)
@@ -113,7 +119,9 @@ def main() -> None:
     arguments.start_log(options.log)
 
     variant = load_catalogue(options.catalogue).variant(options.variant)
-    extra = [parse_shape(text, variant.kernel.operation) for text in options.shapes]
+    operation = variant.kernel.operation
+    extra = [parse_shape(text, operation) for text in options.shapes]
+    measured = options.measured and [parse_shape(text, operation) for text in options.measured]
     place = place_of(variant.kernel, options.device)
     if place == NOWHERE:
         rows = refused(variant, options.device, extra, "skipped", "there is no GPU here")
@@ -122,9 +130,9 @@ def main() -> None:
             with (
                 tempfile.TemporaryDirectory() as folder,
                 runner(place, Path(folder) if place == EMULATION else options.build,
-                       options.hang_seconds) as run,
+                       options.hang_seconds, shared=True) as run,
             ):  # fmt: skip
-                rows = verify_parts(run, variant, extra, options.fill, options.seed)
+                rows = verify_parts(run, variant, extra, measured, options.fill, options.seed)
         except (NotCompiled, EmulationError) as error:
             rows = refused(variant, options.device, extra, "failed", str(error))
         except NoDevice as error:

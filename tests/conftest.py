@@ -31,6 +31,7 @@ from matmul.build import toolchain
 from matmul.build.binaries import digest
 from matmul.catalogue.entries import load_catalogue
 from matmul.gpu import device
+from matmul.process import progress
 from matmul.process.programs import program_digest
 
 LEFT_BEHIND = {
@@ -86,6 +87,7 @@ def write_catalogue(tmp_path: Path) -> WriteCatalogue:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs scripts/NAME.py with arguments; an exception that leaves it fails the test."""
+    monkeypatch.setattr(progress, "PATIENCE", 3600.0)  # on a busy machine much is slow
 
     def run(name: str, *arguments: object) -> Outcome:
         script = ROOT / "scripts" / f"{name}.py"

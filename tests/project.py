@@ -58,11 +58,22 @@ class Project:
         entry = CUDA_ENTRY | {"title": name, "source": f"{name}.cu"}
         return yaml.safe_dump({name: entry}, sort_keys=False)
 
+    def add_documented_kernel(self, source: str) -> dict[str, Any]:
+        """Follow docs/kernels.md: a source of the name that it gives, and its entry, appended to
+        the catalogue. The entry, with its name as `name`."""
+        page = (ROOT / "docs" / "kernels.md").read_text()
+        [text] = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        [(name, entry)] = yaml.safe_load(text).items()
+        self.path("kernels/" + entry["source"]).write_text(source.replace("naive_rect", name))
+        self.edit("kernels/catalogue.yaml", "\n" + text)
+        return entry | {"name": name}
+
     def configure(
         self, gemm: Sequence[Any] = GEMM, gram: Sequence[Any] = GRAM, **changes: Any
     ) -> None:
         """config/test.yaml: a run of seconds on the CPU at these shapes, with some keys changed."""
-        sweeps = {"gemm": {"shapes": [*gemm]}, "gram": {"shapes": [*gram]}}
+        whole = {"copies": "all", "cold": "all", "cpu_without": []}
+        sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)
 

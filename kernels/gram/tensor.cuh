@@ -121,13 +121,18 @@ struct GramTile {
     // the diagonal they are the same, and `left` is both.
     struct SlabPair { Slab left, right; };
 
-    // A barrier of the block. On the diagonal its warps meet it in different loops. The hardware counts the
-    // warps that arrive, so this works; but bar.sync asks that all threads execute the same instruction
-    // (PTX ISA, "barrier{.cta}"), and compute-sanitizer's synccheck reports it (WORKLOG.md).
+    // A barrier of the block. On the diagonal its warps meet it in different loops, which the form without
+    // .aligned allows: a warp waits for its own threads, then counts as arrived, wherever it is (PTX ISA,
+    // "Parallel Synchronization and Communication Instructions: barrier{.cta}"). Off the diagonal all threads
+    // execute the same instruction, as the aligned form bar.sync asks; ptxas orders those loops better.
+    template <bool diagonal>
     static __device__ __forceinline__ void sync_block()
     {
 #ifdef __CUDA_ARCH__
-        asm volatile("bar.sync 1, %0;" :: "n"(threads) : "memory");
+        if constexpr (fewest_rows<diagonal> < most_rows<diagonal>)
+            asm volatile("barrier.cta.sync 1, %0;" :: "n"(threads) : "memory");
+        else
+            asm volatile("bar.sync 1, %0;" :: "n"(threads) : "memory");
 #else
         __syncthreads();
 #endif
@@ -254,12 +259,12 @@ struct GramTile {
 #pragma unroll
             for (int j = 0; j < products_n; j++) add_product(sums[i][j], fragments.a[i], fragments.b[j]);
         }
-#else  // on the CPU the lanes of a warp exchange their operands through memory
+#else  // on the CPU the lanes of a warp exchange their operands through memory that no GPU has
         for (int i = 0; i < rows; i++) before_row(i);
-        __shared__ Fragments<rows> lanes[threads];
+        static Fragments<rows> lanes[threads];
         const int lane = threadIdx.x % 32, warp = threadIdx.x - lane, g = lane / 4, t = lane % 4;
         lanes[threadIdx.x] = fragments;
-        sync_block();
+        sync_block<false>();
         for (int e = 0; e < 4; e++)
             for (int p = 0; p < T::step; p++) {
                 const Fragments<rows>& left = lanes[warp + 4 * g + p % 4];
@@ -268,7 +273,7 @@ struct GramTile {
                     for (int j = 0; j < products_n; j++)
                         sums[i][j][e] += left.a[i][p / 4 * 2 + e / 2] * right.b[j][p / 4];
             }
-        sync_block();
+        sync_block<false>();
 #endif
     }
 
@@ -291,7 +296,7 @@ struct GramTile {
             commit_copies();
         }
         wait_for_copies<T::stages - 2>();
-        sync_block();
+        sync_block<diagonal>();
         load(fragments[0], ring[0], 0);
 
         int stage = 0, free = T::stages - 1;
@@ -302,7 +307,7 @@ struct GramTile {
                 const bool last = p == T::tile_k - T::step;
                 if (last) {  // all of this slab is loaded; the next one has to be there
                     wait_for_copies<later_groups<diagonal>>();
-                    sync_block();
+                    sync_block<diagonal>();
                 }
                 load(fragments[(p / T::step + 1) % 2], ring[last ? following : stage],
                      (p + T::step) % T::tile_k);

@@ -16,7 +16,7 @@ OUTCOMES = pytest.StashKey[dict[str, list[str]]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-faults", action="store_true",
-        help="write the README's table of faults from what a complete run of tests/faults saw",
+        help="write docs/reliability.md's table from what a complete run of tests/faults saw",
     )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def pytest_terminal_summary(
     tries = {fault: len(seen) for fault, seen in outcomes.items()}
     if exitstatus == pytest.ExitCode.OK and tries == reliability.declared():
         reliability.write(outcomes)
-        terminalreporter.write_line(f"written: the table of faults in {reliability.README.name}")
+        terminalreporter.write_line(f"written: the table of faults in {reliability.PAGE.name}")
     else:
         terminalreporter.write_line("the run was not complete: the table of faults stays")
 

@@ -1,4 +1,4 @@
-"""The README's table of faults: what these tests try, how often, and what came of it."""
+"""The table of docs/reliability.md: what these tests try, how often, and what came of it."""
 
 import importlib
 import inspect
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support import ROOT
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "reliability.md"
 BLOCK = re.compile(r"(?<=<!-- faults -->\n).*?(?=<!-- end of faults -->)", re.DOTALL)
 HEAD = ["| fault | tries | what came of it |", "|---|---|---|"]
 ROW = re.compile(r"^\| (.+?) \| (\d+) \| .+ \|$", re.MULTILINE)
@@ -28,8 +28,8 @@ def declared() -> dict[str, int]:
 
 
 def written() -> dict[str, int]:
-    """The same as the README says it."""
-    [found] = BLOCK.findall(README.read_text())
+    """The same as the page says it."""
+    [found] = BLOCK.findall(PAGE.read_text())
     return {fault: int(tries) for fault, tries in ROW.findall(found)}
 
 
@@ -46,6 +46,6 @@ def table(outcomes: Mapping[str, Iterable[str]]) -> str:
 
 
 def write(outcomes: Mapping[str, Iterable[str]]) -> None:
-    """Write the table into the README."""
+    """Write the table into the page."""
     ordered = {fault: outcomes[fault] for fault in declared()}
-    README.write_text(BLOCK.sub(lambda _: table(ordered), README.read_text()))
+    PAGE.write_text(BLOCK.sub(lambda _: table(ordered), PAGE.read_text()))

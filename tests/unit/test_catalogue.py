@@ -94,7 +94,8 @@ def test_a_mistake_is_one_line_naming_file_entry_and_key(
         ("", "None"),
         ("{}", "{}"),
         ("- mine", "['mine']"),
-        ("mine: [", "YAML"),
+        ("mine: [", "line 2: no valid YAML: did not find"),
+        ("mine:\n\ttitle: mine", "line 2: no valid YAML: found character"),
         ("mine: 7", "mine: 7"),
         ("Mine: {}", "Mine"),
         ("\x00", "YAML"),
@@ -170,11 +171,23 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "No such file" in mistake(tmp_path / "absent.yaml")
 
 
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    with (path := tmp_path / "catalogue.yaml").open("wb") as file:
+        file.truncate(10**9)
+    assert mistake(path) == "larger than 16 MiB, too large to be read"
+
+
 def test_an_entry_named_twice_is_refused(entry: Entry, write_catalogue: WriteCatalogue) -> None:
     """YAML would let the second one take the first one's place without a word."""
     path = write_catalogue({"mine": entry()})
     path.write_text(path.read_text() * 2)
     assert "mine" in mistake(path)
+
+
+def test_a_key_given_twice_is_reported_at_its_own_line(write_catalogue: WriteCatalogue) -> None:
+    said = mistake(write_catalogue("mine:\n  title: mine\n  dtype: float32\n  title: yours\n"))
+    assert "key 'title' is given twice" in said
+    assert said.startswith("line 4: ")
 
 
 def test_each_tiling_is_a_variant_with_the_shared_parameters(

@@ -286,6 +286,18 @@ def test_rows_that_failed_on_one_side_are_not_compared(command: Command, tmp_pat
     assert "naive" in set(points.kernel)
 
 
+def test_points_missing_in_b_are_counted_in_a_line(command: Command, tmp_path: Path) -> None:
+    def fewer(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary[(summary.kernel == "naive") | (summary.n == 640)]
+
+    folders = pair(tmp_path, b=fewer, kernels=["naive", "shared"], shapes={"gemm": [640, 1024]})
+    told, back = command("compare", *folders), command("compare", *reversed(folders))
+    assert told.code == 0
+    lacking = f"B lacks 4 of A's 16 points: 2 of {SHARED[0]}, 2 of {SHARED[1]}"
+    assert lacking in told.out.splitlines()
+    assert "lacks" not in back.out
+
+
 def test_cpu_variants_are_compared_only_where_there_is_no_gpu(
     command: Command, tmp_path: Path
 ) -> None:

@@ -59,6 +59,12 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"sweeps.gram.cpu_without": ["7x7x7"]}, ["sweeps.gram.cpu_without[0]", "'7x7x7'"]),
         ({"sweeps.gram.copies": "yes"}, ["sweeps.gram.copies", "yes"]),
         ({"sweeps.gram.copies": ["naive"]}, ["sweeps.gram.copies", "'naive'", "gram_naive"]),
+        ({"sweeps.gemm.cold": []}, ["sweeps.gemm.cold"]),
+        ({"sweeps.gram.cold": ["naive"]}, ["sweeps.gram.cold", "'naive'", "gram_naive"]),
+        (
+            {"sweeps.gemm.caches": ["cold"], "sweeps.gemm.cold": ["naive"]},
+            ["sweeps.gemm", "cold", "add hot to caches"],
+        ),
         ({"sweeps.gram.sampling": {"maximum": 5}}, ["gram", "maximum", "minimum"]),
         ({"sweeps.gram.sampling": {"speed": 5}}, ["sweeps.gram.sampling", "speed"]),
         ({"sweeps.gram.limits": {"cpu_seconds": 0}}, ["sweeps.gram.limits.cpu_seconds", "0"]),
@@ -166,8 +172,8 @@ def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> 
     sweep = sweep_of(config, "gemm")
     assert spared(sweep, on_gpu=False) == [64, "8192x8192x8192"]
     assert spared(sweep, on_gpu=True) == []
-    gram = sweep_of(config, "gram")
-    assert spared(gram, on_gpu=False) == []
+    config["sweeps"]["gram"]["cpu_without"] = []
+    assert spared(sweep_of(config, "gram"), on_gpu=False) == []
 
 
 def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:
@@ -184,6 +190,15 @@ def test_copies_are_timed_for_the_kernels_named_or_for_none() -> None:
         check_configuration(config, [])
         timed = sweep_of(config, "gemm")["copies"]
         assert sum(configuration.named(variant, timed) for variant in variants) == expected
+
+
+def test_only_the_kernels_named_are_timed_cold() -> None:
+    catalogue = load_catalogue()
+    sweep = sweep_of(
+        changed({"sweeps.gemm.caches": ["hot", "cold"], "sweeps.gemm.cold": ["shared"]}), "gemm"
+    )
+    assert configuration.caches_of(catalogue.variant("shared"), sweep) == ["hot", "cold"]
+    assert configuration.caches_of(catalogue.variant("naive"), sweep) == ["hot"]
 
 
 def test_a_sweep_without_shapes_is_left_out() -> None:

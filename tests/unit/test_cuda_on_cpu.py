@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import FIRST_BARRIER, TILED_KERNEL
 
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
@@ -15,16 +16,40 @@ from matmul.operations.gemm import GEMM, Gemm
 from matmul.operations.gram import GRAM, Gram
 from matmul.process.errors import Unfinished
 
-PLANTED = Path(__file__).parent / "planted"
 SANITIZERS = [None, "address", "thread"]
 RAGGED = (37, 29, 41)
+NO_KERNEL = r'has no kernel called f \(is it extern "C"\?\)$'
+
+# Bugs: a part of a line of TILED_KERNEL each, and what stands in its place.
+B_LINE = "b[y][x] = start + y < k && col < n ? B[(start + y) * n + col] : 0.0f;"
+PLANTED = {
+    "before_the_start": (B_LINE, B_LINE.replace("start + y)", "start + y - 1000)")),
+    "divergent_barriers": (FIRST_BARRIER, "if (y < 8) __syncthreads();\nelse __syncthreads();"),
+    "divergent_return": ("float sum", "if (row >= m || col >= n) return; float sum"),
+    "missing_first_barrier": (FIRST_BARRIER, ""),
+    "missing_second_barrier": ("__syncthreads();  // until they are read", ""),
+    "out_of_bounds_read": ("row < m && start + x < k", "start + x < k"),
+    "out_of_bounds_write": ("if (row < m && col < n)", "if (col < n)"),
+    "shared_index": ("p < 16", "p <= 16"),
+    "unwritten_shared": (
+        B_LINE,
+        "if (start + y < k && col < n) b[y][x] = B[(start + y) * n + col];",
+    ),
+}
+RIGHT = Path(__file__).parent / "cuda_on_cpu"  # kernels without a bug, of the words of real ones
 
 Build = Callable[..., Path]
 
 
+def planted(name: str) -> str:
+    """TILED_KERNEL with a bug."""
+    assert TILED_KERNEL.count(PLANTED[name][0]) == 1
+    return TILED_KERNEL.replace(*PLANTED[name])
+
+
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles planted/NAME.cu once per sanitizer."""
+    """Compiles a kernel without a bug, or a planted one, once per sanitizer."""
     folder = tmp_path_factory.mktemp("kernels")
 
     def build(name: str, sanitizer: str | None = None) -> Path:
@@ -32,9 +57,12 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         function, operation, defines = {
             "tiled": ("multiply_tiled", GEMM, {"TILE_WIDTH": 16}),
             "gram": ("gram", GRAM, {}),
-        }.get(name, ("multiply", GEMM, {}))
+        }.get(name, ("mine", GEMM, {}))
+        source = RIGHT / f"{name}.cu"
+        if name in PLANTED:
+            source = folder / f"{name}.cu"
+            source.write_text(planted(name))
         if not executable.exists():
-            source = PLANTED / f"{name}.cu"
             emulation.build(source, function, operation, defines, executable, sanitizer)
         return executable
 
@@ -62,8 +90,8 @@ def gram(executable: Path, m: int, n: int, shared_bytes: int) -> tuple[np.ndarra
 
 
 def line_of(name: str, code: str) -> int:
-    """The number of the only line of planted/NAME.cu that holds `code`."""
-    lines = (PLANTED / f"{name}.cu").read_text().splitlines()
+    """The number of the only line of a planted kernel that holds `code`."""
+    lines = planted(name).splitlines()
     [number] = [number for number, line in enumerate(lines, 1) if code in line]
     return number
 
@@ -100,9 +128,9 @@ def test_plain_build_traps(build: Build, name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "finding", "code"),
     [
-        ("out_of_bounds_write", "heap-buffer-overflow", "C[row * n + column] = sum"),
-        ("out_of_bounds_read", "heap-buffer-overflow", "tile_a[y][x] ="),
-        ("before_the_start", "AddressSanitizer", "tile_b[y][x] ="),
+        ("out_of_bounds_write", "heap-buffer-overflow", "C[row * n + col] = sum"),
+        ("out_of_bounds_read", "heap-buffer-overflow", "a[y][x] ="),
+        ("before_the_start", "AddressSanitizer", "b[y][x] ="),
         ("shared_index", "runtime error: index 16 out of bounds", "sum +="),
     ],
 )
@@ -130,7 +158,7 @@ def test_missing_barrier_gives_a_wrong_result(
 def test_thread_build_names_the_race(build: Build, name: str) -> None:
     with pytest.raises(EmulationError, match=r"data race") as caught:
         multiply(build(name, "thread"), *RAGGED)
-    lines = [line_of(name, code) for code in ("tile_a[y][x] =", "tile_b[y][x] =", "sum +=")]
+    lines = [line_of(name, code) for code in ("a[y][x] =", "b[y][x] =", "sum +=")]
     found = re.search(rf"/{name}\.cu:(\d+)", str(caught.value))
     assert found and int(found[1]) in lines
 
@@ -139,8 +167,8 @@ def test_thread_build_names_the_race(build: Build, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("divergent_return", r"waits at line 12, thread \(\d+,\d+,0\) has returned$"),
-        ("divergent_barriers", r"waits at line 12, thread \(0,8,0\) waits at line 14$"),
+        ("divergent_return", r"waits at line 11, thread \(\d+,\d+,0\) has returned$"),
+        ("divergent_barriers", r"waits at line 11, thread \(0,8,0\) waits at line 12$"),
     ],
 )
 def test_divergent_barrier_is_reported(
@@ -170,10 +198,10 @@ def test_elements_that_no_thread_writes_stay_nan(build: Build) -> None:
     assert (computed[:, :16] == 32).all() and np.isnan(computed[:, 16:]).all()
 
 
-def build_text(text: str, folder: Path, function: str = "f") -> Path:
+def build_text(text: str, folder: Path, sanitizer: str | None = None) -> Path:
     source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
-    emulation.build(source, function, replace(GRAM, dtype="float32"), {}, executable)
+    emulation.build(source, "f", replace(GRAM, dtype="float32"), {}, executable, sanitizer)
     return executable
 
 
@@ -181,14 +209,48 @@ def build_text(text: str, folder: Path, function: str = "f") -> Path:
     ("text", "message"),
     [
         ("void f(const float* A, float* C, int m, int n) { C[0] = missing; }", r"'?missing'?"),
-        ("void f(const double* A, double* C, int m, int n) {}", "conflicting declaration"),
-        ("void g(const float* A, float* C, int m, int n) {}", "undefined reference to `f'"),
+        (
+            "void f(const double* A, double* C, int m, int n) {}",
+            "conflicting.* takes 2 pointers to float, .*, and 2 of int$",
+        ),
+        (
+            "void g(const float* A, float* C, int m, int n) {}",
+            r'has no kernel called f \(is it extern "C"\?\)$',
+        ),
     ],
 )
 def test_compile_error_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(EmulationError, match=message) as caught:
         build_text('extern "C" __global__ ' + text, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_kernel_that_is_not_extern_c_is_refused_as_nvcc_does(tmp_path: Path) -> None:
+    with pytest.raises(EmulationError, match=NO_KERNEL):
+        build_text("__global__ void f(const float* A, float* C, int m, int n) {}", tmp_path)
+
+
+def shared_kernel(name: str, floats: int) -> str:
+    """A kernel that copies A by way of so many floats of static shared memory."""
+    return (
+        f'extern "C" __global__ void {name}(const float* A, float* C, int m, int n)\n'
+        f"{{ __shared__ float t[{floats}]; t[n] = A[0]; __syncthreads(); C[0] = t[n]; }}\n"
+    )
+
+
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_static_shared_memory_ends_at_48_kib(tmp_path: Path, sanitizer: str | None) -> None:
+    """That of the kernel: another one of the same source has its own."""
+    a, c = np.full((1, 1), 7, np.float32), np.full((1, 1), np.nan, np.float32)
+    for floats in (12 * 1024, 12 * 1024 + 1):
+        text = shared_kernel("f", floats) + shared_kernel("other", 12 * 1024)
+        executable = build_text(text, tmp_path, sanitizer)
+        launch = (executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (a,), c)
+        if floats == 12 * 1024:
+            np.testing.assert_array_equal(emulation.launch(*launch), a)
+        else:
+            with pytest.raises(EmulationError, match=r"^49156 bytes of static .* over 49152"):
+                emulation.launch(*launch)
 
 
 def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,17 @@ def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def test_jobs_that_time_nothing_share_a_card_and_a_timing_job_takes_another(
+    cards: list[Gpu],
+) -> None:
+    with first_free(cards, shared=True) as one, first_free(cards, shared=True) as two:
+        assert one == two == cards[0]
+        with first_free(cards) as timing, first_free(cards, shared=True) as three:
+            assert (timing, three) == (cards[1], cards[0])
+    with first_free(cards) as timing, first_free(cards, shared=True) as other:
+        assert (timing, other) == (cards[0], cards[1])
+
+
 def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(
     cards: list[Gpu], caplog: pytest.LogCaptureFixture
 ) -> None:

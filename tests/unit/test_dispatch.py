@@ -60,6 +60,17 @@ def test_another_architecture_takes_the_rows_for_any(load: Load) -> None:
     assert chosen.part(Gemm(7, 7, 7), "sm_80").name == "mine/8"
 
 
+def test_only_what_runs_at_given_shapes_is_a_part_for_them(load: Load) -> None:
+    chosen = load().variant("chosen")
+
+    def parts(*shapes: Gemm) -> list[str]:
+        return [part.name for part in chosen.parts("sm_90", shapes)]
+
+    assert parts(Gemm(64, 64, 64), Gemm(100, 100, 100)) == ["mine/16"]
+    assert parts(Gemm(4096, 128, 4096), Gemm(1, 1, 1)) == ["mine/32", "mine/16"]
+    assert parts(Gemm(65536 * 32, 1, 1)) == []  # the measuring job says why
+
+
 def test_what_only_the_table_names_is_built_and_not_measured(load: Load) -> None:
     catalogue = load()
     assert set(catalogue.variants) == {"chosen", "mine-16"}

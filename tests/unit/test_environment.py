@@ -56,3 +56,12 @@ def test_the_whole_closure_is_pinned_exactly() -> None:
     assert all(re.match(r"[a-z0-9-]+==[\w.]+( ; python_full_version .*)?$", pin) for pin in pins)
     direct = {split(name)[0] for name in project["project"]["dependencies"]}
     assert direct <= {pin.split("==")[0] for pin in pins}
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    latest = re.search(
+        r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M
+    )
+    assert latest[1] == version

@@ -1,8 +1,9 @@
-"""What the README says was measured is what the published data sets say."""
+"""What the README and docs/kernels.md say was measured is what the published data sets say."""
 
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,12 +11,15 @@ from made_up_data import made_up, the_catalogue
 from support import ROOT, Command
 
 import readme
+from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, load_catalogue
 from matmul.dataset.tables import DATA_SET
-from matmul.report.selection import load_results
+from matmul.report.selection import Results, load_results
 
-README = ROOT / "README.md"
-MARKED = "Before.\n<!-- published -->\nold\n<!-- end of published -->\nAfter.\n"
+README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
+MARKED = "Before.\n<!-- {0} -->\nold\n<!-- end of {0} -->\nAfter.\n"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+LINES, WORDS = 120, 1300  # of the README at most
 
 
 def published() -> list[Path]:
@@ -30,20 +34,93 @@ def rows_of(text: str) -> dict[str, list[str]]:
     return {re.sub(r"\[(.*)\]\(.*\)", r"\1", cells[0]): cells[1:] for cells in rows}
 
 
-def test_the_readme_says_what_was_published() -> None:
+def sentences(results: Results) -> list[str]:
+    return list(readme.found(results))
+
+
+def test_the_pages_say_what_was_published() -> None:
     catalogue = load_catalogue()
     data_sets = [(folder, load_results(folder, catalogue)) for folder in published()]
-    written = README.read_text()
-    assert written == readme.with_block(written, readme.block(data_sets, README)), (
-        "out of date: uv run snakemake --cores 1 readme"
-    )
+    for page, text in readme.pages(data_sets, README, KERNELS).items():
+        assert page.read_text() == text, "out of date: uv run snakemake --cores 1 readme"
 
 
-def test_what_the_readme_links_to_is_there() -> None:
-    [block] = readme.BLOCK.findall(README.read_text())
-    links = re.findall(r"\]\(([^)]+)\)", block)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_the_readme_is_a_page() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) <= LINES
+    assert len(text.split()) <= WORDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    assert [
+        link
+        for link in links
+        if not link.startswith("https://") and not (page.parent / link).exists()
+    ] == []
+
+
+def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"])
+    view = results.of("gemm")
+    headline, by_size, steps = sentences(results)
+    row = readme.ladder(view).set_index("kernel").loc["naive"]
+    assert "*naive*, reaches" in headline and "at n = 1024" in headline
+    rate = float(re.search(r"reaches ([\d.]+) (.)FLOP", headline)[1])
+    assert rate in (
+        pytest.approx(row.tflops, rel=5e-3), pytest.approx(1000 * row.tflops, rel=5e-3)
+    )  # fmt: skip
+    pairs = view.square_ratios().query("variant == @row.variant and n == 1024").iloc[0]
+    assert f"{100 * pairs.ratio:.1f}% [{100 * pairs.ratio_low:.1f}" in headline
+    assert "than *cuBLAS SGEMM* at 1 of the 4 square sizes with an interval" in by_size
+    assert by_size.endswith("(slower at 320, 640, 1024).")
+    assert re.search(r"n = 1024: \*naive\* [\d.]+, .*\*cuBLAS SGEMM\* [\d.]+\.$", steps)
+
+
+def test_a_data_set_of_one_operation_has_sentences_of_that_one(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["gram_naive", "cublas_dgemm"])
+    found = sentences(results)
+    assert found
+    assert not [sentence for sentence in found if "A·B" in sentence]
+
+
+def test_a_data_set_without_a_gpu_says_what_the_processor_does(tmp_path: Path) -> None:
+    found = sentences(made_up(tmp_path, gpu=False))
+    assert found
+    assert not [sentence for sentence in found if "hand-written" in sentence]
+    assert "*CPU, triple loop*" in found[0]
+
+
+def test_five_sentences_are_the_most(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    assert len(sentences(results)) > readme.SENTENCES
+    block = readme.findings_block([(tmp_path, results)], README)
+    assert block.count("\n- ") == readme.SENTENCES
+
+
+def dated(folder: Path, date: str, sha256: str = "") -> tuple[Path, Results]:
+    """A data set of this day, of today's kernels or (with a digest) of others."""
+    results = made_up(folder, kernels=["naive", "cublas_sgemm"])
+    today = {v.name: digest(v) for v in results.catalogue.variants.values()}
+    own = [sha256 or today[name] for name in results.kernels.variant]
+    device = results.device | {"date": date, "gpu": f"GPU of {date}"}
+    kernels = results.kernels.assign(sha256=own)
+    return folder, dataclasses.replace(results, device=device, kernels=kernels)
+
+
+def test_the_newest_current_data_set_is_quoted_or_else_the_newest_earlier_one(
+    tmp_path: Path,
+) -> None:
+    current = [dated(tmp_path / day, day) for day in ("2026-01-01", "2026-01-02")]
+    earlier = [dated(tmp_path / day, day, "01d") for day in ("2026-01-03", "2026-01-04")]
+    said = readme.findings_block([*earlier, *current], README)
+    assert "*GPU of 2026-01-02" in said
+    assert "earlier" not in said
+    said = readme.findings_block(earlier, README)
+    assert "*GPU of 2026-01-04" in said
+    assert "an earlier version of the kernels" in said
+    assert readme.findings_block([], README).strip() == ""
 
 
 def test_a_ladder_has_each_measured_kernel_once_with_its_numbers(tmp_path: Path) -> None:
@@ -105,30 +182,30 @@ def test_a_title_does_not_end_its_cell(tmp_path: Path) -> None:
     assert "a \\| b" in readme.table(view, readme.ladder(view), README)
 
 
+def marked(folder: Path) -> list[Any]:
+    """Two pages with markers, as the program's options."""
+    pages = {"--readme": ("README.md", "published"), "--kernels": ("kernels.md", "ladder")}
+    for file, name in pages.values():
+        (folder / file).write_text(MARKED.format(name))
+    return [word for option, (file, _) in pages.items() for word in (option, folder / file)]
+
+
 def test_the_part_is_replaced_and_nothing_else(command: Command, tmp_path: Path) -> None:
     made_up(tmp_path / "data", kernels=["naive", "gram_naive", "cublas_dgemm"])
-    file = tmp_path / "README.md"
-    file.write_text(MARKED)
+    options = marked(tmp_path)
     for _ in range(2):  # the second run finds what the first one wrote
-        assert command("readme", tmp_path / "data", "--readme", file).code == 0
-        text = file.read_text()
-        assert text.startswith("Before.\n<!-- published -->\n\n**C = A·B** in float32")
-        assert text.endswith("\n\n<!-- end of published -->\nAfter.\n")
-        assert "old" not in text
-        assert "*Imaginary GPU · 2026-01-02 · commit 0123456 · " in text
+        assert command("readme", tmp_path / "data", *options).code == 0
+        for page, name in ((options[1], "published"), (options[3], "ladder")):
+            text = page.read_text()
+            assert text.startswith(f"Before.\n<!-- {name} -->\n\n")
+            assert text.endswith(f"\n\n<!-- end of {name} -->\nAfter.\n")
+            assert "old" not in text
+            assert "*Imaginary GPU · 2026-01-02 · commit 0123456 · " in text
 
 
-def test_a_data_set_without_a_gpu_has_no_ladder(command: Command, tmp_path: Path) -> None:
-    made_up(tmp_path / "data", gpu=False)
-    file = tmp_path / "README.md"
-    file.write_text(MARKED)
-    assert command("readme", tmp_path / "data", "--readme", file).code == 0
-    assert "Imaginary CPU" in file.read_text()
-    assert "|" not in file.read_text()
-
-
-def test_a_readme_without_the_markers_is_one_clear_line(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "README.md"
-    file.write_text("Nothing.\n")
-    assert "<!-- published -->" in command("readme", "--readme", file).error()
-    assert file.read_text() == "Nothing.\n"
+def test_a_page_without_the_markers_is_one_clear_line(command: Command, tmp_path: Path) -> None:
+    options = marked(tmp_path)
+    options[3].write_text("Nothing.\n")
+    said = command("readme", *options).error()
+    assert "kernels.md" in said and "<!-- ladder -->" in said
+    assert "old" in options[1].read_text()  # neither page is written

@@ -17,6 +17,7 @@ from matmul.catalogue.entries import Kind, source_files
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json
 from matmul.gpu.device import NoDevice
+from matmul.operations import parse_shape
 from matmul.process import lock
 from matmul.process.errors import UserError
 from matmul.process.lifetime import SNAKEMAKE
@@ -24,6 +25,9 @@ from matmul.process.programs import program_files
 from matmul.report.figures.names import captions
 from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
+
+# Rules whose jobs need a GPU where there is to be one.
+ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings"}
 
 # The program takes the shell's place, so that Snakemake is its parent, with which it dies.
 shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
@@ -50,6 +54,7 @@ def settle():
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = where_to_measure()
+        toolchain.check_architectures(architectures)
         return configuration.chosen_jobs(config, catalogue), device, architectures, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -77,9 +82,17 @@ def measured_on():
     return next((job["gpu"] for job in jobs if job.get("gpu")), None)
 
 
-def check_executor():
+def check_run():
     """End a run with one line whose jobs would miss their GPU, lose results or never end."""
+    rules_to_run = {job.rule.name for job in workflow.dag.needrun_jobs()}
     try:
+        if not sent_off() and DEVICE == "gpu" and rules_to_run & ON_GPU:
+            configuration.check_gpu()
+        if DEVICE == "cpu" and "compare" in rules_to_run:
+            raise UserError(
+                "compare: there is no GPU here, and what is published was measured on GPUs; run it "
+                "where there is one, or leave it out"
+            )
         if workflow.non_local_exec and not sent_off():
             raise UserError(
                 "jobs are sent off, but GPUs are counted on this machine: use --workflow-profile "
@@ -101,6 +114,12 @@ def tell_verdict():
     if text.startswith("failed"):
         sys.exit(text)
     print(text, file=sys.stderr)
+
+
+def tell_interruption(logs):
+    """After a Ctrl-C, which Snakemake notes in its log, say last what to do next."""
+    if any("Terminating processes on user request" in Path(log).read_text() for log in logs):
+        sys.exit("interrupted: the same command goes on where this stopped")
 
 
 @functools.cache
@@ -128,11 +147,25 @@ def compile_identity(wildcards):
 
 
 def built(variant):
-    """The compile records (and with them the binaries) of a variant, or of what it dispatches to."""
+    """The compile records (and with them the binaries) of a variant, or of those of a dispatch's that
+    run at the shapes of its sweeps."""
     own = {Kind.LIBRARY: [], Kind.C: [binaries.HOST]}
-    folders = own.get(variant.kernel.kind, ARCHITECTURES)
-    parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder)]
+    folders, shapes = own.get(variant.kernel.kind, ARCHITECTURES), dispatched_shapes(variant)
+    parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder, shapes)]
     return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
+
+
+def own_shapes(slug, key):
+    """The shapes of all sweeps that measure a variant, each once; those of `key` as written."""
+    own = [name for name, variants in JOBS.items() if slug in variants]
+    return list(dict.fromkeys(s for name in own for s in configuration.sweep_of(config, name)[key]))
+
+
+def dispatched_shapes(variant):
+    """The shapes at which a dispatch is measured; None for any other variant."""
+    if variant.kernel.kind is not Kind.DISPATCH:
+        return None
+    return [parse_shape(s, variant.kernel.operation) for s in own_shapes(variant.slug, "shapes")]
 
 
 def runnable(wildcards):
@@ -152,7 +185,11 @@ def emulated_sources(wildcards):
     variant = VARIANTS[wildcards.slug]
     if not variant.kernel.hand_written or DEVICE != "cpu":
         return []
-    files = [file for part in variant.parts(None) for file in source_files(part.kernel.source)]
+    files = [
+        file
+        for part in variant.parts(None, dispatched_shapes(variant))
+        for file in source_files(part.kernel.source)
+    ]
     return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]
 
 
@@ -183,11 +220,20 @@ def undisturbed_cores(wildcards):
     return max(1, cores // (beside or 1))
 
 
+def gpus_to_verify(wildcards):
+    """Verifying times nothing: on this machine its jobs share a card."""
+    return gpus(wildcards) if sent_off() else 0
+
+
 def verify_shapes(wildcards):
     """The shapes at which a variant is verified beside the built-in ones: those of its sweeps."""
-    own = [name for name, variants in JOBS.items() if wildcards.slug in variants]
-    found = [configuration.sweep_of(config, name)["verify_shapes"] for name in own]
-    return list(dict.fromkeys(shape for shapes in found for shape in shapes))
+    return own_shapes(wildcards.slug, "verify_shapes")
+
+
+def measured_shapes(wildcards):
+    """What verify.py needs to know of a table: where it is measured."""
+    shapes = dispatched_shapes(VARIANTS[wildcards.slug])
+    return ["--measured", *shapes] if shapes else []
 
 
 def measure_options(wildcards):
@@ -198,6 +244,7 @@ def measure_options(wildcards):
     gpu = variant.kernel.on_gpu
     copies = configuration.named(variant, wanted["copies"])
     wanted["spared"] = configuration.spared(wanted, gpu)
+    wanted["caches"] = configuration.caches_of(variant, wanted)
     return " ".join(
         [
             *(

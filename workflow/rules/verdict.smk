@@ -42,7 +42,7 @@ rule pass_verdict:
         "awk '/^failed/ {{exit 1}}' {input.verdict:q} 2> {log:q}"
 
 
-# The README is no output: Snakemake would delete it before the job.
+# The pages are no outputs: Snakemake would delete them before the job.
 rule readme:
     input:
         program("readme"),
@@ -56,11 +56,12 @@ rule readme:
         script=program("readme")[0],
         folders=expand(ROOT / "reports/{dataset}", dataset=published()),
         readme=ROOT / "README.md",
+        kernels=ROOT / "docs/kernels.md",
     message:
-        "write what was published into the README"
+        "write what was published into the README and docs/kernels.md"
     shell:
         "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
-        " --readme {params.readme:q} 2>&1 | tee {log:q}"
+        " --readme {params.readme:q} --kernels {params.kernels:q} 2>&1 | tee {log:q}"
 
 
 rule publish:

@@ -13,12 +13,13 @@ rule verify_variant:
     conda:
         "../../environment.yml"
     resources:
-        gpu=gpus,
+        gpu=gpus_to_verify,
     params:
         script=program("verify")[0],
         catalogue=config["catalogue"],
         device=DEVICE,
         shapes=verify_shapes,
+        measured=measured_shapes,
         fill=config["fills"][0],
         seed=config["seed"],
         identity=run_identity,
@@ -29,6 +30,7 @@ rule verify_variant:
     shell:
         "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
         " --build {params.build} --device {params.device} --shapes {params.shapes}"
+        " {params.measured}"
         " --fill {params.fill} --seed {params.seed} --hang-seconds {params.hang_seconds}"
         " --output {output:q} --log {log:q}"
 

@@ -118,11 +118,6 @@ def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
     return record
 
 
-def compile_parts(variant: Variant, arch: str, build: Path) -> list[dict[str, object]]:
-    """Compile all that a variant runs on an architecture into <build>/<arch>; the records."""
-    return [compile_into(part, arch, build) for part in variant.parts(arch)]
-
-
 def tool_source(tool: str) -> Path:
     """The source of one of TOOLS."""
     return Path(__file__).parents[1] / "gpu" / f"{tool}.cu"

@@ -79,6 +79,17 @@ def toolkit_version() -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def check_architectures(architectures: list[str]) -> None:
+    """Raise UserError where nvcc compiles for one of them not; sm_90a counts as sm_90."""
+    known = subprocess.run([nvcc(), "--list-gpu-code"], capture_output=True, text=True).stdout
+    for name in architectures:
+        if name.rstrip("af") not in known.split():
+            raise UserError(
+                f"architectures: '{name}' is none that {version(nvcc())} compiles for: "
+                f"{', '.join(known.split())}"
+            )
+
+
 def build_cubin(source: Path, function: str, flags: list[str], arch: str, cubin: Path) -> Resources:
     """Compile `source` for one architecture (sm_90) and read ptxas's report on `function`.
 
@@ -113,11 +124,15 @@ def check_machine(compiler: str, printed: str) -> None:
         raise UserError(f"{compiler}: {found[0]}; mend that and run again")
 
 
+def no_kernel(function: str) -> str:
+    return f'the source has no kernel called {function} (is it extern "C"?)'
+
+
 def read_ptxas(report: str, function: str) -> Resources:
     """The resources of `function` in the text that `ptxas -v` prints."""
     start = report.find(f"Compiling entry function '{function}'")
     if start < 0:
-        raise CompileError(f'the source has no kernel called {function} (is it extern "C"?)')
+        raise CompileError(no_kernel(function))
     text = report[start:].split("Compiling entry function")[1]
 
     def number(pattern: str) -> int:

@@ -2,9 +2,8 @@
 
 import csv
 import math
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, cached_property
@@ -237,11 +236,16 @@ class Variant:
             row for row in rows if row.architecture == ANY
         ]
 
-    def parts(self, arch: str | None) -> list["Variant"]:
-        """What it is compiled from: itself, or the variants that a dispatch chooses among."""
+    def parts(self, arch: str | None, shapes: Iterable[Shape] | None = None) -> list["Variant"]:
+        """What it is compiled from: itself, or the variants that a dispatch chooses among;
+        with `shapes` only those that run at one of them."""
         if self.kernel.kind is not Kind.DISPATCH:
             return [self]
-        return list({choice.variant.slug: choice.variant for choice in self.choices(arch)}.values())
+        if shapes is None:
+            used = (choice.variant for choice in self.choices(arch))
+        else:
+            used = (variant for shape in shapes if (variant := self.nearest(shape, arch)))
+        return list({variant.slug: variant for variant in used}.values())
 
     def part(self, shape: Shape, arch: str | None) -> "Variant":
         """What runs at a shape: itself, or a dispatch's variant of the nearest one.
@@ -250,10 +254,16 @@ class Variant:
         """
         if self.kernel.kind is not Kind.DISPATCH:
             return self
-        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
-        if not able:
+        variant = self.nearest(shape, arch)
+        if variant is None:
             raise UserError(f"{self.kernel.dispatch}: no row's variant takes {shape}")
-        return min(able, key=lambda choice: choice.distance(shape)).variant
+        return variant
+
+    def nearest(self, shape: Shape, arch: str | None) -> "Variant | None":
+        """The variant of a dispatch's nearest row that takes the shape; None where none does."""
+        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
+        row = min(able, key=lambda choice: choice.distance(shape), default=None)
+        return row and row.variant
 
     @property
     def optimization(self) -> int | None:
@@ -430,7 +440,7 @@ def named(text: str, catalogue: Catalogue) -> Variant:
 
 def check_kernel(kernel: Kernel) -> None:
     """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
-    if kernel.source and not os.path.isfile(kernel.source):  # Path's raises where a name is long
+    if kernel.source and not kernel.source.is_file():
         raise UserError(f"source: there is no file {kernel.source}")
     if kernel.library:
         check_routine(kernel)

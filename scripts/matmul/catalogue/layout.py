@@ -78,10 +78,14 @@ def layout_of(
     for outer, inner in pairwise([found.tile, found.region, found.thread, found.piece]):
         if min(inner) < 1 or outer[0] % inner[0] or outer[1] % inner[1]:
             raise UserError(f"layout: {inner[0]}×{inner[1]} does not divide {outer[0]}×{outer[1]}")
-    for tile, sharing in ((found.tile, threads // found.teams), (found.warp, WARP)):
-        if tile and math.prod(found.thread) * sharing != math.prod(tile):
+    covered: list[tuple[Extent | None, int]] = [
+        (found.tile, threads // found.teams),
+        (found.warp, WARP),
+    ]
+    for whole, sharing in covered:
+        if whole and math.prod(found.thread) * sharing != math.prod(whole):
             raise UserError(
                 f"layout: {sharing} threads of {found.thread[0]}×{found.thread[1]} results "
-                f"do not cover a tile of {tile[0]}×{tile[1]}"
+                f"do not cover a tile of {whole[0]}×{whole[1]}"
             )
     return found

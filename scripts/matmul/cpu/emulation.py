@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from matmul.build.toolchain import check_machine
+from matmul.build.toolchain import check_machine, no_kernel
+from matmul.catalogue.architectures import STATIC_SHARED
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
@@ -27,6 +28,8 @@ FLAGS = [
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to look for
+    # Shared memory of the source's other kernels is not this kernel's.
+    *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
 ]
 
 
@@ -55,6 +58,9 @@ def build(
     compiler = shutil.which("g++")
     if compiler is None:
         raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
+    text = source.read_text(encoding="utf-8")
+    if 'extern "C"' not in text:  # which g++ would not miss: the driver declares the kernel so
+        raise EmulationError(no_kernel(function))
     arrays, dimensions = operation.signature
     macros = {
         **defines,
@@ -63,8 +69,9 @@ def build(
         "ELEMENT": operation.element.cpp,
         "ARRAYS": arrays,
         "DIMENSIONS": dimensions,
+        "MOST_STATIC_SHARED": STATIC_SHARED,
     }
-    if name := _dynamic_shared(source):
+    if name := _dynamic_shared(text):
         macros["DYNAMIC_SHARED"] = _quoted(name)
     command = [
         compiler,
@@ -79,8 +86,7 @@ def build(
     completed = subprocess.run(command, capture_output=True, text=True)
     if completed.returncode != 0:
         check_machine(compiler, completed.stderr)
-        marks = ("error:", "undefined reference", "cannot find")
-        raise EmulationError(_line_with(marks, completed.stderr))
+        raise EmulationError(_explained(completed.stderr, function, operation))
 
 
 def launch(
@@ -100,13 +106,13 @@ def launch(
     `output` holds what C holds before
     the launch: fill it with NaN to see which elements the kernel leaves out.
     Raises EmulationError for an access outside an array, a barrier that not all threads of a block
-    reach, a sanitizer's finding, or arrays that do not fit the shape; Unfinished after
-    `timeout` seconds.
+    reach, more static shared memory than a block has, a sanitizer's finding, or arrays that do not
+    fit the shape; Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
         for path, array in zip(paths, (*inputs, output), strict=True):
-            path.write_bytes(np.ascontiguousarray(array))
+            path.write_bytes(array.tobytes())
         numbers = (*grid, *block, shared_bytes, *shape.elements, *shape.dimensions)
         _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
         return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
@@ -129,11 +135,25 @@ def _run(command: list[str], timeout: float) -> None:
     raise EmulationError(f"the kernel died of {signal.Signals(-completed.returncode).name}")
 
 
-def _dynamic_shared(source: Path) -> str | None:
+def _dynamic_shared(text: str) -> str | None:
     """The name of the source's `extern __shared__` array, which the driver has to define."""
     declaration = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
-    found = declaration.search(source.read_text(encoding="utf-8"))
+    found = declaration.search(text)
     return found[1] if found else None
+
+
+def _explained(report: str, function: str, operation: Operation) -> str:
+    """A compiler's first error, in the catalogue's words where its entry has to do with it."""
+    line = _line_with(("error:", "undefined reference", "cannot find"), report)
+    if f"undefined reference to `{function}'" in line:
+        return no_kernel(function)
+    if "conflicting declaration" in line:
+        arrays, dimensions = operation.signature
+        return (
+            f"{line}; a kernel of {operation.name} takes {arrays} pointers to "
+            f"{operation.element.cpp}, all but the last const, and {dimensions} of int"
+        )
+    return line
 
 
 def _line_with(marks: Sequence[str], report: str) -> str:

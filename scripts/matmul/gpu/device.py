@@ -75,25 +75,27 @@ def gpus() -> list["Gpu"]:
 
 
 @contextmanager
-def opened() -> Iterator["Gpu"]:
+def opened(shared: bool = False) -> Iterator["Gpu"]:
     """A GPU that no other job on this host holds, with its primary context current.
 
-    Where all are held, waits for one. Raises NoDevice, UserError (old driver).
+    A job that times nothing may hold it together with others like it (`shared`). Where all are
+    held, waits for one. Raises NoDevice, UserError (old driver).
     """
-    with first_free(gpus()) as gpu:
+    with first_free(gpus(), shared) as gpu:
         gpu.activate()
         logging.info("on %s, %s", gpu.device.name(), gpu.uuid)
         yield gpu
 
 
 @contextmanager
-def first_free(cards: Sequence["Gpu"]) -> Iterator["Gpu"]:
+def first_free(cards: Sequence["Gpu"], shared: bool = False) -> Iterator["Gpu"]:
     """The first card whose lock can be had, held until the block ends."""
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with contextlib.ExitStack() as opened_files:
         locks = [(card, opened_files.enter_context(card.lock_file())) for card in cards]
 
         def free() -> Gpu | None:
-            return next((card for card, file in locks if locked(file)), None)
+            return next((card for card, file in locks if locked(file, kind)), None)
 
         card = free()
         if not card:
@@ -104,10 +106,11 @@ def first_free(cards: Sequence["Gpu"]) -> Iterator["Gpu"]:
         yield card
 
 
-def locked(file: TextIO) -> bool:
-    """Take a file's lock, which closing it gives back; whether it was free."""
+def locked(file: TextIO, kind: int) -> bool:
+    """Take a file's lock, fcntl.LOCK_EX or LOCK_SH, which closing it gives back; whether it could
+    be had."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -168,7 +171,7 @@ class Gpu:
         None for an unknown GPU, or one without them.
         """
         known = ARCHITECTURES.get(self.compute_capability)
-        count = known and getattr(known, units)
+        count = getattr(known, units) if known else None
         if count is None:
             return None
         return self.attribute("MULTIPROCESSOR_COUNT") * count * 2 * self.clock_khz * 1e-9

@@ -1,6 +1,7 @@
 """The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
 
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,13 @@ class Instruments:
             for name, arguments in FUNCTIONS.items()
         }
         self.workspace = self.drv.mem_alloc(WORKSPACE_BYTES)
-        self.cublas = Cublas(self.stream.handle, int(self.workspace))
         self.sweep_bytes = 2 * gpu.l2_bytes
         self.sweep = self.drv.mem_alloc(self.sweep_bytes)
+
+    @cached_property
+    def cublas(self) -> Cublas:
+        """Loaded where it is first asked for: most verifications do without."""
+        return Cublas(self.stream.handle, int(self.workspace))
 
     def wait(self) -> None:
         """Wait for the stream. Raises Unfinished after `hang_seconds`.

@@ -26,7 +26,7 @@ from matmul.measure.bench import (
 )
 from matmul.measure.products import GpuProduct, gpu_product
 from matmul.measure.reference import reference, reference_bytes
-from matmul.measure.sampling import collect, run_for
+from matmul.measure.sampling import Rule, collect, run_for
 from matmul.measure.timing import HeldStream, host_ms
 from matmul.measure.verification import Accuracy
 from matmul.operations.shapes import Shape, ceil_div
@@ -45,7 +45,7 @@ class GpuBench:
 
     def __init__(
         self, gpu: Gpu, variant: Variant, rivals: Sequence[Variant], build: Path,
-        settings: Settings, split: Split,
+        settings: Settings, split: Split, shapes: Sequence[Shape],
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
         self.tools = Instruments(gpu, build, settings.hang_seconds)
@@ -53,7 +53,7 @@ class GpuBench:
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
         self.element_bytes = np.dtype(self.dtype).itemsize
-        self.products = [gpu_product(v, self.tools) for v in self.contenders]
+        self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
         self.random = np.random.default_rng(settings.seed)
@@ -94,11 +94,11 @@ class GpuBench:
                 cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
                 self.tools.stream.synchronize()
             launches = [
-                (lambda product=product, c=c: product(shape, *inputs, c))
+                functools.partial(product, shape, *inputs, c)
                 for product, c in zip(self.products, cs, strict=True)
             ]
             with self.split.part("timed"):
-                firsts = [host_ms(lambda run=run: self.finished(run)) for run in launches]
+                firsts = [host_ms(functools.partial(self.finished, run)) for run in launches]
             point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
             self.loaded_s = sum(firsts) / 1e3
             with self.split.part("verification"):
@@ -107,7 +107,7 @@ class GpuBench:
                 for cache in self.settings.caches:
                     self.time_kernel(point, case, cache, launches, errors)
             if self.settings.copies:
-                self.time_copies(point, shape, [*inputs, cs[0]])
+                self.time_copies(point, shape, [*inputs, cs[0]], self.settings.copies)
         except (self.gpu.drv.MemoryError, MemoryError) as failure:
             raise Wrong(f"out of memory: {failure}") from None
         except TimeoutError as failure:
@@ -219,7 +219,7 @@ class GpuBench:
 
         return [functools.partial(launch, product) for product in self.products]
 
-    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int]) -> None:
+    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
         """Copies, end to end and unified memory, by the host's clock, from pageable memory.
 
         arrays: device pointers to the inputs and to C.
@@ -253,7 +253,7 @@ class GpuBench:
         }
         with self.split.part("timed"):
             for phase, take in phases.items():
-                times, _ = collect(self.settings.copies, take)
+                times, _ = collect(rule, take)
                 point.times[name, phase, "cold"] = times[0]
 
     def unified_batch(

@@ -2,7 +2,7 @@
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +43,18 @@ def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
     return record
 
 
-def gpu_product(variant: Variant, tools: Instruments) -> GpuProduct:
-    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream.
+def gpu_product(
+    variant: Variant, tools: Instruments, shapes: Iterable[Shape] | None = None
+) -> GpuProduct:
+    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream; with
+    `shapes`, of which alone a table's kernels are loaded, one of those.
 
     Raises NotCompiled.
     """
     if variant.kernel.kind is Kind.LIBRARY:
         return library_product(variant, tools)
     if variant.kernel.kind is Kind.DISPATCH:
-        return dispatched_product(variant, tools)
+        return dispatched_product(variant, tools, shapes)
     function, arch = load(variant, tools), tools.binaries.name
 
     def launch(shape: Shape, *arrays: int) -> None:
@@ -63,10 +66,12 @@ def gpu_product(variant: Variant, tools: Instruments) -> GpuProduct:
     return launch
 
 
-def dispatched_product(variant: Variant, tools: Instruments) -> GpuProduct:
+def dispatched_product(
+    variant: Variant, tools: Instruments, shapes: Iterable[Shape] | None
+) -> GpuProduct:
     """The same by the variant that a dispatch chooses for the shape."""
     arch = tools.binaries.name
-    products = {part.slug: gpu_product(part, tools) for part in variant.parts(arch)}
+    products = {part.slug: gpu_product(part, tools) for part in variant.parts(arch, shapes)}
     part = functools.cache(lambda shape: products[variant.part(shape, arch).slug])
     return lambda shape, *arrays: part(shape)(shape, *arrays)
 

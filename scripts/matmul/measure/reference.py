@@ -152,17 +152,17 @@ class WidenedReference(Reference):
         super().__init__(tools, shape)
         a, b = arrays
         self.a, allocate = int(a), tools.drv.mem_alloc
-        count = shape.k * shape.n
+        count = shape.terms * shape.n
         self.wide_b, self.abs_b = allocate(8 * count), allocate(4 * count)
         self.widen(b, self.wide_b, self.abs_b, count)
-        self.wide_a, self.abs_a = (allocate(size * self.rows * shape.k) for size in (8, 4))
+        self.wide_a, self.abs_a = (allocate(size * self.rows * shape.terms) for size in (8, 4))
         self.product, self.bound = (allocate(size * self.rows * shape.n) for size in (8, 4))
 
     def widen(self, matrix: int, wide: int, magnitude: int, count: int) -> None:
         self.tools.call(f"widen_{self.operation.dtype}", matrix, wide, magnitude, count)
 
     def compute_panel(self, first: int, rows: int) -> None:
-        n, k = self.shape.n, self.shape.k
+        n, k = self.shape.n, self.shape.terms
         panel = self.a + self.operation.element.bytes * first * k
         self.widen(panel, self.wide_a, self.abs_a, rows * k)
         gemm = self.tools.cublas.gemm
@@ -170,8 +170,8 @@ class WidenedReference(Reference):
         self.compute_bound(gemm, rows, n, k, int(self.abs_a), int(self.abs_b), int(self.bound))
 
     def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inner = np.arange(self.shape.k, dtype=np.uint64)
-        k, n = np.uint64(self.shape.k), np.uint64(self.shape.n)
+        inner = np.arange(self.shape.terms, dtype=np.uint64)
+        k, n = np.uint64(self.shape.terms), np.uint64(self.shape.n)
         return rows[:, None] * k + inner, inner[:, None] * n + columns
 
 

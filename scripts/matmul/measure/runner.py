@@ -19,7 +19,7 @@ from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.cpu import emulation
 from matmul.gpu.device import Gpu, opened
 from matmul.gpu.instruments import Instruments
-from matmul.measure.products import GpuProduct, cpu_product, gpu_product
+from matmul.measure.products import CpuProduct, GpuProduct, cpu_product, gpu_product
 from matmul.measure.timing import HeldStream, host_ms
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS
@@ -140,7 +140,7 @@ class CpuRunner(Runner):
             raise WrongAccess(f"the launch failed: {failure}") from None
         return unguarded(c, shape)
 
-    def product(self, variant: Variant):  # noqa: ANN201
+    def product(self, variant: Variant) -> CpuProduct:
         return cpu_product(variant, self.build, threads=len(os.sched_getaffinity(0)))
 
     def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
@@ -200,14 +200,17 @@ def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarra
 
 
 @contextmanager
-def runner(place: str, build: Path, seconds: float = HANG_SECONDS) -> Iterator[Runner]:
-    """What multiplies at a place that place_of names (not NOWHERE); it holds the GPU alone.
+def runner(
+    place: str, build: Path, seconds: float = HANG_SECONDS, shared: bool = False
+) -> Iterator[Runner]:
+    """What multiplies at a place that place_of names (not NOWHERE); it holds the GPU alone, or
+    where it times nothing together with others (`shared`).
 
     Binaries are taken from `build`, and emulators put there. A launch of more than `seconds` is
     given up. Raises NoDevice.
     """
     if place == GPU:
-        with opened() as gpu:
+        with opened(shared) as gpu:
             yield GpuRunner(build, seconds, gpu)
     else:
         yield {CPU: CpuRunner, EMULATION: EmulationRunner}[place](build, seconds)

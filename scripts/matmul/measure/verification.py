@@ -61,7 +61,7 @@ def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
     if kernel.product.sums == "float64":
         largest = max(np.abs(left).max(), np.abs(right).max())
         unit = split_unit(float(largest), len(right))
-    right_parts = (wide,) if unit is None else split(wide, unit)
+    right_high, right_low = (wide, wide) if unit is None else split(wide, unit)
     # float32 does for the bound (the device takes TF32): no term of its sums is negative.
     magnitude = np.abs(wide).astype(np.float32)
     scale, rounding = bound_scale(kernel, len(right)), kernel.product.rounding
@@ -70,12 +70,12 @@ def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
         rows = left[first : first + PANEL_ROWS].astype(np.float64)
         panel = c[first:][:PANEL_ROWS].astype(np.float64)
         if unit is None:
-            reference = rows @ right_parts[0]
+            reference = rows @ right_high
             error = np.abs(panel - reference)
         else:
             high, low = split(rows, unit)
-            reference = high @ right_parts[0]
-            error = np.abs((panel - reference) - (high @ right_parts[1] + low @ wide))
+            reference = high @ right_high
+            error = np.abs((panel - reference) - (high @ right_low + low @ wide))
         terms = (np.abs(rows).astype(np.float32) @ magnitude).astype(np.float64)
         errors = quotient(error, terms)
         shares = quotient(error, scale * terms + rounding * np.abs(reference))

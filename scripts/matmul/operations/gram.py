@@ -14,7 +14,7 @@ class Gram(Shape):
 
     m: int
     n: int
-    k: ClassVar[None] = None
+    k: ClassVar[None] = None  # type: ignore[misc]
     operation: ClassVar[str] = "gram"
     pattern: ClassVar[str] = "MxN such as 10250x20500"
     __str__ = Shape.__str__

@@ -3,7 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import astuple
+from dataclasses import Field
 from typing import Any, ClassVar
 
 from matmul.process.errors import UserError
@@ -15,6 +15,9 @@ Extent = tuple[int, int]  # rows and columns
 class Shape(ABC):
     """What the operations' shapes share; each says which matrices it takes and makes."""
 
+    # Each is a dataclass of its dimensions.
+    __match_args__: ClassVar[tuple[str, ...]]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     operation: ClassVar[str]
     pattern: ClassVar[str]  # how a shape is written that is not square
     m: int
@@ -44,7 +47,7 @@ class Shape(ABC):
     @property
     def dimensions(self) -> tuple[int, ...]:
         """As kernels take them."""
-        return astuple(self)
+        return tuple(getattr(self, name) for name in self.__match_args__)
 
     @property
     def square(self) -> bool:

@@ -5,7 +5,7 @@ Selected rows keep the index that they have in their file, so that a number can 
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -410,7 +410,7 @@ def limits_of(throttled: str | float) -> str:
     return "p" * (POWER in reasons) + "h" * any(reason in THERMAL for reason in reasons)
 
 
-def state_absence(device: dict[str, Any]) -> str:
+def state_absence(device: Mapping[str, Any]) -> str:
     """Why a GPU's data set has no clock, power and temperature."""
     nvml = str(device.get("nvml") or "")
     return f"NVML {nvml}" if nvml.startswith("unavailable") else "no reading is on record"

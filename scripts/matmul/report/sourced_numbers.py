@@ -13,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from matmul.process.errors import UserError
+
 
 @dataclass(frozen=True)
 class Number:
@@ -57,8 +59,16 @@ def total(numbers: Iterable[Number]) -> Number:
     return functools.reduce(operator.add, numbers)
 
 
-def cell(row: pd.Series, column: str, table: str = "summary.csv") -> Number | None:
-    """A cell of a table, None where it is empty; the row's name is its place in the file."""
+def cell(row: pd.Series, column: str, table: str = "summary.csv") -> Number:
+    """A cell of a table; the row's name is its place in the file. Raises UserError: it is empty."""
+    found = cell_if_any(row, column, table)
+    if found is None:
+        raise UserError(f"{table}, line {row.name + 2}: no {column}, which its status promises")
+    return found
+
+
+def cell_if_any(row: pd.Series, column: str, table: str = "summary.csv") -> Number | None:
+    """The same; None where it is empty."""
     value = row[column]
     if pd.isna(value):
         return None

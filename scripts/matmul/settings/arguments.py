@@ -2,11 +2,13 @@
 
 import argparse
 import logging
+import re
 import sys
+import textwrap
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from matmul.catalogue.entries import DEFAULT_CATALOGUE
+from matmul.catalogue.entries import DEFAULT_CATALOGUE, load_catalogue
 from matmul.process.errors import HANG_SECONDS, UserError
 
 
@@ -17,16 +19,30 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescript
 class Parser(argparse.ArgumentParser):
     """A wrong command line is a user's mistake like any other."""
 
+    names_kernels = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # -4x4x4 is a wrong shape, as -4 is: argparse would take it for options.
+        self._negative_number_matcher = re.compile(r"-\d")
+
+    def format_help(self) -> str:
+        if self.names_kernels:
+            names = f"Kernels, from {DEFAULT_CATALOGUE}: {', '.join(load_catalogue())}."
+            self.epilog = textwrap.fill(names, break_on_hyphens=False)
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
+def parser(description: str | None) -> Parser:
     """A parser whose --help shows `description` (a script's docstring) and every default."""
     return Parser(description=description, formatter_class=HelpFormatter)
 
 
-def add_variant(arguments: argparse.ArgumentParser) -> None:
+def add_variant(arguments: Parser) -> None:
+    arguments.names_kernels = True
     arguments.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
     add_catalogue(arguments)
 

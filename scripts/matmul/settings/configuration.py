@@ -55,10 +55,12 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
                 parse_shape(text, operation)
             except UserError as error:
                 raise UserError(f"{where}.{key}[{position}]: {error}") from None
-    for key in ("kernels", "copies"):
+    for key in ("kernels", "copies", "cold"):
         check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
+        raise UserError(f"{where}: cold: other kernels have no cache then; add hot to caches")
     for key in ("gpu_seconds", "cpu_seconds"):
         if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
             raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
@@ -67,7 +69,7 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Everything that decides how a sweep is measured: its own keys over the common ones."""
     common = {key: config[key] for key in ("fills", "modes", "caches")}
-    unset = {"kernels": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
+    unset = {"kernels": "all", "cold": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
     own = unset | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
     return common | own | merged
@@ -76,6 +78,12 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
     """Whether `kernels`, which is "all" or names of kernels and variants, names it."""
     return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
+
+
+def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
+    """The caches that a variant is timed on in a sweep."""
+    cold = named(variant, sweep["cold"])
+    return [cache for cache in sweep["caches"] if cold or cache != "cold"]
 
 
 def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
@@ -127,6 +135,17 @@ def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
         return "gpu", sorted({gpu.architecture for gpu in gpus()})
     except NoDevice:
         return ("gpu" if config["device"] == "gpu" else "cpu"), config["architectures"]
+
+
+def check_gpu() -> None:
+    """Raise UserError where `device: gpu` is asked for and this machine has none."""
+    try:
+        gpus()
+    except NoDevice as error:
+        raise UserError(
+            f"device: gpu: {error}; set device: auto, or on a login node use --workflow-profile "
+            "profiles/slurm"
+        ) from None
 
 
 def gpu_identity() -> str:

@@ -12,6 +12,7 @@
 //   missing barrier                         wrong result   wrong result         source line
 //   barrier that not all threads reach      reported       reported             reported
 //   shared memory read but never written    NaN            NaN                  NaN
+//   too much static shared memory           reported       reported             reported
 //   signed overflow, misaligned vector      unseen         source line          unseen
 // (*) past the end always, before the start unless by less than a page.
 //
@@ -228,19 +229,34 @@ UNWATCHED inline void create_fibers()
 #endif
 }
 
-// Fills all shared memory with NaN: the thread-local segment of the executable, which is the first
+struct Segment {
+    volatile unsigned char* begin = nullptr;
+    size_t bytes = 0;
+};
+
+// All shared memory of a block: the thread-local segment of the executable, which is the first
 // object that dl_iterate_phdr visits and, because the visit returns 1, the last.
-UNWATCHED inline void poison_shared()
+UNWATCHED inline Segment shared_memory()
 {
-    const auto visit = [](dl_phdr_info* executable, size_t, void*) UNWATCHED {
-        // volatile keeps this loop from becoming a call of memset, which the sanitizers watch.
-        auto* byte = static_cast<volatile unsigned char*>(executable->dlpi_tls_data);
+    Segment segment;
+    const auto visit = [](dl_phdr_info* executable, size_t, void* found) UNWATCHED {
         for (int i = 0; i < executable->dlpi_phnum; ++i)
             if (executable->dlpi_phdr[i].p_type == PT_TLS)
-                for (size_t left = executable->dlpi_phdr[i].p_memsz; left; --left) *byte++ = 0xFF;
+                *static_cast<Segment*>(found) = {
+                    static_cast<volatile unsigned char*>(executable->dlpi_tls_data),
+                    executable->dlpi_phdr[i].p_memsz};
         return 1;
     };
-    dl_iterate_phdr(visit, nullptr);
+    dl_iterate_phdr(visit, &segment);
+    return segment;
+}
+
+// Fills all shared memory with NaN.
+UNWATCHED inline void poison_shared()
+{
+    static const Segment shared = shared_memory();
+    // volatile keeps this loop from becoming a call of memset, which the sanitizers watch.
+    for (size_t i = 0; i < shared.bytes; ++i) shared.begin[i] = 0xFF;
 }
 
 // Lets every thread run up to its next barrier.

@@ -11,8 +11,8 @@
 // sanitizer's own. Each but 0 comes with a line on stderr that says why.
 //
 // Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DKERNEL=function
-// -DELEMENT=float -DARRAYS=3 -DDIMENSIONS=3, and -DDYNAMIC_SHARED="\"name\"" where the kernel declares
-// `extern __shared__ T name[]`.
+// -DELEMENT=float -DARRAYS=3 -DDIMENSIONS=3 -DMOST_STATIC_SHARED=49152, and
+// -DDYNAMIC_SHARED="\"name\"" where the kernel declares `extern __shared__ T name[]`.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,20 +51,30 @@ int m, n, *const dimensions[] = {&m, &n};
 void call_kernel() { KERNEL(A.data, C.data, m, n); }
 #endif
 
+// `dynamic`: bytes of the array that stands for all dynamic shared memory, where there is one.
+void limit_static_shared(size_t dynamic)
+{
+    const size_t bytes = shared_memory().bytes - dynamic;
+    if (bytes > MOST_STATIC_SHARED)
+        (Line() << bytes << " bytes of static shared memory a block, over " << MOST_STATIC_SHARED
+                << ": make its tiles smaller, or declare it extern __shared__").leave(Unusable);
+}
+
 #if defined(DYNAMIC_SHARED)
 // The most that a block of compute capability 9.0 can have, under the name that the kernel uses.
 alignas(128) thread_local char dynamic_shared[227 << 10] __asm__(DYNAMIC_SHARED);
 
-void limit_dynamic_shared(size_t bytes)
+void limit_shared(size_t bytes)
 {
     if (bytes > sizeof dynamic_shared)
         (Line() << "a block has no " << bytes << " bytes of shared memory").leave(Unusable);
+    limit_static_shared(sizeof dynamic_shared);
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_POISON_MEMORY_REGION(dynamic_shared + bytes, sizeof dynamic_shared - bytes);
 #endif
 }
 #else
-void limit_dynamic_shared(size_t) {}
+void limit_shared(size_t) { limit_static_shared(0); }
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -151,7 +161,7 @@ void run(int count, char** arguments)
     dim3 grid, block;
     for (dim3* extents : {&grid, &block})
         for (unsigned* extent : {&extents->x, &extents->y, &extents->z}) *extent = number();
-    limit_dynamic_shared(number());
+    limit_shared(number());
     for (Array* array : arrays) array->allocate(number());
     for (int* dimension : dimensions) *dimension = number();
     for (const Array* array : arrays) read_array(*array, *next++);

@@ -23,6 +23,7 @@ IDENTITY = ["kernel", "variant", *POINT, "cache"]
 # A ratio is also of a library; `baseline` is empty for times.
 KEY = [*IDENTITY, "baseline"]
 COMPARED = ["kernel", "variant", "baseline"]  # what gets one verdict over all its points
+NAMED = 3  # variants of which a line says that points are missing
 VERDICTS = ["same", "faster", "slower", "unclear"]
 TABLE = [
     *KEY, "value_a", "low_a", "high_a", "value_b", "low_b", "high_b",
@@ -148,6 +149,18 @@ def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
     note = f" ({lacking} with too few samples for an interval)" if lacking else ""
     slower = ", ".join(map(name_of, variants[variants.verdict == "slower"].itertuples()))
     return f"{len(points)} points: {counted(counts)}{note}; kernels slower: {slower or 'none'}"
+
+
+def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
+    """`B lacks 56 of A's 1478 points: 40 of naive, 16 of shared`; None where it lacks none."""
+    both = reference[KEY].merge(new[KEY], on=KEY, how="left", indicator=True)
+    lacking = both[both["_merge"] == "left_only"]
+    if lacking.empty:
+        return None
+    counts = lacking.groupby(COMPARED, sort=False).size().reset_index(name="points")
+    names = [f"{row.points} of {name_of(row)}" for row in counts.head(NAMED).itertuples()]
+    names += [f"and of {len(counts) - NAMED} more variants"] if len(counts) > NAMED else []
+    return f"B lacks {len(lacking)} of A's {len(both)} points: {', '.join(names)}"
 
 
 def variant_lines(variants: pd.DataFrame) -> list[str]:

@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 
 from matmul.catalogue.entries import kernel_name
-from matmul.operations import parse_shape
 from matmul.operations.gemm import GEMM
 from matmul.operations.shapes import Shape
 from matmul.report.facts.executed_rates import binding_peak, executed, rate
@@ -55,7 +54,7 @@ def compare_document(results: Results, document: Mapping[str, Any]) -> dict[str,
 
 def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A document's number against each of ours; its own columns stand in the first row only."""
-    shape = parse_shape(number["shape"], results.operation)
+    shape = results.product.parse(number["shape"])
     facts = {
         "system": number["system"],
         "size": size_name(shape),
@@ -96,7 +95,7 @@ def compared(
     results: Results, number: Mapping[str, Any], ours: Mapping[str, Any], shape: Shape
 ) -> dict[str, Any]:
     """Ours in the document's unit, and the document's value over it where both are times."""
-    shape = parse_shape(ours["shape"], results.operation) if "shape" in ours else shape
+    shape = results.product.parse(ours["shape"]) if "shape" in ours else shape
     span = SPANS[ours["phase"]]
     row = {"phase": ours["phase"], "span": span, "variant": None, "ours": None, "ratio": None}
     try:
@@ -160,7 +159,7 @@ def rate_row(
 
     `half_s` is what half of a symmetric C would have taken the document's system at its rate.
     """
-    shape = parse_shape(number["shape"], results.operation)
+    shape = results.product.parse(number["shape"])
     work, theirs = executed(shape, number["computes"]), printed(number["value"])
     gflops = rate(work, theirs).times(1e3)
     row = {

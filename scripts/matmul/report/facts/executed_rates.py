@@ -3,7 +3,7 @@
 import pandas as pd
 
 from matmul.catalogue.entries import Kind, Variant
-from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
 
@@ -17,7 +17,7 @@ VECTOR, TENSOR = "vector units", "tensor cores"
 FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
 
-def executed(shape: Gram, part: str) -> Number:
+def executed(shape: Shape, part: str) -> Number:
     """Operations of AᵀA: `full` where all of C is computed, `half` where symmetry is used."""
     m, n = shape.dimensions
     if part == "full":

@@ -33,7 +33,7 @@ from matmul.report.selection import (
     thermally_throttled,
     verdict_of,
 )
-from matmul.report.sourced_numbers import Number, cell
+from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
@@ -65,10 +65,10 @@ def finding(operation: Operation | None, reduced: bool = False) -> Callable[[Com
 
 def all_findings(results: Results) -> dict[str, dict[str, Any]]:
     """Every finding by name, or what is missing for it."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, compute in FINDINGS.items():
         try:
-            found[name] = {"missing": None} | compute(results)
+            found[name] = {"missing": None, **compute(results)}
         except Missing as reason:
             found[name] = {"missing": str(reason)}
     return found
@@ -113,8 +113,8 @@ def hand_written_ratios(results: Results) -> pd.DataFrame:
 
 def interval(row: pd.Series) -> list[dict[str, Any]] | None:
     """The ratio's 95% interval, None where there were too few pairs for one."""
-    ends = [cell(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
-    return [end.json() for end in ends] if all(ends) else None
+    ends = [cell_if_any(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
+    return [end.json() for end in ends if end] if all(ends) else None
 
 
 def sizes_by_verdict(rows: pd.DataFrame) -> dict[str, list[int]]:
@@ -145,16 +145,16 @@ def peak(results: Results) -> dict[str, Any]:
     best = rows.loc[rows.tflops.idxmax()]
     ceiling = results.device.get("fp32_peak_tflops")
     unit, factor = rate_unit(rows.tflops)
-    highest, share = cell(best, "tflops"), None
+    highest, most = cell(best, "tflops"), None
     if ceiling and results.on_gpu(best.kernel):
-        share = highest / Number(ceiling, "device.json:fp32_peak_tflops")
+        most = Number(ceiling, "device.json:fp32_peak_tflops")
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
         "rate": highest.times(factor).json(),
         "unit": unit,
-        "peak": Number(ceiling, "device.json:fp32_peak_tflops").json() if share else None,
-        "share": share.json() if share else None,
+        "peak": most and most.json(),
+        "share": most and (highest / most).json(),
     }
 
 
@@ -423,7 +423,7 @@ def study_facts(results: Results, rows: pd.DataFrame, axis: str) -> dict[str, An
         "rows": [
             {"value": row[axis], "rate": cell(row, "tflops").times(factor).json()}
             | {"limits": limits_of(row.throttled)}
-            | {name: (found := cell(row, name)) and found.json() for name in states}
+            | {name: (found := cell_if_any(row, name)) and found.json() for name in states}
             for _, row in rows.iterrows()
         ],
     }

@@ -24,7 +24,7 @@ from matmul.report.selection import (
     squares,
     verdict_of,
 )
-from matmul.report.sourced_numbers import Number, cell
+from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 SPAN = ["time_ms", "time_low_ms", "time_high_ms"]
 
@@ -87,7 +87,8 @@ def large_shape(rows: pd.DataFrame) -> Shape | None:
         for shape in shapes
         if len(own := at(candidates, shape)) > most and own[SPAN].notna().all(axis=None)
     ]
-    return (full or shapes or [None])[-1]
+    found = full or shapes
+    return found[-1] if found else None
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:
@@ -140,9 +141,9 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
 
 def picture(variant: Variant | None) -> dict[str, Any] | None:
     """The extents that are drawn, in elements: rows and columns."""
-    layout = variant and variant.layout
-    if layout is None:
+    if variant is None or variant.layout is None:
         return None
+    layout = variant.layout
     down, across = layout.lanes
     return {
         "tile": layout.tile,
@@ -164,7 +165,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
 def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
     """What a step asks of global memory, bytes per element of C and operations per byte."""
     wanted = asked(variant, shape)
-    if wanted is None or variant.refusal(shape):
+    if variant is None or wanted is None or variant.refusal(shape):
         return None
     return {"bytes": wanted.whole(), "intensity": intensity(wanted, shape).json()}
 
@@ -176,7 +177,7 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
         return {"threads": None}
     record = results.kernels[results.kernels.variant == variant.name]
     counts = {
-        name: cell(record.iloc[0], name, "kernels.csv") if len(record) else None
+        name: cell_if_any(record.iloc[0], name, "kernels.csv") if len(record) else None
         for name in ("registers", "shared_bytes", "spill_bytes", "occupancy")
     }
     occupancy = counts.pop("occupancy")
@@ -223,7 +224,7 @@ def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, 
 
 def share(results: Results, pair: pd.Series) -> dict[str, Any]:
     """A library's time over the kernel's, from pairs of neighbours in time."""
-    low, high = (cell(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
+    low, high = (cell_if_any(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
     return {
         "library": {"title": results.title(pair.baseline)},
         "ratio": cell(pair, "ratio", "ratios.csv").json(),
@@ -238,7 +239,7 @@ def gain(
     """The time of one step over another's, with the widest interval that theirs allow."""
     if before is None or row is None:
         return None
-    quotient = over(before, row, "time_ms", "time_ms")
+    quotient = cell(before, "time_ms") / cell(row, "time_ms")
     low = over(before, row, "time_low_ms", "time_high_ms")
     high = over(before, row, "time_high_ms", "time_low_ms")
     return {
@@ -252,7 +253,7 @@ def gain(
 
 def over(one: pd.Series, other: pd.Series, this: str, that: str) -> Number | None:
     """A cell of one row over a cell of another."""
-    above, below = cell(one, this), cell(other, that)
+    above, below = cell_if_any(one, this), cell_if_any(other, that)
     return above / below if above and below else None
 
 

@@ -1,6 +1,7 @@
 """What a product asks of global memory, and its operations for each byte of that."""
 
 from matmul.catalogue.entries import Variant
+from matmul.catalogue.layout import Layout
 from matmul.operations.shapes import Shape
 from matmul.report.sourced_numbers import Number
 
@@ -14,12 +15,12 @@ def asked(variant: Variant | None, shape: Shape) -> Number | None:
     if variant is None or variant.layout is None:
         return None
     size = BYTES[variant.kernel.dtype]
-    return reads(variant).times(shape.terms * size) + Number(size, str(size))
+    return reads(variant, variant.layout).times(shape.terms * size) + Number(size, str(size))
 
 
-def reads(variant: Variant) -> Number:
+def reads(variant: Variant, layout: Layout) -> Number:
     """Elements read for one term of one element of C."""
-    rows, columns = variant.tile if variant.layout.slab else variant.layout.thread
+    rows, columns = variant.tile if layout.slab else layout.thread
     own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
     return own.times(0.5) if half(variant) else own
 

@@ -161,7 +161,7 @@ def name_lines(
     with those of `others`, and inside for lines that it lacks."""
     last = list(drawn[-1])
     labels = {kernel: results.title(kernel) for kernel in last}
-    looks = {kernel: look(results, kernel) for kernel in last} | (others or {})
+    looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
     style.label_ends(axes[-1], labels | {name: name for name in others or ()}, looks)
     for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
         for kernel in (name for name in kernels if name not in labels):

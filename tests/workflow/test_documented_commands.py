@@ -1,0 +1,251 @@
+"""Every command of the README, CONTRIBUTING.md and docs/ works as it is typed.
+
+The commands run in a copy of the project, without a network: Snakemake plans its jobs, what is
+quick runs, and of what needs a GPU, Slurm or conda the pieces are checked that are here.
+"""
+
+import dataclasses
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from forked import Fork
+from project import Copy, Fresh, Project
+from support import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+# A block of commands has no language; the line before it says what most machines lack for it.
+BLOCK = re.compile(
+    r"^(?:<!-- needs: (?P<needs>\w+) -->\n)?"
+    r"```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+NO_COMMANDS = {"text", "yaml", "python", "cuda"}
+INLINE = re.compile(r"`(uv run [^`]+)`")
+GPU_PROGRAMS = {"search", "timer_check", "cross_check"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, without `uv run`, which would look for the packages in the network."""
+
+    words: tuple[str, ...]
+    needs: str | None = None  # what the page says
+
+    @property
+    def text(self) -> str:
+        return shlex.join(self.words)
+
+    def has(self, *words: str) -> bool:
+        return any(word in self.words for word in words)
+
+
+def commands_of(page: str) -> list[Command]:
+    """The commands of a page, in blocks and as `uv run …` between backticks."""
+    found = []
+    for block in BLOCK.finditer(page):
+        if block["language"] in NO_COMMANDS:
+            continue
+        assert not block["language"], f"{block['language']}: commands, or something else?"
+        lines = block["text"].replace("\\\n", " ").splitlines()
+        found += [one for line in lines for one in split(line, block["needs"])]
+    for line in INLINE.findall(BLOCK.sub("", page)):
+        found += split(line.replace("\n", " "), None)
+    return found
+
+
+def split(line: str, needs: str | None) -> list[Command]:
+    """The commands of a line, which `&&` joins."""
+    found, words = [], [*shlex.split(line, comments=True), "&&"]
+    while "&&" in words:
+        end = words.index("&&")
+        own, words = words[:end], words[end + 1 :]
+        if own[:2] == ["uv", "run"]:
+            own = own[2:]
+            while own[0] in ("--offline", "--no-sync"):
+                own = own[1:]
+        found += [Command(tuple(own), needs)] if own else []
+    return found
+
+
+def documented() -> list[Command]:
+    """Each command of all pages once."""
+    found = [command for page in PAGES for command in commands_of(page.read_text())]
+    return list({command.text: command for command in found}.values())
+
+
+@pytest.fixture(scope="module")
+def planned(fresh: Fresh) -> Project:
+    """A copy in which nothing has run, with the published data and the kernel of the docs."""
+    project = fresh()
+    shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
+    project.add_documented_kernel(project.path("kernels/gemm/naive_rect.cu").read_text())
+    return project
+
+
+@pytest.fixture(scope="module")
+def measured(planned: Project, copy_of: Copy) -> Project:
+    """The same with a data set in results/local: a published one."""
+    project = copy_of(planned)
+    [first, *_] = sorted(project.path("reports/published").iterdir())
+    shutil.copytree(first, project.path("results/local"))
+    return project
+
+
+def plan(command: Command, project: Project) -> None:
+    """Snakemake says what it would do; of `--report`, which has no plan, the options are read."""
+    if command.has("--report"):
+        from snakemake.cli import parse_args
+
+        parse_args([*command.words[1:]])
+        return
+    with tempfile.NamedTemporaryFile("r") as said:
+        arguments = [*command.words[1:], "--dry-run", "--nocolor"]
+        code = Fork(arguments, project.folder, project.environment, Path(said.name)).wait()
+        told = said.read()
+    assert code == 0 and "This was a dry-run" in told, told
+
+
+def run(command: Command, project: Project) -> None:
+    """A program runs; one that needs a GPU says that there is none, and not that it misread."""
+    done = subprocess.run(
+        [sys.executable, *command.words[1:]], cwd=project.folder, text=True, capture_output=True,
+        env=project.environment | {"CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    if needs(command) == "gpu":
+        assert done.returncode in (0, 1), done.stderr
+        assert re.search("GPU|PyTorch", done.stderr), done.stderr
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def choose_tests(command: Command, project: Project) -> None:
+    """pytest knows the options and the marks, and the files are there."""
+    options = command.words[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--markers"],
+        cwd=ROOT, text=True, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [word for word in options if "/" in word and not (ROOT / word).exists()] == []
+    marks = options[options.index("-m") + 1] if "-m" in options else ""
+    for mark in set(re.findall(r"\w+", marks)) - {"not", "and", "or"}:
+        assert f"@pytest.mark.{mark}:" in done.stdout, mark
+
+
+def check_uv(command: Command, project: Project) -> None:
+    """`uv sync` leaves out packages that the project pins."""
+    assert command.words[1] == "sync"
+    pins = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]
+    names = {pin.split("==")[0] for pin in pins["constraint-dependencies"]}
+    for option, package in zip(command.words[2::2], command.words[3::2], strict=True):
+        assert option == "--no-install-package"
+        assert package in names, package
+
+
+def check_conda(command: Command, project: Project) -> None:
+    """The environment's file is there, and has the name that is activated."""
+    file = ROOT / "environment.yml"
+    if command.has("activate"):
+        assert command.words[-1] == yaml.safe_load(file.read_text())["name"]
+    else:
+        assert command.words == ("conda", "env", "create", "-f", file.name)
+
+
+def check_ci(command: Command, project: Project) -> None:
+    """It is one of the checks of .ci/run, which runs it."""
+    assert command.text in (ROOT / ".ci/run").read_text().replace("uv run ", "").splitlines()
+
+
+def check_file(command: Command, project: Project) -> None:
+    assert os.access(ROOT / command.words[0], os.X_OK)
+
+
+def nothing(command: Command, project: Project) -> None:
+    """What only a network or a cluster could show."""
+
+
+CLASSES: dict[str, Callable[[Command, Project], None]] = {
+    "snakemake": plan,
+    "python": run,
+    "pytest": choose_tests,
+    "uv": check_uv,
+    "conda": check_conda,
+    "ruff": check_ci,
+    "snakefmt": check_ci,
+    "mypy": check_ci,
+    ".ci/run": check_file,
+}
+AS_THEY_STAND = {"pip install uv", "module load cuda"}
+
+
+def check_of(command: Command) -> Callable[[Command, Project], None]:
+    """How a command is checked. A new one that falls into no class fails."""
+    if command.text in AS_THEY_STAND:
+        return nothing
+    assert command.words[0] in CLASSES, f"{command.text}: say here how it is checked"
+    return CLASSES[command.words[0]]
+
+
+def needs(command: Command) -> str | None:
+    """What most machines lack for a command."""
+    program = command.words[0]
+    script = Path(command.words[1]).stem if program == "python" else None
+    if program == "conda":
+        return "conda"
+    if program == "module" or command.has("--workflow-profile", "slurm"):
+        return "slurm"
+    if command.has("--write-faults"):
+        return "root"
+    return "gpu" if script in GPU_PROGRAMS or command.has("publish", "gpu") else None
+
+
+@pytest.mark.parametrize("command", documented(), ids=lambda command: command.text)
+def test_a_command_works_as_it_is_typed(command: Command, request: pytest.FixtureRequest) -> None:
+    check = check_of(command)
+    project = request.getfixturevalue("measured" if check is run else "planned")
+    check(command, project)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_block_says_what_it_needs(page: Path) -> None:
+    for block in BLOCK.finditer(page.read_text()):
+        text = block.group()
+        wanted = {needs(command) for command in commands_of(text)} - {None}
+        assert wanted == ({block["needs"]} if block["needs"] else set()), text
+
+
+def test_a_target_that_an_option_swallows_is_found(planned: Project) -> None:
+    wrong = Command(("snakemake", "--cores", "4", "--resources", "gpu=2", "all"))
+    with pytest.raises(AssertionError, match="all"):
+        plan(wrong, planned)
+
+
+def test_what_is_no_command_of_the_project_is_found(measured: Project) -> None:
+    with pytest.raises(AssertionError, match="say here how"):
+        check_of(Command(("make", "all")))
+    for words in ("python scripts/nothing.py", "python scripts/search.py --no-such-option"):
+        with pytest.raises(AssertionError):
+            run(Command(tuple(words.split())), measured)
+    with pytest.raises(AssertionError, match="nvidia-nothing"):
+        check_uv(Command(("uv", "sync", "--no-install-package", "nvidia-nothing")), measured)
+    with pytest.raises(AssertionError, match="nobody"):
+        choose_tests(Command(("pytest", "-m", "nobody")), measured)
+
+
+def test_the_commands_of_a_page_are_all_found() -> None:
+    page = "Run `uv run snakemake\n--cores 1 all`.\n\n```\na b &&  c # why\nd \\\n  e\n```\n" \
+           "```yaml\nno: command\n```\n<!-- needs: gpu -->\n```\nf\n```\n"  # fmt: skip
+    found = commands_of(page)
+    assert [one.text for one in found] == ["a b", "c", "d e", "f", "snakemake --cores 1 all"]
+    assert found[3] == dataclasses.replace(found[0], words=("f",), needs="gpu")
