@@ -89,6 +89,7 @@ def named(kernel: Kernel, parameters: Mapping[str, int]) -> Variant:
         if variant.parameters == parameters:
             return variant
     unnamed = Variant(kernel, "", parameters)
+    assert kernel.tile
     rows, columns = kernel.tile
     size = f"{unnamed.tile[0]}" if rows == columns else "{}x{}".format(*unnamed.tile)
     base = known.get(size, kernel.variants[0]).parameters

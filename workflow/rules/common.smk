@@ -137,7 +137,7 @@ class Variants(dict):
 
 def sources(wildcards):
     """A variant's source and the headers that it includes."""
-    return source_files(BUILDABLE[wildcards.slug].kernel.source)
+    return source_files(BUILDABLE[wildcards.slug].kernel.code)
 
 
 def compile_identity(wildcards):
@@ -188,7 +188,7 @@ def emulated_sources(wildcards):
     files = [
         file
         for part in variant.parts(None, dispatched_shapes(variant))
-        for file in source_files(part.kernel.source)
+        for file in source_files(part.kernel.code)
     ]
     return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]
 

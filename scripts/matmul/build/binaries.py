@@ -66,7 +66,7 @@ def digest(variant: Variant) -> str:
         return hashlib.sha256(repr(rows).encode()).hexdigest()
     settings = [*common_flags(variant), *defines(variant.parameters)]
     found = hashlib.sha256(" ".join(settings).encode())
-    for file in source_files(kernel.source):
+    for file in source_files(kernel.code):
         found.update(essence(file.read_text()).encode())
     return found.hexdigest()
 
@@ -80,7 +80,7 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
     kernel = variant.kernel
     settings = flags(variant, arch)
     compiler = toolchain.gcc() if arch == HOST else toolchain.nvcc()
-    record = {
+    record: dict[str, object] = {
         "kernel": kernel.name,
         "variant": variant.name,
         "sha256": digest(variant),
@@ -94,10 +94,10 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
     try:
         with whole_file(binary) as temporary:
             if arch == HOST:
-                toolchain.build_shared_object(kernel.source, settings, temporary)
+                toolchain.build_shared_object(kernel.code, settings, temporary)
             else:
                 resources = toolchain.build_cubin(
-                    kernel.source, kernel.function, settings, arch, temporary
+                    kernel.code, kernel.function, settings, arch, temporary
                 )
                 record |= asdict(resources)
     except toolchain.CompileError as error:

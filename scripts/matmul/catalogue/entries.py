@@ -106,9 +106,10 @@ class Kernel:
         return Kind.LIBRARY if self.library else Kind.DISPATCH
 
     @property
-    def compiled(self) -> bool:
-        """Whether it has a binary of its own."""
-        return self.source is not None
+    def code(self) -> Path:
+        """The source of a CUDA or C kernel; other kinds have none."""
+        assert self.source is not None
+        return self.source
 
     @property
     def product(self) -> Operation:
@@ -121,13 +122,13 @@ class Kernel:
         return self.product.dtype
 
     @property
-    def routine(self) -> Routine | None:
-        """The library's function that it calls."""
-        return self.product.routines[self.library] if self.library else None
+    def routine(self) -> Routine:
+        """The library's function that it calls; a KeyError where it is no library's."""
+        return self.product.routines[str(self.library)]
 
     @property
     def on_gpu(self) -> bool:
-        return self.routine.on_gpu if self.routine else self.hand_written
+        return self.routine.on_gpu if self.library else self.hand_written
 
     @property
     def hand_written(self) -> bool:
@@ -180,13 +181,15 @@ class Variant:
 
     @property
     def tile(self) -> tuple[int, int]:
-        """Rows and columns of C that one block computes."""
+        """Rows and columns of C that one block computes; of a CUDA kernel only."""
+        assert self.kernel.tile
         rows, columns = self.kernel.tile
         return evaluate(rows, self.parameters), evaluate(columns, self.parameters)
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """blockDim in x, y, z."""
+        """blockDim in x, y, z; of a CUDA kernel only."""
+        assert self.kernel.threads
         y, x = self.kernel.threads
         return evaluate(x, self.parameters), evaluate(y, self.parameters), 1
 
@@ -263,7 +266,7 @@ class Variant:
         """The variant of a dispatch's nearest row that takes the shape; None where none does."""
         able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
         row = min(able, key=lambda choice: choice.distance(shape), default=None)
-        return row and row.variant
+        return row.variant if row else None
 
     @property
     def optimization(self) -> int | None:
@@ -275,7 +278,7 @@ class Variant:
     def launch_identity(self) -> list[object]:
         """What decides how it is launched and timed, beside its sources and flags."""
         kernel = self.kernel
-        geometry = [choice.variant.launch_identity for choice in kernel.choices]
+        geometry: list[object] = [choice.variant.launch_identity for choice in kernel.choices]
         if kernel.tile:
             geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
         return [
@@ -333,7 +336,7 @@ class Catalogue(dict[str, Kernel]):
 
         Raises UserError where there is none.
         """
-        name = re.match(r"\w*", text)[0]
+        name = re.split(r"\W", text)[0]
         if name not in self:
             raise UserError(f"kernel '{text}': the catalogue has {', '.join(self)}")
         if text == name:
@@ -365,7 +368,9 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
 
 def kernel_of(name: str, entry: Mapping[str, Any], folder: Path) -> Kernel:
     """An entry, with its files found from the catalogue's folder."""
-    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()}
+    fields: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
+    }
     files = {key: folder / fields[key] for key in ("source", "dispatch") if key in fields}
     return Kernel(**{"name": name, "title": name, "function": name} | fields | files)
 
@@ -400,6 +405,7 @@ def document_names() -> list[str]:
 
 def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
     """The rows of a dispatch's table: architecture, shape, variant. Raises UserError."""
+    assert kernel.dispatch
     try:
         with kernel.dispatch.open(newline="") as file:
             rows = list(csv.DictReader(file))

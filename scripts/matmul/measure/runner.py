@@ -159,7 +159,7 @@ class EmulationRunner(Runner):
         executable, kernel = self.build / part.slug, part.kernel
         if not executable.exists():
             constants = part.constants(self.architecture)
-            emulation.build(kernel.source, kernel.function, kernel.product, constants, executable)
+            emulation.build(kernel.code, kernel.function, kernel.product, constants, executable)
         return executable
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:

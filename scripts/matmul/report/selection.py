@@ -248,8 +248,8 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     summary = read_table("summary.csv", folder / "summary.csv", version).copy()
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     kernels = table("kernels.csv")
-    changed = changed_variants(kernels, catalogue)
-    return Results(catalogue, device, kernels, summary, *map(table, others), earlier=bool(changed))
+    results = Results(catalogue, device, kernels, summary, *map(table, others))
+    return dataclasses.replace(results, earlier=bool(changed_variants(kernels, catalogue)))
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
