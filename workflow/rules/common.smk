@@ -185,7 +185,11 @@ def emulated_sources(wildcards):
     variant = VARIANTS[wildcards.slug]
     if variant.kernel.language not in HAND_WRITTEN or DEVICE != "cpu":
         return []
-    files = [file for part in variant.parts(None, table_shapes(variant)) for file in source_files(part.kernel.source)]
+    files = [
+        file
+        for part in variant.parts(None, table_shapes(variant))
+        for file in source_files(part.kernel.source)
+    ]
     return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]
 
 
