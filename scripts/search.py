@@ -171,8 +171,7 @@ class Race:
 
     def accuracy(self, variant: Variant) -> Accuracy:
         """That of its product at this shape."""
-        words = self.shape.elements[-1] * np.dtype(variant.kernel.dtype).itemsize // 4
-        self.tools.drv.memset_d32_async(self.c, 0xFFFFFFFF, words, self.tools.stream)
+        self.tools.poison(self.c, self.shape.elements[-1], variant.kernel.dtype)
         product = gpu_product(variant, self.tools)
         self.launch(product, self.c)
         self.tools.wait()

@@ -12,6 +12,7 @@ CONDA_NAMES = {
     "matplotlib": "matplotlib-base",
     "seaborn": "seaborn-base",
     "snakemake": "snakemake-minimal",
+    "ml-dtypes": "ml_dtypes",
     "typst": "typst-py",
 }
 # What conda brings as packages of its own, PyPI as the toolkit's wheels or the system's compiler.

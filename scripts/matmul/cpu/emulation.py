@@ -79,7 +79,7 @@ def build(
         *(f"-fsanitize={checks}" for checks in SANITIZERS[sanitizer]),
         "-fno-sanitize-recover=all",
         *(f"-D{name}={value}" for name, value in macros.items()),
-        *(f"-I{folder}" for folder in include),
+        *(f"-I{folder}" for folder in (RUNTIME, *include)),
         *("-include", str(RUNTIME / "cuda_on_cpu.h"), str(RUNTIME / "driver.cpp")),
         *("-o", str(executable)),
     ]

@@ -63,21 +63,24 @@ __device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix)
 FILL(float32, float, 24)
 FILL(float64, double, 53)
 
+__device__ double wide(double x) { return x; }
+__device__ double wide(float x) { return x; }
+
 // x in float64, and |x|: the operands of the reference product and of its error bound.
 template <typename Element>
-__device__ void widen(const Element* x, double* wide, float* magnitude, u64 count)
+__device__ void widen(const Element* x, double* to, float* magnitude, u64 count)
 {
     for (u64 i = first_index(); i < count; i += grid_threads()) {
-        wide[i] = (float)x[i];
-        magnitude[i] = fabsf((float)x[i]);
+        to[i] = wide(x[i]);
+        magnitude[i] = (float)fabs(wide(x[i]));
     }
 }
 
 #define WIDEN(name, Element)                                                                      \
-    extern "C" __global__ void widen_##name(const Element* x, double* wide, float* magnitude,      \
+    extern "C" __global__ void widen_##name(const Element* x, double* to, float* magnitude,        \
                                             u64 count)                                             \
     {                                                                                              \
-        widen(x, wide, magnitude, count);                                                          \
+        widen(x, to, magnitude, count);                                                            \
     }
 WIDEN(float32, float)
 
@@ -112,7 +115,7 @@ __device__ void compare(const Element* C, const double* high, const double* low,
     double share = 0.0, largest = 0.0, sum = 0.0;
     for (u64 i = first_index(); i < count; i += grid_threads()) {
         if (upper && i % n < first + i / n) continue;
-        const double error = fabs(((double)C[i] - high[i]) - (low ? low[i] : 0.0));
+        const double error = fabs((wide(C[i]) - high[i]) - (low ? low[i] : 0.0));
         if (error == 0.0) continue;
         const double bound = scale * magnitude[i] + rounding * fabs(high[i]);
         sum += error / magnitude[i];

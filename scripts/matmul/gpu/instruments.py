@@ -5,8 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from matmul.gpu.cublas import WORKSPACE_BYTES, Cublas
 from matmul.gpu.device import Gpu
 from matmul.operations import fills
@@ -82,17 +80,20 @@ class Instruments:
 
     def filled(self, fill: str, seed: int, matrix: int, count: int, dtype: str) -> Any:
         """A device array of `count` elements of matrix 0 (A) or 1 (B)."""
-        array = self.drv.mem_alloc(np.dtype(dtype).itemsize * count)
+        array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
         kind, start = fills.FILLS.index(fill), fills.start_of(seed, matrix)
         self.call(f"fill_{dtype}", array, count, kind, start, matrix)
         return array
 
     def poisoned(self, count: int, dtype: str) -> Any:
         """A device array of `count` elements, all NaN: what a kernel leaves out shows."""
-        words = np.dtype(dtype).itemsize // 4 * count
-        array = self.drv.mem_alloc(4 * words)
-        self.drv.memset_d32_async(array, 0xFFFFFFFF, words, self.stream)
+        array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
+        self.poison(array, count, dtype)
         return array
+
+    def poison(self, array: Any, count: int, dtype: str) -> None:
+        """Fill a device array of `count` elements with NaN, whose bits may all be ones."""
+        self.drv.memset_d8_async(array, 0xFF, DTYPES[dtype].bytes * count, self.stream)
 
     def mirror(self, c: int, n: int) -> None:
         """Copy the upper triangle of the n×n matrix at `c`, float64, into the lower one."""

@@ -52,7 +52,7 @@ class GpuBench:
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
-        self.element_bytes = np.dtype(self.dtype).itemsize
+        self.element_bytes = variant.kernel.product.element.bytes
         self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()

@@ -119,7 +119,9 @@ class Reference(ABC):
         columns = random.integers(0, width, spots).astype(np.uint64)
         matrices = (0, self.operation.right)
         left, right = (
-            fills.values(fill, seed, which, index, self.operation.dtype).astype(np.longdouble)
+            fills.values(fill, seed, which, index, self.operation.dtype)
+            .astype(np.float64)
+            .astype(np.longdouble)
             for which, index in zip(matrices, self.operands(rows, columns), strict=True)
         )
         found = np.array([[self.element(int(row) - first, int(column)) for column in columns]

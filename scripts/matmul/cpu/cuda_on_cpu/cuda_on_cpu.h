@@ -36,6 +36,8 @@
 
 #include <type_traits>
 
+#include "cuda_bf16.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #elif defined(__SANITIZE_THREAD__)

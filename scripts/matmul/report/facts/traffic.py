@@ -2,10 +2,9 @@
 
 from matmul.catalogue.entries import Variant
 from matmul.catalogue.layout import Layout
+from matmul.operations.dtypes import DTYPES
 from matmul.operations.shapes import Shape
 from matmul.report.sourced_numbers import Number
-
-BYTES = {"float32": 4, "float64": 8}
 
 
 def asked(variant: Variant | None, shape: Shape) -> Number | None:
@@ -14,7 +13,7 @@ def asked(variant: Variant | None, shape: Shape) -> Number | None:
     tiles are not counted apart. None where the catalogue does not say how a block reads."""
     if variant is None or variant.layout is None:
         return None
-    size = BYTES[variant.kernel.dtype]
+    size = DTYPES[variant.kernel.dtype].bytes
     return reads(variant, variant.layout).times(shape.terms * size) + Number(size, str(size))
 
 
@@ -32,7 +31,7 @@ def half(variant: Variant) -> bool:
 
 def least(shape: Shape, dtype: str) -> Number:
     """Bytes for an element of C of a product that moves each matrix once."""
-    elements, size = shape.elements, BYTES[dtype]
+    elements, size = shape.elements, DTYPES[dtype].bytes
     own = Number(sum(elements) / elements[-1], f"{sum(elements)} / {elements[-1]}")
     return own.times(size)
 

@@ -1,0 +1,32 @@
+// CUDA's bfloat16 on the CPU: what the kernels here use of cuda_bf16.h, by what CUDA says of it.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+// The upper half of a float: its sign, its exponent, and 8 bits of mantissa with the leading one.
+struct __nv_bfloat16 {
+    uint16_t bits;
+
+    __nv_bfloat16() = default;
+
+    // Rounded to nearest, ties to even; a NaN stays one.
+    __nv_bfloat16(float value)
+    {
+        uint32_t word;
+        memcpy(&word, &value, sizeof word);
+        const bool nan = (word & 0x7FFFFFFF) > 0x7F800000;
+        bits = nan ? 0x7FFF : uint16_t((word + 0x7FFF + (word >> 16 & 1)) >> 16);
+    }
+
+    operator float() const
+    {
+        const uint32_t word = uint32_t(bits) << 16;
+        float value;
+        memcpy(&value, &word, sizeof value);
+        return value;
+    }
+};
+
+inline __nv_bfloat16 __float2bfloat16(float value) { return value; }
+inline float __bfloat162float(__nv_bfloat16 value) { return value; }
