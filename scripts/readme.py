@@ -224,11 +224,12 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
 
 
 def linked(view: Results, kernel: str, page: Path) -> str:
-    """A kernel's title, with a link to its source where it has one."""
+    """A kernel's title, with a link to its source or its dispatch table where it has one."""
     entry = view.catalogue.get(kernel)
-    if entry is None or entry.source is None:
+    file = (entry.source or entry.dispatch) if entry else None
+    if file is None:
         return view.title(kernel)
-    return f"[{entry.title}]({os.path.relpath(entry.source, page.parent)})"
+    return f"[{view.title(kernel)}]({os.path.relpath(file, page.parent)})"
 
 
 def share(pairs: pd.DataFrame) -> str:
