@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from matmul.dataset.tables import read_table, write_table
+from matmul.dataset.tables import read_json, read_table, version_of, write_table
 from matmul.operations import OPERATIONS, shape_of
 from matmul.operations.gemm import GEMM
 from matmul.operations.gram import GRAM
@@ -123,7 +123,9 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="n, where in the data")
     options = parser.parse_args()
 
-    points = points_of(read_table("summary.csv", options.data / "summary.csv"), options.sizes)
+    version = version_of(read_json(options.data / "device.json"))
+    summary = read_table("summary.csv", options.data / "summary.csv", version)
+    points = points_of(summary, options.sizes)
     torch = pytorch()
     check_card(options.data, torch.cuda.get_device_name(0))
     table = timed(torch, points).assign(**identity(torch))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from matmul.dataset import tables
+from matmul.dataset.renamed import RENAMED
 from matmul.dataset.tables import (
     COLUMNS,
     read_json,
@@ -136,6 +137,23 @@ def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer
     for version in ("1.0.0", "1.10.0"):
         with pytest.raises(UserError, match=r"summary\.csv: no column ran, .* version 1\."):
             read_table("summary.csv", path, version)
+
+
+def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv.gz"
+    row = dict.fromkeys(COLUMNS["samples.csv.gz"], "1")
+    old, new = "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]", "gram_register_tile/48"
+    names = {old: new, "lost[W=1]": "lost[W=1]", "cpu_loop": "cpu_loop"}
+    write_rows([row | {"variant": old, "baseline_of": old} for old in names], path.name, path)
+    for column in ("variant", "baseline_of"):
+        assert read_table(path.name, path, "0")[column].to_list() == [*names.values()]
+        assert read_table(path.name, path, "1.0.0")[column].to_list() == [*names]
+
+
+def test_each_renamed_variant_has_a_name_of_its_own() -> None:
+    assert len({*RENAMED.values()}) == len(RENAMED)
+    for old, new in RENAMED.items():
+        assert old.split("[")[0] == new.split("/")[0]
 
 
 @pytest.mark.parametrize(

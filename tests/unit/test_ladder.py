@@ -75,7 +75,7 @@ def test_traffic_follows_from_the_tile(tmp_path: Path) -> None:
         step["name"]: [value["value"] for value in step["traffic"].values()]
         for operation in ("gemm", "gram")
         for step in ladder(results, operation)["steps"]
-        if step["traffic"]  # an entry need not say who computes what
+        if step["traffic"]
     }
     assert found["naive"] == [4 * (2 * 1024 + 1), 2 * 1024 / (4 * (2 * 1024 + 1))]
     assert found["shared"][0] == 4 * (2 * 1024 / 32 + 1)
