@@ -208,7 +208,7 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
     libraries = full_libraries(view, held)
     unit, per_tflops = rate_unit(rungs.tflops)
     shares = [f"share of {view.title(library)}" for library in libraries]
-    lines = [["kernel", "its idea", unit, *shares], ["---"] * 2 + ["---:"] * (1 + len(shares))]
+    lines = [["kernel", "its lesson", unit, *shares], ["---"] * 2 + ["---:"] * (1 + len(shares))]
     for row in rungs.itertuples():
         where = "" if row.n == rungs.n.max() else f" at {row.n}"
         own = held[held.kernel == row.kernel]
