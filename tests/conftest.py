@@ -47,9 +47,9 @@ settings.register_profile("default", settings.get_profile("default"), deadline=N
 # mostly wait, beside others that do not.
 LONG = (
     "test_workflow", "test_slurm", "test_kills", "test_kernels_on_cpu", "test_tables",
-    "test_kernels_that_fail", "test_folders", "test_page", "test_start", "test_names",
-    "test_charts", "test_cuda_on_cpu", "test_any_grid", "test_any_samples", "test_compare",
-    "test_any_table", "test_verification",
+    "test_documented_commands", "test_recipes", "test_kernels_that_fail", "test_folders",
+    "test_page", "test_start", "test_charts", "test_cuda_on_cpu", "test_any_grid",
+    "test_any_samples", "test_compare", "test_any_table", "test_verification",
 )  # fmt: skip
 
 
