@@ -1,6 +1,5 @@
 """C = A·B in bfloat16, summed in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
