@@ -62,7 +62,7 @@ def test_largest_and_mean_error_by_hand() -> None:
 
 
 def test_the_bound_counts_the_rounding_of_c() -> None:
-    """A product in bfloat16, rounded once, is right; off by one unit in C's last place it is not."""
+    """A product in bfloat16, rounded once, is right; one last place of C more is wrong."""
     kernel = load_catalogue()["naive_bf16"]
     shape = kernel.product.parse("40x30x50")
     a, b = fills.inputs("uniform", 2026, shape, kernel.dtype)
