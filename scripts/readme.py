@@ -20,7 +20,6 @@ from matmul.process.errors import UserError, command_line
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
     Results,
-    common_sizes,
     fastest,
     load_results,
     picture_of,
@@ -79,12 +78,11 @@ def framed(paragraphs: Sequence[str]) -> str:
 
 def pictures(folder: Path, results: Results, at: str) -> list[str]:
     """The pictures of the rates that a data set has, in the order of the operations."""
-    names = {operation.title: picture_of(operation) for operation in OPERATIONS.values()}
     device = processor(results.device)
     return [
-        f"![Rate of {title} against size on {device}]({at}/{name})"
-        for title, name in names.items()
-        if (folder / name).exists()
+        f"![Rate of {operation.title} against size on {device}]({at}/{name})"
+        for operation in OPERATIONS.values()
+        if (folder / (name := picture_of(operation))).exists()
     ]
 
 
@@ -178,7 +176,8 @@ def source(results: Results, at: str) -> str:
     """Where a data set's numbers come from, and what they mean."""
     cards = f" · {len(results.cards)} cards" if len(results.cards) > 1 else ""
     host = f" · CPU kernels on {results.device.get('cpu') or 'an unknown CPU'}"
-    work = ", ".join(f"{known.work} for {known.title}" for known in OPERATIONS.values())
+    counts = dict.fromkeys(f"{known.work} for {known.title}" for known in OPERATIONS.values())
+    work = ", ".join(counts)
     return (
         f"*{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}. "
         "A share is the library's time over the kernel's, the median of pairs timed in turn, with "
@@ -187,19 +186,15 @@ def source(results: Results, at: str) -> str:
 
 
 def ladder(view: Results) -> pd.DataFrame:
-    """The fastest variant of each kernel at the largest square size at which every GPU kernel has
-    an interval, or else a time; of a kernel of the CPU, which may not get there, at its last.
-    Without a GPU every kernel decides the size."""
+    """The fastest variant of each kernel at the size of the comparison; of a kernel of the CPU,
+    which may not get there, at its last."""
     rows = squares(fastest(view.timed()))
-    gpu = view.gpu(rows)
-    held = rows[gpu] if gpu.any() else rows
-    kernels = list(held.kernel.unique())
-    sizes = common_sizes(held.dropna(subset=["time_low_ms", "time_high_ms"]), kernels)
-    sizes = sizes or common_sizes(held, kernels)
-    if not sizes:
+    if view.compared is None or not view.compared.square:
         return rows[:0]
-    last = rows[rows.n <= sizes[-1]].groupby("kernel", sort=False).tail(1)
-    return last.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")
+    here = view.at_compared(rows)
+    last = rows[(rows.n <= view.compared.n) & ~view.gpu(rows)].groupby("kernel").tail(1)
+    rungs = pd.concat([here[view.gpu(here)], last])
+    return rungs.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")
 
 
 def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:

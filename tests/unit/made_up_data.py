@@ -23,6 +23,7 @@ from matmul.report.selection import Results, load_results
 SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),
     "gram": (500, "1000x1001", 2500, 4500, "2250x4500", "4500x2250"),
+    "gemm_bf16": (320, 1024),
 }
 PACE = {Kind.C: 1e-6, Kind.CUDA: 1e-10, Kind.DISPATCH: 1e-10, Kind.LIBRARY: 2e-11}  # ms each
 # Sweeps that vary an axis at one size: kernels, shape, fills and modes, as documents.yaml has them.

@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from matmul.catalogue.entries import Kind
 from matmul.operations.fills import FILLS
 from matmul.report.figures import figure_base, phases, style
 from matmul.report.figures.gallery import FIGURES
@@ -71,7 +72,7 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results) -> None:
 
 
 def test_kernels_added_behind_keep_the_others_looks() -> None:
-    looks = [style.kernel_look(position, "cuda") for position in range(130)]
+    looks = [style.kernel_look(position, Kind.CUDA) for position in range(130)]
     assert len({(look.colour, look.marker) for look in looks}) == 130
 
 

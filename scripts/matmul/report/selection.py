@@ -154,6 +154,32 @@ class Results:
         """The library's entries that kernels are held against and that fill C, as kernels do."""
         return [name for name in self.product.rivals if not self.writes_half(name)]
 
+    @cached_property
+    def compared(self) -> Shape | None:
+        """The shape at which one operation's kernels are compared, wherever one size stands for the
+        data set: the largest square at which more than half of the hand-written kernels were timed,
+        all of them often enough for an interval. Without such a square it is the largest that was
+        timed, without a square another shape, and without hand-written kernels that of the others.
+        """
+        timed = fastest(self.timed())
+        own = timed[timed.kernel.map(self.hand_written).astype(bool)]
+        rows = timed if own.empty else own
+        candidates = squares(rows) if len(squares(rows)) else rows
+        shapes = shapes_of(candidates)
+        most = rows.kernel.nunique() / 2
+        full = [
+            shape
+            for shape in shapes
+            if len(here := at(candidates, shape)) > most
+            and here[["time_low_ms", "time_high_ms"]].notna().all(axis=None)
+        ]
+        found = full or shapes
+        return found[-1] if found else None
+
+    def at_compared(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows at the shape of the comparison."""
+        return at(rows, self.compared) if self.compared else rows[:0]
+
     def square_ratios(self) -> pd.DataFrame:
         """Ratios of square products to the library, hot where there are any, by size."""
         hot = self.ratios[self.ratios.cache == "hot"]
@@ -277,14 +303,6 @@ def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
     return rows[rows.variant == first.variant[first.time_ms.idxmin()]]
 
 
-def at_one_size(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of square products at one size: of those that the most kernels have the largest."""
-    if rows.empty:
-        return rows
-    kernels = rows.groupby("n").kernel.nunique()
-    return rows[rows.n == kernels.index[kernels == kernels.max()].max()]
-
-
 def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """Kernel times of a GPU's kernels: of each, or of more than LINES those that stand for their
     kind, and the fastest of the others that is no library's."""
@@ -293,19 +311,17 @@ def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     known = {*results.of_document(results.product.known_from), *results.full_rivals}
     own = rows[[results.kind(kernel) is not Kind.LIBRARY for kernel in rows.kernel]]
-    others = at_one_size(squares(own[~own.kernel.isin(known)]))
+    others = results.at_compared(own[~own.kernel.isin(known)])
     return rows[rows.kernel.isin({*known, *others.kernel[others.tflops == others.tflops.max()]})]
 
 
-def errors_at_one_size(results: Results) -> pd.DataFrame:
-    """Of each kernel's fastest variant the row at the largest square size of all; of a GPU's
-    kernels, where some were timed. Empty where no error is on record."""
-    rows = squares(fastest(results.timed())).dropna(subset=["mean_error", "largest_error"])
-    rows = rows[rows.mean_error > 0]
+def compared_errors(results: Results) -> pd.DataFrame:
+    """Of each kernel's fastest variant the row at the shape of the comparison; of a GPU's kernels,
+    where some were timed. Empty where no error is on record."""
+    rows = results.at_compared(fastest(results.timed()))
+    rows = rows.dropna(subset=["mean_error", "largest_error"]).query("mean_error > 0")
     gpu = results.gpu(rows)
-    rows = rows[gpu] if gpu.any() else rows
-    sizes = common_sizes(rows, list(rows.kernel.unique()))
-    return rows[rows.n == sizes[-1]] if sizes else rows[:0]
+    return rows[gpu] if gpu.any() else rows
 
 
 def over_hot(results: Results, cache: str) -> pd.DataFrame:

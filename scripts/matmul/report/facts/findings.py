@@ -19,7 +19,7 @@ from matmul.report.facts.executed_rates import VECTOR, binding_peak, executed, f
 from matmul.report.selection import (
     Results,
     common_sizes,
-    errors_at_one_size,
+    compared_errors,
     fastest,
     limits_of,
     over_hot,
@@ -76,14 +76,17 @@ def all_findings(results: Results) -> dict[str, dict[str, Any]]:
 
 @finding(GEMM)
 def best_share(results: Results) -> dict[str, Any]:
-    """The hand-written kernel with the largest share of its library, at the largest square size."""
+    """The hand-written kernel with the largest share of its library, at the compared size."""
     return largest_share(results, hand_written_ratios(results))
 
 
 def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
-    """Of ratios to one library the largest at the largest size, and where kernels win or tie."""
-    largest = rows[rows.n == rows.n.max()]
-    best = largest.loc[largest.ratio.idxmax()]
+    """Of ratios to one library the largest at the size of the comparison, and where kernels win or
+    tie."""
+    compared = results.at_compared(rows)
+    if compared.empty:
+        raise Missing(f"no pairs at {results.compared}")
+    best = compared.loc[compared.ratio.idxmax()]
     own, library = (
         time_row(results, column, best.n, best.cache) for column in (best.variant, best.baseline)
     )
@@ -348,7 +351,7 @@ def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
 @finding(GEMM, reduced=True)
 def accuracy(results: Results) -> dict[str, Any]:
     """Rate and errors of each kernel at the largest common size, the least mean error first."""
-    rows = errors_at_one_size(results).sort_values("mean_error", kind="stable")
+    rows = compared_errors(results).sort_values("mean_error", kind="stable")
     if rows.empty:
         raise Missing(results.absence(results.order))
     unit, factor = rate_unit(rows.tflops)

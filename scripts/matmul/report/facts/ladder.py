@@ -26,15 +26,13 @@ from matmul.report.selection import (
 )
 from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
-SPAN = ["time_ms", "time_low_ms", "time_high_ms"]
-
 
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
     """Every step that the data set has of an operation, and the library's routines beside them."""
     results = whole.of(operation, reduced=True)
     own = [name for name in results.present if results.hand_written(name)]
     timed = fastest(results.timed())
-    shape = large_shape(timed[timed.kernel.isin(own)]) or largest(results.summary)
+    shape = results.compared or largest(results.summary)
     here = at(timed, shape) if shape else timed[:0]
     rows = {row.kernel: row for _, row in here.iterrows()}
     unit, factor = rate_unit(here.tflops)
@@ -75,21 +73,6 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             if results.hand_written(name) and name not in own
         ],
     }
-
-
-def large_shape(rows: pd.DataFrame) -> Shape | None:
-    """The largest square that most of these kernels were timed at, each with an interval; without
-    one the largest that was timed at all. Other shapes where there is no square."""
-    candidates = squares(rows) if len(squares(rows)) else rows
-    shapes = shapes_of(candidates)
-    most = rows.kernel.nunique() / 2
-    full = [
-        shape
-        for shape in shapes
-        if len(own := at(candidates, shape)) > most and own[SPAN].notna().all(axis=None)
-    ]
-    found = full or shapes
-    return found[-1] if found else None
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:

@@ -15,7 +15,6 @@ from matmul.report.figures import style
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
     Results,
-    at_one_size,
     fastest,
     processor,
     rate_unit,
@@ -169,11 +168,11 @@ def name_lines(
             style.label_inside(ax, kernel, labels[kernel])
 
 
-def gpu_at_one_size(results: Results) -> tuple[pd.DataFrame, str, int]:
-    """The fastest variant of each kernel of the GPU at one square size, with its `rate`; the rate's
-    unit, and how many of it a TFLOP/s is. Raises Missing."""
-    rows = squares(fastest(results.timed()))
-    rows = at_one_size(rows[results.gpu(rows)])
+def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
+    """The fastest variant of each kernel of the GPU at the shape of the comparison, with its
+    `rate`; the rate's unit, and how many of it a TFLOP/s is. Raises Missing."""
+    rows = results.at_compared(fastest(results.timed()))
+    rows = rows[results.gpu(rows)]
     if rows.empty:
         raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     unit, per_tflops = rate_unit(rows.tflops)

@@ -15,10 +15,10 @@ from matmul.operations import shape_of
 from matmul.operations.operation import OTHER
 from matmul.operations.shapes import Shape
 from matmul.report.figures import style
-from matmul.report.figures.figure_base import Missing, each_figure, gpu_at_one_size, look
+from matmul.report.figures.figure_base import Missing, each_figure, gpu_compared, look
 from matmul.report.selection import (
     Results,
-    errors_at_one_size,
+    compared_errors,
     rate_unit,
     series_of,
     shapes_of,
@@ -62,7 +62,7 @@ def rival_of(results: Results) -> str:
 def ladder(results: Results) -> Figure:
     """Rate of each kernel of the GPU at one size, in the catalogue's order, with its share of the
     library from pairs."""
-    rows, unit, _ = gpu_at_one_size(results)
+    rows, unit, _ = gpu_compared(results)
     rows = in_catalogue_order(results, rows)
     rival = rival_of(results)
     made, (ax,) = style.panels(height=height_of(rows))
@@ -159,7 +159,7 @@ def cell(ax: Axes, x: int, y: int, row: Any) -> None:
 def accuracy(results: Results) -> Figure:
     """Rate, and mean error of C's elements with the largest as whisker, a row per kernel at the
     largest common size."""
-    rows = in_catalogue_order(results, errors_at_one_size(results))
+    rows = in_catalogue_order(results, compared_errors(results))
     if rows.empty:
         raise Missing(
             f"No error of a timed product is on record ({results.absence(results.order)})."

@@ -16,7 +16,7 @@ from matmul.report.figures.figure_base import (
     Missing,
     each_figure,
     figure,
-    gpu_at_one_size,
+    gpu_compared,
     kernel_lines,
     look,
     name_lines,
@@ -88,7 +88,7 @@ def not_measured(results: Results) -> list[str]:
 @each_figure("Roofline")
 def roofline(results: Results) -> Figure:
     """Rate over arithmetic intensity at one size, below what memory and units allow."""
-    rows, unit, per_tflops = gpu_at_one_size(results)
+    rows, unit, per_tflops = gpu_compared(results)
     rows = rows.assign(intensity=intensities(results, rows))
     roofs = roofs_of(results, per_tflops)
     made, (ax,) = style.panels(height=4.2)
