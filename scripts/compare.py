@@ -95,7 +95,7 @@ def common_points(
                 f"{folder}: has no kernel {what} of {processor(side.device)}; compare data sets of "
                 "one device, or of GPUs, which alone have ratios"
             )
-    points = compare_points(*values, tolerance)
+    points = compare_points(values[0], values[1], tolerance)
     if points.empty:
         raise UserError(
             f"{folders[0]} and {folders[1]}: no common point; measure the same kernels and shapes"

@@ -141,6 +141,7 @@ def main() -> None:
         folder, place = Path(name), place_of(variant.kernel, GPU)
         try:
             with runner(place, folder, seconds) as run:
+                assert run.architecture  # only the emulation has none
                 if place == GPU:
                     with told_if_slow("compiling what times it"):
                         compile_instruments(run.architecture, folder / run.architecture / CUBIN)

@@ -208,7 +208,7 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
     libraries = full_libraries(view, held)
     unit, per_tflops = rate_unit(rungs.tflops)
     shares = [f"share of {view.title(library)}" for library in libraries]
-    lines = [["kernel", "its idea", unit, *shares], ["---"] * 2 + ["---:"] * (1 + len(shares))]
+    lines = [["kernel", "its lesson", unit, *shares], ["---"] * 2 + ["---:"] * (1 + len(shares))]
     for row in rungs.itertuples():
         where = "" if row.n == rungs.n.max() else f" at {row.n}"
         own = held[held.kernel == row.kernel]
@@ -224,11 +224,12 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
 
 
 def linked(view: Results, kernel: str, page: Path) -> str:
-    """A kernel's title, with a link to its source where it has one."""
+    """A kernel's title, with a link to its source or its dispatch table where it has one."""
     entry = view.catalogue.get(kernel)
-    if entry is None or entry.source is None:
+    file = (entry.source or entry.dispatch) if entry else None
+    if file is None:
         return view.title(kernel)
-    return f"[{entry.title}]({os.path.relpath(entry.source, page.parent)})"
+    return f"[{view.title(kernel)}]({os.path.relpath(file, page.parent)})"
 
 
 def share(pairs: pd.DataFrame) -> str:

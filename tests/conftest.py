@@ -47,14 +47,24 @@ settings.register_profile("default", settings.get_profile("default"), deadline=N
 # mostly wait, beside others that do not.
 LONG = (
     "test_workflow", "test_slurm", "test_kills", "test_kernels_on_cpu", "test_tables",
-    "test_kernels_that_fail", "test_folders", "test_page", "test_start", "test_names",
-    "test_charts", "test_cuda_on_cpu", "test_any_grid", "test_any_samples", "test_compare",
-    "test_any_table", "test_verification",
+    "test_documented_commands", "test_recipes", "test_kernels_that_fail", "test_folders",
+    "test_page", "test_start", "test_charts", "test_cuda_on_cpu", "test_any_grid",
+    "test_any_samples", "test_compare", "test_any_table", "test_verification",
 )  # fmt: skip
 
 
+# Of tests/unit, files that compile for sanitizers, draw, or typeset in most tests. All that lies in
+# other folders runs whole workflows, kills them, or tries ten thousand cases.
+SLOW = ("test_kernels_on_cpu", "test_cuda_on_cpu", "test_charts", "test_page", "test_tables")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order in which pytest-xdist hands out files, with --no-loadscope-reorder."""
+    """Marks what is slow, and sorts files as pytest-xdist, with --no-loadscope-reorder, hands them
+    out."""
+    for item in items:
+        if item.path.parent.name != "unit" or item.path.stem in SLOW:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 

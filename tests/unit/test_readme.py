@@ -109,7 +109,7 @@ def test_the_newest_current_data_set_is_quoted_or_else_the_newest_earlier_one(
     tmp_path: Path,
 ) -> None:
     current = [dated(tmp_path / day, day) for day in ("2026-01-01", "2026-01-02")]
-    earlier = [dated(tmp_path / day, day, earlier=True) for day in ("2026-01-03", "2026-01-04")]
+    earlier = [dated(tmp_path / day, day, True) for day in ("2026-01-03", "2026-01-04")]
     said = readme.findings_block([*earlier, *current], README)
     assert "*GPU of 2026-01-02" in said
     assert "earlier" not in said

@@ -53,7 +53,7 @@ def added(fresh: Fresh) -> Project:
 def test_a_kernel_is_a_source_and_an_entry(added: Project) -> None:
     assert changed(added) == named_files("A kernel")
     files = [f"tests/unit/{name}.py" for name in TESTS]
-    run(added, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files)
+    run(added, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
 
 
 def test_a_tiling_is_a_line_of_its_kernels_entry(added: Project) -> None:

@@ -65,17 +65,17 @@ def large(fresh: Fresh) -> Project:
     return project
 
 
-def test_the_default_workflow_starts_within_5_seconds(fresh: Fresh, slower: float) -> None:
+def test_the_default_workflow_starts_within_4_seconds(fresh: Fresh, slower: float) -> None:
     project = fresh()
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
 
     def start() -> None:
         project.done("all", "--dry-run", configfile="config/config.yaml", program=SNAKEMAKE)
 
-    assert shortest(start) < 5 * slower
+    assert shortest(start) < 4 * slower
 
 
-def test_500_kernels_at_40_shapes_start_within_30_seconds_and_with_short_commands(
+def test_500_kernels_at_40_shapes_start_within_20_seconds_and_with_short_commands(
     large: Project, slower: float
 ) -> None:
     """A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
@@ -86,4 +86,4 @@ def test_500_kernels_at_40_shapes_start_within_30_seconds_and_with_short_command
     assert len(commands) > 3 * KERNELS
     assert sum(f" {32 * SHAPES} " in command for command in commands) > KERNELS
     assert max(map(len, commands)) < 4096
-    assert seconds < 30 * slower
+    assert seconds < 20 * slower

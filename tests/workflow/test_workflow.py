@@ -21,6 +21,7 @@ from support import RIGHT_KERNEL
 
 from matmul.dataset.tables import read_json, read_table, write_json, write_table
 from matmul.report.figures.gallery import FIGURES
+from matmul.report.figures.names import CAPTIONS, captions
 
 Pending = dict[str, set[str]]
 
@@ -135,7 +136,7 @@ def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
     for file, entry in embedded(html, "results").items():
         name = Path(file).stem
         assert entry["labels"] == {"data set": "local", "figure": name}
-        caption = finished.path(f"reports/captions/{name}.rst").read_text()
+        caption = (CAPTIONS / captions().get(name, f"pages/{name}.rst")).read_text()
         assert re.sub("<[^>]*>", "", unescape(entry["caption"])).split() == caption.split()
 
 
@@ -188,7 +189,7 @@ CHANGES: dict[str, Callable[[Project], None]] = {
     "a block's memory": launch_with(dynamic_shared_bytes=64),
     "another kernel": add_second_kernel,
     "another shape": lambda project: project.configure(gemm=[32, "24x20x17", 40]),
-    "a caption": lambda project: project.edit("reports/captions/rate.rst", " Indeed.\n"),
+    "a caption": lambda project: project.edit("reports/captions/each/rate.rst", " Indeed.\n"),
     "the report's text": lambda project: project.edit("reports/report.typ", "\n"),
     "a chapter": lambda project: project.edit("reports/chapters/gram.typ", "\n"),
     "the page": lambda project: project.edit("reports/explore.html", "\n"),

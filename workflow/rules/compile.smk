@@ -1,4 +1,5 @@
-# One binary per variant and architecture, with a record of what the compiler said.
+# One binary per variant and architecture, with a record of what the compiler said. Compiling and
+# verifying go first: a timing job takes all cores, and between two of them most would stand idle.
 
 
 rule compile_cuda:
@@ -10,6 +11,7 @@ rule compile_cuda:
         record="results/local/build/{arch}/{slug}.json",
     log:
         "results/local/logs/build/{arch}/{slug}.log",
+    priority: 1
     conda:
         "../../environment.yml"
     params:
@@ -32,6 +34,7 @@ rule compile_c:
         record="results/local/build/host/{slug}.json",
     log:
         "results/local/logs/build/host/{slug}.log",
+    priority: 1
     conda:
         "../../environment.yml"
     params:
@@ -53,6 +56,7 @@ rule compile_instruments:
         "results/local/build/{arch}/{tool}.cubin",
     log:
         "results/local/logs/build/{arch}/{tool}.log",
+    priority: 1
     conda:
         "../../environment.yml"
     params:

@@ -10,6 +10,7 @@ rule verify_variant:
         "results/local/verified/{slug}.csv",
     log:
         "results/local/logs/verify/{slug}.log",
+    priority: 1
     conda:
         "../../environment.yml"
     resources:

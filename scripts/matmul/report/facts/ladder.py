@@ -40,6 +40,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     unit, factor = rate_unit(here.tflops)
     steps, before = [], None
     for name in own:
+        assert shape is not None  # what is present has a row, and a row a shape
         place = own_shape(results, name, shape)
         apart = place != shape
         row = next((row for _, row in at(timed[timed.kernel == name], place).iterrows()), None)
@@ -103,7 +104,9 @@ def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
     texts = results.summary[results.summary.kernel == name].variant.unique()
     variants = [results.variant(text) for text in texts]
     found = {variant and variant.refusal(shape): variant for variant in variants}
-    return {} if None in found else found
+    if None in found:
+        return {}
+    return {reason: variant for reason, variant in found.items() if reason and variant}
 
 
 def own_shape(results: Results, name: str, shape: Shape) -> Shape:
