@@ -94,6 +94,7 @@ def operations() -> dict[str, dict[str, Any]]:
             "title": operation.title,
             "dtype": operation.dtype,
             "work": operation.work,
+            "dimensions": "×".join(operation.shape.__match_args__),
             "figures": operation.figure_prefix,
             "factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]],
         }

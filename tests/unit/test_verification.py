@@ -61,6 +61,19 @@ def test_largest_and_mean_error_by_hand() -> None:
     assert found.share == 0.5 / (2 * 2.0**-24)
 
 
+def test_the_bound_counts_the_rounding_of_c() -> None:
+    """A product in bfloat16, rounded once, is right; one last place of C more is wrong."""
+    kernel = load_catalogue()["naive_bf16"]
+    shape = kernel.product.parse("40x30x50")
+    a, b = fills.inputs("uniform", 2026, shape, kernel.dtype)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    c = exact.astype(np.float32).astype(kernel.dtype)
+    assert 0.9 < accuracy(kernel, c, a, b).share <= 1
+    largest = np.unravel_index(np.abs(exact).argmax(), exact.shape)
+    c[largest] *= np.float32(1 + 2**-7)
+    assert accuracy(kernel, c, a, b).share > 1
+
+
 def test_what_a_kernel_leaves_out_is_in_no_mean() -> None:
     """Of three elements on and above the diagonal one is off by a half."""
     a = np.eye(2)

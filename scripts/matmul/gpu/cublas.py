@@ -20,6 +20,9 @@ from matmul.process.errors import UserError
 MATH_MODES = {"full": 0, "tf32": 3}  # cublasMath_t; the default has no TF32 and no emulation
 NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
 LOWER = 0  # cublasFillMode_t
+BFLOAT16 = 14  # cudaDataType_t
+COMPUTE_FLOAT32 = 68  # cublasComputeType_t
+DEFAULT_ALGORITHM = -1  # cublasGemmAlgo_t
 WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
 
 _GEMM = [c_void_p, c_int, c_int, c_int, c_int, c_int]
@@ -37,6 +40,10 @@ PROTOTYPES = {
     "cublasDgemm_v2": [
         *_GEMM, POINTER(c_double), c_void_p, c_int, c_void_p, c_int,
         POINTER(c_double), c_void_p, c_int,
+    ],
+    "cublasGemmEx": [
+        *_GEMM, POINTER(c_float), c_void_p, c_int, c_int, c_void_p, c_int, c_int,
+        POINTER(c_float), c_void_p, c_int, c_int, c_int, c_int,
     ],
     "cublasDsyrk_v2": [
         c_void_p, c_int, c_int, c_int, c_int, POINTER(c_double), c_void_p, c_int,
@@ -127,6 +134,15 @@ class Cublas:
     ) -> None:  # fmt: skip
         """C = Aᵀ·B, or C += Aᵀ·B: A is m columns of a row-major matrix of k×lda."""
         self._gemm(dtype, TRANSPOSE, (m, n, k), (a, lda), b, c, add)
+
+    def gemm_bf16(self, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
+        """C = A·B as `gemm`, of device pointers to bfloat16; each element is summed in float32."""
+        one, zero = c_float(1), c_float(0)
+        call(
+            "cublasGemmEx", self.handle, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k,
+            byref(one), b, BFLOAT16, n, a, BFLOAT16, k, byref(zero), c, BFLOAT16, n,
+            COMPUTE_FLOAT32, DEFAULT_ALGORITHM,
+        )  # fmt: skip
 
     def _gemm(
         self, dtype: str, of_a: int, extents: tuple[int, int, int], a: tuple[int, int], b: int,

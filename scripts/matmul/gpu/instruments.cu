@@ -1,5 +1,6 @@
 // The device's side of measuring and verifying: no kernel of the catalogue depends on it.
 #include <cmath>
+#include <cuda_bf16.h>
 
 typedef unsigned long long u64;
 
@@ -60,11 +61,13 @@ __device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix)
     {                                                                                              \
         fill<Element, bits>(x, count, kind, start, matrix);                                        \
     }
+FILL(bfloat16, __nv_bfloat16, 8)
 FILL(float32, float, 24)
 FILL(float64, double, 53)
 
 __device__ double wide(double x) { return x; }
 __device__ double wide(float x) { return x; }
+__device__ double wide(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 // x in float64, and |x|: the operands of the reference product and of its error bound.
 template <typename Element>
@@ -82,6 +85,7 @@ __device__ void widen(const Element* x, double* to, float* magnitude, u64 count)
     {                                                                                              \
         widen(x, to, magnitude, count);                                                            \
     }
+WIDEN(bfloat16, __nv_bfloat16)
 WIDEN(float32, float)
 
 // x as the exact sum of multiples of `unit` and a rest (verification.split), and |x|.
@@ -143,6 +147,7 @@ __device__ void compare(const Element* C, const double* high, const double* low,
     {                                                                                              \
         compare(C, high, low, magnitude, count, n, first, upper, scale, rounding, found);          \
     }
+COMPARE(bfloat16, __nv_bfloat16)
 COMPARE(float32, float)
 COMPARE(float64, double)
 

@@ -3,12 +3,15 @@
 from typing import Any
 
 from matmul.operations.gemm import GEMM
+from matmul.operations.gemm_bf16 import GEMM_BF16
 from matmul.operations.gram import GRAM
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 
 # In the order in which a report tells of them.
-OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in (GEMM, GRAM)}
+OPERATIONS: dict[str, Operation] = {
+    operation.name: operation for operation in (GEMM, GRAM, GEMM_BF16)
+}
 
 
 def parse_shape(text: int | str, operation: str) -> Shape:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import ml_dtypes  # noqa: F401 - gives NumPy the type bfloat16, by its name
+
 
 @dataclass(frozen=True)
 class Dtype:
@@ -20,5 +22,9 @@ class Dtype:
 
 DTYPES = {
     dtype.name: dtype
-    for dtype in (Dtype("float32", 24, 4, "float"), Dtype("float64", 53, 8, "double"))
+    for dtype in (
+        Dtype("bfloat16", 8, 2, "__nv_bfloat16"),
+        Dtype("float32", 24, 4, "float"),
+        Dtype("float64", 53, 8, "double"),
+    )
 }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpecBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -32,7 +34,11 @@ SMALL_TEXT = 7.5  # points
 SAME_COLUMN = 0.16  # of the axes' width: points so near share a column of labels
 BESIDE = 0.02  # of the axes' width, from a point to its label
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
-SMALL = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # a line of many points
+SMALL: dict[str, Any] = {
+    "markersize": 3.2,
+    "markeredgewidth": 0.3,
+    "linewidth": 1.2,
+}  # a line of many points
 DASHES = {Kind.C: (0, (1, 1.2)), Kind.CUDA: "-", Kind.DISPATCH: "-", Kind.LIBRARY: (0, (4, 1.6))}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with its canvas and the metadata to leave out: they name a date or a version.
@@ -41,7 +47,7 @@ FORMATS = {
     "png": (FigureCanvasAgg, {"Software": None}),
 }
 
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "figure.dpi": 160,
     "text.parse_math": False,  # a title's dollars are dollars
     "text.hinting": "none",  # else words change their width with the resolution
@@ -138,13 +144,22 @@ def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name
 
 def columns(ax: Axes) -> int:
     """Panels side by side in the axes' figure."""
-    return ax.get_subplotspec().get_gridspec().ncols
+    return grid_of(ax).ncols
+
+
+def grid_of(ax: Axes) -> GridSpecBase:
+    """The grid of panels that the axes stand in."""
+    place = ax.get_subplotspec()
+    assert place is not None, "every panel is made by subplots"
+    return place.get_gridspec()
 
 
 def inches(ax: Axes) -> np.ndarray:
     """About how wide and high the axes are going to be."""
-    grid = ax.get_subplotspec().get_gridspec()
-    return ax.figure.get_size_inches() * [0.67, 0.72] / [grid.ncols, grid.nrows]
+    grid, figure = grid_of(ax), ax.get_figure(root=True)
+    assert figure is not None, "the axes are in a figure"
+    width, height = figure.get_size_inches()
+    return np.array([0.67 * width / grid.ncols, 0.72 * height / grid.nrows])
 
 
 def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
@@ -357,7 +372,8 @@ def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMA
     """Write NAME.svg and NAME.png, or one of them, whole; the same figure gives the same bytes."""
     with theme():
         # Once for all: the layout is the slowest part of drawing.
-        figure.get_layout_engine().execute(figure)
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
         figure.set_layout_engine("none")
         for kind in formats:
             with whole_file(folder / f"{name}.{kind}") as temporary:
