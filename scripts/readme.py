@@ -79,12 +79,11 @@ def framed(paragraphs: Sequence[str]) -> str:
 
 def pictures(folder: Path, results: Results, at: str) -> list[str]:
     """The pictures of the rates that a data set has, in the order of the operations."""
-    names = {operation.title: picture_of(operation) for operation in OPERATIONS.values()}
     device = processor(results.device)
     return [
-        f"![Rate of {title} against size on {device}]({at}/{name})"
-        for title, name in names.items()
-        if (folder / name).exists()
+        f"![Rate of {operation.title} against size on {device}]({at}/{picture_of(operation)})"
+        for operation in OPERATIONS.values()
+        if (folder / picture_of(operation)).exists()
     ]
 
 
@@ -178,7 +177,8 @@ def source(results: Results, at: str) -> str:
     """Where a data set's numbers come from, and what they mean."""
     cards = f" · {len(results.cards)} cards" if len(results.cards) > 1 else ""
     host = f" · CPU kernels on {results.device.get('cpu') or 'an unknown CPU'}"
-    work = ", ".join(f"{known.work} for {known.title}" for known in OPERATIONS.values())
+    measured = [known for name, known in OPERATIONS.items() if len(results.of(name).summary)]
+    work = ", ".join(f"{known.work} for {known.title}" for known in measured)
     return (
         f"*{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}. "
         "A share is the library's time over the kernel's, the median of pairs timed in turn, with "
