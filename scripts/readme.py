@@ -176,7 +176,8 @@ def source(results: Results, at: str) -> str:
     """Where a data set's numbers come from, and what they mean."""
     cards = f" · {len(results.cards)} cards" if len(results.cards) > 1 else ""
     host = f" · CPU kernels on {results.device.get('cpu') or 'an unknown CPU'}"
-    counts = dict.fromkeys(f"{known.work} for {known.title}" for known in OPERATIONS.values())
+    measured = [known for name, known in OPERATIONS.items() if len(results.of(name).summary)]
+    counts = dict.fromkeys(f"{known.work} for {known.title}" for known in measured)
     work = ", ".join(counts)
     return (
         f"*{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}. "

@@ -169,7 +169,7 @@ def test_without_pytorch_or_triton_it_is_one_line(
         (lambda cuda: setattr(cuda, "is_available", lambda: False), [], "no GPU on this machine"),
         (lambda cuda: setattr(cuda, "get_device_name", lambda index: "B1"), [], "here is B1"),
         (lambda cuda: None, ["--sizes", 641], "the data set has them at 32, 320, 500, 640"),
-        (lambda cuda: None, ["--data", "absent"], "absent/summary.csv"),
+        (lambda cuda: None, ["--data", "absent"], "absent/device.json"),
     ],
     ids=["no GPU", "another card", "no such size", "no data set"],
 )

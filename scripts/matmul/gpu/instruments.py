@@ -27,6 +27,11 @@ FUNCTIONS = {
 }
 
 
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    """A view of a contiguous array as bytes, which the driver copies whatever their type."""
+    return array.reshape(-1).view(np.uint8)
+
+
 class Instruments:
     """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
 

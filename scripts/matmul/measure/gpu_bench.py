@@ -226,7 +226,7 @@ class GpuBench:
         """
         drv, name = self.gpu.drv, self.contenders[0].name
         with self.split.part("inputs"):
-            host = [np.empty(count, self.dtype) for count in shape.elements]
+            host = [np.empty(self.element_bytes * count, np.uint8) for count in shape.elements]
             for array, source in zip(host, arrays, strict=True):
                 drv.memcpy_dtoh(array, source)
 
@@ -265,8 +265,8 @@ class GpuBench:
         """
         drv = self.gpu.drv
         managed = [
-            drv.managed_empty(count, self.dtype, mem_flags=drv.mem_attach_flags.GLOBAL)
-            for count in shape.elements
+            drv.managed_empty(len(array), np.uint8, mem_flags=drv.mem_attach_flags.GLOBAL)
+            for array in host
         ]
         pointers = [array.base.get_device_pointer() for array in managed]
 

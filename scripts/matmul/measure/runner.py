@@ -18,7 +18,7 @@ from matmul.build.binaries import HOST
 from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.cpu import emulation
 from matmul.gpu.device import Gpu, opened
-from matmul.gpu.instruments import Instruments
+from matmul.gpu.instruments import Instruments, as_bytes
 from matmul.measure.products import CpuProduct, GpuProduct, cpu_product, gpu_product
 from matmul.measure.timing import HeldStream, host_ms
 from matmul.operations.shapes import Shape
@@ -103,17 +103,17 @@ class GpuRunner(Runner):
         drv, product = self.gpu.drv, self.product(variant)
         try:
             c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
-            arrays = [drv.to_device(array) for array in (*map(guarded, inputs), c)]
+            arrays = [drv.to_device(as_bytes(array)) for array in (*map(guarded, inputs), c)]
             product(shape, *arrays)
             self.tools.wait()
-            drv.memcpy_dtoh(c, arrays[-1])
+            drv.memcpy_dtoh(as_bytes(c), arrays[-1])
         except drv.Error as error:
             raise WrongAccess(f"the launch failed: {error}") from None
         return unguarded(c, shape)
 
     def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
         product, drv = self.product(variant), self.gpu.drv
-        on_device = [drv.to_device(matrix) for matrix in inputs]
+        on_device = [drv.to_device(as_bytes(matrix)) for matrix in inputs]
         c = drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
         launches = [lambda: product(shape, *on_device, c)] * LAUNCHES
         return statistics.median(HeldStream(self.tools).times(launches))
