@@ -103,10 +103,10 @@ class Product:
         c = self.on_host[-1]
         c[row, column] = value
         pointer = int(self.on_device[-1]) + c.itemsize * (row * c.shape[1] + column)
-        self.tools.drv.memcpy_htod(pointer, c[row, column : column + 1].copy())
+        self.tools.drv.memcpy_htod(pointer, as_bytes(c[row, column : column + 1].copy()))
 
 
-@pytest.fixture(params=["gemm", "gram"])
+@pytest.fixture(params=[*SHAPES])
 def product(request: pytest.FixtureRequest, tools: Instruments) -> Product:
     shape, dtype = SHAPES[request.param], OPERATIONS[request.param].dtype
     inputs = [
@@ -114,8 +114,7 @@ def product(request: pytest.FixtureRequest, tools: Instruments) -> Product:
         for which, count in enumerate(shape.elements[:-1])
     ]
     c = tools.poisoned(shape.elements[-1], dtype)
-    routine = {"gemm": "cublas_sgemm", "gram": "cublas_dgemm"}[request.param]
-    variant = load_catalogue().variant(routine)
+    variant = load_catalogue().variant(OPERATIONS[request.param].rivals[0])
     library_product(variant, tools)(shape, *inputs, c)
     found = host_copy(tools, c, shape.elements[-1], dtype).reshape(shape.output)
     on_host = [*fills.inputs("uniform", SEED, shape, dtype), found]
@@ -169,7 +168,7 @@ def test_tf32_is_what_the_entry_asks_for_and_no_other_has(tools: Instruments) ->
 @pytest.mark.usefixtures("panels")
 @pytest.mark.parametrize("place", [(0, 0), (7, 202), (8, 0), (150, 101), (300, 0), (300, 202)])
 def test_one_wrong_element_is_flagged(product: Product, place: tuple[int, int]) -> None:
-    off = {"gemm": 1e-3, "gram": 1e-12}[product.shape.operation]
+    off = {"gemm": 1e-3, "gram": 1e-12, "gemm_bf16": 0.5}[product.shape.operation]
     product.plant(*place, float(product.on_host[-1][place]) + off)
     found = product.error()
     assert found > 1
@@ -200,9 +199,7 @@ def test_below_the_diagonal_counts_only_where_the_full_matrix_is_written(
 
 def test_each_of_several_products_has_its_own_error(product: Product) -> None:
     c = product.on_device[-1]
-    left_out = product.tools.poisoned(
-        product.shape.elements[-1], OPERATIONS[product.shape.operation]
-    )
+    left_out = product.tools.poisoned(product.shape.elements[-1], product.kernel.dtype)
     first, second, third = product.reference().errors([c, left_out, c], [product.kernel] * 3)
     assert first.share == third.share <= 1
     assert second.share == np.inf

@@ -5,6 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from matmul.gpu.cublas import WORKSPACE_BYTES, Cublas
 from matmul.gpu.device import Gpu
 from matmul.operations import fills
