@@ -9,6 +9,7 @@ from made_up_data import made_up
 from matplotlib.figure import Figure
 
 from matmul.catalogue.entries import load_catalogue
+from matmul.operations import OPERATIONS
 from matmul.operations.gram import Gram
 from matmul.report.figures import style
 from matmul.report.figures.gallery import FIGURES

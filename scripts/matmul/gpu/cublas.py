@@ -17,8 +17,8 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from matmul.process.errors import UserError
 
-# cublasMath_t. The default mode has no TF32 and no emulation, but cublasGemmEx may add up parts of a
-# sum in bfloat16, which errs by 6 times what sums in float32 may: 16 forbids that.
+# cublasMath_t. The default mode has no TF32 and no emulation, but lets cublasGemmEx add parts of a
+# sum in bfloat16; 16 forbids that.
 MATH_MODES = {"full": 0 | 16, "tf32": 3}
 NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
 LOWER = 0  # cublasFillMode_t
