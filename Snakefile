@@ -1,11 +1,11 @@
 """matmul-sweep: CUDA matrix multiplication, compiled, verified, measured and reported.
 
 snakemake --cores 1 all                                 the whole experiment
-snakemake --cores 1 compile                             up to a step: compile, verify, measure,
+snakemake --cores 1 compile                             up to one step: compile, verify, measure,
                                                         figures, report, explore
-snakemake --cores 1 compare                             hold what was measured against the
+snakemake --cores 1 compare                             compare the measurements with the
                                                         published data set
-snakemake --cores 1 all --configfile config/documents.yaml    every size of the documents
+snakemake --cores 1 all --configfile config/documents.yaml    every size in the documents
 """
 
 from snakemake.utils import min_version
@@ -19,7 +19,7 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
-# Taken before the jobs are chosen, so that they are chosen from what the run before this one left.
+# Taken before the jobs are chosen, so that the choice sees what the run before this one left.
 LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
 
 JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
@@ -42,7 +42,7 @@ BEGUN = time.time()
 
 wildcard_constraints:
     sweep="|".join(JOBS),
-    # By its form: with all names in it, it would be compiled for a tenth of the workflow's start.
+    # A pattern, not a list of names: compiling that would take a tenth of the workflow's start.
     slug=rf"(?!(?:{'|'.join(TOOLS)})\b)\w+(?:-[\w-]+)?",
     tool="|".join(TOOLS),
     arch="sm_[0-9]+[a-z]?",

@@ -626,7 +626,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     running.wait(timeout=60)
     assert running.returncode != 0
     said = project.path("said").read_text().splitlines()
-    assert "interrupted: the same command goes on where this stopped" in said
+    assert "interrupted: the same command continues where this one stopped" in said
     kept = {path.stem: read_json(path)["times"] for path in journal.glob("[0-9]*.json")}
     assert 2 <= len(kept) < len(shapes)
     assert not project.path("results/local/measured/gemm/cpu_loop/points.csv").exists()

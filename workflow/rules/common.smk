@@ -1,4 +1,4 @@
-# What the rules share: functions of the configuration and of wildcards.
+# Functions of the configuration and of wildcards that the rules share.
 import functools
 import json
 import os
@@ -26,31 +26,34 @@ from matmul.report.figures.names import captions
 from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
 
-# Rules whose jobs need a GPU where there is to be one.
+# Rules whose jobs need a GPU, unless the CPU is measured.
 ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings"}
 
-# The program takes the shell's place, so that Snakemake is its parent, with which it dies.
+# The program replaces the shell, so Snakemake is its parent, and it dies with its parent.
 shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
 
 
 def sent_off():
-    """Whether jobs find their GPU on another machine than this one.
+    """Whether jobs run on other machines and find their GPU there.
 
-    The scope of the resource gpu says so. Snakemake hands it on, so that a job, a dry run and a
-    summary see what the run sees.
+    The scope of the resource gpu says so. Snakemake passes it on, so a job, a dry run and a summary
+    see what the run sees.
     """
     return workflow.resource_scopes.is_local("gpu")
 
 
 def settle():
-    """Catalogue's variants, device and architectures; a user's mistake ends it in one line."""
+    """The chosen jobs, the device, the architectures and the compiler.
+
+    A user's mistake ends the run with one line.
+    """
     try:
         origins = [
             *workflow.configfiles,
             *(["--config"] if workflow.config_settings.config else []),
         ]
         for file in workflow.configfiles:
-            read_yaml(Path(file))  # Snakemake's reader takes the last of a key's values
+            read_yaml(Path(file))  # refuses a repeated key; Snakemake's reader takes the last value
         catalogue = configuration.check_configuration(config, origins)
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = where_to_measure()
@@ -63,7 +66,7 @@ def settle():
 def where_to_measure():
     """gpu or cpu, and the architectures to compile for.
 
-    Raises UserError where the CPU would be measured in the place of a GPU of an earlier run.
+    Raises UserError if CPU results would replace those of an earlier run on a GPU.
     """
     if sent_off() and config["device"] != "cpu":
         return "gpu", config["architectures"]
@@ -77,26 +80,26 @@ def where_to_measure():
 
 
 def measured_on():
-    """The GPU that jobs of results/local ran on, or None."""
+    """The GPU that the jobs in results/local ran on, or None."""
     jobs = map(read_json, Path("results/local/measured").glob("*/*/facts.json"))
     return next((job["gpu"] for job in jobs if job.get("gpu")), None)
 
 
 def check_run():
-    """End a run with one line whose jobs would miss their GPU, lose results or never end."""
+    """End a run with one line if its jobs would miss their GPU, lose results or never end."""
     rules_to_run = {job.rule.name for job in workflow.dag.needrun_jobs()}
     try:
         if not sent_off() and DEVICE == "gpu" and rules_to_run & ON_GPU:
             configuration.check_gpu()
         if DEVICE == "cpu" and "compare" in rules_to_run:
             raise UserError(
-                "compare: there is no GPU here, and what is published was measured on GPUs; run it "
-                "where there is one, or leave it out"
+                "compare: there is no GPU here, and the published data sets were measured on GPUs; "
+                "run it where there is one, or leave it out"
             )
         if workflow.non_local_exec and not sent_off():
             raise UserError(
-                "jobs are sent off, but GPUs are counted on this machine: use --workflow-profile "
-                "profiles/slurm, or --set-resource-scopes gpu=local timing=local"
+                "jobs are sent to other machines, but GPUs are counted on this one: use "
+                "--workflow-profile profiles/slurm, or --set-resource-scopes gpu=local timing=local"
             )
         if hasattr(workflow.executor_settings, "array_jobs"):
             cluster.check_slurm(workflow.executor_settings, workflow.workdir_init)
@@ -105,7 +108,7 @@ def check_run():
 
 
 def tell_verdict():
-    """Print, as the last of what a run says, the verdict that it wrote; a failed one ends it."""
+    """Print the verdict that this run wrote as its last words; a failed verdict ends the run."""
     file, rest = Path(VERDICT), {job.rule.name for job in workflow.dag.needrun_jobs()}
     spoken = "pass_verdict" in rest and rest <= {"pass_verdict", "all", "publish"}
     if not file.exists() or not (spoken or file.stat().st_mtime >= BEGUN):
@@ -117,14 +120,14 @@ def tell_verdict():
 
 
 def tell_interruption(logs):
-    """After a Ctrl-C, which Snakemake notes in its log, say last what to do next."""
+    """After a Ctrl-C, which Snakemake notes in its log, say what to do next."""
     if any("Terminating processes on user request" in Path(log).read_text() for log in logs):
-        sys.exit("interrupted: the same command goes on where this stopped")
+        sys.exit("interrupted: the same command continues where this one stopped")
 
 
 @functools.cache
 def program(name):
-    """A step's script and the shared modules that it imports."""
+    """The script of a step and the shared modules that it imports."""
     return program_files(ROOT / "scripts" / f"{name}.py")
 
 
@@ -136,19 +139,21 @@ class Variants(dict):
 
 
 def sources(wildcards):
-    """A variant's source and the headers that it includes."""
+    """The source of a variant and the headers that it includes."""
     return source_files(BUILDABLE[wildcards.slug].kernel.code)
 
 
 def compile_identity(wildcards):
-    """What decides a binary beside its sources."""
+    """Everything that determines a binary, except its sources."""
     variant, arch = BUILDABLE[wildcards.slug], wildcards.get("arch", binaries.HOST)
     return " ".join([COMPILER, variant.kernel.function, *binaries.flags(variant, arch)])
 
 
 def built(variant):
-    """The compile records (and with them the binaries) of a variant, or of those of a dispatch's that
-    run at the shapes of its sweeps."""
+    """The compile records (and so the binaries) that a variant needs.
+
+    For a dispatch they are those of the variants that run at the shapes of its sweeps.
+    """
     own = {Kind.LIBRARY: [], Kind.C: [binaries.HOST]}
     folders, shapes = own.get(variant.kernel.kind, ARCHITECTURES), dispatched_shapes(variant)
     parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder, shapes)]
@@ -156,32 +161,32 @@ def built(variant):
 
 
 def own_shapes(slug, key):
-    """The shapes of all sweeps that measure a variant, each once; those of `key` as written."""
+    """The shapes under `key` in all sweeps that measure a variant, as written, each once."""
     own = [name for name, variants in JOBS.items() if slug in variants]
     return list(dict.fromkeys(s for name in own for s in configuration.sweep_of(config, name)[key]))
 
 
 def dispatched_shapes(variant):
-    """The shapes at which a dispatch is measured; None for any other variant."""
+    """The shapes at which a dispatch is measured; None for other variants."""
     if variant.kernel.kind is not Kind.DISPATCH:
         return None
     return [parse_shape(s, variant.kernel.operation) for s in own_shapes(variant.slug, "shapes")]
 
 
 def runnable(wildcards):
-    """What a variant needs to run: its binaries, and the instruments on a GPU."""
+    """What a variant needs to run: its binaries, and on a GPU the instruments."""
     variant = VARIANTS[wildcards.slug]
     return built(variant) + (built_tools("instruments") if variant.kernel.on_gpu else [])
 
 
 def built_tools(*tools):
-    """The binaries of what measures on a GPU; none where there is no GPU."""
+    """The binaries of the tools that measure on a GPU; none where there is no GPU."""
     folders = ARCHITECTURES if DEVICE == "gpu" else []
     return [f"results/local/build/{arch}/{tool}.cubin" for arch in folders for tool in tools]
 
 
 def emulated_sources(wildcards):
-    """The sources that are run on the CPU where there is no GPU, and what runs them there."""
+    """The sources that run on the CPU where there is no GPU, and the emulation that runs them."""
     variant = VARIANTS[wildcards.slug]
     if not variant.kernel.hand_written or DEVICE != "cpu":
         return []
@@ -194,12 +199,12 @@ def emulated_sources(wildcards):
 
 
 def run_identity(wildcards):
-    """What decides a result beside binaries and configuration: the launch, and the machine."""
+    """Everything else that determines a result: the launch and the machine."""
     return json.dumps([VARIANTS[wildcards.slug].launch_identity, MACHINE])
 
 
 def machine_identity():
-    """The GPU and driver that this machine measures on; empty where jobs find theirs elsewhere."""
+    """The GPU and driver that this machine measures on; empty if jobs run on other machines."""
     try:
         return configuration.gpu_identity() if DEVICE == "gpu" and not sent_off() else ""
     except NoDevice:
@@ -207,31 +212,33 @@ def machine_identity():
 
 
 def gpus(wildcards):
-    """GPUs that a job takes: on a variant, or without one on the card itself."""
+    """The number of GPUs that a job takes: a variant's, or of a job that measures the card itself."""
     slug = wildcards.get("slug")
     return int(DEVICE == "gpu" and (slug is None or VARIANTS[slug].kernel.on_gpu))
 
 
 def undisturbed_cores(wildcards):
-    """All cores of this run, so that nothing runs beside a timing job; of a job on one of several
-    GPUs its share of them. Where jobs are sent off, the profile says how many."""
+    """All cores of this run, so that nothing runs beside a timing job.
+
+    With several GPUs, a GPU job takes its share of the cores. On a cluster the profile decides.
+    """
     cores = 1 if sent_off() else workflow.resource_settings.cores or 1
     beside = workflow.global_resources.get("gpu").value if gpus(wildcards) else 1
     return max(1, cores // (beside or 1))
 
 
 def gpus_to_verify(wildcards):
-    """Verifying times nothing: on this machine its jobs share a card."""
+    """The GPUs of a verifying job. It times nothing, so on this machine such jobs share a card."""
     return gpus(wildcards) if sent_off() else 0
 
 
 def verify_shapes(wildcards):
-    """The shapes at which a variant is verified beside the built-in ones: those of its sweeps."""
+    """The shapes from its sweeps at which a variant is verified, besides the built-in ones."""
     return own_shapes(wildcards.slug, "verify_shapes")
 
 
 def measured_shapes(wildcards):
-    """What verify.py needs to know of a table: where it is measured."""
+    """verify.py's option for a dispatch: the shapes at which it is measured."""
     shapes = dispatched_shapes(VARIANTS[wildcards.slug])
     return ["--measured", *shapes] if shapes else []
 
@@ -263,7 +270,7 @@ def measure_options(wildcards):
 
 
 def job_names():
-    """Every measuring job as <sweep>/<slug>, by which its folders are named."""
+    """Every measuring job as <sweep>/<slug>, the name of its folders."""
     return [f"{sweep}/{slug}" for sweep, variants in JOBS.items() for slug in variants]
 
 
@@ -273,7 +280,7 @@ def measured(*files):
 
 
 def collect_options():
-    """What is collected, as collect.py's options."""
+    """The inputs of collecting, as collect.py's options."""
     return [
         "--measured",
         *(f"results/local/measured/{job}" for job in job_names()),
@@ -289,26 +296,26 @@ def collect_options():
 
 
 def published():
-    """The published data sets, as `published/<device>`; not those from before a table was added."""
+    """The published data sets, as `published/<device>`, if they have all tables of today."""
     folders = (file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
     whole = (folder for folder in folders if all((folder / name).exists() for name in DATA_SET))
     return sorted(f"published/{folder.name}" for folder in whole)
 
 
 def reported():
-    """The data sets that a run reports on: its own and, where it has no GPU, the published ones."""
+    """The data sets that a run reports: its own and, if it has no GPU, the published ones."""
     return ["local", *(published() if DEVICE == "cpu" else [])]
 
 
 def other_reports(wildcards):
-    """Reports and pages of the other models of GPU that jobs ran on, as `collect` found them."""
+    """Reports and pages of other GPU models that jobs ran on, as `collect` found them."""
     folder = Path(checkpoints.collect.get().output.others)
     names = sorted(file.parent.name for file in folder.glob("*/device.json"))
     return expand("results/others/{name}/{file}", name=names, file=["report.pdf", "explore.html"])
 
 
 def folder_of(wildcards):
-    """Where a data set lies: the local ones are collected, a published one is in the repository."""
+    """The folder of a data set: collected ones are local, published ones are in the repository."""
     dataset = wildcards.dataset
     if dataset.startswith("published/"):
         return ROOT / "reports" / dataset
@@ -316,13 +323,13 @@ def folder_of(wildcards):
 
 
 def data_of(wildcards):
-    """The tables of a data set; a published one may be older than the ceilings."""
+    """The tables of a data set; an old published one may lack the ceilings."""
     files = [f"{folder_of(wildcards)}/{name}" for name in (*DATA_SET, "ceilings.csv")]
     published = wildcards.dataset.startswith("published/")
     return list(filter(os.path.exists, files)) if published else files
 
 
 def checks_of(wildcards):
-    """The checks of a data set's timing, where they were made."""
+    """The checks of the timing of a data set, if there are any."""
     files = [f"{folder_of(wildcards)}/{name}" for name in CHECKS]
     return list(filter(os.path.exists, files))

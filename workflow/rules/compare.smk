@@ -1,8 +1,8 @@
-# What was measured beside what is published: of the same device, or else by ratios to the library.
+# Compare the measurements with the published ones: of the same device, or else by ratios to the library.
 
 
-# A slower kernel fails this job, and Snakemake deletes the outputs of a job that failed. So its
-# files are none: the text is the log, and table and figure are written whole by the script.
+# A slower kernel fails this job, and Snakemake deletes the outputs of a failed job. So its files are
+# not declared as outputs: the text is the log, and the script writes table and figure whole.
 rule compare:
     input:
         program("compare"),

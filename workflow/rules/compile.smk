@@ -1,5 +1,5 @@
 # One binary per variant and architecture, with a record of what the compiler said. Compiling and
-# verifying go first: a timing job takes all cores, and between two of them most would stand idle.
+# verifying go first: a timing job takes all cores, and most of them would be idle between two.
 
 
 rule compile_cuda:

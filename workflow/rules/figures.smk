@@ -1,4 +1,4 @@
-# Drawing: what was measured is read, never measured again.
+# Drawing reads the measurements and never repeats them.
 
 FIGURES = captions()
 

@@ -1,4 +1,4 @@
-# A timing job is one variant over all points of a sweep; collecting its results is arithmetic on files.
+# A timing job measures one variant at all points of a sweep; collecting its results only reads files.
 
 
 rule measure_variant:
@@ -39,7 +39,7 @@ rule measure_variant:
         " --facts {output.facts:q} --log {log:q}"
 
 
-# What the card can do at most, once for all variants: seconds.
+# The highest rates of the card, once for all variants. This takes seconds.
 rule measure_ceilings:
     input:
         built_tools("instruments", "ceilings"),
@@ -61,7 +61,7 @@ rule measure_ceilings:
         identity=MACHINE,
         build="results/local/build",
     message:
-        "measure what the card can do at most"
+        "measure the highest rates of the card"
     shell:
         "python {params.script:q} --build {params.build} --device {params.device} --output {output:q}"
         " --log {log:q}"
@@ -73,7 +73,7 @@ rule measure:
         rules.measure_ceilings.output,
 
 
-# What `collect` reads, an argument per line: Linux gives a shell's whole command 128 KiB, which a few
+# The arguments of `collect`, one per line: Linux limits a shell's command to 128 KiB, which a few
 # hundred variants fill.
 rule list_results:
     input:
@@ -91,7 +91,7 @@ rule list_results:
         "jinja2"
 
 
-# Other models of GPU that jobs ran on, as on a cluster, are known only when all jobs are done.
+# A checkpoint: on a cluster jobs may run on several GPU models, known only when all jobs are done.
 checkpoint collect:
     input:
         program("collect"),

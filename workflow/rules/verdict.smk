@@ -1,7 +1,7 @@
-# The last word of a run, and the way of a data set into the repository.
+# The verdict of a run, and how a data set gets into the repository.
 
 
-# Before the report, and written whatever becomes of that; onsuccess and onerror print it last.
+# Written before the report and independent of it; onsuccess and onerror print it last.
 rule verdict:
     input:
         program("verdict"),
@@ -18,13 +18,13 @@ rule verdict:
         script=program("verdict")[0],
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
     message:
-        "the verdict"
+        "write the verdict"
     shell:
         "python {params.script:q} --data {params.folder} --report results/local/report.pdf"
         " --output {output:q} > {log:q} 2>&1"
 
 
-# Fails where the verdict does, once all else is there.
+# Fails if the verdict does, after everything else is done.
 rule pass_verdict:
     input:
         rules.report.input,
@@ -37,12 +37,12 @@ rule pass_verdict:
     conda:
         "../../environment.yml"
     message:
-        "pass the verdict"
+        "check the verdict"
     shell:
         "awk '/^failed/ {{exit 1}}' {input.verdict:q} 2> {log:q}"
 
 
-# The pages are no outputs: Snakemake would delete them before the job.
+# The pages are not outputs, because Snakemake would delete them before the job.
 rule readme:
     input:
         program("readme"),
@@ -58,7 +58,7 @@ rule readme:
         readme=ROOT / "README.md",
         kernels=ROOT / "docs/kernels.md",
     message:
-        "write what was published into the README and docs/kernels.md"
+        "write the published results into README.md and docs/kernels.md"
     shell:
         "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
         " --readme {params.readme:q} --kernels {params.kernels:q} 2>&1 | tee {log:q}"

@@ -1,4 +1,4 @@
-# Every variant at tiny, ragged and prime shapes, before anything is timed.
+# Verify every variant at tiny, ragged and prime shapes before anything is timed.
 
 
 rule verify_variant:
