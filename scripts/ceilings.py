@@ -1,7 +1,7 @@
-"""Measure what the card can do at most: multiply-adds on each kind of unit, and a copy of memory.
+"""Measure the highest rates of the card: multiply-adds on each kind of unit, and a memory copy.
 
-Each ceiling is a kernel of scripts/matmul/ceilings.cu, timed as products are in a burst. A row that
-could not be measured has a status and a reason; without a GPU that is every row.
+Each ceiling is a kernel in scripts/matmul/gpu/ceilings.cu, timed like products in a burst. A row
+that could not be measured has a status and a reason; without a GPU every row is such a row.
 """
 
 import logging
@@ -35,10 +35,10 @@ UNITS = {
 }
 PER_MS = {"TFLOP/s": 1e9, "GB/s": 1e6}  # operations or bytes in a ms
 THREADS, RESIDENT = 256, 2  # as in ceilings.cu
-COPY_BLOCKS = 8  # of a multiprocessor: all that it holds
+COPY_BLOCKS = 8  # per multiprocessor: all that it holds
 COPY_BYTES = 16  # of an access
-L2_TIMES = 16  # an array of the copy is so many times the L2
-FIRST_STEPS, LAUNCH_MS = 1000, 2.0  # a launch of so few steps says how many take so long
+L2_TIMES = 16  # size of an array of the copy, in sizes of the L2
+FIRST_STEPS, LAUNCH_MS = 1000, 2.0  # a short launch shows how many steps take LAUNCH_MS
 BATCH = 16  # launches per hold
 WARM_SECONDS = 0.1
 RULE = Rule(minimum=20, maximum=100, interval=0.005, seconds=0.25)
@@ -48,11 +48,11 @@ Launch = Callable[[], None]
 
 
 class Absent(Exception):
-    """The card cannot do what a ceiling is about; the message says why."""
+    """The card cannot do what a ceiling measures; the message says why."""
 
 
 class Bench:
-    """The ceilings' kernels on one GPU."""
+    """The kernels of the ceilings on one GPU."""
 
     def __init__(self, gpu: Gpu, build: Path) -> None:
         self.gpu = gpu
@@ -63,8 +63,8 @@ class Bench:
         self.recorder.start()
 
     def row(self, name: str) -> dict[str, Any]:
-        """A ceiling's row, without its name; skipped where the card lacks it, failed where a launch
-        does."""
+        """A ceiling's row without its name: skipped if the card lacks the unit, failed if a launch
+        fails."""
         try:
             launch, work = self.copy() if name == "copy" else self.arithmetic(name)
             return self.timed(launch, work / PER_MS[UNITS[name]]) | {"status": "ok"}
@@ -74,8 +74,10 @@ class Bench:
             return {"status": "failed", "reason": f"the launch failed: {failure}"}
 
     def timed(self, launch: Launch, work: float) -> dict[str, Any]:
-        """The rate of launches in a burst, from the median of their times, and the card's state;
-        `work` of a launch in units of the rate times ms."""
+        """The rate of launches in a burst, from the median of their times, and the card's state.
+
+        `work` is the work of a launch, in units of the rate times ms.
+        """
         run_for(WARM_SECONDS, lambda: self.stream.times([launch] * BATCH))
         start = time.perf_counter()
         (times,), _ = collect(RULE, lambda count: [self.stream.times([launch] * min(count, BATCH))])
@@ -86,8 +88,8 @@ class Bench:
         return rates | {"samples": len(times)} | asdict(state_of(readings))
 
     def arithmetic(self, name: str) -> tuple[Launch, float]:
-        """A launch of multiply-adds of about LAUNCH_MS, and its operations: two for each that the
-        threads have counted. Raises Absent."""
+        """A launch of about LAUNCH_MS of multiply-adds, and its operations: two for each
+        multiply-add that the threads count. Raises Absent."""
         dtype = np.dtype(name.rpartition("_")[2])
         blocks = self.gpu.attribute("MULTIPROCESSOR_COUNT") * RESIDENT
         sums = self.tools.poisoned(blocks * THREADS, dtype.name)
@@ -130,7 +132,7 @@ class Bench:
 
 
 def measured(build: Path) -> list[dict[str, Any]]:
-    """A row per ceiling of the first GPU that is free. Raises NoDevice, UserError."""
+    """A row per ceiling of the first free GPU. Raises NoDevice, UserError."""
     with opened() as gpu:
         bench = Bench(gpu, build)
         card = {"gpu": gpu.device.name(), "uuid": gpu.uuid}

@@ -1,10 +1,9 @@
-"""Collect what the jobs measured into a data set: summary, ratios, samples, kernels, device.
+"""Collect the results of the jobs into a data set: summary, ratios, samples, kernels, device.
 
-A data set is of one model of GPU; where jobs ran on several, as on a cluster, each has its own.
-Pure arithmetic on files: nothing is timed here, and the same inputs give the same bytes. Only now
-do the jobs' journals go: a job that was killed at its very end runs again, and takes its points
-from there.
-An argument @FILE stands for the lines of FILE: a command line ends at 128 KiB.
+A data set belongs to one GPU model. If jobs ran on several, as on a cluster, each model has its
+own. Nothing is timed here, and the same inputs give the same bytes. The journals of the jobs are
+removed at the end: until then a job that was killed at its very end can take its points from them.
+An argument @FILE stands for the lines of FILE, because a command line is limited to 128 KiB.
 """
 
 import json
@@ -40,7 +39,7 @@ from matmul.settings import arguments
 SPAN = ["variant", *POINT, "phase", "cache"]
 RESAMPLES = 999
 JOB_ONLY = ("settings", "split", "occupancy")
-# Facts in which the jobs of one data set have to agree; its cards may be several of one model.
+# Facts in which all jobs of a data set must agree; their cards may be several of one model.
 ALIKE = {
     "cpu": "processor",
     "driver_cuda": "CUDA driver",
@@ -69,14 +68,14 @@ class Job:
 
 
 def collect_tables(kind: str, files: Sequence[Path]) -> pd.DataFrame:
-    """The rows of all files, with whole numbers kept whole."""
+    """The rows of all files; whole numbers stay whole."""
     tables = [read_table(kind, file) for file in files]
     filled = [table for table in tables if not table.empty]
     return pd.concat(filled or tables[:1], ignore_index=True)
 
 
 def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
-    """summary.csv: a row per point, phase and cache, with the median of its samples."""
+    """summary.csv: one row per point, phase and cache, with the median of its samples."""
     own = samples[samples.baseline_of == ""].groupby(SPAN, sort=False, dropna=False).time_ms
     medians = own.agg(
         samples="size",
@@ -98,7 +97,7 @@ def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, st
 
 
 def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
-    """ratios.csv: library time over kernel time, the median over pairs of neighbours in time."""
+    """ratios.csv: library time over kernel time, as the median over pairs of neighbours in time."""
     timed = samples[samples.phase == "kernel"]
     key = [*POINT, "cache", "sample"]
     baselines = timed[timed.baseline_of != ""].rename(
@@ -117,9 +116,9 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
 
 
 def resampled_interval(ratios: np.ndarray) -> tuple[float, float]:
-    """The 95% interval of the median of ratios by the percentile bootstrap, the same every time.
+    """The 95% interval of the median of ratios by the percentile bootstrap, with a fixed seed.
 
-    Both ends are NaN below SMALLEST pairs, where resamples only repeat what little there is.
+    Both ends are NaN for fewer than SMALLEST pairs, where resamples only repeat the few values.
     """
     if len(ratios) < SMALLEST:
         return np.nan, np.nan
@@ -129,7 +128,7 @@ def resampled_interval(ratios: np.ndarray) -> tuple[float, float]:
 
 def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, dict[str, Any]],
                 facts: dict[str, dict[str, Any]]) -> pd.DataFrame:  # fmt: skip
-    """kernels.csv: what each variant was compiled from and to."""
+    """kernels.csv: the source and the compiled form of each variant."""
     rows = []
     for name in names:
         variant = catalogue.variant(name)
@@ -143,7 +142,7 @@ def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, d
 
 
 def worst_records(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The compile record of each variant; of several architectures one that failed, if any."""
+    """The compile record of each variant: among several architectures a failed one, if any."""
     kept: dict[str, dict[str, Any]] = {}
     for record in records:
         name = record["variant"]
@@ -153,9 +152,9 @@ def worst_records(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]
 
 
 def by_gpu(jobs: Sequence[Job]) -> list[list[Job]]:
-    """The jobs of each model of GPU; beside them those without one, on processors like its hosts'.
+    """The jobs of each GPU model, with the CPU jobs that ran on the same processor as its hosts.
 
-    The model of the most jobs comes first. Jobs that belong to no GPU are a group of their own.
+    The model with the most jobs comes first. CPU jobs that belong to no GPU form their own group.
     """
     models = Counter(job.gpu for job in jobs if job.gpu)
     ordered = sorted(models, key=lambda model: (-models[model], model))
@@ -169,7 +168,7 @@ def by_gpu(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def ceilings_of(rows: pd.DataFrame, gpu: str | None) -> pd.DataFrame:
-    """The measured ceilings of a card of this model, or why there are none of it."""
+    """The ceilings measured on a card of this model, or why there are none."""
     if set(rows.gpu) <= {"", gpu}:
         return rows
     names = rows[["name", "unit", "gpu", "uuid", "sha256"]]
@@ -179,12 +178,13 @@ def ceilings_of(rows: pd.DataFrame, gpu: str | None) -> pd.DataFrame:
 
 def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
             configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
-    """device.json. Raises UserError where jobs on like GPUs ran under unlike conditions."""
+    """device.json. Raises UserError if jobs on the same GPU model ran under different
+    conditions."""
     for key in ALIKE:
         seen = sorted({str(job[key]) for job in jobs if job.get(key) is not None})
         if len(seen) > 1:
             raise UserError(
-                f"points of more than one {ALIKE[key]} ({', '.join(seen)}): measure one anew with "
+                f"points of more than one {ALIKE[key]} ({', '.join(seen)}): measure again with "
                 "snakemake --forcerun measure_variant"
             )
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
@@ -209,13 +209,13 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
 def tables(
     catalogue: Catalogue, jobs: Sequence[Job], records: dict[str, dict[str, Any]]
 ) -> dict[str, pd.DataFrame]:
-    """What these jobs measured, by the name of the data set's file."""
+    """The results of these jobs, by file name in the data set."""
 
     def of_all(kind: str) -> pd.DataFrame:
         return collect_tables(kind, [job.folder / kind for job in jobs])
 
     names = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
-    facts = {job.facts["split"]["variant"]: job.facts for job in jobs}  # of each one job's
+    facts = {job.facts["split"]["variant"]: job.facts for job in jobs}  # of one job per variant
     samples = of_all("samples.csv.gz")
     splits = [job.facts["split"] | {"uuid": job.facts.get("uuid")} for job in jobs]
     return {
@@ -229,7 +229,7 @@ def tables(
 
 
 def write(device: dict[str, Any], found: Mapping[str, pd.DataFrame], folder: Path) -> None:
-    """Write a data set; its device.json last, without which it is none."""
+    """Write a data set, with device.json last, because without it there is no data set."""
     for name, table in found.items():
         write_table(table, name, folder / name)
     write_json(device, folder / "device.json")
@@ -241,14 +241,14 @@ def main() -> None:
     parser.fromfile_prefix_chars = "@"
     arguments.add_catalogue(parser)
     parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
-    parser.add_argument("--journals", type=Path, nargs="*", default=[], help="theirs, removed last")
+    parser.add_argument("--journals", type=Path, nargs="*", default=[], help="removed last")
     parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")
     parser.add_argument("--records", type=Path, nargs="*", default=[], help="compile.py's JSON")
     parser.add_argument("--ceilings", type=Path, required=True, help="ceilings.py's table")
     parser.add_argument("--configuration", default="{}", help="JSON, kept in device.json")
     parser.add_argument("--output", type=Path, required=True, help="folder of the data set")
     parser.add_argument(
-        "--others", type=Path, required=True, help="folder for data sets of other models of GPU"
+        "--others", type=Path, required=True, help="folder for the data sets of other GPU models"
     )
     arguments.add_log(parser)
     options = parser.parse_args()

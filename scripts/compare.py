@@ -1,12 +1,13 @@
 """Compare two data sets: each point and each variant is the same, faster, slower or unclear.
 
-A is the reference, B the new one. A change is B over A: times where the devices are of one model,
-else times over the library's, from ratios.csv. A point is `same` where the 95% interval of its
-change lies within the tolerance and the timer's resolution, `faster` or `slower` where it lies
-wholly beyond; a variant likewise by the geometric mean of its changes, at half of the tolerance.
+A is the reference, B the new data set. A change is B divided by A: the times if the devices are of
+one model, otherwise the times relative to the library, from ratios.csv. A point is `same` if the
+95% interval of its change lies within the tolerance and the timer's resolution, and `faster` or
+`slower` if it lies wholly outside. For a variant the same holds for the geometric mean of its
+changes, at half the tolerance.
 
-Exit code 1 where a variant is slower as a whole. Single points do not decide it: of some hundred,
-chance makes one or two slower. What keeps two data sets from being compared is an `error:` line.
+The exit code is 1 if a variant is slower as a whole. Single points do not decide, because chance
+makes one or two of a hundred slower. An `error:` line says why two data sets cannot be compared.
 """
 
 import sys
@@ -45,23 +46,23 @@ from matmul.settings import arguments
 
 
 def reference_folder(given: Path, device: dict[str, Any]) -> Path:
-    """`given` itself or, of the data sets in it, that of `device`, else the first."""
+    """`given` itself, or the data set of `device` in that folder, or else the first one there."""
     if (given / "device.json").exists():
         return given
     inside = sorted(file.parent for file in given.glob("*/device.json"))
     if not inside:
-        raise UserError(f"{given}: neither a data set nor a folder of them (no device.json)")
+        raise UserError(f"{given}: neither a data set nor a folder of data sets (no device.json)")
     own = given / published_name(device)
     return own if own in inside else inside[0]
 
 
 def chosen_values(asked: str, reference: Results, new: Results) -> str:
-    """Which of VALUES to compare; raises UserError for times of devices that differ."""
+    """Which of VALUES to compare. Raises UserError for times of different devices."""
     fit = comparable(reference, new)
     if asked == "times" and fit != "times":
         raise UserError(
-            f"--what times: A is of {processor(reference.device)}, B of {processor(new.device)}; "
-            "compare times over the library's with --what ratios"
+            f"--what times: A is from {processor(reference.device)}, B from "
+            f"{processor(new.device)}; compare times relative to the library with --what ratios"
         )
     return fit if asked == "auto" else asked
 
@@ -72,11 +73,11 @@ def heading(what: str, reference: Results, new: Results) -> str:
         return f"compared: times on {processor(new.device)}"
     differ = comparable(reference, new) != "times"
     why = ", because the devices are of different models" if differ else ""
-    return f"compared: kernel times over the library's{why}"
+    return f"compared: kernel times relative to the library{why}"
 
 
 def side_line(results: Results) -> str:
-    """Device, date and commit, and whether its times are to be trusted."""
+    """Device, date and commit, and a warning if the card throttled."""
     thermal = thermally_throttled(own_times(results).throttled).any()
     return source_line(results) + (" · the card throttled thermally" if thermal else "")
 
@@ -84,16 +85,16 @@ def side_line(results: Results) -> str:
 def common_points(
     what: str, folders: Sequence[Path], sides: Sequence[Results], tolerance: float
 ) -> tuple[pd.DataFrame, str | None]:
-    """compare_points of A and B, and a line on those that B lacks, where it lacks any.
+    """compare_points of A and B, and a line on the points that B lacks, if any.
 
-    Raises UserError where there is nothing to compare.
+    Raises UserError if there is nothing to compare.
     """
     values = [VALUES[what](side) for side in sides]
     for folder, side, table in zip(folders, sides, values, strict=True):
         if table.empty:
             raise UserError(
                 f"{folder}: has no kernel {what} of {processor(side.device)}; compare data sets of "
-                "one device, or of GPUs, which alone have ratios"
+                "one device, or of GPUs, because only they have ratios"
             )
     points = compare_points(values[0], values[1], tolerance)
     if points.empty:
@@ -108,12 +109,12 @@ def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument(
         "a", metavar="A", type=Path, help="the reference: a data set, or a folder of data sets, "
-        "of which that of B's device is taken, else the first"
+        "from which the one of B's device is taken, or else the first"
     )  # fmt: skip
     parser.add_argument("b", metavar="B", type=Path, help="the new data set")
     parser.add_argument("--what", choices=["auto", *VALUES], default="auto", help="what to compare")
     parser.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, help="from run to run, a share of the time"
+        "--tolerance", type=float, default=TOLERANCE, help="allowed change, a share of the time"
     )
     parser.add_argument("--csv", type=Path, help="write every point here")
     parser.add_argument("--figure", type=Path, help="draw the changes here, as .svg or .png")
@@ -128,7 +129,7 @@ def main() -> None:
     new = load_results(options.b, catalogue)
     folders = [reference_folder(options.a, new.device), options.b]
     if folders[0].resolve() == folders[1].resolve():
-        raise UserError(f"{options.b}: given as A and as B; name two data sets")
+        raise UserError(f"{options.b}: given as both A and B; name two data sets")
     reference = load_results(folders[0], catalogue)
     what = chosen_values(options.what, reference, new)
     points, lacking = common_points(what, folders, [reference, new], options.tolerance)

@@ -1,7 +1,7 @@
-"""Compile one variant, the instruments or the ceilings, and record what the compiler says of it.
+"""Compile one variant, the instruments or the ceilings, and record what the compiler reports.
 
-A source that does not compile is a result too: status failed with the compiler's first error,
-and an empty binary, so that the other kernels go on.
+A source that does not compile is a result too: its status is failed with the compiler's first
+error, and its binary is empty, so the other kernels continue.
 """
 
 import logging
@@ -18,9 +18,9 @@ from matmul.settings import arguments
 def main() -> None:
     parser = arguments.parser(__doc__)
     arguments.add_variant(parser)
-    parser.add_argument("--arch", required=True, help="sm_90 and the like, or host for C")
+    parser.add_argument("--arch", required=True, help="such as sm_90, or host for C")
     parser.add_argument("--binary", type=Path, required=True)
-    parser.add_argument("--record", type=Path, help="JSON (a variant's only)")
+    parser.add_argument("--record", type=Path, help="JSON (for a variant only)")
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)

@@ -1,8 +1,10 @@
-"""Hold a data set's times of cuBLAS against Triton's do_bench, which shares no code with them.
+"""Compare a data set's times of cuBLAS with Triton's do_bench, which shares no code with this
+project.
 
-Needs PyTorch and Triton, which the project does not install: run it where they are, on the card of
-the data set. do_bench clears the L2 before each launch and takes the median, so it is held against
-cold times, or against hot ones where the data set has no others. PyTorch runs its own cuBLAS.
+This needs PyTorch and Triton, which the project does not install: run it where they are installed,
+on the card of the data set. do_bench clears the L2 before each launch and takes the median, so it
+is compared with cold times, or with hot ones if the data set has no others. PyTorch runs its own
+cuBLAS.
 
     python scripts/cross_check.py --data results/local
 """
@@ -32,12 +34,12 @@ BUDGET_MS = {"warmup": 100, "rep": 400}
 
 
 def pytorch() -> ModuleType:
-    """`torch`, without TF32. Raises UserError where it, Triton or a GPU is missing."""
+    """`torch`, without TF32. Raises UserError if it, Triton or a GPU is missing."""
     try:
         import torch
         import triton.testing  # noqa: F401
     except ImportError as error:
-        raise UserError(f"PyTorch and Triton have to be installed: {error}") from None
+        raise UserError(f"PyTorch and Triton must be installed: {error}") from None
     if not torch.cuda.is_available():
         raise UserError("PyTorch finds no GPU on this machine")
     torch.set_float32_matmul_precision("highest")
@@ -45,7 +47,7 @@ def pytorch() -> ModuleType:
 
 
 def cublas_version() -> str:
-    """Of the cuBLAS that this process has loaded, as NVIDIA writes it (13.1.0); or unknown."""
+    """The version of the loaded cuBLAS, as NVIDIA writes it (13.1.0), or unknown."""
     mapped = (Path(file.path) for file in psutil.Process().memory_maps())
     path = next((path for path in mapped if path.name.startswith("libcublas.so")), None)
     if path is None:
@@ -58,7 +60,7 @@ def cublas_version() -> str:
 
 
 def identity(torch: ModuleType) -> dict[str, str]:
-    """Versions of what was timed with, and the card's UUID as NVML writes it."""
+    """The versions of the programs, and the card's UUID as NVML writes it."""
     import triton
 
     return {
@@ -70,9 +72,9 @@ def identity(torch: ModuleType) -> dict[str, str]:
 
 
 def points_of(summary: pd.DataFrame, sizes: list[int]) -> pd.DataFrame:
-    """cuBLAS's rows at these sizes of squares, one of each, cold where there is one.
+    """cuBLAS's rows at these square sizes, one for each, cold if there is one.
 
-    Raises UserError where there are none.
+    Raises UserError if there are none.
     """
     rows = squares(summary).query(
         "phase == 'kernel' and status == 'ok' and fill == 'uniform' and mode == 'burst'"
@@ -103,9 +105,9 @@ def do_bench_ms(torch: ModuleType, point: Any) -> float:
 
 
 def timed(torch: ModuleType, points: pd.DataFrame) -> pd.DataFrame:
-    """The points with the median of ROUNDS times by do_bench, the least and the largest, in ms.
+    """The points with do_bench's median of ROUNDS times, the smallest and the largest, in ms.
 
-    A round goes over all points, so that the spread holds what changes from minute to minute.
+    A round covers all points, so the spread includes changes from minute to minute.
     """
     times = [[do_bench_ms(torch, point) for point in points.itertuples()] for _ in range(ROUNDS)]
     return points.assign(
@@ -120,7 +122,7 @@ def timed(torch: ModuleType, points: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("--data", type=Path, default=Path("results/local"), help="a data set")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="n, where in the data")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="n, in the data set")
     options = parser.parse_args()
 
     version = version_of(read_json(options.data / "device.json"))

@@ -15,11 +15,11 @@ from matmul.report.figures.gallery import FIGURES
 from matmul.report.selection import Results, load_results
 from matmul.settings import arguments
 
-drawn_from: list[Results] = []  # the data set, which forked processes have without reading it
+drawn_from: list[Results] = []  # the data set, which forked processes inherit
 
 
 def draw(folder: Path, name: str) -> str:
-    """Draw one figure; its name."""
+    """Draw one figure and return its name."""
     style.save(FIGURES[name](drawn_from[0]), folder, name)
     return name
 
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
     arguments.add_catalogue(parser)
     parser.add_argument("--output", type=Path, required=True, help="folder of the figures")
-    parser.add_argument("--processes", type=int, default=1, help="that draw at a time")
+    parser.add_argument("--processes", type=int, default=1, help="number of processes that draw")
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)

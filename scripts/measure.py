@@ -1,8 +1,8 @@
 """Measure one variant over a sweep's shapes, fills and modes, each verified before it is timed.
 
-At each shape the kernel and its rivals are timed in turn on the same inputs. Each finished
-point goes to a journal, so that an interrupted job goes on where it stopped. Points that cannot
-be measured become rows with a status and a reason.
+At each shape the kernel and its rivals are timed in turn on the same inputs. Each finished point
+is written to a journal, so an interrupted job continues where it stopped. Points that cannot be
+measured become rows with a status and a reason.
 """
 
 import json
@@ -40,7 +40,7 @@ def run(
     sweep: Sweep, rivals: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
     split: Split,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure on the GPU or the CPU, or skip all; returns the facts of the machine.
+    """Measure on the GPU or the CPU, or skip everything; return the facts of the machine.
 
     Raises NotCompiled, NoDevice.
     """
@@ -73,7 +73,7 @@ def run(
 
 
 def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:
-    """Share of a multiprocessor's threads that the compiled kernel can keep resident."""
+    """The share of a multiprocessor's threads that can be resident with the compiled kernel."""
     if variant.kernel.kind is not Kind.CUDA:
         return None
     record = compile_record(variant, tools.binaries)
@@ -83,7 +83,7 @@ def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None
 
 
 def compiler_of(variant: Variant, binaries: Path, shapes: Sequence[Shape]) -> str | None:
-    """What built the binaries that the variant runs at these shapes; None for a library's."""
+    """The compiler of the binaries that the variant runs at these shapes; None for a library."""
     if variant.kernel.kind is Kind.LIBRARY:
         return None
     parts = variant.parts(binaries.name, shapes)
@@ -91,7 +91,7 @@ def compiler_of(variant: Variant, binaries: Path, shapes: Sequence[Shape]) -> st
 
 
 def wrong_at_small_shapes(verification: Path) -> str | None:
-    """The first failure among the verification's rows, as a reason not to time the variant."""
+    """The first failure in the verification, as a reason not to time the variant; None if none."""
     rows = read_rows("verification.csv", verification)
     reasons = [row["reason"] for row in rows if row["status"] == "failed"]
     return f"verification: {reasons[0]}" if reasons else None
@@ -101,33 +101,33 @@ def parse() -> Namespace:
     parser = arguments.parser(__doc__)
     arguments.add_variant(parser)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--verification", type=Path, help="verify.py's table of this variant")
+    parser.add_argument("--verification", type=Path, help="verify.py's table for this variant")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--shapes", nargs="+", required=True)
-    parser.add_argument("--spared", nargs="*", default=[], help="of them those not to be measured")
-    parser.add_argument("--sweep", required=True, help="its name, in the data")
+    parser.add_argument("--spared", nargs="*", default=[], help="the shapes that are not measured")
+    parser.add_argument("--sweep", required=True, help="its name in the data set")
     parser.add_argument("--fills", nargs="+", choices=fills.FILLS, default=["uniform"])
     parser.add_argument("--modes", nargs="+", choices=MODES, default=["burst"])
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--caches", nargs="+", choices=CACHES, default=["hot", "cold"])
-    parser.add_argument("--minimum", type=int, default=10, help="samples of a point at least")
-    parser.add_argument("--maximum", type=int, default=200, help="samples of a point at most")
-    parser.add_argument("--interval", type=float, default=0.01, help="of the median, as a share")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for a point's kernel samples")
-    parser.add_argument("--copy-seconds", type=float, default=0.1, help="of a copy phase; 0: none")
+    parser.add_argument("--minimum", type=int, default=10, help="fewest samples per point")
+    parser.add_argument("--maximum", type=int, default=200, help="most samples per point")
+    parser.add_argument("--interval", type=float, default=0.01, help="as a share of the median")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for the samples of a point")
+    parser.add_argument("--copy-seconds", type=float, default=0.1, help="per copy phase; 0: none")
     parser.add_argument("--warm-seconds", type=float, default=0.1, help="before burst samples")
     parser.add_argument("--load-seconds", type=float, default=3, help="before sustained samples")
-    parser.add_argument("--cool-celsius", type=float, default=75, help="hotter: wait")
-    parser.add_argument("--cool-seconds", type=float, default=60, help="of waiting, at most")
-    parser.add_argument("--launch-seconds", type=float, default=10, help="longer launches: skipped")
+    parser.add_argument("--cool-celsius", type=float, default=75, help="wait if hotter")
+    parser.add_argument("--cool-seconds", type=float, default=60, help="longest wait")
+    parser.add_argument("--launch-seconds", type=float, default=10, help="skip longer launches")
     arguments.add_hang_seconds(parser)
     parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
     parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
-    parser.add_argument("--keep-journal", action="store_true", help="for collect.py to remove")
+    parser.add_argument("--keep-journal", action="store_true", help="collect.py removes it")
     parser.add_argument("--points", type=Path, required=True, help="points.csv")
     parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
     parser.add_argument("--states", type=Path, required=True, help="states.csv")
-    parser.add_argument("--facts", type=Path, required=True, help="JSON of the machine and job")
+    parser.add_argument("--facts", type=Path, required=True, help="JSON about machine and job")
     arguments.add_log(parser)
     return parser.parse_args()
 
@@ -151,7 +151,7 @@ def settings_of(options: Namespace) -> Settings:
 
 
 def cases_of(options: Namespace, operation: str) -> list[Case]:
-    """Every shape with every fill in every mode, small shapes first."""
+    """Every combination of shape, fill and mode, small shapes first."""
     shapes = {parse_shape(text, operation) for text in options.shapes}
     return [
         Case(shape, fill, mode)

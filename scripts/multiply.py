@@ -1,11 +1,12 @@
-"""One product by one kernel: launched, checked against NumPy, timed, and printed if asked.
+"""Run one product with one kernel: launch it, check it against NumPy, time it, and print it if
+asked.
 
     python scripts/multiply.py shared 4x4x4 --print
     python scripts/multiply.py naive_rect 3200x2400x1600 --fill index
     python scripts/multiply.py gram_register_tile 100x49
     python scripts/multiply.py my_kernel 33
 
-Without a GPU a CUDA kernel runs on the CPU, thread by thread: checked the same way, not timed.
+Without a GPU, a CUDA kernel runs on the CPU, thread by thread. It is checked but not timed.
 """
 
 import argparse
@@ -38,11 +39,11 @@ from matmul.process.progress import told_if_slow
 from matmul.settings import arguments
 
 CUBIN = "instruments.cubin"
-EMULATED_OPERATIONS = 4e9  # of a product that runs thread by thread on the CPU: half a minute
+EMULATED_OPERATIONS = 4e9  # of a product thread by thread on the CPU: half a minute
 
 
 def build(variant: Variant, folder: Path, arch: str) -> None:
-    """Compile the variant into `folder` as the workflow would. Raises UserError if it fails."""
+    """Compile the variant into `folder` like the workflow. Raises UserError if that fails."""
     if variant.kernel.kind is Kind.LIBRARY:
         return
     with told_if_slow(f"{variant.name}: compiling"):
@@ -52,7 +53,8 @@ def build(variant: Variant, folder: Path, arch: str) -> None:
 
 
 def mistake(variant: Variant, c: np.ndarray, *inputs: np.ndarray) -> str:
-    """What is wrong with C: elements that were left out, or the one that is the furthest off."""
+    """What is wrong with C: elements that were not written, or the element with the largest
+    error."""
     left, right = variant.kernel.product.factors(*inputs)
     expected = left.astype(np.float64) @ right
     off = np.abs(c - expected)
@@ -67,7 +69,7 @@ def mistake(variant: Variant, c: np.ndarray, *inputs: np.ndarray) -> str:
 
 
 def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespace) -> None:
-    """Run the product and print what happened. Raises UserError on a wrong result."""
+    """Run the product and print what happened. Raises UserError for a wrong result."""
     name = variant.name
     inputs = fills.inputs(options.fill, options.seed, shape, variant.kernel.dtype)
     if variant.kernel.tile:
@@ -95,7 +97,7 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
     with told_if_slow(f"{name}: timing {shape}"):
         time_ms = run.time_ms(variant, shape, *inputs)
     if time_ms is None:
-        print("Duration: not timed, the kernel's threads ran one after the other on the CPU")
+        print("Duration: not timed, because the threads ran one after another on the CPU")
     else:
         print(f"Duration: {time_ms / 1e3:.6f} s")
 
@@ -112,20 +114,20 @@ def parse() -> argparse.Namespace:
 
 
 def largest_square(operation: str) -> int:
-    """Of the products that run thread by thread in half a minute."""
+    """The largest square size that runs thread by thread in half a minute."""
     return bisect(
         range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: parse_shape(n, operation).operations
     )
 
 
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
-    """Raise UserError where a product for the GPU cannot be run on the CPU in its place."""
+    """Raise UserError if a product for the GPU cannot run on the CPU instead."""
     if not variant.kernel.hand_written:
         raise UserError(f"{variant.name} runs on a GPU, and {missing}")
     if shape.operations > EMULATED_OPERATIONS:
         raise UserError(
-            f"{shape} takes minutes thread by thread, and {missing}; up to about "
-            f"{largest_square(variant.kernel.operation)} it runs on the CPU"
+            f"{shape} takes minutes thread by thread, and {missing}; sizes up to about "
+            f"{largest_square(variant.kernel.operation)} run on the CPU"
         )
 
 
@@ -141,9 +143,9 @@ def main() -> None:
         folder, place = Path(name), place_of(variant.kernel, GPU)
         try:
             with runner(place, folder, seconds) as run:
-                assert run.architecture  # only the emulation has none
+                assert run.architecture  # only the emulation gives none
                 if place == GPU:
-                    with told_if_slow("compiling what times it"):
+                    with told_if_slow("compiling the timer"):
                         compile_instruments(run.architecture, folder / run.architecture / CUBIN)
                 part = variant.part(shape, run.architecture)
                 build(part, folder, run.architecture)

@@ -1,7 +1,7 @@
 """Write a data set as one interactive page that works offline.
 
-A reader chooses operation, shapes, cache, variants and quantity, and reads each point's numbers.
-The page holds its data and plotly.js, both packed. The same data give the same bytes.
+A reader chooses operation, shapes, cache, variants and quantity, and reads the numbers of each
+point. The page contains its data and plotly.js, both packed. The same data give the same bytes.
 """
 
 import base64
@@ -43,7 +43,7 @@ KEY = ["kernel", "variant", *POINT, "cache"]
 SQUARE = "square (m = n = k)"  # of gemm
 FASTEST, ALL = "the fastest of each kernel", "all"
 RATE, TIME = "rate", "time"
-# What decides the points that are drawn, and what of it a point has that was not timed.
+# The columns that select the points to draw, and those that a point without a time has too.
 PLACE = ["operation", "series", "cache", "fill", "mode"]
 CHOICES = [*PLACE, "variants", "quantity"]
 
@@ -61,7 +61,7 @@ LAYOUT = {
     "paper_bgcolor": "white",
     "plot_bgcolor": "white",
     "showlegend": True,  # of one kernel too
-    "uirevision": "kept",  # a kernel that was hidden stays so
+    "uirevision": "kept",  # a hidden kernel stays hidden
 }
 # No other button: one of plotly.js's own sends the chart to a server.
 BUTTONS = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]
@@ -74,12 +74,12 @@ PARITY = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1,
 NOTHING = {
     "xaxis": {"visible": False},
     "yaxis": {"visible": False},
-    "annotations": [{"text": "Nothing was measured of what was chosen.", "showarrow": False}],
+    "annotations": [{"text": "Nothing was measured for this choice.", "showarrow": False}],
 }
 
 
 def page_data(results: Results) -> dict[str, Any]:
-    """All that the page draws, and what there is to choose from."""
+    """Everything that the page draws, and the choices that it offers."""
     views = [results.of(operation) for operation in OPERATIONS]
     lines = [line for view in views for line in lines_of(view)]
     return {
@@ -93,7 +93,7 @@ def page_data(results: Results) -> dict[str, Any]:
 
 
 def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Each choice with its heading and its values, in the order in which they are offered."""
+    """Each choice with its heading and its values, in the order of the page."""
     quantities = dict.fromkeys(line["quantity"] for line in lines)
     forms = [name for operation in OPERATIONS.values() for name in operation.series]
     return {
@@ -108,7 +108,7 @@ def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def placed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the series, the words and the extent of their shapes."""
+    """Rows with the series, the name and the size of their shapes."""
     shapes = [shape_of(row) for row in rows.itertuples()]
     return rows.assign(
         series=[series_of(shape) or (SQUARE if shape.square else OTHER) for shape in shapes],
@@ -140,7 +140,7 @@ def points(view: Results) -> pd.DataFrame:
 
 
 def words(view: Results, row: Any, shares: Sequence[str]) -> str:
-    """What a reader is told who points at a point."""
+    """The text that appears when the reader points at a point."""
     unit, per_tflops = rate_unit(pd.Series([row.tflops]))
     states = {"SM at {:.0f} MHz": row.sm_clock_mhz, "{:.0f} W": row.power_w,
               "{:.0f} °C": row.temperature_c}  # fmt: skip
@@ -160,7 +160,7 @@ def words(view: Results, row: Any, shares: Sequence[str]) -> str:
 
 
 def share_words(view: Results, row: Any) -> str:
-    """A point beside a library."""
+    """The text of a point's share of a library."""
     share, *ends = (100 * value for value in (row.ratio, row.ratio_low, row.ratio_high))
     return f"{share:.1f}%{between(*ends)} of {view.title(row.baseline)}, pairs: {row.pairs:.0f}"
 
@@ -173,12 +173,12 @@ def between(low: float, high: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in which plotly.js finds neither markup nor, between dollars, mathematics."""
+    """Text in which plotly.js finds neither markup nor mathematics (between dollars)."""
     return html.escape(text, quote=False).replace("$", "&#36;")
 
 
 def lines_of(view: Results) -> Iterator[dict[str, Any]]:
-    """A line for each kernel, and one for each variant, of every choice."""
+    """One line for each kernel and one for each variant, for every choice."""
     if view.launches.empty:
         return
     found = points(view)
@@ -218,12 +218,12 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def known(values: pd.Series) -> list[float | None]:
-    """Numbers, None for one that is missing: JSON has no other word for it."""
+    """Numbers, with None for a missing one, because JSON has no NaN."""
     return [None if pd.isna(value) else value for value in values]
 
 
 def dashes(own: Look) -> str:
-    """A figure's dashes as plotly.js writes them."""
+    """The dashes of a figure in plotly.js's form."""
     if not isinstance(own.dashes, tuple):
         return "solid"
     _, lengths = own.dashes
@@ -231,7 +231,7 @@ def dashes(own: Look) -> str:
 
 
 def symbol(view: Results, own: Look, row: pd.Series) -> str:
-    """The kernel's marker in the figures; where all variants are drawn, its first variant's."""
+    """The kernel's marker in the figures; if all variants are drawn, only the first one has it."""
     kernel = view.catalogue.get(row.kernel)
     names = [variant.name for variant in kernel.variants] if kernel else []
     step = names.index(row.variant) if row.variants == ALL and row.variant in names else 0
@@ -239,9 +239,9 @@ def symbol(view: Results, own: Look, row: pd.Series) -> str:
 
 
 def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
-    """The axes of a choice; each comes back to its whole length when it means another thing."""
+    """The axes of a choice; an axis is reset when its meaning changes."""
     quantity, series = chosen["quantity"], chosen["series"]
-    size = "n" if series != OTHER else "n of the square product of as many terms"
+    size = "n" if series != OTHER else "n of the square product with equal work"
     upright = {
         RATE: titled(f"rate in {unit} ({OPERATIONS[chosen['operation']].work} operations)"),
         TIME: titled("time in ms") | {"type": "log", "dtick": 1},
@@ -259,7 +259,7 @@ def titled(words: str) -> dict[str, Any]:
 
 
 def absent(view: Results) -> list[dict[str, Any]]:
-    """What has no time, in words: a variant's points of one reason together."""
+    """The points without a time, in words, grouped by variant and reason."""
     rows = view.summary[(view.summary.phase == "kernel") & (view.summary.status != "ok")]
     groups = placed(rows).groupby([*PLACE, "variant", "status", "reason"], sort=False)
     return [
@@ -270,7 +270,7 @@ def absent(view: Results) -> list[dict[str, Any]]:
 
 
 def packed(text: str) -> str:
-    """Text as gzip in base64: two fifths of a program's size, much less of these data's."""
+    """Text as gzip in base64: two fifths of the size of a program, much less for these data."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

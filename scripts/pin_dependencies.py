@@ -1,7 +1,7 @@
-"""Maintainers: pin every package of the closure exactly, in pyproject.toml.
+"""For maintainers: pin every package that the project needs exactly, in pyproject.toml.
 
-Resolves the dependencies anew, without the pins of before, and writes what uv chose as
-[tool.uv] constraint-dependencies. uv.lock itself stays out of the repository: it records the
+This resolves the dependencies again, without the earlier pins, and writes uv's choice as [tool.uv]
+constraint-dependencies. uv.lock itself stays out of the repository, because it records the
 addresses that packages came from.
 """
 
@@ -15,7 +15,7 @@ from matmul.settings import arguments
 
 BLOCK = re.compile(r"^constraint-dependencies = \[.*?^\]$", re.MULTILINE | re.DOTALL)
 # uv repeats [tool.uv] environments in every line, and mypy's packages name PyPy, on which PyCUDA
-# does not run: beside the key environments they say nothing.
+# does not run. Given the key environments, both are redundant.
 EVERYWHERE = re.compile(
     r"( ;| and) platform_machine == 'x86_64'"
     r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
@@ -32,7 +32,8 @@ def uv(*command: str) -> str:
 
 
 def with_pins(project: str, pins: list[str]) -> str:
-    """The text of pyproject.toml with `pins` as its constraints. Raises UserError: no such key."""
+    """The text of pyproject.toml with `pins` as its constraints. Raises UserError without the
+    key."""
     lines = "".join(f'    "{pin}",\n' for pin in pins)
     if not BLOCK.search(project):
         raise UserError("pyproject.toml: [tool.uv] has no constraint-dependencies to replace")
@@ -40,7 +41,7 @@ def with_pins(project: str, pins: list[str]) -> str:
 
 
 def pin(path: Path) -> int:
-    """Resolve anew and write the pins into `path`; its old text comes back if uv fails."""
+    """Resolve again and write the pins into `path`; restore its old text if uv fails."""
     before = path.read_text()
     try:
         path.write_text(with_pins(before, []))

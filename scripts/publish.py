@@ -1,7 +1,8 @@
 """Copy a measured data set and its report to reports/published/<device>/.
 
-Refused where the figures could not be repeated: no GPU, files that differ from the commit, other
-programs or kernels than those of this checkout, failed points, a card that throttled thermally.
+This is refused if nobody could repeat the figures: there was no GPU, files differed from the
+commit, programs or kernels differed from those of this checkout, points failed, or the card
+throttled thermally.
 """
 
 import shutil
@@ -33,13 +34,13 @@ from matmul.settings import arguments
 
 
 def check_publishable(device: Mapping[str, Any], data: Path) -> None:
-    """Raise UserError with the reason why a data set is not fit to be published."""
+    """Raise UserError with the reason if a data set cannot be published."""
     if not device["gpu"]:
         raise UserError(f"{data}: measured without a GPU; publish from a machine that has one")
     if device["dirty"] or "+" in device["commit"]:
         raise UserError(
             f"{data}: measured from commit {device['commit']} with modified files or from several "
-            "commits; commit, then measure anew with snakemake --forcerun measure_variant"
+            "commits; commit, then measure again with snakemake --forcerun measure_variant"
         )
     kernels = read_table("kernels.csv", data / "kernels.csv")
     other = changed_variants(kernels, load_catalogue())
@@ -52,13 +53,13 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
     if other:
         raise UserError(
             f"{data}: measured with another {', '.join(other)} than this checkout's; "
-            "check out what measured it, or measure anew"
+            "check out the version that measured it, or measure again"
         )
     summary = read_table("summary.csv", data / "summary.csv")
     if any((table.status == "failed").any() for table in (summary, ceilings)):
         raise UserError(f"{data}: has failed points; see results/local/report.pdf")
     if any(thermally_throttled(table.throttled).any() for table in (summary, ceilings)):
-        raise UserError(f"{data}: the card throttled thermally; let it cool and measure anew")
+        raise UserError(f"{data}: the card throttled thermally; let it cool and measure again")
 
 
 @command_line
@@ -78,8 +79,8 @@ def main() -> None:
         name: options.report.parent / "figures" / name
         for name in map(picture_of, OPERATIONS.values())
     }
-    files["device.json"] = files.pop("device.json")  # last, for without it there is no data set
-    for name in (*OPTIONAL, "device.json"):  # those of an older data set go with it
+    files["device.json"] = files.pop("device.json")  # last, because without it there is no data set
+    for name in (*OPTIONAL, "device.json"):  # removed with an older data set
         (folder / name).unlink(missing_ok=True)
     for name, source in files.items():
         if name not in OPTIONAL or source.exists():

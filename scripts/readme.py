@@ -1,6 +1,6 @@
-"""Write what the README and docs/kernels.md say was measured, from the published data sets.
+"""Write the measured results into README.md and docs/kernels.md, from the published data sets.
 
-Everything between the markers of these two files is computed; nothing there is written by hand.
+Everything between the markers in these two files is computed; nothing there is written by hand.
 """
 
 import itertools
@@ -31,21 +31,21 @@ from matmul.report.selection import (
 from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
-SENTENCES = 5  # at most, so that the README stays a page
-A_STEP = 1.5  # times as fast as the last kernel that a sentence names, for the next one
+SENTENCES = 5  # at most, so that the README stays one page
+A_STEP = 1.5  # the sentence names a kernel that is this many times as fast as the last one it named
 
 DataSet = tuple[Path, Results]
 
 
 def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
-    """The data set that speaks for the project: the newest of today's kernels, or else the newest.
-    Nothing where none is published."""
+    """The data set for the README: the newest with today's kernels, or else the newest; None if
+    nothing is published."""
     by_age = sorted(data_sets, key=lambda one: str(one[1].device.get("date")))
     return sorted(by_age, key=lambda one: not one[1].earlier)[-1:]
 
 
 def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
-    """What belongs between the README's markers: a picture, sentences, and where they are from."""
+    """The text between the README's markers: a picture, sentences, and their source."""
     paragraphs: list[str] = []
     for folder, results in quoted(data_sets):
         at = os.path.relpath(folder, readme.parent)
@@ -57,7 +57,7 @@ def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
 
 
 def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
-    """What belongs between the markers of docs/kernels.md: every kernel of each operation."""
+    """The text between the markers of docs/kernels.md: every kernel of each operation."""
     paragraphs: list[str] = []
     for folder, results in quoted(data_sets):
         at = os.path.relpath(folder, page.parent)
@@ -72,12 +72,12 @@ def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
 
 
 def framed(paragraphs: Sequence[str]) -> str:
-    """Paragraphs with an empty line around each."""
+    """The paragraphs, each surrounded by empty lines."""
     return "".join(f"\n{text}\n" for text in paragraphs) + "\n"
 
 
 def pictures(folder: Path, results: Results, at: str) -> list[str]:
-    """The pictures of the rates that a data set has, in the order of the operations."""
+    """The pictures of rates in a data set, in the order of the operations."""
     device = processor(results.device)
     return [
         f"![Rate of {operation.title} against size on {device}]({at}/{name})"
@@ -87,15 +87,15 @@ def pictures(folder: Path, results: Results, at: str) -> list[str]:
 
 
 def found(results: Results) -> Iterator[str]:
-    """What a data set shows, in sentences: of each operation the first, then the second, ..."""
+    """The results of a data set in sentences: the first for each operation, then the second, ..."""
     of_each = [list(found_of(results.of(operation))) for operation in OPERATIONS]
     for sentences in itertools.zip_longest(*of_each):
         yield from filter(None, sentences)
 
 
 def found_of(view: Results) -> Iterator[str]:
-    """What a data set shows of one operation: how its fastest kernel compares with the libraries,
-    at which sizes, and over which steps."""
+    """The results for one operation: how its fastest kernel compares with the libraries, at which
+    sizes, and over which steps."""
     rungs = ladder(view)
     own = rungs[rungs.kernel.map(view.hand_written).astype(bool)]
     if not own.empty:
@@ -107,7 +107,7 @@ def found_of(view: Results) -> Iterator[str]:
 
 
 def headline(view: Results, best: pd.DataFrame) -> str:
-    """The fastest kernel at the size of the ladder, one row, and its share of each library."""
+    """The fastest kernel (one row) at the size of the ladder, and its share of each library."""
     unit, per_tflops = rate_unit(best.tflops)
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
     shares = [
@@ -123,16 +123,16 @@ def headline(view: Results, best: pd.DataFrame) -> str:
 
 
 def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
-    """The libraries of these pairs that fill all of C, in the catalogue's order."""
+    """The libraries in these pairs that fill all of C, in the order of the catalogue."""
     names = set(pairs.baseline)
     return [name for name in view.order if name in names and not view.writes_half(name)]
 
 
 def by_size(view: Results, kernel: str) -> Iterator[str]:
-    """Of the square sizes with an interval those at which a kernel beats its libraries."""
+    """At which square sizes with an interval a kernel beats its libraries, in a sentence."""
     rows = view.square_ratios().dropna(subset=["ratio_low", "ratio_high"])
     rows = rows[rows.kernel == kernel]
-    rows = rows.loc[rows.groupby(["baseline", "n"]).ratio.idxmax()]  # of several tilings the best
+    rows = rows.loc[rows.groupby(["baseline", "n"]).ratio.idxmax()]  # the best of several tilings
     counts = [
         f"than *{view.title(library)}* at {counted(rows[rows.baseline == library])}"
         for library in full_libraries(view, rows)
@@ -142,7 +142,7 @@ def by_size(view: Results, kernel: str) -> Iterator[str]:
 
 
 def counted(pairs: pd.DataFrame) -> str:
-    """At how many sizes a kernel is faster than one library, and which the others are."""
+    """At how many sizes a kernel is faster than one library, and what happens at the others."""
     sizes: dict[str, list[str]] = {"faster": [], "tie": [], "slower": []}
     for row in pairs.itertuples():
         sizes[verdict_of(row.ratio_low, row.ratio_high)].append(str(row.n))
@@ -155,7 +155,7 @@ def counted(pairs: pd.DataFrame) -> str:
 
 
 def steps(view: Results, rungs: pd.DataFrame) -> str:
-    """The way to the fastest kernel: each that is A_STEP times as fast as the one named before."""
+    """The steps to the fastest kernel: each is A_STEP times as fast as the one named before it."""
     unit, per_tflops = rate_unit(rungs.tflops)
     best = rungs.tflops.idxmax()
     named: list[Any] = []
@@ -173,7 +173,7 @@ def steps(view: Results, rungs: pd.DataFrame) -> str:
 
 
 def source(results: Results, at: str) -> str:
-    """Where a data set's numbers come from, and what they mean."""
+    """The source of a data set's numbers, and what they mean."""
     cards = f" · {len(results.cards)} cards" if len(results.cards) > 1 else ""
     host = f" · CPU kernels on {results.device.get('cpu') or 'an unknown CPU'}"
     measured = [known for name, known in OPERATIONS.items() if len(results.of(name).summary)]
@@ -187,8 +187,8 @@ def source(results: Results, at: str) -> str:
 
 
 def ladder(view: Results) -> pd.DataFrame:
-    """The fastest variant of each kernel at the size of the comparison; of a kernel of the CPU,
-    which may not get there, at its last."""
+    """The fastest variant of each kernel at the size of the comparison; a CPU kernel that does not
+    reach this size is shown at its largest."""
     rows = squares(fastest(view.timed()))
     if view.compared is None or not view.compared.square:
         return rows[:0]
@@ -199,7 +199,7 @@ def ladder(view: Results) -> pd.DataFrame:
 
 
 def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
-    """A row for each rung: kernel, its idea, rate, and share of each library that fills C."""
+    """One row per rung: kernel, lesson, rate, and share of each library that fills C."""
     held = rungs.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
     libraries = full_libraries(view, held)
     unit, per_tflops = rate_unit(rungs.tflops)
@@ -220,7 +220,7 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
 
 
 def linked(view: Results, kernel: str, page: Path) -> str:
-    """A kernel's title, with a link to its source or its dispatch table where it has one."""
+    """A kernel's title, linked to its source or dispatch table if it has one."""
     entry = view.catalogue.get(kernel)
     file = (entry.source or entry.dispatch) if entry else None
     if file is None:
@@ -229,7 +229,7 @@ def linked(view: Results, kernel: str, page: Path) -> str:
 
 
 def share(pairs: pd.DataFrame) -> str:
-    """A kernel's share of a library in words; nothing where they were not timed in turn."""
+    """A kernel's share of a library in words; empty if they were not timed in turn."""
     if pairs.empty:
         return ""
     row = pairs.iloc[0]
@@ -241,12 +241,12 @@ def share(pairs: pd.DataFrame) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that ends no cell of a table."""
+    """Text that is safe in a cell of a table."""
     return text.replace("|", "\\|")
 
 
 def with_block(page: str, name: str, text: str) -> str:
-    """A page with another part between its markers. Raises UserError: it has none."""
+    """The page with a new part between its markers. Raises UserError if it has no markers."""
     marked = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
     if not marked.search(page):
         raise UserError(f"the page has no lines <!-- {name} --> and <!-- end of {name} -->")
@@ -254,7 +254,7 @@ def with_block(page: str, name: str, text: str) -> str:
 
 
 def pages(data_sets: Sequence[DataSet], readme: Path, kernels: Path) -> dict[Path, str]:
-    """What both pages say, whole. Raises UserError naming the one that lacks its markers."""
+    """The new text of both pages. Raises UserError naming a page that lacks its markers."""
     blocks = {
         readme: ("published", findings_block(data_sets, readme)),
         kernels: ("ladder", ladder_block(data_sets, kernels)),
@@ -281,7 +281,7 @@ def main() -> None:
     data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]
     for page, text in pages(data_sets, options.readme, options.kernels).items():
         write_text(text, page)
-        print(f"written: what was measured, in {page}")
+        print(f"wrote the results into {page}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Typeset a data set's report: one PDF from tables.json and the figures.
 
-The same inputs give the same bytes: no date, and no fonts but those that come with typst.
+The same inputs give the same bytes: it uses no date, and only the fonts that come with typst.
 """
 
 import os

@@ -1,16 +1,18 @@
-"""Search kernels' parameters on this GPU: compile all, prune, time what is left, pick a few.
+"""Search kernel parameters on this GPU: compile all candidates, prune, time the rest, pick a few.
 
     python scripts/search.py config/search/sgemm.yaml --table kernels/gemm/sgemm.csv
 
-Candidates are pruned before anything is timed: parameters that do not fit each other or a
-multiprocessor, sources that do not compile (a static_assert says why), spilled registers. Each is
-verified at every shape, where it may err no more than ERROR_RATIO times its library, and is timed
-in pairs with it: a few pairs of each first, and more of the fastest ones. The output has a row per
-candidate and shape. --table writes this architecture's rows of a dispatch, with --shapes only
-theirs: of each shape one of a few variants that lose at most SLACK to the fastest there; and the
-tilings that are new are printed, for the catalogue. Candidates are chosen by their own time: what a
-kernel leaves behind, as a large part of the L1 given to shared memory, changes the time of a
-library that runs after it.
+Before anything is timed, the search drops parameters that do not fit each other or a
+multiprocessor, sources that do not compile (a static_assert says why), and spilled registers. Each
+candidate is verified at every shape; its error may be at most ERROR_RATIO times its library's. Then
+it is timed in pairs with the library: a few pairs of each candidate first, and more of the fastest
+ones. The output has one row per candidate and shape.
+
+--table writes this architecture's rows of a dispatch, or with --shapes only the rows of these
+shapes. Each shape gets one of a few variants that lose at most SLACK to the fastest there. New
+tilings are printed, to be added to the catalogue. Candidates are chosen by their own time, not by
+the ratio, because a kernel can change the time of the library that runs after it, for example by
+giving a large part of the L1 to shared memory.
 """
 
 import itertools
@@ -44,23 +46,23 @@ from matmul.process.errors import Unfinished, UserError, command_line
 from matmul.settings import arguments
 
 SEED, FILL = 2026, "uniform"
-SLACK = 0.005  # of the fastest, what fewer variants may cost
+SLACK = 0.005  # what choosing fewer variants may cost, as a share of the fastest time
 ERROR_RATIO = 1.5  # to the library's error, in the mean and at most
-SPILL_BYTES = 256  # at most: so few are spilled outside of the loop
-HANG_SECONDS = 10.0  # of a launch that is given up, and the search with it
+SPILL_BYTES = 256  # at most: this few are spilled outside the loop
+HANG_SECONDS = 10.0  # after which a launch, and the search with it, is given up
 KEPT = 8  # candidates of each shape in the second round
-LAUNCHES_MS = (8, 120)  # of a candidate's pairs, in the first and the second round
+LAUNCHES_MS = (8, 120)  # for a candidate's pairs, in the first and the second round
 MOST_PAIRS = 60  # of a hold
 
 
 def candidates(
     kernel: Kernel, boxes: Sequence[Mapping[str, Any]], shape: Shape | None = None
 ) -> Iterable[Variant]:
-    """Every combination of a box's values that fits a multiprocessor. A parameter without values
-    has that of the kernel's first tiling.
+    """Every combination of the values in a box that fits a multiprocessor. A parameter without
+    values has the value of the kernel's first tiling.
 
-    With a shape only those of boxes that name it among their `shapes`, or name none.
-    Raises UserError where a box names a parameter that the kernel lacks.
+    With a shape, only those from boxes that name it among their `shapes` or have no `shapes`.
+    Raises UserError if a box names a parameter that the kernel lacks.
     """
     defaults = kernel.variants[0].parameters
     for box in boxes:
@@ -82,8 +84,8 @@ def candidates(
 
 
 def named(kernel: Kernel, parameters: Mapping[str, int]) -> Variant:
-    """The catalogue's variant of these parameters; else one whose name says its tile and in what it
-    differs from the tiling of that name, or where there is none from the first one."""
+    """The catalogue's variant with these parameters, or else a new one. Its name gives the tile and
+    the difference from the tiling with that name, or if there is none from the first tiling."""
     known = {variant.tiling: variant for variant in kernel.every_variant}
     for variant in known.values():
         if variant.parameters == parameters:
@@ -103,7 +105,7 @@ def named(kernel: Kernel, parameters: Mapping[str, int]) -> Variant:
 
 
 def entry(variant: Variant) -> str:
-    """A tiling as a line of the catalogue: what differs from its kernel's parameters."""
+    """A tiling as a line of the catalogue: where it differs from its kernel's parameters."""
     shared = variant.kernel.parameters
     own = [f"{name}: {v}" for name, v in variant.parameters.items() if shared.get(name) != v]
     return f"    {variant.tiling}: {{{', '.join(own)}}}"
@@ -112,9 +114,9 @@ def entry(variant: Variant) -> str:
 def compiled(
     variants: Sequence[Variant], arch: str, build: Path
 ) -> list[tuple[Variant, dict[str, Any]]]:
-    """Those that compile and spill next to nothing, with the compiler's record, by all cores.
+    """The variants that compile and spill almost nothing, with their compile records, on all cores.
 
-    What an earlier search has compiled from the same source is not compiled again.
+    A variant that an earlier search compiled from the same source is not compiled again.
     """
 
     def attempt(variant: Variant) -> dict[str, Any]:
@@ -132,12 +134,12 @@ def compiled(
         for variant, record in zip(variants, records, strict=True)
         if record["status"] == "ok" and record["spill_bytes"] <= SPILL_BYTES
     ]
-    print(f"{len(variants)} candidates fit, {len(kept)} of them compile and hardly spill")
+    print(f"{len(variants)} candidates fit, and {len(kept)} of them compile and hardly spill")
     return kept
 
 
 def mistake(own: Accuracy, library: Accuracy) -> str | None:
-    """What is wrong with a product that errs so where its library does so; None if nothing is."""
+    """What is wrong with a product with these errors beside its library's; None if nothing is."""
     if not own.share <= 1:
         return "wrong result"
     if own.mean > ERROR_RATIO * library.mean or own.largest > ERROR_RATIO * library.largest:
@@ -170,7 +172,7 @@ class Race:
         product(self.shape, *self.inputs, c)
 
     def accuracy(self, variant: Variant) -> Accuracy:
-        """That of its product at this shape."""
+        """The errors of its product at this shape."""
         self.tools.poison(self.c, self.shape.elements[-1], variant.kernel.dtype)
         product = gpu_product(variant, self.tools)
         self.launch(product, self.c)
@@ -179,8 +181,8 @@ class Race:
         return error
 
     def pairs(self, variant: Variant, budget_ms: float) -> tuple[float, float]:
-        """Median milliseconds, and the median ratio of the library's time to it, of pairs that
-        take about `budget_ms`."""
+        """Median milliseconds, and the median ratio of the library's time to the candidate's, from
+        pairs that take about `budget_ms`."""
         product = gpu_product(variant, self.tools)
         both = [lambda: self.launch(product, self.c), lambda: self.launch(self.rival, self.other)]
         once = self.stream.times(both)
@@ -189,7 +191,7 @@ class Race:
         return float(np.median(times[:, 0])), float(np.median(times[:, 1] / times[:, 0]))
 
     def run(self, entries: Sequence[tuple[Variant, dict[str, Any]]]) -> pd.DataFrame:
-        """A row per right candidate, the fastest ones timed again for longer."""
+        """One row per correct candidate; the fastest ones are timed again for longer."""
         rows = []
         for variant, record in tqdm(entries, desc=str(self.shape)):
             if self.variant_fails(variant):
@@ -200,7 +202,7 @@ class Race:
                          "time_ms": time_ms, "ratio": ratio,
                          "registers": record["registers"], "shared_bytes": shared})  # fmt: skip
         if not rows:
-            raise UserError(f"no candidate is right at {self.shape}")
+            raise UserError(f"no candidate is correct at {self.shape}")
         rows.sort(key=lambda row: row["time_ms"])
         by_name = {variant.name: variant for variant, _ in entries}
         for row in rows[:KEPT]:
@@ -209,7 +211,7 @@ class Race:
         return pd.DataFrame(rows).sort_values(["round", "time_ms"], ascending=[False, True])
 
     def variant_fails(self, variant: Variant) -> bool:
-        """Whether it does not take the shape, cannot be launched, or errs."""
+        """Whether it rejects the shape, cannot be launched, or is wrong."""
         if variant.refusal(self.shape):
             return True
         try:
@@ -225,9 +227,9 @@ class Race:
 
 
 def few(found: pd.DataFrame) -> pd.Series:
-    """The variant for each shape, from as few as lose at most SLACK to the fastest of each.
+    """The variant for each shape: few variants in all, each at most SLACK slower than the fastest.
 
-    They are taken one after the other, the one that brings the shapes nearest to their fastest.
+    Each step adds the variant that brings the shapes nearest to their fastest times.
     """
     time_ms = found.pivot_table(index="shape", columns="variant", values="time_ms", sort=False)
     share = time_ms.rdiv(time_ms.min(axis=1), axis=0).fillna(0)
@@ -240,8 +242,8 @@ def few(found: pd.DataFrame) -> pd.Series:
 
 
 def write_table(path: Path, arch: str, choices: pd.Series, whole: bool = True) -> None:
-    """Put the choices in the place of the table's rows for `arch`, or where they are not the whole
-    in that of the rows for their shapes; the others stay."""
+    """Replace the table's rows for `arch` by the choices, or only the rows of the same shapes if
+    the choices are not the whole table; other rows stay."""
     table = pd.read_csv(path, dtype=str)
     rows = pd.DataFrame({"architecture": arch, "shape": choices.index, "variant": choices.values})
     own = table.architecture == arch
@@ -254,17 +256,17 @@ def parse() -> Namespace:
     parser = arguments.parser(__doc__)
     parser.add_argument("space", type=Path, help="YAML: shapes, and boxes of values by kernel")
     arguments.add_catalogue(parser)
-    parser.add_argument("--shapes", nargs="+", help="in the place of the file's")
+    parser.add_argument("--shapes", nargs="+", help="instead of the file's")
     parser.add_argument("--build", type=Path, help="folder of the binaries, to keep them")
     parser.add_argument("--output", type=Path, default=Path("results/search.csv"))
-    parser.add_argument("--table", type=Path, help="of a dispatch, to be written")
+    parser.add_argument("--table", type=Path, help="of a dispatch, to write")
     return parser.parse_args()
 
 
 def search(
     options: Namespace, catalogue: Catalogue, build: Path
 ) -> tuple[str, pd.DataFrame, dict[str, Variant]]:
-    """The architecture, the rows of all shapes, which are written as they come, and all candidates.
+    """The architecture, the rows of all shapes (written as they come), and all candidates.
 
     Raises UserError, NoDevice.
     """
@@ -296,11 +298,11 @@ def search(
 
 
 def tell_new(chosen: Iterable[Variant], catalogue: Catalogue) -> None:
-    """Print the entries of the tilings that a table names and the catalogue lacks."""
+    """Print entries for the tilings that a table names and the catalogue lacks."""
     known = catalogue.buildable
     for variant in chosen:
         if variant.slug not in known:
-            print(f"add to `dispatched` of {variant.kernel.name}, by a better name here and there:")
+            print(f"add to `dispatched` of {variant.kernel.name}, perhaps with better names:")
             print(entry(variant))
 
 
@@ -312,7 +314,7 @@ def main() -> None:
         try:
             arch, found, every = search(options, catalogue, options.build or Path(folder))
         except NoDevice as error:
-            raise UserError(f"a search runs on a GPU, and {error}") from None
+            raise UserError(f"a search needs a GPU, and {error}") from None
     if options.table:
         choices = few(found)
         write_table(options.table, arch, choices, whole=options.shapes is None)

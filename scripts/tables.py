@@ -1,6 +1,6 @@
 """Compute everything that the report prints from a data set and the documents' numbers.
 
-Nothing is worded here and nothing is invented: each number carries the cells it was made from.
+There are no sentences here, and each number carries the cells that it was computed from.
 """
 
 import itertools
@@ -75,7 +75,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
 
 
 def data_set(results: Results) -> dict[str, Any]:
-    """What identifies the data set on every page."""
+    """The facts that identify the data set on every page."""
     device = results.device
     return {
         "gpu": device.get("gpu"),
@@ -88,7 +88,7 @@ def data_set(results: Results) -> dict[str, Any]:
 
 
 def operations() -> dict[str, dict[str, Any]]:
-    """Each operation in words, in the order in which a report tells of them."""
+    """Each operation in words, in the order of the report."""
     return {
         operation.name: {
             "title": operation.title,
@@ -103,7 +103,7 @@ def operations() -> dict[str, dict[str, Any]]:
 
 
 def device_facts(device: dict[str, Any]) -> list[list[str]]:
-    """Label and text of each known fact of the machine; what is unknown is said to be."""
+    """Label and text for each fact of the machine; unknown ones say so."""
     compilers = [entry["compiler"] for entry in (device.get("compilers") or {}).values()]
     cuda = device.get("driver_cuda")
     facts = {
@@ -159,7 +159,7 @@ def cpu_text(device: dict[str, Any]) -> str | None:
 
 
 def catalogue_entries(results: Results) -> list[dict[str, Any]]:
-    """What the catalogue says of the kernels in the data."""
+    """What the catalogue says about the kernels in the data."""
     known = [results.catalogue[name] for name in results.present if name in results.catalogue]
     return [
         {
@@ -211,7 +211,7 @@ def scope(results: Results) -> dict[str, Any]:
 
 
 def by_series(shapes: Sequence[Shape]) -> list[dict[str, Any]]:
-    """Names of shapes, those of one series together; they come in order."""
+    """Names of shapes, grouped by series, in order."""
     groups = itertools.groupby(shapes, series_of)
     return [{"series": name, "shapes": [size_name(s) for s in own]} for name, own in groups]
 
@@ -230,7 +230,7 @@ def rates(results: Results) -> dict[str, Any]:
 
 
 def cold_quotients(results: Results) -> dict[str, Any]:
-    """Cold time over hot time of each kernel at each shape, with the verdict on the hot one."""
+    """Cold time over hot time for each kernel and shape, with the verdict on the hot time."""
     pairs = over_hot(results, "cold")
     cells = [
         (cell(other, "time_ms") / cell(hot, "time_ms")).json()
@@ -243,7 +243,7 @@ def cold_quotients(results: Results) -> dict[str, Any]:
 
 
 def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A table of a row per shape and a column per kernel: `cells`, one for each of `rows`."""
+    """A table with a row per shape and a column per kernel: `cells`, one for each of `rows`."""
     columns = [kernel for kernel in results.order if kernel in set(rows.kernel)]
     places = [(row.kernel, shape_of(row)) for row in rows.itertuples()]
     found = dict(zip(places, cells, strict=True))
@@ -264,7 +264,7 @@ def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) 
 
 
 def stopped(results: Results) -> dict[str, dict[str, int]]:
-    """Of each sweep, how many series of kernel launches each part of the rule ended."""
+    """For each sweep, how many series of kernel launches each part of the rule ended."""
     ends = ("interval", "maximum", "seconds")
     return {
         sweep: {end: int((rows.stopped == end).sum()) for end in ends}
@@ -273,7 +273,7 @@ def stopped(results: Results) -> dict[str, dict[str, int]]:
 
 
 def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
-    """Points without a time, failed ones first, those of one operation and like reason together."""
+    """Points without a time, failed ones first, grouped by operation and similar reason."""
     points = points_of(results.summary)
     groups: dict[tuple[str, str, str], list[pd.Series]] = {}
     for _, row in points[points.status != "ok"].iterrows():
@@ -292,7 +292,7 @@ def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
 
 
 def shortened(results: Results, rows: Sequence[pd.Series]) -> list[str]:
-    """The variants of these rows; a kernel's name alone where it is all of its variants."""
+    """The variants in these rows, or only a kernel's name if all of its variants are there."""
     of_kernel: dict[str, list[str]] = {}
     for row in rows:
         own = of_kernel.setdefault(row.kernel, [])
@@ -309,14 +309,14 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def impersonal(row: pd.Series) -> str:
-    """A row's reason with its own shape and variant taken out, so that like reasons are equal."""
+    """A row's reason without its own shape and variant, so that similar reasons are equal."""
     text = str(row.reason).replace(str(shape_of(row)), "this shape")
     text = text.replace(row.variant, "the kernel")
     return re.sub(rf"^{re.escape(row.kernel)}\b", "the kernel", text)
 
 
 def pattern(row: pd.Series) -> str:
-    """A reason with a hole for each number."""
+    """A reason with a placeholder for each number."""
     return NUMBER.sub("{}", impersonal(row).replace("{", "(").replace("}", ")"))
 
 
@@ -325,7 +325,7 @@ def numbers_in(row: pd.Series) -> list[str]:
 
 
 def ranged(words: str, found: Sequence[Sequence[str]]) -> str:
-    """The pattern with its numbers back: one where all agree, else least to largest."""
+    """The pattern with its numbers: one if all agree, otherwise the smallest to the largest."""
     spans = []
     for column in zip(*found, strict=True):
         ordered = sorted(set(column), key=float)
@@ -360,7 +360,7 @@ def verification(results: Results) -> list[dict[str, Any]]:
 
 
 def kernels(results: Results) -> list[dict[str, Any]]:
-    """Per compiled variant: what the compiler made of it."""
+    """Per compiled variant: registers, memory, occupancy and status."""
     rows = []
     for _, row in results.kernels.iterrows():
         if results.kind(row.kernel) is not Kind.CUDA:
@@ -384,7 +384,7 @@ def kernels(results: Results) -> list[dict[str, Any]]:
 
 
 def jobs(results: Results) -> dict[str, Any]:
-    """Where the wall time of the measuring jobs went, in seconds; other is what is left."""
+    """Where the wall time of the measuring jobs went, in seconds; other is the rest."""
     rows = [
         {"sweep": row.sweep, "variant": row.variant} | spent(row)
         for _, row in results.jobs.iterrows()
@@ -411,7 +411,7 @@ def spent(row: pd.Series) -> dict[str, Number]:
 
 
 def sampling(device: dict[str, Any]) -> dict[str, Any]:
-    """The configured stopping rules, inputs and limits; empty where the data set has none."""
+    """The configured stopping rules, inputs and limits; empty if the data set has none."""
     configuration = device.get("configuration") or {}
     measured = [name for name, own in configuration.get("sweeps", {}).items() if own["shapes"]]
     return {

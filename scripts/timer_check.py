@@ -1,7 +1,9 @@
-"""What the timer reads of an empty kernel, and whether recording the card's state disturbs it.
+"""Check what the timer reads for an empty kernel, and whether recording the card's state disturbs
+it.
 
-Needs a GPU; run it on the card of the data set. The product is cuBLAS's of float32 squares. At each
-size blocks of launches are timed in turn, with the thread that reads the card's state and without.
+This needs a GPU; run it on the card of the data set. The product is cuBLAS's for float32 squares.
+At each size, blocks of launches are timed alternately with and without the thread that reads the
+state.
 
     python scripts/timer_check.py --data results/local
 """
@@ -46,7 +48,7 @@ def spread(columns: Sequence[str], values: Sequence[float]) -> dict[str, float]:
 
 
 def empty_row(tools: Instruments, stream: HeldStream) -> dict[str, Any]:
-    """The row of the kernel that does nothing; its samples are launches."""
+    """The row of the empty kernel; its samples are launches."""
     stream.times([tools.empty] * BATCH)
     times = [time for _ in range(LAUNCHES // BATCH) for time in stream.times([tools.empty] * BATCH)]
     row = {"variant": EMPTY, "recorder": "off", "readings": 0, "samples": len(times)}
@@ -55,7 +57,7 @@ def empty_row(tools: Instruments, stream: HeldStream) -> dict[str, Any]:
 
 @contextmanager
 def recording(handle: Any) -> Iterator[Recorder]:
-    """The recorder of a measuring job, while the block lasts."""
+    """The recorder of a measuring job, for the duration of the block."""
     recorder = Recorder(handle)
     recorder.start()
     try:
@@ -75,10 +77,10 @@ def block_ms(stream: HeldStream, launch: Callable[[], None]) -> float:
 def recorder_rows(
     stream: HeldStream, launch: Callable[[], None], handle: Any, n: int
 ) -> list[dict[str, Any]]:
-    """Two rows of one size: without the recorder, and with it and the ratio of the two.
+    """Two rows for one size: without the recorder, and with it and the ratio of the two.
 
-    A sample is a block's median; a ratio is that of two neighbours in time, either of which comes
-    first in half of the pairs, so that a clock that drifts favours neither.
+    A sample is the median of a block. A ratio is that of two neighbours in time; each kind comes
+    first in half of the pairs, so a drifting clock favours neither.
     """
     blocks: dict[str, list[float]] = {"off": [], "on": []}
     readings = 0
@@ -99,7 +101,7 @@ def recorder_rows(
 
 
 def checked(gpu: Gpu, build: Path) -> list[dict[str, Any]]:
-    """All rows of the table. Raises UserError where NVML does not answer."""
+    """All rows of the table. Raises UserError if NVML does not answer."""
     if not gpu.nvml:
         raise UserError(f"no recorder to check: NVML is {gpu.nvml_reason}")
     compile_instruments(gpu.architecture, build / gpu.architecture / "instruments.cubin")
@@ -125,7 +127,7 @@ def main() -> None:
             check_card(options.data, gpu.device.name())
             rows = checked(gpu, Path(build))
     except NoDevice as missing:
-        raise UserError(f"the timer is checked on a GPU, and {missing}") from None
+        raise UserError(f"checking the timer needs a GPU, and {missing}") from None
     table = pd.DataFrame(rows).astype({"n": "Int64"})
     write_table(table, TIMER, options.data / TIMER)
     print(table.drop(columns="uuid").to_string(index=False, float_format="{:.5g}".format))

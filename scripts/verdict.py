@@ -1,8 +1,8 @@
-"""Write what the run came to: a line, and one on the card's state, when all is well; else `failed`
-and a line per variant. Other models of GPU that jobs ran on have their own lines.
+"""Write the verdict of a run. If all went well, it is one line and a line about the card's state;
+otherwise `failed` and a line per variant. Other GPU models that jobs ran on have their own lines.
 
-It is written before the report, whatever becomes of that; the workflow prints it last, and fails
-where its first word is `failed`.
+It is written before the report and does not depend on it. The workflow prints it last, and fails if
+its first word is `failed`.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ FAILED = "failed"  # the first word of such a verdict
 
 
 def failures(data: Path, summary: pd.DataFrame) -> list[str]:
-    """A line per variant or ceiling of a data set that failed: its first reason, and how many more
-    there are. What failed to compile comes before what is wrong, and that before what failed later.
+    """A line per failed variant or ceiling of a data set: its first reason, and how many more there
+    are. Failures to compile come before wrong results, and those before later failures.
     """
     kernels = read_table("kernels.csv", data / "kernels.csv")
     ceilings = read_optional("ceilings.csv", data / "ceilings.csv")
@@ -42,11 +42,11 @@ def failures(data: Path, summary: pd.DataFrame) -> list[str]:
 
 
 def outcome(device: Mapping[str, Any], points: pd.DataFrame) -> str:
-    """What was measured where, in one line; points: kernel rows of the summary."""
+    """What was measured and where, in one line. points: the kernel rows of the summary."""
     shapes = points_of(points).status.value_counts()
     where = device["gpu"] or "no GPU here: CPU variants measured, kernels verified on the CPU"
     thermal = thermally_throttled(points.throttled).any()
-    state = "; the card throttled thermally, its times are not to be quoted" if thermal else ""
+    state = "; the card throttled thermally, so do not quote its times" if thermal else ""
     return (
         f"{shapes.get('ok', 0)} points measured, {shapes.get('skipped', 0)} skipped, "
         f"none failed ({where}){state}"
@@ -54,7 +54,7 @@ def outcome(device: Mapping[str, Any], points: pd.DataFrame) -> str:
 
 
 def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
-    """The state of the card while these points were timed, in one line; None without a GPU."""
+    """The state of the card during these points, in one line; None without a GPU."""
     if not device["gpu"]:
         return None
     read = points[(points.status == "ok") & points.temperature_c.notna()]
@@ -73,7 +73,7 @@ def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
 
 
 def told(data: Path, summary: pd.DataFrame) -> tuple[str, str | None]:
-    """A data set's outcome and its card's state, a line each."""
+    """The outcome of a data set and the state of its card, one line each."""
     device = read_json(data / "device.json")
     points = summary.query("phase == 'kernel'")
     return outcome(device, points), card(device, points)
@@ -83,7 +83,7 @@ def told(data: Path, summary: pd.DataFrame) -> tuple[str, str | None]:
 def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data set")
-    parser.add_argument("--report", type=Path, required=True, help="named to the reader")
+    parser.add_argument("--report", type=Path, required=True, help="its path, for the text")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
 
@@ -94,7 +94,7 @@ def main() -> None:
     failed = [line for data in summaries for line in failures(data, summaries[data])]
     lines: list[str | None]
     if failed:
-        lines = [f"{FAILED}: {len(failed)}, with every point in {options.report}", *failed]
+        lines = [f"{FAILED}: {len(failed)}, listed in {options.report}", *failed]
     else:
         (first, state), *rest = (told(*item) for item in summaries.items())
         lines = [f"{first}: {options.report}", state, *(line for pair in rest for line in pair)]

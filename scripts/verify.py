@@ -1,7 +1,7 @@
 """Verify one variant at tiny, ragged and prime shapes against NumPy in higher precision.
 
-On a GPU the compiled kernel runs there, with C filled with NaN and guard zones behind every
-matrix. Without one, the same source runs on the CPU, each thread of a block a fiber.
+On a GPU the compiled kernel runs, with C filled with NaN and guard zones behind every matrix.
+Without one, the same source runs on the CPU, with each thread of a block as a fiber.
 """
 
 import logging
@@ -52,7 +52,7 @@ def check(run: Runner, variant: Variant, shape: Shape, fill: str, seed: int) -> 
 def verify(
     run: Runner, variant: Variant, shapes: Sequence[Shape], fill: str, seed: int
 ) -> list[dict[str, Any]]:
-    """One row of verification.csv per shape; none is tried after one that did not finish."""
+    """One row of verification.csv per shape; after a launch that did not finish, none is tried."""
     rows, unfinished = [], ""
     for shape in shapes:
         if unfinished:
@@ -80,10 +80,10 @@ def verify_parts(
     run: Runner, variant: Variant, extra: Sequence[Shape], measured: Sequence[Shape] | None,
     fill: str, seed: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The rows of a variant, or of those that its table names, as the variant's own.
+    """The rows of a variant; for a dispatch those of its variants, under the dispatch's name.
 
-    extra: shapes beside the built-in ones. measured: those at which it will be measured; of a table
-    what runs there is verified, and all that it names where this is None.
+    extra: shapes in addition to the built-in ones. measured: the shapes at which the variant will
+    be measured; of a dispatch only the variants for these are verified, or all if it is None.
     """
     rows = []
     for part in variant.parts(run.architecture, measured):
@@ -108,8 +108,8 @@ def main() -> None:
     arguments.add_variant(parser)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
-    parser.add_argument("--shapes", nargs="*", default=[], help="beside the built-in ones")
-    parser.add_argument("--measured", nargs="+", help="of a table, what runs at these shapes only")
+    parser.add_argument("--shapes", nargs="*", default=[], help="in addition to the built-in ones")
+    parser.add_argument("--measured", nargs="+", help="of a dispatch, only what runs at these")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
     arguments.add_hang_seconds(parser)

@@ -252,7 +252,7 @@ def test_parallel_runs(new_project: Callable[..., Project], tried: Tried) -> Non
     for run in runs:
         if run.returncode:
             assert run.returncode == 1
-            assert "another snakemake works here; wait for it" in one_error(run.stdout)
+            assert "another snakemake is running here; wait for it" in one_error(run.stdout)
         tried("one worked, the others said so in a line; nothing damaged or measured twice")
     project.done(FACTS)
     assert measured_again(calls_of(project)) == []

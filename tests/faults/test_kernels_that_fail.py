@@ -60,7 +60,7 @@ def test_bad_kernels_under_snakemake(
     for name, reason in {
         "endless": "the launch did not finish within 3 s",
         "stray": "the launch failed: it died of SIGSEGV",
-        "behind": "it writes behind the end of C",
+        "behind": "it writes past the end of C",
         "endless_cu": "the launch did not finish within 3 s",
         "stray_cu": "invalid access in block",
     }.items():

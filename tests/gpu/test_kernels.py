@@ -273,7 +273,7 @@ def test_verification_and_multiply_give_up_a_launch_that_never_ends(
     [
         (STRAY, "the launch failed"),
         (RIGHT_KERNEL.replace("p < k", "p < k - 1"), "wrong result"),
-        (RIGHT_KERNEL.replace("= sum;", "= sum; C[m * n] = 0.0f;"), "behind the end of C"),
+        (RIGHT_KERNEL.replace("= sum;", "= sum; C[m * n] = 0.0f;"), "past the end of C"),
         (RIGHT_KERNEL.replace("p < k", "p < k + 1"), "wrong result"),
         (RIGHT_KERNEL.replace("col >= n) return", "col >= n - 1) return"), "wrong result"),
     ],

@@ -160,7 +160,7 @@ def test_without_pytorch_or_triton_it_is_one_line(
     made_up(tmp_path, kernels=FEW)
     monkeypatch.setitem(sys.modules, missing, None)
     error = command("cross_check", "--data", tmp_path).error()
-    assert "PyTorch and Triton have to be installed" in error and missing in error
+    assert "PyTorch and Triton must be installed" in error and missing in error
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ class TestMultiplyOnTheCpu:
             (["shared", "4", "--seed", "abc"], "abc"),
             (["shared"], "shape"),
             (["naive_rect", "3200x2400x1600"], "minutes"),
-            (["naive_rect", "1300"], "up to about 1259 it runs on the CPU"),
-            (["gram_naive", "1600"], "up to about 1587 it runs on the CPU"),
+            (["naive_rect", "1300"], "sizes up to about 1259 run on the CPU"),
+            (["gram_naive", "1600"], "sizes up to about 1587 run on the CPU"),
         ],
     )
     def test_a_mistake_is_one_line(

@@ -316,7 +316,7 @@ def test_unlike_devices_are_compared_by_ratios(command: Command, tmp_path: Path)
     folders = pair(tmp_path, b=slower, device_b=OTHER_CARD)
     told = command("compare", *folders)
     assert told.code == 1
-    assert "over the library's, because the devices are of different models" in told.out
+    assert "relative to the library, because the devices are of different models" in told.out
     assert f"kernels slower: {SHARED[0]} / cublas_sgemm, " in told.out
     points = table_of(command, tmp_path, *folders)
     assert set(points.baseline) == {"cublas_sgemm", "cublas_dsyrk"}
@@ -328,7 +328,7 @@ def test_unlike_devices_are_compared_by_ratios(command: Command, tmp_path: Path)
 def test_ratios_of_one_device_are_compared_when_asked_for(command: Command, tmp_path: Path) -> None:
     told = command("compare", *pair(tmp_path, b=scaled(3)), "--what", "ratios")
     assert told.code == 0
-    assert "over the library's\n" in told.out
+    assert "relative to the library\n" in told.out
 
 
 def test_a_folder_of_data_sets_stands_for_that_of_the_device(
@@ -421,7 +421,7 @@ def test_a_data_set_without_a_gpu_has_nothing_beside_one_of_a_card(
 def test_a_folder_given_twice_is_refused(command: Command, tmp_path: Path) -> None:
     a, b = pair(tmp_path)
     for twice in ((a, b / ".." / "a"), (b / ".." / "a", a)):
-        assert "given as A and as B" in command("compare", *twice).error()
+        assert "given as both A and B" in command("compare", *twice).error()
 
 
 def test_a_folder_without_any_data_set_is_refused(command: Command, tmp_path: Path) -> None:

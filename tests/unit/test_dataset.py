@@ -169,7 +169,7 @@ def test_text_where_a_number_belongs_is_named_with_its_line(
     write_rows([row, row | {column: text}, row], kind, path)
     with pytest.raises(UserError) as caught:
         read_table(kind, path)
-    assert str(caught.value).startswith(f"{path}, line 3, column {column}: '{text}' is no ")
+    assert str(caught.value).startswith(f"{path}, line 3, column {column}: '{text}' is not a ")
     assert str(caught.value).endswith("number; delete it and run again")
 
 

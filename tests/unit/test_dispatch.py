@@ -89,7 +89,7 @@ def test_the_digest_follows_the_sources_of_the_parts(load: Load) -> None:
 
 
 def test_every_shape_has_a_row_that_takes_it(load: Load) -> None:
-    with pytest.raises(UserError, match="rows for 'any' one has to name a variant that takes"):
+    with pytest.raises(UserError, match="one of the rows for 'any' must name a variant that takes"):
         load(most_rows="16 // TILE")
 
 
@@ -105,7 +105,7 @@ def test_a_shape_that_no_row_takes_is_refused_by_the_tables_name(load: Load) -> 
         ("mine/32", "yours/32", "line 3: kernel 'yours/32'"),
         ("mine/32", "mine", "line 3: variant 'mine': say which, of mine/16, mine/8"),
         ("mine/32", "mine[TILE=32]", "line 3: variant 'mine[TILE=32]': the catalogue has mine/16"),
-        ("mine/32", "chosen", "chosen is no CUDA kernel"),
+        ("mine/32", "chosen", "chosen is not a CUDA kernel"),
         ("4096x128x4096", "4096x128", "line 3: gemm shape '4096x128'"),
         ("any,1024", "sm_80,1024", "no row is for the architecture 'any'"),
         ("architecture,", "arch,", "there is no column 'architecture'"),

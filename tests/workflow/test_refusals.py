@@ -18,7 +18,7 @@ def project(fresh: Fresh) -> Project:
     ("arguments", "named"),
     [
         (("all", "--config", "device=gpu"), "device: gpu: there is no NVIDIA driver"),
-        (("all", "--config", "architectures=[sm_42]"), "architectures: 'sm_42' is none that"),
+        (("all", "--config", "architectures=[sm_42]"), "architectures: 'sm_42' is not one that"),
         (("compare",), "compare: there is no GPU here"),
     ],
 )
@@ -38,5 +38,5 @@ def test_a_login_node_may_plan_for_gpus_that_it_lacks(project: Project) -> None:
 
 def test_an_architecture_with_a_letter_is_known() -> None:
     check_architectures(["sm_90", "sm_90a"])
-    with pytest.raises(UserError, match="'sm_90x' is none"):
+    with pytest.raises(UserError, match="'sm_90x' is not one"):
         check_architectures(["sm_90x"])

@@ -1,1 +1,1 @@
-"""The compilers, and the binaries that they make."""
+"""The compilers and their binaries."""

@@ -1,4 +1,4 @@
-"""Building a variant's binary, and the record of what the compiler says of it."""
+"""Build the binary of a variant, and record what the compiler reports."""
 
 import functools
 import hashlib
@@ -13,23 +13,23 @@ from matmul.dataset.tables import whole_file, write_json
 from matmul.process.errors import UserError
 
 INSTRUMENT_FLAGS = ["-O3", "-std=c++17"]
-HOST = "host"  # the architecture of what gcc builds
+HOST = "host"  # the architecture of gcc's binaries
 # A string or character of C, in a group, or a comment.
 TEXT_OR_COMMENT = re.compile(
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
 )
-MEANINGLESS_SPACE = re.compile(r" (?!\w)|(?<!\w) ")  # all but that between two words
-# Sources of the GPU's that are no kernels, each with one of its functions.
+MEANINGLESS_SPACE = re.compile(r" (?!\w)|(?<!\w) ")  # all white space except between two words
+# GPU sources that are not kernels of the catalogue, each with one of its functions.
 TOOLS = {"instruments": "hold", "ceilings": "copy"}
 
 
 def flags(variant: Variant, arch: str) -> list[str]:
-    """The compiler's flags for a variant on an architecture, but for the architecture's own."""
+    """The compiler flags for a variant on an architecture, without the architecture's own."""
     return [*common_flags(variant), *defines(variant.constants(arch))]
 
 
 def common_flags(variant: Variant) -> list[str]:
-    """Those that are no compile-time constants."""
+    """The flags that are not compile-time constants."""
     own = toolchain.FLAGS[variant.kernel.kind.value]
     level = variant.optimization
     return [*own, *([] if level is None else ["-Xptxas", f"-O{level}"])]
@@ -41,10 +41,10 @@ def defines(constants: Mapping[str, int]) -> list[str]:
 
 @functools.cache
 def essence(source: str) -> str:
-    """A C or CUDA source without the comments and the white space that mean nothing to a compiler,
-    so that a comment can be mended without disowning what was measured.
+    """A C or CUDA source without comments and meaningless white space, so that a comment can be
+    improved without invalidating measurements.
 
-    A line of the preprocessor ends where it ends; other ends of lines are white space.
+    The end of a preprocessor line counts; other ends of lines are white space.
     """
     code = TEXT_OR_COMMENT.sub(lambda found: found[1] or " ", source)
     parts = re.split(r"(?m)^[ \t]*(#.*(?:\\\n.*)*)$", code)
@@ -53,8 +53,8 @@ def essence(source: str) -> str:
 
 
 def digest(variant: Variant) -> str:
-    """SHA-256 of a variant's flags and of the essence of its sources and headers, the same on every
-    architecture; empty for a library's routine."""
+    """SHA-256 of a variant's flags and the essence of its sources and headers, the same on every
+    architecture; empty for a library routine."""
     kernel = variant.kernel
     if kernel.kind is Kind.LIBRARY:
         return ""
@@ -107,7 +107,7 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
 
 
 def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
-    """Compile a variant that is no library's into <build>/<arch>, where jobs look for it.
+    """Compile a variant with a source into <build>/<arch>, where jobs look for it.
 
     Returns the record, which lies beside the binary.
     """

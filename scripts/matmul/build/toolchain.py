@@ -1,4 +1,4 @@
-"""The compilers: where they are, their flags, and what ptxas reports of a kernel."""
+"""The compilers: where they are, their flags, and what ptxas reports about a kernel."""
 
 import os
 import re
@@ -18,7 +18,7 @@ FLAGS = {
 }
 
 
-# Of a report that says nothing about the source: the next run may well compile it.
+# Reports that say nothing about the source: the next run may well compile it.
 MACHINE = re.compile(
     r".*(No space left on device|Read-only file system|Cannot allocate memory|died due to signal 9"
     r"|Killed signal terminated).*"
@@ -27,7 +27,7 @@ MACHINE = re.compile(
 
 @dataclass(frozen=True)
 class Resources:
-    """What a compiled kernel takes: registers per thread, shared memory and spills in bytes."""
+    """The resources of a kernel: registers per thread, shared memory and spills in bytes."""
 
     registers: int
     shared_bytes: int
@@ -42,10 +42,10 @@ class CompileError(Exception):
 def nvcc() -> str:
     """Path of nvcc: the wheels', conda's, or a toolkit's that CUDA_PATH, CUDA_HOME or PATH names.
 
-    Raises UserError where there is none.
+    Raises UserError if there is none.
     """
     on_path = shutil.which("nvcc")
-    # A module may set PATH alone; the loader's cache, which pathfinder asks last, may be older.
+    # A module may set only PATH; the loader's cache, which pathfinder asks last, may be older.
     if on_path and not {"CUDA_PATH", "CUDA_HOME"} & os.environ.keys():
         os.environ["CUDA_HOME"] = str(Path(on_path).resolve().parents[1])
     path = find_nvidia_binary_utility("nvcc") or on_path
@@ -56,7 +56,7 @@ def nvcc() -> str:
 
 @cache
 def gcc() -> str:
-    """Path of the C compiler. Raises UserError where there is none."""
+    """Path of the C compiler. Raises UserError if there is none."""
     path = shutil.which("gcc") or shutil.which("cc")
     if path is None:
         raise UserError("no gcc: install a C compiler (Debian: apt install g++)")
@@ -65,7 +65,7 @@ def gcc() -> str:
 
 @cache
 def version(compiler: str) -> str:
-    """The line of `compiler --version` that holds the release."""
+    """The line of `compiler --version` with the release."""
     lines = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
     found = re.search(r"^.*release.*$|^.*\d+\.\d+\.\d+.*$", lines, re.MULTILINE)
     return found[0].strip() if found else "unknown"
@@ -80,12 +80,12 @@ def toolkit_version() -> tuple[int, int]:
 
 
 def check_architectures(architectures: list[str]) -> None:
-    """Raise UserError where nvcc compiles for one of them not; sm_90a counts as sm_90."""
+    """Raise UserError if nvcc does not compile for one of them; sm_90a counts as sm_90."""
     known = subprocess.run([nvcc(), "--list-gpu-code"], capture_output=True, text=True).stdout
     for name in architectures:
         if name.rstrip("af") not in known.split():
             raise UserError(
-                f"architectures: '{name}' is none that {version(nvcc())} compiles for: "
+                f"architectures: '{name}' is not one that {version(nvcc())} compiles for: "
                 f"{', '.join(known.split())}"
             )
 
@@ -107,7 +107,7 @@ def build_shared_object(source: Path, flags: list[str], library: Path) -> None:
 def run(command: list[str]) -> str:
     """Run a compiler and return what it printed.
 
-    Raises CompileError with its first error, and UserError where it was the machine that failed.
+    Raises CompileError with its first error, and UserError if the machine failed.
     """
     done = subprocess.run(command, capture_output=True, text=True)
     printed = done.stdout + done.stderr
@@ -119,9 +119,9 @@ def run(command: list[str]) -> str:
 
 
 def check_machine(compiler: str, printed: str) -> None:
-    """Raise UserError where a failed compiler's report is about a full disk or the like."""
+    """Raise UserError if the compiler failed because of the machine, such as a full disk."""
     if found := MACHINE.search(printed):
-        raise UserError(f"{compiler}: {found[0]}; mend that and run again")
+        raise UserError(f"{compiler}: {found[0]}; fix that and run again")
 
 
 def no_kernel(function: str) -> str:

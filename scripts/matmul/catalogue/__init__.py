@@ -1,1 +1,1 @@
-"""What computes it: entries, their variants and layouts, and their schemas."""
+"""The kernels: catalogue entries, their variants and layouts, and the schemas."""

@@ -1,11 +1,11 @@
-"""What a thread, a block and a multiprocessor have, of each architecture: the one table."""
+"""The limits of a thread, a block and a multiprocessor, for each architecture."""
 
 import re
 from dataclasses import dataclass
 
 WARP = 32
-# Of every compute capability from 7.5 on (CUDA C++ Programming Guide, table of technical
-# specifications), except the dynamic shared memory, which is what 9.0 has: the most of all.
+# These hold for every compute capability from 7.5 on (CUDA C++ Programming Guide, table of
+# technical specifications), except the dynamic shared memory, which is that of 9.0, the largest.
 MAXIMUM_GRID_Y = 65535
 MAXIMUM_THREADS = 1024  # of a block
 MAXIMUM_REGISTERS = 255  # of a thread, 32 bits each
@@ -13,13 +13,13 @@ REGISTER_FILE = 65536  # registers that a block's threads share
 STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched
 DYNAMIC_SHARED = 227 << 10
 RESERVED_SHARED = 1024  # bytes that the system keeps of each block's shared memory, since 8.0
-REGISTER_UNIT = 256  # registers are handed out to warps in units of this many
+REGISTER_UNIT = 256  # registers are allocated to warps in units of this many
 WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Of one multiprocessor: resident threads, and multiply-adds in a clock by kind of unit.
+    """One multiprocessor: resident threads, and multiply-adds per clock for each kind of unit.
 
     Threads: CUDA C++ Programming Guide, table of technical specifications. Multiply-adds: its table
     "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
@@ -52,6 +52,6 @@ UNITS = ("fp32", "fp64", "fp64_tensor")
 
 
 def multiprocessors(arch: str | None) -> int:
-    """Those that a kernel compiled for `arch` (sm_90) shares its work out to."""
+    """The multiprocessors for which a kernel compiled for `arch` (sm_90) divides its work."""
     number = re.sub(r"\D", "", arch or "")
     return ARCHITECTURES.get(f"{number[:-1]}.{number[-1:]}", ARCHITECTURES[DEFAULT]).multiprocessors

@@ -29,12 +29,12 @@ from matmul.process.errors import UserError
 
 PROJECT = SCHEMAS.parents[1]
 DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
-ANY = "any"  # in a dispatch's table, for the architectures that it does not name
-MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device: what `blocks` may count on
-ORIGINS = ("source", "library", "dispatch")  # of which an entry has one
-# What took the place of keys that entries once had.
+ANY = "any"  # in a dispatch table: all architectures that it does not name
+MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
+ORIGINS = ("source", "library", "dispatch")  # an entry has exactly one of them
+# Keys that entries once had, and what replaces them.
 REPLACED = {
-    "language": "the source's ending says it; a library's entry has `library: cublasSgemm`, a "
+    "language": "the suffix of source says it; a library's entry has `library: cublasSgemm`, a "
     "table's `dispatch: FILE.csv`",
     "dtype": "the operation says it",
     "baselines": "each kernel is timed beside its operation's rivals",
@@ -43,7 +43,7 @@ REPLACED = {
 
 
 class Kind(Enum):
-    """What an entry is, which decides how it is built and run."""
+    """The kind of an entry, which decides how it is built and run."""
 
     CUDA = "cuda"
     C = "c"
@@ -86,17 +86,17 @@ class Kernel:
 
     @cached_property
     def variants(self) -> list["Variant"]:
-        """What is measured of it: each of its tilings, or where it has none the kernel itself."""
+        """The variants that are measured: one for each tiling, or without tilings one in all."""
         own = [self.tiled(name, values) for name, values in self.tilings.items()]
         return own or [Variant(self, "", self.parameters)]
 
     @cached_property
     def every_variant(self) -> list["Variant"]:
-        """Those, and what is compiled for dispatches only."""
+        """These, and the variants that are compiled for dispatches only."""
         return self.variants + [self.tiled(*tiling) for tiling in self.dispatched.items()]
 
     def tiled(self, name: str, values: Mapping[str, int]) -> "Variant":
-        """A tiling of that name, which need not be in the catalogue."""
+        """The variant with a tiling of that name, which need not be in the catalogue."""
         return Variant(self, name, {**self.parameters, **values})
 
     @property
@@ -123,7 +123,7 @@ class Kernel:
 
     @property
     def routine(self) -> Routine:
-        """The library's function that it calls; a KeyError where it is no library's."""
+        """The library function that it calls; a KeyError for other kernels."""
         return self.product.routines[str(self.library)]
 
     @property
@@ -132,26 +132,26 @@ class Kernel:
 
     @property
     def hand_written(self) -> bool:
-        """Whether it is no library's, and runs on the GPU."""
+        """Whether it runs on the GPU and is not a library routine."""
         return self.kind in (Kind.CUDA, Kind.DISPATCH)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A row of a table: what was the fastest at a shape, on an architecture."""
+    """A row of a table: the fastest variant at a shape on an architecture."""
 
     architecture: str
     shape: Shape
     variant: "Variant"
 
     def distance(self, shape: Shape) -> float:
-        """Between the two shapes, in the logarithms of their dimensions."""
+        """The distance between the two shapes, in the logarithms of their dimensions."""
         return math.dist(*(list(map(math.log2, s.dimensions)) for s in (self.shape, shape)))
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel with a tiling: with its compile-time parameters fixed."""
+    """A kernel with a tiling, so with fixed compile-time parameters."""
 
     kernel: Kernel
     tiling: str
@@ -159,22 +159,22 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """As data and reports write it: `shared/32`, without tilings the kernel's name."""
+        """The name in data and reports: `shared/32`, or without tilings the kernel's name."""
         return f"{self.kernel.name}/{self.tiling}" if self.tiling else self.kernel.name
 
     @property
     def slug(self) -> str:
-        """As files are named: `shared-32`."""
+        """The name of its files: `shared-32`."""
         return self.name.replace("/", "-")
 
     @property
     def measured(self) -> bool:
-        """Whether it is measured on its own, without being asked for."""
+        """Whether it is measured on its own by default."""
         return self.tiling not in self.kernel.dispatched
 
     def constants(self, arch: str | None) -> dict[str, int]:
-        """What its source is compiled with for an architecture: its parameters and, where its grid
-        is made for the device, how many multiprocessors that has."""
+        """The macros for compiling its source for an architecture: its parameters and, if its grid
+        depends on the device, the number of multiprocessors."""
         if MULTIPROCESSORS not in str(self.kernel.blocks):
             return dict(self.parameters)
         return {MULTIPROCESSORS: multiprocessors(arch), **self.parameters}
@@ -199,23 +199,23 @@ class Variant:
 
     @property
     def most_rows(self) -> int:
-        """Most rows of C that it takes, 0 where any number is right."""
+        """The most rows of C that it takes; 0 if there is no limit."""
         return evaluate(self.kernel.most_rows, self.parameters)
 
     @property
     def layout(self) -> Layout | None:
-        """How its threads share a tile; None where the catalogue does not say."""
+        """How its threads share a tile; None if the catalogue does not say."""
         if self.kernel.layout is None:
             return None
         return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
 
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
-        """gridDim in x, y, z for a product of `shape` by its binary for an architecture."""
+        """gridDim in x, y, z for a product of `shape` with its binary for an architecture."""
         blocks = evaluate(self.kernel.blocks, self.constants(arch))
         return (blocks, 1, 1) if blocks else grid_of(shape, self.tile)
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why this variant does not take `shape`, or None where it does."""
+        """Why this variant does not take `shape`, or None if it does."""
         accepts = self.kernel.accepts
         if accepts == "square" and not shape.square:
             return f"{self.kernel.name} multiplies square matrices only, not {shape}"
@@ -240,8 +240,8 @@ class Variant:
         ]
 
     def parts(self, arch: str | None, shapes: Iterable[Shape] | None = None) -> list["Variant"]:
-        """What it is compiled from: itself, or the variants that a dispatch chooses among;
-        with `shapes` only those that run at one of them."""
+        """The variants to compile: itself, or those that a dispatch chooses among; with `shapes`
+        only those that run at one of them."""
         if self.kernel.kind is not Kind.DISPATCH:
             return [self]
         if shapes is None:
@@ -251,9 +251,9 @@ class Variant:
         return list({variant.slug: variant for variant in used}.values())
 
     def part(self, shape: Shape, arch: str | None) -> "Variant":
-        """What runs at a shape: itself, or a dispatch's variant of the nearest one.
+        """The variant that runs at a shape: itself, or a dispatch's variant for the nearest one.
 
-        Raises UserError where the dispatch has none that takes the shape.
+        Raises UserError if the dispatch has none that takes the shape.
         """
         if self.kernel.kind is not Kind.DISPATCH:
             return self
@@ -263,20 +263,20 @@ class Variant:
         return variant
 
     def nearest(self, shape: Shape, arch: str | None) -> "Variant | None":
-        """The variant of a dispatch's nearest row that takes the shape; None where none does."""
+        """The variant of a dispatch's nearest row that takes the shape; None if none does."""
         able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
         row = min(able, key=lambda choice: choice.distance(shape), default=None)
         return row.variant if row else None
 
     @property
     def optimization(self) -> int | None:
-        """The level of ptxas at which it is compiled, None for its own."""
+        """The ptxas level at which it is compiled; None for ptxas's default."""
         level = self.kernel.optimization
         return None if level is None else evaluate(level, self.parameters)
 
     @property
     def launch_identity(self) -> list[object]:
-        """What decides how it is launched and timed, beside its sources and flags."""
+        """What determines its launch and timing, besides its sources and flags."""
         kernel = self.kernel
         geometry: list[object] = [choice.variant.launch_identity for choice in kernel.choices]
         if kernel.tile:
@@ -297,7 +297,7 @@ def kernel_name(variant: str) -> str:
 
 
 def source_files(source: Path) -> list[Path]:
-    """`source` and the headers of this project that it includes, in the order of first mention."""
+    """`source` and the project headers that it includes, in the order of first mention."""
     found: list[Path] = []
     waiting = [source]
     while waiting:
@@ -305,7 +305,7 @@ def source_files(source: Path) -> list[Path]:
         if file not in found:
             found.append(file)
             names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(), re.MULTILINE)
-            # What is not beside the source (a header of CUDA's) is the compiler's to find.
+            # The compiler finds headers that are not beside the source, such as CUDA's.
             waiting += [file.parent / name for name in names if (file.parent / name).is_file()]
     return found
 
@@ -324,8 +324,8 @@ class Catalogue(dict[str, Kernel]):
         return {v.slug: v for kernel in self.values() for v in kernel.every_variant}
 
     def rivals(self, kernel: Kernel) -> list[Variant]:
-        """The library's variants that a kernel is held against, of those that are here: its
-        operation's rivals. A rival itself is held against none, nor is what runs on the CPU."""
+        """The library variants here that a kernel is compared with: the rivals of its operation.
+        There are none for a rival itself or for a CPU kernel."""
         names = kernel.product.rivals
         if kernel.name in names or not kernel.on_gpu:
             return []
@@ -334,7 +334,7 @@ class Catalogue(dict[str, Kernel]):
     def variant(self, text: str) -> Variant:
         """The variant called `text`: its name, its slug, or a kernel's name for the first variant.
 
-        Raises UserError where there is none.
+        Raises UserError if there is none.
         """
         name = re.split(r"\W", text)[0]
         if name not in self:
@@ -367,7 +367,7 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
 
 
 def kernel_of(name: str, entry: Mapping[str, Any], folder: Path) -> Kernel:
-    """An entry, with its files found from the catalogue's folder."""
+    """An entry, with the paths of its files relative to the catalogue's folder."""
     fields: dict[str, Any] = {
         key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
     }
@@ -376,21 +376,24 @@ def kernel_of(name: str, entry: Mapping[str, Any], folder: Path) -> Kernel:
 
 
 def check_keys(entries: Any, path: Path) -> None:
-    """What a schema would say less well, and tilings' names as text. Raises UserError."""
+    """Check what a schema would explain less well, and make the names of tilings text.
+
+    Raises UserError.
+    """
     for name, entry in entries.items() if isinstance(entries, dict) else ():
         if not isinstance(entry, dict):
             continue
         for key in REPLACED.keys() & entry.keys():
-            raise UserError(f"{path}: {name}: there is no key '{key}' any more: {REPLACED[key]}")
+            raise UserError(f"{path}: {name}: the key '{key}' no longer exists: {REPLACED[key]}")
         if any(isinstance(value, list) for value in dict(entry.get("parameters") or {}).values()):
             raise UserError(
-                f"{path}: {name}: parameters have a value each; variants have names in "
+                f"{path}: {name}: parameters have one value each; name variants in "
                 "`tilings: {32: {TILE_WIDTH: 32}}`"
             )
         if len(entry.keys() & set(ORIGINS)) != 1:
             raise UserError(
-                f"{path}: {name}: an entry has one of source (a .cu or .c file), library (a "
-                "routine's name) and dispatch (a table of variants by shape)"
+                f"{path}: {name}: an entry has exactly one of source (a .cu or .c file), library "
+                "(a routine's name) and dispatch (a table of variants by shape)"
             )
         for key in ("tilings", "dispatched"):
             if isinstance(entry.get(key), dict):  # YAML takes 32 for a number
@@ -399,7 +402,7 @@ def check_keys(entries: Any, path: Path) -> None:
 
 @cache
 def document_names() -> list[str]:
-    """What `documents` may name."""
+    """The documents that `documents` may name."""
     return list(read_yaml(PROJECT / "reports" / "documents.yaml"))
 
 
@@ -427,17 +430,17 @@ def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
         if all(variant.most_rows or variant.kernel.accepts not in ("any", kernel.accepts)
                for variant in own):  # fmt: skip
             raise UserError(
-                f"{kernel.dispatch}: of the rows for '{arch}' one has to name a variant that takes "
+                f"{kernel.dispatch}: one of the rows for '{arch}' must name a variant that takes "
                 f"every shape that {kernel.name} accepts"
             )
     return choices
 
 
 def named(text: str, catalogue: Catalogue) -> Variant:
-    """The variant of a table's cell. Raises UserError where that is none of a CUDA kernel."""
+    """The variant in a cell of a table. Raises UserError if it is not a CUDA kernel's."""
     variant = catalogue.variant(text)
     if variant.kernel.kind is not Kind.CUDA:
-        raise UserError(f"variant '{text}': {variant.kernel.name} is no CUDA kernel")
+        raise UserError(f"variant '{text}': {variant.kernel.name} is not a CUDA kernel")
     if variant.name != text:
         known = ", ".join(v.name for v in variant.kernel.every_variant)
         raise UserError(f"variant '{text}': say which, of {known}")
@@ -445,46 +448,46 @@ def named(text: str, catalogue: Catalogue) -> Variant:
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """What a schema cannot say: files exist, names resolve, blocks fit. Raises UserError."""
+    """Check what a schema cannot: files exist, names resolve, blocks fit. Raises UserError."""
     if kernel.source and not kernel.source.is_file():
         raise UserError(f"source: there is no file {kernel.source}")
     if kernel.library:
         check_routine(kernel)
     elif kernel.arithmetic != "full":
-        raise UserError("arithmetic: only a library's routine has another than full")
+        raise UserError("arithmetic: only a library routine can have another one than full")
     if unknown := [name for name in kernel.documents if name not in document_names()]:
         raise UserError(
-            f"documents: '{unknown[0]}' is none of those of reports/documents.yaml: "
+            f"documents: '{unknown[0]}' is not one of those in reports/documents.yaml: "
             f"{', '.join(document_names())}"
         )
     if both := kernel.tilings.keys() & kernel.dispatched.keys():
-        raise UserError(f"dispatched: '{both.pop()}' is one of its tilings already")
+        raise UserError(f"dispatched: '{both.pop()}' is already one of its tilings")
     names = kernel.variants[0].parameters
     if kernel.accepts not in ("any", "square", *names):
-        raise UserError(f"accepts: '{kernel.accepts}' is none of its parameters")
+        raise UserError(f"accepts: '{kernel.accepts}' is not one of its parameters")
     if any(not variant.parameters.get(kernel.accepts, 1) for variant in kernel.every_variant):
         raise UserError(f"accepts: {kernel.accepts} is 0 in one of its tilings")
     for name in kernel.multiples:
         if name not in names:
-            raise UserError(f"multiples: '{name}' is none of its parameters")
+            raise UserError(f"multiples: '{name}' is not one of its parameters")
     for variant in kernel.every_variant:
         if odd := names.keys() ^ variant.parameters.keys():
             raise UserError(
-                f"tilings: {odd.pop()} is set by one of {kernel.variants[0].tiling} and "
-                f"{variant.tiling} alone; set it in both, or in parameters"
+                f"tilings: only one of {kernel.variants[0].tiling} and {variant.tiling} sets "
+                f"{odd.pop()}; set it in both, or in parameters"
             )
         if kernel.kind is Kind.CUDA:
             check_variant(variant)
 
 
 def check_routine(kernel: Kernel) -> None:
-    """A library's entry names a function that can be called, for what it computes."""
+    """Check that a library's entry names a routine of its operation."""
     routines = kernel.product.routines
     routine = routines.get(str(kernel.library))
     if routine is None:
         known = ", ".join(routines)
         raise UserError(
-            f"library: '{kernel.library}' is none of those that {kernel.operation} has: {known}"
+            f"library: '{kernel.library}' is not one of {kernel.operation}'s routines: {known}"
         )
     if kernel.arithmetic not in routine.arithmetics:
         raise UserError(
@@ -494,12 +497,12 @@ def check_routine(kernel: Kernel) -> None:
 
 
 def check_variant(variant: Variant) -> None:
-    """A variant's parameters fit each other, and its block fits a multiprocessor."""
+    """Check that a variant's parameters fit each other, and its block fits a multiprocessor."""
     kernel, name = variant.kernel, variant.name
     for parameter, expression in kernel.multiples.items():
         value, step = variant.parameters[parameter], evaluate(expression, variant.parameters)
         if step < 1 or value % step:
-            raise UserError(f"{name}: {parameter}={value} is no multiple of {expression}={step}")
+            raise UserError(f"{name}: {parameter}={value} is not a multiple of {expression}={step}")
     threads = math.prod(variant.block)
     if threads > MAXIMUM_THREADS or min(*variant.block, *variant.tile) < 1:
         raise UserError(
@@ -513,12 +516,12 @@ def check_variant(variant: Variant) -> None:
         raise UserError(f"{name}: {error}") from None
     registers = evaluate(kernel.registers, variant.parameters)
     for key, wanted, limit, unit in (
-        ("registers", registers, MAXIMUM_REGISTERS, "registers a thread"),
+        ("registers", registers, MAXIMUM_REGISTERS, "registers per thread"),
         ("registers", registers * threads, REGISTER_FILE, f"registers for {threads} threads"),
         ("shared_bytes", evaluate(kernel.shared_bytes, variant.parameters), STATIC_SHARED,
-         "bytes of static shared memory a block"),
+         "bytes of static shared memory per block"),
         ("dynamic_shared_bytes", variant.dynamic_shared_bytes, DYNAMIC_SHARED,
-         "bytes of dynamic shared memory a block"),
+         "bytes of dynamic shared memory per block"),
     ):  # fmt: skip
         if not 0 <= wanted <= limit:
             raise UserError(f"{name}: {key}: {wanted} {unit}, outside 0 to {limit}")

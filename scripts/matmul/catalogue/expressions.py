@@ -1,4 +1,4 @@
-"""Arithmetic of the catalogue: whole-number expressions of compile-time parameters."""
+"""Arithmetic in the catalogue: whole-number expressions of compile-time parameters."""
 
 import ast
 import operator
@@ -31,8 +31,8 @@ def evaluate(expression: int | str, parameters: Mapping[str, int]) -> int:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
                 return OPERATORS[type(op)](value(left), value(right))
         raise UserError(
-            f"expression '{expression}': '{ast.unparse(node)}' is no whole number, "
-            f"no parameter ({', '.join(parameters) or 'there is none'}) and none of + - * //"
+            f"expression '{expression}': '{ast.unparse(node)}' is not a whole number, "
+            f"a parameter ({', '.join(parameters) or 'there is none'}) or one of + - * //"
         )
 
     try:

@@ -1,4 +1,4 @@
-"""How the threads of a block share its tile of C, and what they stage: what a picture shows."""
+"""How the threads of a block share its tile of C, and what they stage, for the pictures."""
 
 import math
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ Extent = tuple[int, int]  # rows and columns
 class Layout:
     """The catalogue's key `layout` with its expressions evaluated; the schema describes each.
 
-    A thread's results are pieces, spread evenly over the `region` of its warp: over the block's
-    tile where warps have none of their own. Lanes lie side by side in it, along its rows.
+    A thread's results are pieces, spread evenly over the `region` of its warp, or over the block's
+    tile if warps have no tile of their own. Lanes lie side by side in it, along its rows.
     """
 
     tile: Extent
@@ -37,12 +37,12 @@ class Layout:
 
     @property
     def pieces(self) -> Extent:
-        """How many of them a thread has, down and across."""
+        """The number of pieces of a thread, down and across."""
         return self.thread[0] // self.piece[0], self.thread[1] // self.piece[1]
 
     @property
     def step(self) -> Extent:
-        """From one piece of a thread to the next, down and across."""
+        """The distance from one piece of a thread to the next, down and across."""
         return self.region[0] // self.pieces[0], self.region[1] // self.pieces[1]
 
     @property
@@ -55,7 +55,7 @@ class Layout:
 def layout_of(
     entry: Mapping[str, Any], parameters: Mapping[str, int], tile: Extent, threads: int
 ) -> Layout:
-    """The layout of a variant. Raises UserError where its parts do not cover the tile."""
+    """The layout of a variant. Raises UserError if its parts do not cover the tile."""
 
     def extent(key: str) -> Extent | None:
         if key not in entry:

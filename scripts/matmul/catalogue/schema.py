@@ -1,4 +1,4 @@
-"""Reading YAML and holding it against the project's JSON schemas, one line per mistake."""
+"""Read YAML and check it against the project's JSON schemas, with one line per mistake."""
 
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ MOST_BYTES = 16 << 20  # 10,000 kernels take 5 MB
 
 
 class UniqueKeys(yaml.CSafeLoader):
-    """YAML as it should be: a key given twice is a mistake, not an overwriting."""
+    """YAML where a key given twice is a mistake and does not overwrite the first."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = set()
@@ -32,21 +32,21 @@ class UniqueKeys(yaml.CSafeLoader):
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file.
 
-    Raises UserError: missing, no YAML, a key given twice, or more than MOST_BYTES.
+    Raises UserError for a missing file, invalid YAML, a key given twice, or over MOST_BYTES.
     """
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise UserError(f"{path}: larger than {MOST_BYTES >> 20} MiB, too large to be read")
+            raise UserError(f"{path}: larger than {MOST_BYTES >> 20} MiB, too large to read")
         return yaml.load(data, UniqueKeys)
     except OSError as error:
         raise UserError(said(error)) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1
-        raise UserError(f"{path}: line {line}: no valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes of no text, a date of no day
-        raise UserError(f"{path}: no valid YAML: {error}") from None
+        raise UserError(f"{path}: line {line}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no text, no date
+        raise UserError(f"{path}: not valid YAML: {error}") from None
 
 
 # JSON takes 16.0 for a whole number; a compiler's -DTILE_WIDTH=16.0 does not.
@@ -60,14 +60,14 @@ Strict = jsonschema.validators.extend(
 
 @cache
 def validator(name: str) -> jsonschema.protocols.Validator:
-    """The validator of workflow/schemas/<name>.schema.yaml, with the operations that there are."""
+    """The validator of workflow/schemas/<name>.schema.yaml, with the existing operations."""
     schema = read_yaml(SCHEMAS / f"{name}.schema.yaml")
     schema["$defs"]["operation"]["enum"] = [*OPERATIONS]
     return Strict(schema)
 
 
 def check(content: Any, schema: str, origin: str) -> None:
-    """Hold `content` against a schema. Raises UserError: origin, path of the key, what is wrong."""
+    """Check `content` against a schema. Raises UserError with origin, key and mistake."""
     error = jsonschema.exceptions.best_match(validator(schema).iter_errors(content))
     if error is None:
         return
@@ -76,7 +76,7 @@ def check(content: Any, schema: str, origin: str) -> None:
 
 
 def explain(error: jsonschema.ValidationError) -> str:
-    """What is wrong and what would be right, in one line."""
+    """The mistake and what would be correct, in one line."""
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
         unknown = ", ".join(f"'{key}'" for key in error.instance if key not in known)

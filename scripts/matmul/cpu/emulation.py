@@ -1,7 +1,6 @@
 """CUDA kernels on the CPU: compile an unchanged .cu file with g++ and run it on NumPy arrays.
 
-What this finds in a kernel, and what it cannot find, stands at the top of
-cuda_on_cpu/cuda_on_cpu.h.
+The top of cuda_on_cpu/cuda_on_cpu.h says which mistakes in a kernel this finds and which it cannot.
 """
 
 import re
@@ -27,14 +26,14 @@ FLAGS = [
     "-g",
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
-    "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to look for
-    # Shared memory of the source's other kernels is not this kernel's.
+    "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
+    # The shared memory of other kernels in the source does not count.
     *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
 ]
 
 
 class EmulationError(Exception):
-    """A kernel that does not compile, or that was caught in a mistake; the message is one line."""
+    """A kernel that does not compile or makes a mistake; the message is one line."""
 
 
 def build(
@@ -48,18 +47,18 @@ def build(
 ) -> None:
     """Compile the kernel `function` of `source` into `executable`, for `launch`.
 
-    operation: what the kernel computes, which says its signature: pointers to the inputs and to C,
-    of the operation's dtype, then the dimensions. defines: the kernel's compile-time parameters.
+    operation: what the kernel computes. It gives the signature: pointers to the inputs and to C, of
+    the operation's dtype, then the dimensions. defines: the kernel's compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
     include: folders of the headers that the source names.
-    Raises EmulationError with the compiler's first error, or where there is no g++, and UserError
-    where it was the machine that failed.
+    Raises EmulationError with the compiler's first error or without g++, and UserError if the
+    machine failed.
     """
     compiler = shutil.which("g++")
     if compiler is None:
         raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
     text = source.read_text(encoding="utf-8")
-    if 'extern "C"' not in text:  # which g++ would not miss: the driver declares the kernel so
+    if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(function))
     arrays, dimensions = operation.signature
     macros = {
@@ -99,15 +98,14 @@ def launch(
     output: np.ndarray,
     timeout: float = HANG_SECONDS,
 ) -> np.ndarray:
-    """Run the kernel over the grid and return C, an array like `output`, which stays as it is.
+    """Run the kernel over the grid and return C, an array like `output`, which does not change.
 
     grid, block: extents (x, y, z). shared_bytes: dynamic shared memory per block.
     inputs and output have the extents of `shape`, and the dtype that the executable was built for.
-    `output` holds what C holds before
-    the launch: fill it with NaN to see which elements the kernel leaves out.
-    Raises EmulationError for an access outside an array, a barrier that not all threads of a block
-    reach, more static shared memory than a block has, a sanitizer's finding, or arrays that do not
-    fit the shape; Unfinished after `timeout` seconds.
+    `output` is C before the launch: fill it with NaN to see which elements the kernel does not
+    write. Raises EmulationError for an access outside an array, a barrier that not all threads of a
+    block reach, more static shared memory than a block has, a sanitizer's finding, or arrays that
+    do not fit the shape; Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
@@ -125,7 +123,7 @@ def _run(command: list[str], timeout: float) -> None:
         raise Unfinished(timeout) from None
     if completed.returncode == 0:
         return
-    # Where the kernel spreads addresses over more bits than an older ThreadSanitizer knows, it
+    # If Linux spreads addresses over more bits than an older ThreadSanitizer knows, the sanitizer
     # says so and gives up; setarch -R starts it without that randomization.
     needs_fixed_addresses = "unexpected memory mapping" in completed.stderr
     if needs_fixed_addresses and command[0] != "setarch" and shutil.which("setarch"):
@@ -136,14 +134,14 @@ def _run(command: list[str], timeout: float) -> None:
 
 
 def _dynamic_shared(text: str) -> str | None:
-    """The name of the source's `extern __shared__` array, which the driver has to define."""
+    """The name of the source's `extern __shared__` array, which the driver must define."""
     declaration = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
     found = declaration.search(text)
     return found[1] if found else None
 
 
 def _explained(report: str, function: str, operation: Operation) -> str:
-    """A compiler's first error, in the catalogue's words where its entry has to do with it."""
+    """A compiler's first error, in terms of the catalogue if its entry is the cause."""
     line = _line_with(("error:", "undefined reference", "cannot find"), report)
     if f"undefined reference to `{function}'" in line:
         return no_kernel(function)
@@ -157,7 +155,7 @@ def _explained(report: str, function: str, operation: Operation) -> str:
 
 
 def _line_with(marks: Sequence[str], report: str) -> str:
-    """The first line of a report that has one of the marks, or else the last line."""
+    """The first line of a report that contains one of the marks, or else the last line."""
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     return next((line for line in lines if any(mark in line for mark in marks)), lines[-1])
 

@@ -1,4 +1,4 @@
-"""Where figures come from: the host, the date, and the commit of the code that measured."""
+"""Where figures come from: the host, the date, and the commit of the measuring code."""
 
 import datetime
 import os
@@ -19,7 +19,7 @@ COMMIT_VARIABLE = "MATMUL_SWEEP_COMMIT"
 
 
 def host_facts() -> dict[str, Any]:
-    """Processor, cores of this process, memory, system, BLAS behind NumPy, and the date (UTC)."""
+    """Processor, cores of this process, memory, system, NumPy's BLAS, and the date (UTC)."""
     blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
@@ -34,14 +34,14 @@ def host_facts() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name as Linux knows it."""
+    """The processor's name according to Linux."""
     found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return found[1] if found else platform.machine()
 
 
 def commit(root: Path = ROOT) -> dict[str, Any]:
-    """Commit and whether files differ from it, from git; where the sources travel without git,
-    from the variable MATMUL_SWEEP_COMMIT (a commit, with -dirty behind it where that holds)."""
+    """The commit and whether files differ from it, from git. Without git they come from the
+    variable MATMUL_SWEEP_COMMIT (a commit, followed by -dirty if files differ)."""
 
     def git(*arguments: str) -> str | None:
         if not shutil.which("git"):

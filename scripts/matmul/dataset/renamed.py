@@ -1,4 +1,4 @@
-"""Variants that had other names before version 1.0.0, which wrote a tiling's parameters out."""
+"""Names of variants before version 1.0.0, which spelled out the parameters of a tiling."""
 
 SINCE = "1.0.0"
 RENAMED = {

@@ -1,4 +1,4 @@
-"""The data set's files: their columns, how they are written whole, how a broken one is named."""
+"""The files of a data set: their columns, writing them whole, and naming a broken one."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ COLUMNS = {
         "gpu", "uuid", "sha256",
     ],
 }  # fmt: skip
-# The version of the project that brought a column, of those that older data sets lack.
+# The version of the project that added a column, for columns that older data sets lack.
 ADDED = {("points.csv", "ran"): "1.0.0", ("summary.csv", "ran"): "1.0.0"}
-BEFORE = "0"  # of data sets and jobs that are older than versions
+BEFORE = "0"  # for data sets and jobs from before versions
 PUBLISHED = ROOT / "reports" / "published"
-# What checks of the timing leave beside a data set.
+# Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
-# A data set is whole without these: checks are made by hand, and older ones have no ceilings.
+# A data set is complete without these: checks are run by hand, and older ones lack ceilings.
 OPTIONAL = [*CHECKS, "ceilings.csv"]
-# A finished data set; points.csv is a job's, before its samples are summarised.
+# A finished data set. points.csv belongs to a job, before its samples are summarised.
 DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
 TEXT = [
     "kernel", "variant", "ran", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
@@ -84,9 +84,9 @@ TEXT = [
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place only once the block has succeeded.
+    """A temporary path beside `path` that replaces it only after the block succeeds.
 
-    Raises UserError where the disk is full, the folder not to be written, and the like.
+    Raises UserError if the file cannot be written, for example because the disk is full.
     """
     temporary = None
     try:
@@ -101,16 +101,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         reason = error.strerror or error
-        raise UserError(f"cannot write {path}: {reason}; mend that and run again") from None
+        raise UserError(f"cannot write {path}: {reason}; fix that and run again") from None
     finally:
         if temporary:
             temporary.unlink(missing_ok=True)
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None:
-    """Write rows as one of the kinds of COLUMNS, gzipped where the name says so, and whole.
+    """Write rows as one of the kinds of COLUMNS, gzipped if the name says so, and whole.
 
-    For jobs that measure: they do without the time that importing pandas takes.
+    This is for measuring jobs, to save them the time of importing pandas.
     """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS[kind], extrasaction="ignore", lineterminator="\n")
@@ -131,19 +131,20 @@ def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
         raise UserError(f"{path}: damaged; {remedy(path)}") from None
     whole = all(None not in row and None not in row.values() for row in rows)
     if not text.endswith("\n") or not whole or names != COLUMNS[kind]:
-        raise UserError(f"{path}: cut short or no {kind}; {remedy(path)}")
+        raise UserError(f"{path}: cut short or not a {kind}; {remedy(path)}")
     return rows
 
 
 def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
-    """Write `table` as one of the kinds of COLUMNS, gzipped where the name says so, and whole."""
+    """Write `table` as one of the kinds of COLUMNS, gzipped if the name says so, and whole."""
     write_text(table[COLUMNS[kind]].to_csv(None, index=False, lineterminator="\n"), path)
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write text whole, gzipped where the name says so: the same text gives the same bytes.
+    """Write text whole, gzipped if the name says so. The same text gives the same bytes.
 
-    A carriage return becomes a space: Python's csv does not quote it, and readers end a row there.
+    A carriage return becomes a space, because Python's csv does not quote it and readers end a row
+    there.
     """
     data = text.replace("\r", " ").encode()
     with whole_file(path) as temporary:
@@ -151,17 +152,17 @@ def write_text(text: str, path: Path) -> None:
 
 
 def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
-    """Read one of the kinds of COLUMNS as `version` of the project wrote it. Columns that came
-    later are empty, and variants have today's names.
+    """Read one of the kinds of COLUMNS as `version` of the project wrote it. Later columns are
+    empty, and variants have today's names.
 
-    Raises UserError for a missing, cut or foreign file, and for text where a number belongs.
+    Raises UserError for a missing, cut or foreign file, and for text in the place of a number.
     """
-    import pandas as pd  # here, because the jobs that measure need other parts of this module
+    import pandas as pd  # here, because measuring jobs need other parts of this module
 
     try:
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data
-        if not data.endswith(b"\n"):  # pandas would fill what a last line lacks
+        if not data.endswith(b"\n"):  # pandas would fill up an incomplete last line
             raise EOFError("its last line does not end")
         empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
         types = dict.fromkeys(TEXT, str)
@@ -201,12 +202,12 @@ def version_of(device: Mapping[str, Any]) -> str:
 
 
 def order_of(version: str) -> tuple[int, ...]:
-    """1.10.0 comes behind 1.9.0."""
+    """A key that sorts 1.10.0 after 1.9.0."""
     return tuple(map(int, version.split(".")))
 
 
 def numbers(column: pd.Series, path: Path) -> pd.Series:
-    """A column of numbers; k, which gram lacks, as whole ones. Raises UserError for text in it."""
+    """A column of numbers; k, which gram lacks, as whole numbers. Raises UserError for text."""
     import pandas as pd
 
     whole = column.name == "k"
@@ -219,21 +220,21 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
     if wrong.any():
         line = column.index[wrong][0]
         raise UserError(
-            f"{path}, line {line + 2}, column {column.name}: '{column[line]}' is no "
+            f"{path}, line {line + 2}, column {column.name}: '{column[line]}' is not a "
             f"{'whole ' if whole else ''}number; {remedy(path)}"
         )
     return read.astype("Int64") if whole else read
 
 
 def remedy(path: Path) -> str:
-    """What to do about a damaged file of a data set."""
+    """What to do about a damaged file in a data set."""
     if path.resolve().is_relative_to(PUBLISHED):
         return f"restore it with git checkout {path}"
     return "delete it and run again"
 
 
 def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
-    """The same, without rows where there is no such file."""
+    """The same; without rows if there is no such file."""
     import pandas as pd
 
     if not path.exists():
@@ -242,8 +243,8 @@ def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON, readable and whole. Raises ValueError for a number that is not finite: JSON has
-    no word for it, and no reader of a report takes one."""
+    """Write JSON, readable and whole. Raises ValueError for a number that is not finite, which JSON
+    cannot express."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with whole_file(path) as temporary:
         temporary.write_text(text + "\n")
@@ -260,6 +261,6 @@ def read_json(path: Path) -> Any:
 
 
 def product_of(dtype: str, shape: Shape) -> dict[str, Any]:
-    """The columns that say which product a row is about; k stays empty where there is none."""
+    """The columns that identify the product of a row; k stays empty if there is none."""
     product = {"operation": shape.operation, "dtype": dtype}
     return product | {"m": shape.m, "n": shape.n, "k": shape.k}

@@ -1,8 +1,8 @@
 """cuBLAS through ctypes, in scikit-cuda's style: prototypes declared, statuses raised.
 
-cuBLAS stores matrices by columns. A row-major matrix is the transpose of a column-major one in
-the same memory, and Cᵀ = Bᵀ·Aᵀ: `gemm` swaps the operands, and no other place has to know. The
-upper triangle of a row-major matrix is the lower one by columns: `syrk` asks for that.
+cuBLAS stores matrices by columns. A row-major matrix is the transpose of a column-major one in the
+same memory, and Cᵀ = Bᵀ·Aᵀ, so `gemm` swaps the operands and no other code needs to know. The upper
+triangle of a row-major matrix is the lower one by columns, and `syrk` asks for that.
 """
 
 import ctypes
@@ -55,16 +55,16 @@ PROTOTYPES = {
 
 
 class CublasError(Exception):
-    """A cuBLAS call that returned another status than success; the message names both."""
+    """A cuBLAS call that did not succeed; the message names the call and its status."""
 
 
 @cache
 def library() -> tuple[ctypes.CDLL, str]:
-    """The loaded library with its prototypes declared, and the path it came from.
+    """The loaded library with its prototypes declared, and its path.
 
-    Raises UserError where there is none.
+    Raises UserError if there is none.
     """
-    # An inherited override would turn SGEMM into TF32, or keep it from it, behind the math mode.
+    # An inherited override would turn TF32 on or off in SGEMM, regardless of the math mode.
     os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
     try:
         found = load_nvidia_dynamic_lib("cublas")
@@ -98,14 +98,14 @@ class Cublas:
         self.handle = c_void_p()
         call("cublasCreate_v2", byref(self.handle))
         call("cublasSetStream_v2", self.handle, stream)
-        # With a workspace of its own, cuBLAS never allocates, which would wait for the stream.
+        # With its own workspace cuBLAS never allocates, which would wait for the stream.
         call("cublasSetWorkspace_v2", self.handle, workspace, WORKSPACE_BYTES)
         self._set_arithmetic("full")
 
     @contextmanager
     def arithmetic(self, name: str) -> Iterator[None]:
-        """The calls within have a catalogue's `arithmetic`, those behind them the full one again,
-        also where one raises."""
+        """Give the calls in the block a catalogue's `arithmetic`; afterwards it is full again, also
+        after an error."""
         self._set_arithmetic(name)
         try:
             yield
@@ -116,7 +116,7 @@ class Cublas:
         call("cublasSetMathMode", self.handle, MATH_MODES[name])
 
     def facts(self) -> dict[str, str]:
-        """Version as NVIDIA writes it (13.1.0), the library's file, and the math mode."""
+        """The version as NVIDIA writes it (13.1.0), the library's file, and the math mode."""
         number = c_int()
         call("cublasGetVersion_v2", self.handle, byref(number))
         version = f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"

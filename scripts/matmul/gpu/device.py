@@ -22,7 +22,7 @@ from matmul.catalogue.architectures import ARCHITECTURES, UNITS
 from matmul.gpu.occupancy import Limits
 from matmul.process.errors import UserError
 
-WAIT_S = 0.1  # between looks for a card that has become free
+WAIT_S = 0.1  # between checks for a free card
 
 
 class NoDevice(Exception):
@@ -31,10 +31,10 @@ class NoDevice(Exception):
 
 @cache
 def driver() -> ModuleType:
-    """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU, UserError with a
-    driver that is older than the toolkit.
+    """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU, and UserError if the
+    driver is older than the toolkit.
 
-    PyCUDA is built without a link to libcuda, so the driver has to be open before the import.
+    PyCUDA is built without a link to libcuda, so the driver must be open before the import.
     """
     try:
         found = load_nvidia_dynamic_lib("cuda")
@@ -42,7 +42,7 @@ def driver() -> ModuleType:
         raise NoDevice("there is no NVIDIA driver on this machine") from None
     # A tool that loaded the driver first (compute-sanitizer) kept its symbols to itself.
     library = ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
-    # Before the import, because an old driver lacks what PyCUDA asks of a new one.
+    # Before the import, because an old driver lacks functions that PyCUDA needs.
     version = ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
     check_driver(version.value, toolchain.toolkit_version())
@@ -59,7 +59,7 @@ def driver() -> ModuleType:
 
 
 def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
-    """Raise UserError when the driver (13000 for CUDA 13.0) is of an older CUDA than nvcc."""
+    """Raise UserError if the driver (13000 for CUDA 13.0) has an older CUDA than nvcc."""
     if driver_version // 1000 < toolkit[0]:
         speaks = f"{driver_version // 1000}.{driver_version % 1000 // 10}"
         raise UserError(
@@ -78,8 +78,8 @@ def gpus() -> list["Gpu"]:
 def opened(shared: bool = False) -> Iterator["Gpu"]:
     """A GPU that no other job on this host holds, with its primary context current.
 
-    A job that times nothing may hold it together with others like it (`shared`). Where all are
-    held, waits for one. Raises NoDevice, UserError (old driver).
+    A job that times nothing may share it with others like it (`shared`). If all GPUs are held, it
+    waits for one. Raises NoDevice, UserError (old driver).
     """
     with first_free(gpus(), shared) as gpu:
         gpu.activate()
@@ -89,7 +89,7 @@ def opened(shared: bool = False) -> Iterator["Gpu"]:
 
 @contextmanager
 def first_free(cards: Sequence["Gpu"], shared: bool = False) -> Iterator["Gpu"]:
-    """The first card whose lock can be had, held until the block ends."""
+    """The first card whose lock is free, held until the block ends."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with contextlib.ExitStack() as opened_files:
         locks = [(card, opened_files.enter_context(card.lock_file())) for card in cards]
@@ -107,8 +107,8 @@ def first_free(cards: Sequence["Gpu"], shared: bool = False) -> Iterator["Gpu"]:
 
 
 def locked(file: TextIO, kind: int) -> bool:
-    """Take a file's lock, fcntl.LOCK_EX or LOCK_SH, which closing it gives back; whether it could
-    be had."""
+    """Try to take a file's lock (fcntl.LOCK_EX or LOCK_SH), which closing the file releases; return
+    whether that worked."""
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -143,12 +143,12 @@ class Gpu:
 
     @property
     def architecture(self) -> str:
-        """What nvcc compiles for it, such as sm_90."""
+        """Its architecture as nvcc names it, such as sm_90."""
         return "sm_{}{}".format(*self.device.compute_capability())
 
     @property
     def limits(self) -> Limits:
-        """What one multiprocessor holds."""
+        """The limits of one multiprocessor."""
         return Limits(
             threads=self.attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
             blocks=self.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
@@ -162,7 +162,7 @@ class Gpu:
 
     @property
     def uuid(self) -> str:
-        """The driver's UUID of the card, or its PCI address where NVML does not answer."""
+        """The driver's UUID of the card, or its PCI address if NVML does not answer."""
         return pynvml.nvmlDeviceGetUUID(self.nvml) if self.nvml else self.device.pci_bus_id()
 
     def peak(self, units: str) -> float | None:
@@ -181,7 +181,7 @@ class Gpu:
         return self.attribute("CLOCK_RATE")
 
     def facts(self) -> dict[str, Any]:
-        """What a reader must know of the card to repeat a figure."""
+        """What a reader must know about the card to repeat a figure."""
         return {
             "gpu": self.device.name(),
             "uuid": self.uuid,
@@ -200,15 +200,15 @@ class Gpu:
         }
 
     def lock_file(self) -> TextIO:
-        """The file whose lock a job on this card holds, whoever's job it is, in any folder."""
+        """The file whose lock a job on this card holds, for jobs of all users and folders."""
         path = Path(tempfile.gettempdir()) / f"matmul-sweep-{self.uuid.replace(':', '-')}.lock"
         with contextlib.suppress(FileExistsError):
             path.touch(mode=0o444, exist_ok=False)
-        return path.open()  # to read only: another user may have made the file
+        return path.open()  # read-only: another user may have created the file
 
 
 def nvml_handle(pci_bus_id: str) -> tuple[Any, str]:
-    """NVML's handle of a card, or None, and in words whether NVML answers."""
+    """NVML's handle of a card, or None; and in words whether NVML answers."""
     try:
         pynvml.nvmlInit()
         return pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id), "available"

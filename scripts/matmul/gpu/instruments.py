@@ -24,7 +24,7 @@ FUNCTIONS = {
     "mirror": "Pi",
     **{f"fill_{dtype}": "PQiQi" for dtype in DTYPES},
     **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in DTYPES},
-    # Of those that float32's products widen to; float64 has no wider type.
+    # The kernels that compare with a wider type; float64 has none.
     **{f"widen_{dtype}": "PPPQ" for dtype in DTYPES if dtype != "float64"},
 }
 
@@ -38,7 +38,7 @@ class Instruments:
     """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
 
     def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
-        """`build` holds <architecture>/instruments.cubin. Raises UserError without the GPU's."""
+        """`build` has <architecture>/instruments.cubin. Raises UserError without this GPU's."""
         self.drv, self.hang_seconds = gpu.drv, hang_seconds
         self.stream = self.drv.Stream()
         self.binaries = build / gpu.architecture
@@ -58,7 +58,7 @@ class Instruments:
 
     @cached_property
     def cublas(self) -> Cublas:
-        """Loaded where it is first asked for: most verifications do without."""
+        """Loaded at its first use, because most verifications do without."""
         return Cublas(self.stream.handle, int(self.workspace))
 
     def wait(self) -> None:
@@ -78,7 +78,7 @@ class Instruments:
         self.functions[name].prepared_async_call(BLOCKS, THREADS, self.stream, *arguments)
 
     def hold(self, flag: int, patience_ns: int) -> None:
-        """Keep the stream busy until the host writes to what `flag` points to."""
+        """Keep the stream busy until the host writes to the address `flag`."""
         self.functions["hold"].prepared_async_call(ONE, ONE, self.stream, flag, patience_ns)
 
     def empty(self) -> None:
@@ -93,13 +93,13 @@ class Instruments:
         return array
 
     def poisoned(self, count: int, dtype: str) -> Any:
-        """A device array of `count` elements, all NaN: what a kernel leaves out shows."""
+        """A device array of `count` NaN, to show the elements that a kernel does not write."""
         array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
         self.poison(array, count, dtype)
         return array
 
     def poison(self, array: Any, count: int, dtype: str) -> None:
-        """Fill a device array of `count` elements with NaN, whose bits may all be ones."""
+        """Fill a device array of `count` elements with NaN (all bits are ones)."""
         self.drv.memset_d8_async(array, 0xFF, DTYPES[dtype].bytes * count, self.stream)
 
     def mirror(self, c: int, n: int) -> None:

@@ -1,4 +1,4 @@
-"""How much of a multiprocessor a kernel can keep busy."""
+"""The share of a multiprocessor that a kernel can keep busy."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from matmul.operations.shapes import ceil_div
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one multiprocessor: threads, blocks, registers, shared memory in bytes."""
+    """The limits of one multiprocessor: threads, blocks, registers, shared memory in bytes."""
 
     threads: int
     blocks: int
@@ -19,8 +19,9 @@ class Limits:
 def occupancy(threads: int, registers: int, shared_bytes: int, limits: Limits) -> float:
     """Resident threads over the most that a multiprocessor holds, between 0 and 1.
 
-    `threads` and `shared_bytes` (static and dynamic) of a block, `registers` of a thread; by the
-    rules of NVIDIA's occupancy calculator (CUDA C++ Best Practices Guide, section Occupancy).
+    `threads` and `shared_bytes` (static and dynamic) are per block, `registers` per thread. The
+    rules are those of NVIDIA's occupancy calculator (CUDA C++ Best Practices Guide, section
+    Occupancy).
     """
     warps = ceil_div(threads, WARP)
     of_warp = ceil_div(max(registers, 1) * WARP, REGISTER_UNIT) * REGISTER_UNIT

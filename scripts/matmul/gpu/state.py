@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-# Reasons that slow a card down; idling and the user's own clock settings are none.
+# Reasons that slow a card down, without idling and the user's own clock settings.
 REASONS = {
     pynvml.nvmlClocksThrottleReasonSwPowerCap: "power_cap",
     pynvml.nvmlClocksThrottleReasonHwSlowdown: "hw_slowdown",
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     memory_clock_mhz: float
     power_w: float
     temperature_c: float
-    reasons: int  # bits: why it slows down
+    reasons: int  # bits: the reasons why it slows down
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class State:
 
 
 class Recorder(threading.Thread):
-    """Reads the card's state every `period` seconds until stopped; without NVML, nothing."""
+    """Reads the card's state every `period` seconds until stopped; without NVML it reads
+    nothing."""
 
     def __init__(self, handle: Any, period: float = 0.02) -> None:
         super().__init__(daemon=True)
@@ -73,7 +74,7 @@ class Recorder(threading.Thread):
         return [reading for reading in self.readings if start <= reading.time <= end]
 
     def now(self) -> list[Reading]:
-        """One reading, or none without NVML or where the card is gone, which its launches say."""
+        """One reading; none without NVML, or if the card is gone, which its launches report."""
         try:
             return [self.read()] if self.handle else []
         except pynvml.NVMLError:
@@ -84,7 +85,7 @@ class Recorder(threading.Thread):
 
 
 def power_w(handle: Any) -> float:
-    """The power at this moment; where the driver has it not, an average over up to a second."""
+    """The power now; if the driver does not give it, an average over up to a second."""
     try:
         (field,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_POWER_INSTANT])
         if field.nvmlReturn == pynvml.NVML_SUCCESS:
@@ -95,7 +96,7 @@ def power_w(handle: Any) -> float:
 
 
 def state_of(readings: Sequence[Reading]) -> State:
-    """Several readings as one state; of none, nothing is known."""
+    """Several readings as one state, which is unknown if there are none."""
     if not readings:
         return State()
     seen = 0

@@ -1,1 +1,1 @@
-"""Timing, sampling, verification, and one variant over a sweep."""
+"""Timing, sampling, verification, and measuring one variant over a sweep."""

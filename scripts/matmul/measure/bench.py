@@ -1,4 +1,4 @@
-"""What every bench shares: settings, the split of a job's time, a measured point, and failures."""
+"""What all benches share: settings, how a job spends its time, a measured point, and failures."""
 
 import os
 import time
@@ -20,26 +20,26 @@ CACHES = ("hot", "rotated", "cold")
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides how a point is measured; a change of it measures anew."""
+    """How a point is measured; after a change the points are measured again."""
 
     seed: int
     caches: tuple[str, ...]
     rule: Rule
     copies: Rule | None  # None: copies, end to end and unified memory are not timed
-    warm_seconds: Mapping[str, float]  # of launches ahead of samples, the first included, by mode
+    warm_seconds: Mapping[str, float]  # of launches before the samples, first included
     cool_celsius: float  # a card that is hotter, or slows down for heat, is left to cool
-    cool_seconds: float  # at most, of a job
-    launch_seconds: float  # one predicted longer is skipped
-    hang_seconds: float  # one that took longer never ends, as far as the job is concerned
+    cool_seconds: float  # at most, per job
+    launch_seconds: float  # a launch predicted to take longer is skipped
+    hang_seconds: float  # after which the job gives up a launch
     memory_share: float
     threads: int
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured at a time: a shape, what fills its inputs, and in which mode.
+    """What is measured at a time: a shape, the fill of its inputs, and the mode.
 
-    mode: burst or sustained, which says how long it is launched before it is timed.
+    mode: burst or sustained, how long the product is launched before it is timed.
     """
 
     shape: Shape
@@ -51,14 +51,14 @@ class Case:
 
 
 def process_age() -> float:
-    """Seconds since this process began, by a clock that nobody sets."""
+    """Seconds since this process began, by a monotonic clock."""
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
 class Split:
-    """Where a job's wall time went, in seconds; it began with the process, imports included."""
+    """Where the wall time of a job went, in seconds, from the start of the process."""
 
     begun: float = field(default_factory=lambda: time.perf_counter() - process_age())
     seconds: dict[str, float] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Split:
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
     def started(self) -> None:
-        """Everything until now was the start: imports, the driver, the context, the library."""
+        """End the start: imports, the driver, the context, the library."""
         self.seconds["start"] = time.perf_counter() - self.begun
 
     def row(self) -> dict[str, float]:
@@ -88,13 +88,13 @@ class Wrong(Exception):
 
 
 class LostDevice(Exception):
-    """A launch that took the device with it, failed or without an end: nothing more can run in this
+    """A failed or endless launch after which the device is lost: nothing more can run in this
     job."""
 
 
 @dataclass
 class Point:
-    """What one case of one variant gave: rows of points.csv and of states.csv, and times by
+    """The results of one case of one variant: rows of points.csv and states.csv, and times by
     (who, phase, cache)."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -109,11 +109,11 @@ def error_columns(errors: Accuracy) -> dict[str, float]:
 
 
 def beyond_host_memory(needed: int, purpose: str, share: float) -> str | None:
-    """Why `needed` bytes are over `share` of the host's free memory, or None where they are not."""
+    """Why `needed` bytes are over `share` of the host's free memory, or None if they are not."""
     allowed = share * psutil.virtual_memory().available
     if needed <= allowed:
         return None
     return (
         f"needs {needed / 1e9:.2f} GB of {purpose}; "
-        f"{share:.0%} of what is free is {allowed / 1e9:.2f} GB"
+        f"{share:.0%} of the free memory is {allowed / 1e9:.2f} GB"
     )

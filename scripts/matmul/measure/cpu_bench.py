@@ -1,4 +1,4 @@
-"""Measuring on the CPU: verify, then time by the host's clock."""
+"""Measuring on the CPU: verify, then time with the host's clock."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -26,7 +26,7 @@ from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished
 from matmul.process.isolation import Crashed, run_apart, shared_array
 
-SPENT = 2  # a point's seconds: a first product that takes longer is the only sample
+SPENT = 2  # seconds: if the first product takes longer, it is the only sample
 CALIBRATION = 256  # n of the square product
 
 
@@ -40,7 +40,7 @@ class CpuBench:
         self.dtype = variant.kernel.dtype
 
     def pace(self) -> float:
-        """Seconds per operation of a small product, so that even a first large one is predicted.
+        """Seconds per operation of a small product, to predict even the first large one.
 
         Raises Wrong, LostDevice.
         """
@@ -51,8 +51,8 @@ class CpuBench:
         return min(first_ms, *later_ms) / 1e3 / shape.operations
 
     def first(self, shape: Shape, inputs: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
-        """Milliseconds of a shape's first product, and C. That of a C kernel, which may crash or
-        never end, runs in a process of its own. Raises Wrong, LostDevice."""
+        """Milliseconds of the first product of a shape, and C. A C kernel may crash or never end,
+        so its product runs in its own process. Raises Wrong, LostDevice."""
         if self.variant.kernel.kind is Kind.LIBRARY:
             c = np.full(shape.output, np.nan, self.dtype)
             return host_ms(lambda: self.product(shape, *inputs, c)), c
@@ -70,7 +70,7 @@ class CpuBench:
         return float(taken[0]), np.array(c)  # in memory like the inputs'
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why the shape does not fit this machine's memory."""
+        """Why the shape does not fit in this machine's memory."""
         return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
 
     def measure(self, case: Case) -> Point:
@@ -105,8 +105,8 @@ class CpuBench:
     def samples(
         self, first_ms: float, mode: str, run: Callable[[], float]
     ) -> tuple[list[float], str]:
-        """A point's samples in ms, and what ended them; of a product that took its time, the first
-        is the only one."""
+        """The samples of a point in ms, and what ended the sampling; a slow product has only its
+        first sample."""
         rule, rest = self.settings.rule, self.settings.warm_seconds[mode] - first_ms / 1e3
         if rest <= 0 and first_ms / 1e3 > SPENT * rule.seconds:
             return [first_ms], "seconds"
@@ -116,7 +116,8 @@ class CpuBench:
 
 
 def host_memory_refusal(shape: Shape, dtype: str, share: float) -> str | None:
-    """Why matrices and their float64 reference do not fit `share` of the free memory, or None."""
+    """Why the matrices and their float64 reference do not fit in `share` of the free memory, or
+    None."""
     right, width = shape.elements[-2], shape.output[1]
     wide = 16 if dtype == "float32" else 32  # bytes: in float64, in parts, and its magnitude
     matrices = np.dtype(dtype).itemsize * sum(shape.elements)

@@ -33,8 +33,8 @@ from matmul.operations.shapes import Shape, ceil_div
 from matmul.process.errors import Unfinished
 
 MOST_LAUNCHES = 128  # per hold: the driver's queue takes about a thousand commands
-# Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, writing back what it held as long again: under a
-# thousandth of a launch of this length, so that cold and hot times cannot be told apart.
+# Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, and writing back its contents as long again. This
+# is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
 COOLING_STEP_S = 0.5
 ALIGNMENT = 256  # bytes, as the driver allocates
@@ -57,7 +57,7 @@ class GpuBench:
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
         self.random = np.random.default_rng(settings.seed)
-        self.loaded_s = 0.0  # seconds of launches of the point until now, which warm the card up
+        self.loaded_s = 0.0  # seconds of launches at this point so far, which warm up the card
 
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
@@ -66,7 +66,7 @@ class GpuBench:
         return sum(inputs) + c * len(self.contenders) + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why the shape does not fit the card's or the host's memory, with the numbers.
+        """Why the shape does not fit in the memory of the card or the host, with the numbers.
 
         Raises LostDevice.
         """
@@ -119,7 +119,7 @@ class GpuBench:
         return point
 
     def let_cool(self) -> None:
-        """Wait while the card is too hot, as long as the job's budget for it lasts."""
+        """Wait while the card is too hot, until the job's budget for waiting is used up."""
         left = self.settings.cool_seconds - self.split.seconds.get("cooling", 0.0)
         end = time.perf_counter() + left
         with self.split.part("cooling"):
@@ -140,7 +140,8 @@ class GpuBench:
         self.tools.wait()
 
     def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
-        """The kernel's errors. Raises Wrong where one, or a rival's, is over the bound."""
+        """The kernel's errors. Raises Wrong if an error of the kernel or a rival exceeds the
+        bound."""
         wanted = reference(self.tools, case.shape, case.fill, inputs)
         errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
         wanted.spot_check(case.fill, self.settings.seed)
@@ -155,8 +156,9 @@ class GpuBench:
         self, point: Point, case: Case, cache: str, launches: Sequence[Callable[[], None]],
         errors: Accuracy,
     ) -> None:  # fmt: skip
-        """Kernel times of all contenders, interleaved at random: back to back, the same on buffers
-        in rotation, or with the L2 cleared before each. What is left out is a row that says why.
+        """Kernel times of all contenders, interleaved at random: back to back, on buffers in
+        rotation, or with the L2 cleared before each. A cache state that is left out has a row that
+        says why.
         """
         span = {"phase": "kernel", "cache": cache}
         row = span | error_columns(errors)
@@ -184,7 +186,7 @@ class GpuBench:
         self.loaded_s += end - begun
         for contender, taken in zip(self.contenders, times, strict=True):
             point.times[contender.name, "kernel", cache] = taken
-        # Shorter than the recorder's period: the moment after is the nearest to it.
+        # The span was shorter than the recorder's period: read the state just after it.
         during = self.recorder.span(start, end) or after
         point.rows.append(row | {"stopped": stopped} | asdict(state_of(during)))
         for when, readings in (("before", before), ("during", during), ("after", after)):
@@ -192,7 +194,7 @@ class GpuBench:
             point.states.append(span | read | asdict(state_of(readings)))
 
     def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
-        """Why times of this cache would be those of hot launches, or None where they may differ."""
+        """Why times in this cache state would equal hot ones, or None if they may differ."""
         hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
         if cache == "cold" and hot and np.median(hot) > LONG_MS:
             return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
@@ -201,8 +203,8 @@ class GpuBench:
         return None
 
     def rotating(self, case: Case) -> list[Callable[[], None]]:
-        """Launches that each take the next of so many copies of the matrices that none is left in
-        the L2 when its turn comes again."""
+        """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
+        when its turn comes again."""
         sizes = [
             ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
         ]
@@ -220,7 +222,7 @@ class GpuBench:
         return [functools.partial(launch, product) for product in self.products]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
-        """Copies, end to end and unified memory, by the host's clock, from pageable memory.
+        """Copies, end to end and unified memory, timed by the host's clock, from pageable memory.
 
         arrays: device pointers to the inputs and to C.
         """
@@ -261,7 +263,7 @@ class GpuBench:
     ) -> Callable[[int], list[list[float]]]:
         """Launches on managed memory that the host has just written: the kernel and the migration.
 
-        This is what a host timer around the launch sees in documents 000 and 002.
+        A host timer around the launch, as in documents 000 and 002, sees this time.
         """
         drv = self.gpu.drv
         managed = [
@@ -282,5 +284,5 @@ class GpuBench:
 
 
 def host_copies_refusal(matrices: int, share: float) -> str | None:
-    """Why the host has no room for the matrices (bytes), twice: pageable, and in managed memory."""
+    """Why the host has no room for two copies of the matrices (bytes): pageable and managed."""
     return beyond_host_memory(2 * matrices, "host memory for its copies", share)

@@ -1,4 +1,4 @@
-"""How each kind of catalogue entry is run: cubins and cuBLAS on the GPU, C and NumPy on the CPU."""
+"""How each kind of catalogue entry runs: cubins and cuBLAS on the GPU, C and NumPy on the CPU."""
 
 import ctypes
 import functools
@@ -26,17 +26,17 @@ class NotCompiled(Exception):
 
 
 def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
-    """What compile.py recorded of the variant in a folder of binaries.
+    """compile.py's record of the variant in a folder of binaries.
 
-    Raises NotCompiled, and UserError where it is of other sources: they have changed while a job
-    was in a queue, or the folder is left from another configuration.
+    Raises NotCompiled, or UserError if the record is of other sources: they changed while a job was
+    in a queue, or the folder is from another configuration.
     """
     file = binaries / f"{variant.slug}.json"
     record = read_json(file) if file.exists() else {"sha256": None}
     if record["sha256"] != digest(variant):
         raise UserError(
-            f"{variant.name} is not compiled for {binaries.name} from the present sources: give "
-            f"the command again, with {binaries.name} among `architectures` of the configuration"
+            f"{variant.name} is not compiled for {binaries.name} from the present sources: run "
+            f"the command again, with {binaries.name} in `architectures` of the configuration"
         )
     if record["reason"]:
         raise NotCompiled(record["reason"])
@@ -46,8 +46,8 @@ def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
 def gpu_product(
     variant: Variant, tools: Instruments, shapes: Iterable[Shape] | None = None
 ) -> GpuProduct:
-    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream; with
-    `shapes`, of which alone a table's kernels are loaded, one of those.
+    """A function (shape, *inputs, C) that enqueues one product on the instruments' stream. With
+    `shapes`, a dispatch loads only the kernels for these.
 
     Raises NotCompiled.
     """
@@ -69,7 +69,7 @@ def gpu_product(
 def dispatched_product(
     variant: Variant, tools: Instruments, shapes: Iterable[Shape] | None
 ) -> GpuProduct:
-    """The same by the variant that a dispatch chooses for the shape."""
+    """The same for a dispatch, which chooses a variant for the shape."""
     arch = tools.binaries.name
     products = {part.slug: gpu_product(part, tools) for part in variant.parts(arch, shapes)}
     part = functools.cache(lambda shape: products[variant.part(shape, arch).slug])
@@ -77,7 +77,7 @@ def dispatched_product(
 
 
 def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
-    """The same by cuBLAS; one triangle is mirrored where the entry writes the full matrix."""
+    """The same for cuBLAS; one triangle is mirrored if the entry writes the full matrix."""
     kernel, routine, cublas = variant.kernel, variant.kernel.routine, tools.cublas
 
     def full(shape: Shape, *arrays: int) -> None:
@@ -97,7 +97,7 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
 
 
 def load(variant: Variant, tools: Instruments) -> Any:
-    """The kernel's function, from its cubin, ready for prepared calls. Raises NotCompiled."""
+    """The kernel's function from its cubin, ready for prepared calls. Raises NotCompiled."""
     compile_record(variant, tools.binaries)
     module = tools.drv.module_from_file(str(tools.binaries / f"{variant.slug}.cubin"))
     function = module.get_function(variant.kernel.function)

@@ -1,6 +1,6 @@
-"""The reference on the device: each product in more precision than the kernel has, and its bound.
+"""The reference on the device: each product in higher precision than the kernel's, and its bound.
 
-The bound is verification.py's. Products of C's rows come in panels, to bound the memory.
+The bound is that of verification.py. C is computed in panels of rows, to limit the memory.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ def reference(tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]
 
 
 def reference_bytes(shape: Shape) -> int:
-    """Device memory that the reference takes beside the product's own matrices."""
+    """Device memory that the reference takes, besides the product's own matrices."""
     kind = KINDS[operation_of(shape).sums]
     right = shape.elements[operation_of(shape).right]
     return kind.right_bytes * right + panel_rows(shape) * row_bytes(shape)
@@ -41,12 +41,12 @@ def panel_rows(shape: Shape) -> int:
 
 
 class Reference(ABC):
-    """What the references of the operations share: panels, comparing, and a spot check."""
+    """What the references of all operations share: panels, comparison, and a spot check."""
 
     right_bytes: ClassVar[int]  # on the device, for each element of the right factor
-    precision: float  # of the reference: its relative error per term of a sum
+    precision: float  # relative error of the reference per term of a sum
     product: Any  # the panel's reference, float64
-    rest: Any = 0  # what is to be added to it, float64, or null
+    rest: Any = 0  # float64 to add to it, or null
     bound: Any  # the panel's Σ|a||b|, float32
 
     def __init__(self, tools: Instruments, shape: Shape) -> None:
@@ -66,8 +66,8 @@ class Reference(ABC):
 
     @abstractmethod
     def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Linear indices of the left operand's elements of these rows of C, and of the right's of
-        these columns: arrays of rows×terms and of terms×columns."""
+        """Linear indices of the left operand's elements for these rows of C, and of the right
+        operand's for these columns: arrays of rows×terms and terms×columns."""
 
     def errors(self, products: Sequence[int], kernels: Sequence[Kernel]) -> list[Accuracy]:
         """How far each kernel's C (device pointers) is from the reference."""
@@ -86,14 +86,14 @@ class Reference(ABC):
         ]
 
     def compute_bound(self, product: Callable[..., None], *arguments: Any) -> None:
-        """The panel's bound by TF32, in a fraction of float32's time: its terms are of one sign, so
-        that ten bits of each factor's fraction leave it within 0.2%."""
+        """The panel's bound in TF32, which takes a fraction of float32's time. Its terms have one
+        sign, so ten bits of each factor's fraction keep it within 0.2%."""
         with self.tools.cublas.arithmetic("tf32"):
             product("float32", *arguments)
 
     def panel_errors(self, c: int, first: int, rows: int, kernel: Kernel) -> np.ndarray:
-        """Of `rows` rows at pointer `c`, row `first` of C on: the largest error as a share of its
-        bound, and as shares of Σ|a||b| the largest and the sum."""
+        """For `rows` rows at pointer `c`, from row `first` of C on: the largest error as a share of
+        its bound, and the largest and the sum as shares of Σ|a||b|."""
         drv, stream, width = self.tools.drv, self.tools.stream, self.shape.output[1]
         drv.memset_d32_async(self.found, 0, 6, stream)
         self.tools.call(
@@ -107,8 +107,8 @@ class Reference(ABC):
         return found
 
     def spot_check(self, fill: str, seed: int, spots: int = 8) -> None:
-        """Hold spots² elements of the last panel against NumPy's, computed from the formula of the
-        fill in more than float64 (where the platform's long double has more).
+        """Compare spots² elements of the last panel with NumPy's, computed from the formula of the
+        fill in more than float64 (if the platform's long double is wider).
 
         Raises RuntimeError when the device's fill or its reference is wrong.
         """
@@ -141,7 +141,7 @@ class Reference(ABC):
 
 
 class WidenedReference(Reference):
-    """A·B by cublasDgemm, of matrices whose elements float32 holds."""
+    """A·B by cublasDgemm, for matrices whose elements fit in float32."""
 
     right_bytes = 12
     precision = 2.0**-50
@@ -213,7 +213,7 @@ class SplitReference(Reference):
         return inner * n + rows[:, None], inner[:, None] * n + columns
 
 
-# By the dtype of a product's sums: float64 has no wider type, so that its matrices are split.
+# By the dtype of a product's sums: float64 has no wider type, so its matrices are split.
 KINDS: dict[str, type[WidenedReference] | type[SplitReference]] = {
     "float32": WidenedReference,
     "float64": SplitReference,

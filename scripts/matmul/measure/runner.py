@@ -1,6 +1,6 @@
-"""One product of host arrays by whatever a variant runs on, its accesses watched.
+"""One product of host arrays on whatever a variant runs on, with its accesses watched.
 
-The one place that chooses between the GPU, the CPU, and the CUDA source run on the CPU.
+This is the one place that chooses between the GPU, the CPU, and a CUDA source run on the CPU.
 """
 
 import os
@@ -26,7 +26,7 @@ from matmul.process.errors import HANG_SECONDS
 from matmul.process.isolation import Crashed, run_apart, shared_array
 
 GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
-LAUNCHES = 10  # of which a timed product is the median
+LAUNCHES = 10  # whose median is the time of a product
 
 GPU, CPU, EMULATION, NOWHERE = "gpu", "cpu", "emulation", "nowhere"
 
@@ -48,21 +48,21 @@ class WrongAccess(Exception):
 
 
 def guarded(matrix: np.ndarray) -> np.ndarray:
-    """The matrix's elements and, behind them, NaN, which a sum that takes one shows."""
+    """The elements of a matrix followed by NaN, which shows up in every sum that reads one."""
     return np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
 
 
 def unguarded(c: np.ndarray, shape: Shape) -> np.ndarray:
-    """C without the zone behind it. Raises WrongAccess where that was written to."""
+    """C without the zone behind it. Raises WrongAccess if the zone was written to."""
     if not np.isnan(c[-GUARD:]).all():
-        raise WrongAccess("it writes behind the end of C")
+        raise WrongAccess("it writes past the end of C")
     return c[:-GUARD].reshape(shape.output)
 
 
 class Runner(ABC):
     """Multiplies host arrays of a variant's dtype.
 
-    architecture: what its binaries are for, None where a CUDA source is compiled for the CPU.
+    architecture: that of its binaries; None if a CUDA source is compiled for the CPU.
     """
 
     place: str
@@ -73,11 +73,11 @@ class Runner(ABC):
 
     @abstractmethod
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
-        """C. Raises NotCompiled, EmulationError (no build), WrongAccess, and Unfinished, after
-        which nothing more may be run."""
+        """C. Raises NotCompiled, EmulationError (no build), WrongAccess, or Unfinished, after which
+        nothing more may run."""
 
     def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
-        """Milliseconds of a product, copies apart; None where a time would say nothing."""
+        """Milliseconds of a product, without copies; None if a time would mean nothing."""
         return None
 
 
@@ -93,7 +93,7 @@ class GpuRunner(Runner):
 
     @cached_property
     def tools(self) -> Instruments:
-        """Loaded at the first product: until then they may not be compiled."""
+        """Loaded at the first product, because they may not be compiled before."""
         return Instruments(self.gpu, self.build, self.seconds)
 
     def load(self, variant: Variant) -> GpuProduct:
@@ -120,7 +120,7 @@ class GpuRunner(Runner):
 
 
 class CpuRunner(Runner):
-    """By C or NumPy; by C in a process of its own, guarded as on the GPU."""
+    """By C or NumPy; C runs in its own process, guarded as on the GPU."""
 
     place = CPU
     architecture = HOST
@@ -176,8 +176,8 @@ class EmulationRunner(Runner):
 
 
 def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
-    """What is wrong with the catalogue's `tile`, by what a launch of one block writes: if that is
-    more than a tile, blocks compute one another's results again. None if nothing is wrong, or if
+    """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
+    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, or if
     the grid does not follow the tiles.
 
     Raises what multiply does.
@@ -195,7 +195,7 @@ def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarra
         return None
     return (
         f"a block writes {written} elements of C, and its tile of {rows}×{columns} has "
-        f"{rows * columns}: make `tile` in the catalogue what a block computes"
+        f"{rows * columns}: set `tile` in the catalogue to what a block computes"
     )
 
 
@@ -203,11 +203,11 @@ def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarra
 def runner(
     place: str, build: Path, seconds: float = HANG_SECONDS, shared: bool = False
 ) -> Iterator[Runner]:
-    """What multiplies at a place that place_of names (not NOWHERE); it holds the GPU alone, or
-    where it times nothing together with others (`shared`).
+    """The runner for a place that place_of names (not NOWHERE). It holds the GPU alone, or shares
+    it with others that time nothing (`shared`).
 
-    Binaries are taken from `build`, and emulators put there. A launch of more than `seconds` is
-    given up. Raises NoDevice.
+    It takes binaries from `build` and puts emulators there. It gives up a launch after `seconds`.
+    Raises NoDevice.
     """
     if place == GPU:
         with opened(shared) as gpu:

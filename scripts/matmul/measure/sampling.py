@@ -1,4 +1,4 @@
-"""How many samples, and what they say: medians, their intervals, and ratios of pairs."""
+"""How many samples to take, and what they say: medians, their intervals, and ratios of pairs."""
 
 import math
 import time
@@ -8,14 +8,14 @@ from functools import cache
 
 import numpy as np
 
-SMALLEST = 6  # samples that bear a 95% interval of their median
+SMALLEST = 6  # fewest samples that give a 95% interval of their median
 
 
 @dataclass(frozen=True)
 class Rule:
     """When to stop: after `minimum` samples, once the median's interval is within ±`interval` of
-    the median; or at `maximum` samples; or when `seconds` are spent, twice as many where there are
-    too few samples yet to bear an interval."""
+    the median; or at `maximum` samples; or after `seconds`, doubled if there are still too few
+    samples for an interval."""
 
     minimum: int
     maximum: int
@@ -24,11 +24,11 @@ class Rule:
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval of the median, from order statistics (no assumption on the distribution).
+    """The 95% interval of the median, from order statistics (no assumption about the distribution).
 
-    The number of n samples below the median is binomial (n, 1/2); cutting its two tails of 2.5%
-    leaves the ranks of the interval's ends (Conover, Practical Nonparametric Statistics, 3rd ed.,
-    section 3.2). Both ends are NaN below SMALLEST samples.
+    The number of samples below the median is binomial (n, 1/2); cutting its two tails of 2.5% gives
+    the ranks of the interval's ends (Conover, Practical Nonparametric Statistics, 3rd ed.,
+    section 3.2). Both ends are NaN for fewer than SMALLEST samples.
     """
     rank = lower_rank(len(samples))
     if rank is None:
@@ -39,9 +39,9 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 
 @cache
 def lower_rank(count: int) -> int | None:
-    """The largest r with P(X ≤ r) ≤ 2.5% for X binomial (count, 1/2); None where there is none.
+    """The largest r with P(X ≤ r) ≤ 2.5% for X binomial (count, 1/2); None if there is none.
 
-    In whole numbers: SciPy would take longer to import than a small sweep to measure.
+    It uses whole numbers, because importing SciPy takes longer than measuring a small sweep.
     """
     tail, allowed = 0, 2**count // 40
     for r in range(count):
@@ -58,7 +58,7 @@ def settled(samples: Sequence[float], interval: float) -> bool:
 
 
 def run_for(seconds: float, action: Callable[[], object]) -> None:
-    """Repeat `action` until `seconds` have passed, not once where they are none."""
+    """Repeat `action` until `seconds` have passed; with 0 seconds not at all."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         action()
@@ -67,9 +67,9 @@ def run_for(seconds: float, action: Callable[[], object]) -> None:
 def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> tuple[list[list[float]], str]:
     """Sample until the rule says stop.
 
-    `batch(count)` returns, for each thing that is timed, up to `count` times in ms, at least one.
-    Batches grow to a tenth of the budget. Returns all times, in order, one list per thing,
-    and what ended it: interval, maximum or seconds.
+    `batch(count)` returns up to `count` times in ms, at least one, for each thing that is timed.
+    Batches grow to a tenth of the budget. Returns all times in order, one list per thing, and what
+    ended the sampling: interval, maximum or seconds.
     """
     start = begun = time.perf_counter()
     times = batch(1)

@@ -1,4 +1,4 @@
-"""One variant over a sweep's cases: what is refused, what is resumed, what is measured."""
+"""One variant over the cases of a sweep: which are refused, resumed and measured."""
 
 import logging
 from collections.abc import Container, Sequence
@@ -19,7 +19,7 @@ from matmul.operations.shapes import Shape
 
 
 class Sweep:
-    """One variant over a sweep's cases: what is refused, what is resumed, what is measured."""
+    """One variant over the cases of a sweep."""
 
     def __init__(
         self, name: str, variant: Variant, settings: Settings, journal: Path, identity: str,
@@ -35,7 +35,7 @@ class Sweep:
         self.lost = ""  # why nothing more can be measured in this job
 
     def point_of(self, case: Case) -> dict[str, Any]:
-        """The columns that say which point a row is about."""
+        """The columns that identify the point of a row."""
         what = {"sweep": self.name} | product_of(self.variant.kernel.dtype, case.shape)
         return what | {"fill": case.fill, "mode": case.mode}
 
@@ -47,7 +47,7 @@ class Sweep:
             self.add_row(case, empty | {"cache": cache} | asdict(State()))
 
     def refuse_all(self, cases: Sequence[Case], status: str, reason: str) -> None:
-        """Record for the same reason that none of `cases` was measured."""
+        """Record that none of `cases` was measured, for the same reason."""
         for case in cases:
             self.refuse(case, status, reason)
 
@@ -55,7 +55,7 @@ class Sweep:
         self.rows.append({"variant": self.variant.name} | self.point_of(case) | row)
 
     def ran(self, shape: Shape) -> str:
-        """The variant that a dispatch chose at a shape; empty for one that chooses none."""
+        """The variant that a dispatch chose at a shape; empty for other variants."""
         part = self.variant.part(shape, self.architecture)
         return "" if part == self.variant else part.name
 
@@ -92,14 +92,14 @@ class Sweep:
         return self.settings.caches if self.variant.kernel.on_gpu else ("hot",)
 
     def too_slow(self, shape: Shape) -> str | None:
-        """Why a launch at `shape` would take too long, by the pace of the shape before it."""
+        """Why a launch at `shape` would take too long, judged by the rate at the previous shape."""
         if self.pace is None:
             return None
         predicted = self.pace * shape.operations
         if predicted <= self.settings.launch_seconds:
             return None
         return (
-            f"predicted {predicted:.3g} s a launch, over the budget of "
+            f"predicted {predicted:.3g} s per launch, over the budget of "
             f"{self.settings.launch_seconds:g} s"
         )
 
@@ -108,7 +108,7 @@ class Sweep:
         for case in tqdm(cases, desc=self.variant.name, disable=None, leave=False, unit="point"):
             shape = case.shape
             try:
-                # A point of the journal is kept, whatever would be predicted of it today.
+                # A point in the journal is kept, whatever today's prediction.
                 if point := self.resumed(case):
                     self.add(case, point)
                 elif self.lost:
@@ -124,17 +124,17 @@ class Sweep:
                 self.lost = f"at {shape} {error}"
 
     def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:
-        """Why `shape` is not to be measured. Raises LostDevice."""
+        """Why not to measure `shape`, or None. Raises LostDevice."""
         if shape in self.spared:
             return "spared the CPU by the configuration (cpu_without)"
         return self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
 
     def entry(self, case: Case) -> Path:
-        """The journal's file of a case."""
+        """The journal file of a case."""
         return self.journal / f"{case.shape}-{case.fill}-{case.mode}.json"
 
     def measured(self, bench: GpuBench | CpuBench, case: Case) -> Point:
-        """Measure a point and put it into the journal."""
+        """Measure a point and write it into the journal."""
         point = bench.measure(case)
         times = [[*key, taken] for key, taken in point.times.items()]
         parts = {"rows": point.rows, "states": point.states, "times": times}
@@ -142,7 +142,7 @@ class Sweep:
         return point
 
     def resumed(self, case: Case) -> Point | None:
-        """The point as an interrupted job of the same identity left it."""
+        """The point that an interrupted job with the same identity left, or None."""
         path = self.entry(case)
         if not path.exists():
             return None

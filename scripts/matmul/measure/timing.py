@@ -1,4 +1,4 @@
-"""Spans of time: on the device by events behind a held stream, on the host by its clock."""
+"""Measure time: on the device by events behind a held stream, on the host by its clock."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,12 +8,12 @@ import numpy as np
 
 from matmul.gpu.instruments import Instruments
 
-PATIENCE_S = 1.0  # after this long the hold kernel lets go by itself
+PATIENCE_S = 1.0  # after which the hold kernel releases the stream by itself
 TRIES = 5
 
 
 def host_ms(action: Callable[[], object]) -> float:
-    """Milliseconds that `action` takes by the host's monotonic clock."""
+    """Milliseconds that `action` takes, by the host's monotonic clock."""
     start = time.perf_counter()
     action()
     return (time.perf_counter() - start) * 1e3
@@ -22,8 +22,8 @@ def host_ms(action: Callable[[], object]) -> float:
 class HeldStream:
     """Times launches by events while a spinning kernel keeps the stream from starting them.
 
-    Events around a launch from Python would time Python: the GPU idles between the first event
-    and the kernel while the host prepares the launch. nvbench holds its stream the same way.
+    Events around a launch from Python would time Python, because the GPU idles between the first
+    event and the kernel while the host prepares the launch. nvbench holds its stream the same way.
     """
 
     def __init__(self, tools: Instruments) -> None:
@@ -38,9 +38,9 @@ class HeldStream:
     ) -> list[float]:
         """Milliseconds of each launch, in order; `before` runs ahead of each, untimed.
 
-        The launches are enqueued together, so they must not wait for the device. Where the host
-        took longer than the hold lasts, the times are discarded and taken again. Raises
-        TimeoutError where that happens time after time, and Unfinished.
+        The launches are enqueued together, so they must not wait for the device. If the host takes
+        longer than the hold lasts, the times are discarded and taken again. Raises TimeoutError if
+        that happens repeatedly, or Unfinished.
         """
         while len(self.events) < len(launches):
             self.events.append((self.tools.drv.Event(), self.tools.drv.Event()))
@@ -57,7 +57,7 @@ class HeldStream:
     def enqueue(
         self, launches: Sequence[Callable[[], None]], before: Callable[[], None] | None
     ) -> float:
-        """Hold, enqueue everything, let go; returns the seconds that the stream was held."""
+        """Hold the stream, enqueue everything, release it; return the seconds that it was held."""
         stream = self.tools.stream
         self.flag[0] = 0
         held = time.perf_counter()

@@ -1,7 +1,7 @@
-"""What counts as a right product, and the shapes at which every kernel has to be right.
+"""What counts as a correct product, and the shapes at which every kernel must be correct.
 
-An element of C may err by what its sum may (Operation.error_scale), as a share of Σ|a||b|, and by
-what rounding it to C's dtype adds, as a share of itself. One whose error is larger is wrong.
+The error bound of an element of C has two parts: that of its sum (Operation.error_scale), a share
+of Σ|a||b|, and that of rounding it to C's dtype, a share of itself. A larger error is wrong.
 """
 
 import math
@@ -13,13 +13,13 @@ import numpy as np
 from matmul.catalogue.entries import Kernel, Variant
 from matmul.operations.shapes import Shape
 
-PANEL_ROWS = 512  # of C at a time, to bound the memory of the float64 arrays
+PANEL_ROWS = 512  # of C at a time, to limit the memory of the float64 arrays
 
 
 @dataclass(frozen=True)
 class Accuracy:
     """How far a product is from its reference: the largest error as a share of the bound, and the
-    largest and the mean one of its elements as shares of their Σ|a||b|."""
+    largest and the mean error of its elements as shares of their Σ|a||b|."""
 
     share: float
     largest: float
@@ -27,7 +27,7 @@ class Accuracy:
 
 
 def bound_scale(kernel: Kernel, terms: int) -> float:
-    """What an element may err by before it is rounded to C's dtype, as a share of its Σ|a||b|."""
+    """The error bound of an element before rounding to C's dtype, as a share of its Σ|a||b|."""
     return kernel.product.error_scale(terms, kernel.arithmetic)
 
 
@@ -35,7 +35,7 @@ def split_unit(largest: float, terms: int) -> float:
     """The unit to which `split` rounds: a power of two.
 
     Multiples of it up to `largest` have so few bits that the sum of `terms` of their products fits
-    the 53 bits of a float64, and any order of summation gives it exactly (Ozaki, Ogita, Oishi and
+    in the 53 bits of a float64, so any order of summation gives it exactly (Ozaki, Ogita, Oishi and
     Rump, Error-free transformations of matrix multiplication, Numerical Algorithms 59, 2012).
     """
     exponent = math.ceil(math.log2(largest)) if largest > 0 else 0
@@ -43,17 +43,17 @@ def split_unit(largest: float, terms: int) -> float:
 
 
 def split(x: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
-    """x (float64) as an exact sum: the nearest multiples of `unit`, and what is left."""
+    """x (float64) as an exact sum: the nearest multiples of `unit`, and the rest."""
     high = np.rint(x / unit) * unit
     return high, x - high
 
 
 def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
-    """The errors of what a kernel writes of C; C and the inputs have the kernel's dtype.
+    """The errors of the part of C that a kernel writes; C and the inputs have the kernel's dtype.
 
-    Infinity where an element is not finite, or differs although its bound is zero; a share above 1
-    is a wrong product. The reference has twice the precision of the sums, nearly so for float64,
-    where the leading product is exact and the rest is rounded.
+    The error is infinite if an element is not finite, or differs although its bound is zero. A
+    share above 1 means a wrong product. The reference has twice the precision of the sums, or
+    nearly so for float64, where the leading product is exact and the rest is rounded.
     """
     left, right = kernel.product.factors(*inputs)
     wide = right.astype(np.float64)
@@ -89,7 +89,7 @@ def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
 
 
 def quotient(error: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """error / bound; zero where there is no error, infinite where only the bound is zero."""
+    """error / bound: zero without an error, infinite if only the bound is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(error == 0, 0.0, error / bound)
 
@@ -103,7 +103,7 @@ def written(kernel: Kernel, output: tuple[int, int]) -> int:
 def verification_shapes(variant: Variant, extra: Sequence[Shape]) -> list[Shape]:
     """Tiny, ragged and prime shapes that a variant accepts, around its own tile; then `extra`.
 
-    For a kernel that takes few rows of C they have no more.
+    For a kernel that takes few rows of C, they have no more rows than that.
     """
     tile = variant.tile if variant.kernel.tile else (16, 16)
     built_in = variant.kernel.product.shapes_around(*tile)

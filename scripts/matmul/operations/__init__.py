@@ -8,7 +8,7 @@ from matmul.operations.gram import GRAM
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 
-# In the order in which a report tells of them.
+# In the order of the report.
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation for operation in (GEMM, GRAM, GEMM_BF16)
 }
@@ -25,5 +25,5 @@ def shape_of(row: Any) -> Shape:
 
 
 def operation_of(shape: Shape) -> Operation:
-    """The operation that a shape is of."""
+    """The operation of a shape."""
     return OPERATIONS[shape.operation]

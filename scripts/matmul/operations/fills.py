@@ -22,12 +22,12 @@ DESCRIPTIONS = {
 }
 # No element is beyond it.
 LARGEST = {"uniform": 1.0, "constant": 2.0, "digits": 9.0, "index": 99.0, "normal": 6.0}
-PART = 1 << 18  # elements that a thread computes at a time: what it works on fits its cache
+PART = 1 << 18  # elements that a thread computes at a time, so that they fit in its cache
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def start_of(seed: int, matrix: int) -> int:
-    """Where the random sequence of a matrix (0 for A, 1 for B) begins: 64 bits."""
+    """The 64-bit start of the random sequence of a matrix (0 for A, 1 for B)."""
     return int(random_bits(seed, np.array([matrix], np.uint64))[0])
 
 
@@ -61,8 +61,8 @@ def values(
 def normal(start: int, index: np.ndarray) -> np.ndarray:
     """The sum of twelve uniform numbers of 16 bits, less six: mean 0, variance 1, within ±6.
 
-    In whole numbers until the end, so that the device has the same bits; a normal number proper
-    takes a logarithm or a cosine, of which each library has its own last bit.
+    It uses whole numbers until the end, so that the device has the same bits. A truly normal number
+    needs a logarithm or a cosine, whose last bit differs between libraries.
     """
     total = np.zeros(index.shape, np.uint64)
     for word in range(3):

@@ -1,4 +1,4 @@
-"""An operation: what every module asks of one, so that none has to know which there are."""
+"""An operation: everything that other modules need to know about it, so that they name none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Operation:
-    """One kind of product: its shapes and matrices, its error's bound, its rivals, and its words.
+    """One kind of product: its shapes and matrices, error bound, rivals and words.
 
     C = left·right, where both factors are inputs and the left one may be transposed.
     """
@@ -59,7 +59,7 @@ class Operation:
     symmetric: bool = False
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
     documents: tuple[Document, ...] = ()
-    known_from: str = ""  # the document whose kernels stand for their kind in crowded figures
+    known_from: str = ""  # the document whose kernels are representative in crowded figures
     figure_prefix: str = ""
 
     def parse(self, text: int | str) -> Shape:
@@ -72,7 +72,7 @@ class Operation:
 
     @property
     def signature(self) -> tuple[int, int]:
-        """How many matrices a kernel takes, C included, and how many dimensions."""
+        """The number of matrices that a kernel takes, including C, and of dimensions."""
         shape = self.shape.parse(1)
         return len(shape.elements), len(shape.dimensions)
 
@@ -82,7 +82,7 @@ class Operation:
         return DTYPES[self.dtype]
 
     def error_scale(self, terms: int, arithmetic: str = "full") -> float:
-        """What an element may err by at most before it is rounded to C's dtype, as a share of its
+        """The largest error of an element before it is rounded to C's dtype, as a share of its
         Σ|a||b|, for a sum of `terms` products in any order.
 
         t·u (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 3.13). TF32 rounds
@@ -95,20 +95,20 @@ class Operation:
 
     @property
     def rounding(self) -> float:
-        """What rounding C to its dtype adds at most, as a share of the element itself; nothing
-        where the sums are of that dtype."""
+        """The largest error of rounding C to its dtype, as a share of the element itself; 0 if the
+        sums have that dtype."""
         return 0.0 if self.dtype == self.sums else self.element.roundoff
 
     def series_of(self, shape: Shape) -> str:
-        """The one of its series, or OTHER, that a shape belongs to; empty where there are none."""
+        """The series that a shape belongs to, or OTHER; empty if the operation has no series."""
         if not self.series:
             return ""
         forms = (name for name, ratio in self.series.items() if shape.m == ratio * shape.n)
         return next(forms, OTHER)
 
     def axis_value(self, shape: Shape) -> float:
-        """Where a shape lies on an axis of sizes: n, or of a shape in no series the n of the square
-        product that sums as many terms in all."""
+        """The position of a shape on an axis of sizes: n, or for a shape in no series the n of the
+        square product with the same number of terms in all."""
         if shape.square or self.series_of(shape) not in ("", OTHER):
             return shape.n
         rows, columns = shape.output

@@ -13,7 +13,7 @@ Extent = tuple[int, int]  # rows and columns
 
 
 class Shape(ABC):
-    """What the operations' shapes share; each says which matrices it takes and makes."""
+    """What the shapes of all operations share; each defines its inputs and output."""
 
     # Each is a dataclass of its dimensions.
     __match_args__: ClassVar[tuple[str, ...]]
@@ -71,7 +71,7 @@ class Shape(ABC):
             wanted = f"write a whole number, or {cls.pattern}"
             raise UserError(f"{cls.operation} shape {str(text)!r}: {wanted}")
         if not all(1 <= extent <= LARGEST for extent in numbers):
-            raise UserError(f"shape '{text}': every dimension lies between 1 and {LARGEST}")
+            raise UserError(f"shape '{text}': every dimension must be between 1 and {LARGEST}")
         return cls(*(numbers if len(parts) > 1 else numbers * count))
 
     @classmethod
@@ -84,7 +84,7 @@ class Shape(ABC):
 
 
 def ceil_div(a: int, b: int) -> int:
-    """The smallest whole number not below a/b, for positive a and b."""
+    """a/b rounded up, for positive a and b."""
     return -(-a // b)
 
 

@@ -1,1 +1,1 @@
-"""Processes: isolated, ended with their parent, locked; and the errors that end them."""
+"""Processes: isolation, ending with the parent, locking, and the errors that end them."""

@@ -1,4 +1,4 @@
-"""A call in a process of its own: one that crashes or never ends harms nothing but itself."""
+"""Run a call in its own process, so that a crash or an endless call harms nothing else."""
 
 import math
 import mmap
@@ -13,11 +13,11 @@ from matmul.process.lifetime import die_with_parent
 
 
 class Crashed(Exception):
-    """A call that took its process with it; the message says how."""
+    """A call that killed its process; the message says how."""
 
 
 def shared_array(extents: Sequence[int], dtype: str) -> np.ndarray:
-    """An array, all NaN, that a call apart can write to."""
+    """An array full of NaN that a call in another process can write to."""
     memory = mmap.mmap(-1, math.prod(extents) * np.dtype(dtype).itemsize)
     array = np.frombuffer(memory, dtype).reshape(extents)
     array.fill(np.nan)
@@ -25,9 +25,9 @@ def shared_array(extents: Sequence[int], dtype: str) -> np.ndarray:
 
 
 def run_apart(action: Callable[[], object], seconds: float) -> None:
-    """Run `action` in a copy of this process, of which only shared arrays come back.
+    """Run `action` in a copy of this process; only shared arrays come back.
 
-    Raises Unfinished where it has not ended after `seconds`, and Crashed.
+    Raises Unfinished if it has not ended after `seconds`, or Crashed.
     """
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Processes that die with the one that started them."""
+"""Processes that die with their parent."""
 
 import ctypes
 import os
@@ -9,14 +9,15 @@ SNAKEMAKE = "MATMUL_SWEEP_SNAKEMAKE"  # set by the rules: the process id of thei
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends, however it does."""
+    """Have the kernel kill this process when its parent ends, in whatever way."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def die_with_snakemake() -> None:
-    """The same where Snakemake started this process as a job.
+    """The same if Snakemake started this process as a job.
 
-    Were Snakemake killed, the job would go on beside the next run's, and write over its files.
+    Otherwise, if Snakemake is killed, the job would keep running beside the next run and overwrite
+    its files.
     """
     if snakemake := os.environ.get(SNAKEMAKE):
         die_with_parent()

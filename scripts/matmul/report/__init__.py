@@ -1,1 +1,1 @@
-"""What a data set says: which points are compared, facts and figures."""
+"""What a data set shows: the points that are compared, facts and figures."""

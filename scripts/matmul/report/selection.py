@@ -1,6 +1,6 @@
-"""A data set as figures and tables read it: loaded, ordered by the catalogue, and selected from.
+"""A data set for figures and tables: loaded, ordered by the catalogue, and ready for selections.
 
-Selected rows keep the index that they have in their file, so that a number can name its line.
+Selected rows keep their index in the file, so that a number can name its line.
 """
 
 import dataclasses
@@ -32,15 +32,15 @@ from matmul.operations.operation import OTHER, Operation
 from matmul.operations.shapes import Shape
 from matmul.report.sourced_numbers import Number
 
-LINES = 7  # where more kernels would be drawn, a few stand for their kind
+LINES = 7  # if more kernels would be drawn, only a representative few are
 POWER = "power_cap"  # of state.REASONS
-# The values of a sweep's axes, in the order in which they are shown.
+# The values of a sweep's axes, in display order.
 AXES = {"fill": FILLS, "mode": MODES}
 
 
 @dataclass(frozen=True)
 class Results:
-    """One data set, or what it has of one operation, and the catalogue that names its kernels."""
+    """A data set, or its part for one operation, and the catalogue that names its kernels."""
 
     catalogue: Catalogue
     device: dict[str, Any]
@@ -54,16 +54,16 @@ class Results:
     ceilings: pd.DataFrame
     states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
-    operation: str | None = None  # whose summary and ratios these are; None: everything
+    operation: str | None = None  # the operation of summary and ratios; None: everything
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
-        """The same data set with the summary and the ratios of one operation over its sizes: of the
-        sweep that has its name. Kernels of reduced arithmetic are in it only where asked for."""
+        """The same data set with the summary and ratios of one operation only, from the sweep with
+        its name. Kernels with reduced arithmetic are included only on request."""
         return self.views[operation, reduced]
 
     @cached_property
     def launches(self) -> pd.DataFrame:
-        """Measured kernel rows, whatever the cache."""
+        """Measured kernel rows, in every cache state."""
         return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
 
     def study(self, axis: str) -> pd.DataFrame:
@@ -83,23 +83,23 @@ class Results:
         return self.absence(rows.kernel.unique())
 
     def study_points(self, axis: str) -> pd.DataFrame:
-        """Of each kernel of a study the rows of one variant that differ in `axis` alone, in its
-        order: at the largest shape, hot where there is a choice, the other axis at its first value.
-        The variant is the one with the least time at the first value of `axis`."""
+        """For each kernel of a study, the rows of one variant that differ only in `axis`, in its
+        order: at the largest shape, hot if possible, with the other axis at its first value. The
+        variant is the fastest one at the first value of `axis`."""
         studied = self.study(axis).groupby("kernel")
         return pd.concat([kernel_study(rows, axis) for _, rows in studied] or [self.summary[:0]])
 
     def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Rows of kernels that compute with all of their dtype's bits.
+        """Rows of kernels that compute with all bits of their dtype.
 
-        The others (TF32) do less work: a speed of theirs beside float32's would be no comparison.
+        The others (TF32) do less work, so their speed cannot be compared with float32's.
         """
         reduced = [name for name, kernel in self.catalogue.items() if kernel.arithmetic != "full"]
         return rows[~rows.kernel.isin(reduced)]
 
     @cached_property
     def views(self) -> dict[tuple[str, bool], "Results"]:
-        """What there is of each operation, without and with kernels of reduced arithmetic."""
+        """The part of each operation, without and with kernels of reduced arithmetic."""
         found = {}
         for operation in OPERATIONS:
             tables = [table[table.sweep == operation] for table in (self.summary, self.ratios)]
@@ -112,7 +112,7 @@ class Results:
 
     @cached_property
     def order(self) -> list[str]:
-        """All kernels: the catalogue's, then those that only the data know."""
+        """All kernels: those in the catalogue, then those that only the data have."""
         known = [
             name
             for name, kernel in self.catalogue.items()
@@ -121,12 +121,12 @@ class Results:
         return list(dict.fromkeys([*known, *sorted(set(self.summary.kernel))]))
 
     def position(self, kernel: str) -> int:
-        """A kernel's place in the whole catalogue, or behind it: it decides the kernel's look."""
+        """A kernel's place in the whole catalogue, or after it, which decides its look."""
         return list(dict.fromkeys([*self.catalogue, *self.order])).index(kernel)
 
     @cached_property
     def present(self) -> list[str]:
-        """Kernels that the data set has rows of, in order."""
+        """Kernels with rows in the data set, in order."""
         return [name for name in self.order if name in set(self.summary.kernel)]
 
     @cached_property
@@ -136,7 +136,7 @@ class Results:
         return dict(list(rows.groupby(["phase", "cache"], sort=False)))
 
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
-        """Measured rows of a phase; without `cache`, each variant's hot ones, else its others."""
+        """Measured rows of a phase; without `cache` each variant's hot rows, or else its others."""
         parts: list[pd.DataFrame] = []
         for which in CACHES if cache is None else (cache,):
             rows = self.spans.get((phase, which), self.summary[:0])
@@ -146,20 +146,20 @@ class Results:
 
     @property
     def product(self) -> Operation:
-        """The operation whose results these are; a KeyError where they are of everything."""
+        """The operation of these results; a KeyError if they are of everything."""
         return OPERATIONS[str(self.operation)]
 
     @property
     def full_rivals(self) -> list[str]:
-        """The library's entries that kernels are held against and that fill C, as kernels do."""
+        """The library entries that kernels are compared with and that fill C, as kernels do."""
         return [name for name in self.product.rivals if not self.writes_half(name)]
 
     @cached_property
     def compared(self) -> Shape | None:
-        """The shape at which one operation's kernels are compared, wherever one size stands for the
-        data set: the largest square at which more than half of the hand-written kernels were timed,
-        all of them often enough for an interval. Without such a square it is the largest that was
-        timed, without a square another shape, and without hand-written kernels that of the others.
+        """The shape that compares the kernels of one operation where one size represents the data
+        set: the largest square at which more than half of the hand-written kernels were timed, all
+        of them often enough for an interval. Without such a square it is the largest that was timed,
+        without a square another shape, and without hand-written kernels the shape of the others.
         """
         timed = fastest(self.timed())
         own = timed[timed.kernel.map(self.hand_written).astype(bool)]
@@ -181,7 +181,7 @@ class Results:
         return at(rows, self.compared) if self.compared else rows[:0]
 
     def square_ratios(self) -> pd.DataFrame:
-        """Ratios of square products to the library, hot where there are any, by size."""
+        """Ratios of square products to the library, hot ones if there are any, by size."""
         hot = self.ratios[self.ratios.cache == "hot"]
         return squares(self.ratios if hot.empty else hot)
 
@@ -204,24 +204,24 @@ class Results:
         return self.catalogue[kernel].kind if kernel in self.catalogue else Kind.CUDA
 
     def hand_written(self, kernel: str) -> bool:
-        """Whether it is no library's, and runs on a GPU."""
+        """Whether it runs on a GPU and is not a library routine."""
         return kernel not in self.catalogue or self.catalogue[kernel].hand_written
 
     @property
     def architecture(self) -> str | None:
-        """What nvcc compiles for this GPU, such as sm_90; None where there is none."""
+        """The architecture of this GPU, such as sm_90; None without one."""
         capability = self.device.get("compute_capability")
         return capability and "sm_" + capability.replace(".", "")
 
     def variant(self, name: str) -> Variant | None:
-        """The hand-written variant of that name, None where the catalogue has none."""
+        """The hand-written variant of that name, None if the catalogue has none."""
         kernel = self.catalogue.get(kernel_name(name))
         own = kernel.every_variant if kernel and kernel.hand_written else []
         return next((variant for variant in own if variant.name == name), None)
 
     def ran(self, row: pd.Series) -> Variant | None:
-        """The hand-written variant that ran in a row of the summary: of a dispatch the one that it
-        chose. None where the catalogue has no such variant, or the data do not say which it was."""
+        """The hand-written variant that ran in a row of the summary, for a dispatch the one that it
+        chose. None if the catalogue has no such variant, or the data do not say which it was."""
         chosen = row.ran or ("" if self.is_dispatch(row.kernel) else row.variant)
         return self.variant(chosen)
 
@@ -229,7 +229,7 @@ class Results:
         return self.kind(kernel) is Kind.DISPATCH
 
     def writes_half(self, kernel: str) -> bool:
-        """Whether it leaves one triangle of C as it was."""
+        """Whether it leaves one triangle of C unchanged."""
         return kernel in self.catalogue and self.catalogue[kernel].writes != "full"
 
     def of_document(self, document: str) -> list[str]:
@@ -237,7 +237,7 @@ class Results:
         return [name for name, kernel in self.catalogue.items() if document in kernel.documents]
 
     def gpu_absence(self) -> str:
-        """In words, why there is no time of any kernel of the GPU."""
+        """In words, why there is no time of any GPU kernel."""
         return self.absence(kernel for kernel in self.order if self.on_gpu(kernel))
 
     def absence(self, kernels: Iterable[str], shape: Shape | None = None) -> str:
@@ -246,7 +246,7 @@ class Results:
         if rows.empty:
             return "not in this data set"
         here = at(rows, shape) if shape else rows
-        # A point that was timed in another cache is not what is missing.
+        # A point that was timed in another cache state is not missing.
         point = ["variant", *POINT]
         timed = here[(here.status == "ok") & (here.phase == "kernel")].set_index(point).index
         refused = here[(here.status != "ok") & ~here.set_index(point).index.isin(timed)]
@@ -262,11 +262,11 @@ class Results:
 def load_results(folder: Path, catalogue: Catalogue) -> Results:
     """Read a data set's folder. Raises UserError naming a missing, cut or foreign file.
 
-    Only device.json and summary.csv have to exist: a table that is not there has no rows.
+    Only device.json and summary.csv must exist; a missing table counts as one without rows.
     """
 
     def table(kind: str) -> pd.DataFrame:
-        # A copy has its columns side by side in memory: selecting rows is several times faster.
+        # A copy has its columns side by side in memory, so selecting rows is several times faster.
         return read_optional(kind, folder / kind, version).copy()
 
     device = read_json(folder / "device.json")
@@ -279,20 +279,20 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
-    """The variants of kernels.csv that this checkout lacks, or has with other sources or flags."""
+    """The variants in kernels.csv that this checkout lacks, or has with other sources or flags."""
     today = {variant.name: digest(variant) for variant in catalogue.variants.values()}
     return [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
 
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each kernel at each shape the variant with the least time."""
+    """The fastest variant of each kernel at each shape."""
     shape = ["kernel", "m", "n", "k"]
     best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
     return rows.loc[best]
 
 
 def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """One kernel's rows of a study, as Results.study_points has them."""
+    """One kernel's rows of a study, as in Results.study_points."""
     rows = rows[rows.sweep == rows.sweep.iloc[0]]
     rows = at(rows, max(shapes_of(rows), key=lambda shape: shape.operations))
     rows = rows[rows.cache == min(rows.cache, key=CACHES.index)]
@@ -304,8 +304,8 @@ def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
 
 
 def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """Kernel times of a GPU's kernels: of each, or of more than LINES those that stand for their
-    kind, and the fastest of the others that is no library's."""
+    """Times of GPU kernels. If there are more than LINES kernels, only a representative few, and
+    the fastest hand-written one among the others."""
     rows = rows[results.gpu(rows)]
     if rows.kernel.nunique() <= LINES:
         return rows
@@ -316,8 +316,8 @@ def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared_errors(results: Results) -> pd.DataFrame:
-    """Of each kernel's fastest variant the row at the shape of the comparison; of a GPU's kernels,
-    where some were timed. Empty where no error is on record."""
+    """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
+    some were timed. Empty if no error is on record."""
     rows = results.at_compared(fastest(results.timed()))
     rows = rows.dropna(subset=["mean_error", "largest_error"]).query("mean_error > 0")
     gpu = results.gpu(rows)
@@ -325,8 +325,8 @@ def compared_errors(results: Results) -> pd.DataFrame:
 
 
 def over_hot(results: Results, cache: str) -> pd.DataFrame:
-    """The hot rows of each kernel's fastest variants that have one of `cache`, with `ratio`, its
-    time over the hot one, the widest interval, and `other`, that row's index."""
+    """The hot rows of each kernel's fastest variants that also have a row of `cache`, with `ratio`,
+    the latter's time over the hot one, its widest interval, and `other`, the index of that row."""
     best, others = fastest(results.timed(cache="hot")), results.timed(cache=cache)
     key = ["variant", *POINT]
     places = others[key].reset_index(names="other")
@@ -362,12 +362,12 @@ def of_series(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def series_of(shape: Shape) -> str:
-    """The series, or OTHER, that a shape belongs to; empty where its operation has no series."""
+    """The series of a shape, or OTHER; empty if its operation has no series."""
     return operation_of(shape).series_of(shape)
 
 
 def in_order(shapes: Iterable[Shape]) -> list[Shape]:
-    """Shapes without repetition, by series, and by number of operations in each."""
+    """Shapes without repetition, by series and then by number of operations."""
 
     def place(shape: Shape) -> tuple[object, ...]:
         order = ["", *operation_of(shape).series, OTHER]
@@ -383,10 +383,10 @@ def shapes_of(rows: pd.DataFrame) -> list[Shape]:
 
 
 def verdict_of(ratio_low: float, ratio_high: float) -> str:
-    """What the 95% interval of a ratio, another's time over ours, says of ours.
+    """What the 95% interval of a ratio, another time over ours, says about ours.
 
-    `faster` or `slower` where it lies wholly beyond 1, `tie` where it contains 1, `unknown` where
-    there is none because samples were too few.
+    `faster` or `slower` if it excludes 1, `tie` if it contains 1, `unknown` if there is none
+    because there were too few samples.
     """
     if pd.isna([ratio_low, ratio_high]).any():
         return "unknown"
@@ -394,18 +394,18 @@ def verdict_of(ratio_low: float, ratio_high: float) -> str:
 
 
 def shown(quotient: Number, verdict: str) -> str:
-    """The verdict, or `same` where the quotient is printed as 1."""
+    """The verdict, or `same` if the quotient is printed as 1."""
     return "same" if quotient.json()["text"] == "1.00" else verdict
 
 
 def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:
-    """The widest interval of one row's time over another's that their own intervals allow; of two
-    tables with one index, row by row."""
+    """The widest interval of one row's time over another's that their own intervals allow; for two
+    tables with the same index, row by row."""
     return one.time_low_ms / other.time_high_ms, one.time_high_ms / other.time_low_ms
 
 
 def points_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per point of the kernel phase, whatever the cache; ok wins."""
+    """One row per point of the kernel phase for all cache states; ok wins."""
     ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
     return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", *POINT])
 
@@ -421,19 +421,19 @@ def power_capped(throttled: pd.Series) -> pd.Series:
 
 
 def limits_of(throttled: str | float) -> str:
-    """What held the card back at a point, a letter each: `p` its power limit, `h` heat."""
+    """What limited the card at a point, one letter each: `p` its power limit, `h` heat."""
     reasons = throttled.split("+") if isinstance(throttled, str) else []
     return "p" * (POWER in reasons) + "h" * any(reason in THERMAL for reason in reasons)
 
 
 def state_absence(device: Mapping[str, Any]) -> str:
-    """Why a GPU's data set has no clock, power and temperature."""
+    """Why the data set of a GPU has no clock, power and temperature."""
     nvml = str(device.get("nvml") or "")
     return f"NVML {nvml}" if nvml.startswith("unavailable") else "no reading is on record"
 
 
 def rate_unit(tflops: pd.Series) -> tuple[str, int]:
-    """The unit for rates, and how many of it a TFLOP/s is: GFLOP/s where none reaches one."""
+    """The unit for rates and its number per TFLOP/s: GFLOP/s if no rate reaches 1 TFLOP/s."""
     return ("TFLOP/s", 1) if (tflops >= 1).any() else ("GFLOP/s", 1000)
 
 
@@ -444,7 +444,7 @@ def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
 
 
 def version_words(results: Results) -> str:
-    """Which kernels a data set is of, where these are not today's; else nothing."""
+    """Which kernels a data set measured, if not today's; else None."""
     if not results.earlier:
         return ""
     version = results.device.get("version")
@@ -452,22 +452,22 @@ def version_words(results: Results) -> str:
 
 
 def short_commit(device: dict[str, Any]) -> str:
-    """`1a2b3c4`, with `, modified files` behind it where the code differed from the commit."""
+    """`1a2b3c4`, followed by `, modified files` if the code differed from the commit."""
     commits = str(device.get("commit") or "unknown").split("+")
     short = "+".join(c[:7] if len(c) == 40 else c for c in commits)
     return short + (", modified files" if device.get("dirty") else "")
 
 
 def processor(device: dict[str, Any]) -> str:
-    """The GPU's name, or the CPU's where there is none."""
+    """The name of the GPU, or without one of the CPU."""
     return device.get("gpu") or device.get("cpu") or "unknown device"
 
 
 def picture_of(operation: Operation) -> str:
-    """The file of the README's figure of an operation."""
+    """The file of an operation's figure in the README."""
     return f"{operation.figure_prefix}rate.svg"
 
 
 def published_name(device: dict[str, Any]) -> str:
-    """The folder of reports/published that a device's data set has: nvidia-h100-80gb-hbm3."""
+    """The folder of a device's data set in reports/published: nvidia-h100-80gb-hbm3."""
     return re.sub(r"[^a-z0-9]+", "-", processor(device).lower()).strip("-")

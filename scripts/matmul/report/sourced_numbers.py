@@ -1,7 +1,7 @@
 """Numbers that know where they come from: `summary.csv:812:time_ms` is a line and its column.
 
-Arithmetic on them writes down the arithmetic, so that every printed figure can be computed again
-from the data set's files.
+Arithmetic on them records itself, so that every printed figure can be computed again from the files
+of the data set.
 """
 
 import functools
@@ -44,13 +44,13 @@ class Number:
         return f"({self.origin})" if " " in self.origin else self.origin
 
     def json(self, digits: int = 3) -> dict[str, Any]:
-        """For tables.json, with the text to print. An infinite error, as of an element that was
-        never written, is the text alone."""
+        """For tables.json, with the text to print. An infinite error, for example of an element
+        that was never written, is only the text."""
         value = self.value if math.isfinite(self.value) else None
         return {"value": value, "text": significant(self.value, digits), "origin": self.origin}
 
     def whole(self) -> dict[str, Any]:
-        """The same for a count, every digit of it."""
+        """The same for a count, with every digit."""
         return {"value": self.value, "text": f"{self.value:.0f}", "origin": self.origin}
 
 
@@ -60,15 +60,16 @@ def total(numbers: Iterable[Number]) -> Number:
 
 
 def cell(row: pd.Series, column: str, table: str = "summary.csv") -> Number:
-    """A cell of a table; the row's name is its place in the file. Raises UserError: it is empty."""
+    """A cell of a table; the row's name is its place in the file. Raises UserError if it is
+    empty."""
     found = cell_if_any(row, column, table)
     if found is None:
-        raise UserError(f"{table}, line {row.name + 2}: no {column}, which its status promises")
+        raise UserError(f"{table}, line {row.name + 2}: no {column}, but its status needs one")
     return found
 
 
 def cell_if_any(row: pd.Series, column: str, table: str = "summary.csv") -> Number | None:
-    """The same; None where it is empty."""
+    """The same; None if it is empty."""
     value = row[column]
     if pd.isna(value):
         return None

@@ -1,1 +1,1 @@
-"""The run's configuration, what a cluster would refuse, and options of command lines."""
+"""The configuration of a run, checks for a cluster, and shared command-line options."""

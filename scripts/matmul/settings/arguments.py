@@ -13,17 +13,17 @@ from matmul.process.errors import HANG_SECONDS, UserError
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Keeps the description's lines, and shows defaults."""
+    """Keeps the lines of the description, and shows defaults."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A wrong command line is a user's mistake like any other."""
+    """Reports a wrong command line like any other mistake of the user."""
 
     names_kernels = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # -4x4x4 is a wrong shape, as -4 is: argparse would take it for options.
+        # -4x4x4 is a wrong shape, like -4; argparse would take it for options.
         self._negative_number_matcher = re.compile(r"-\d")
 
     def format_help(self) -> str:
@@ -53,7 +53,7 @@ def add_catalogue(arguments: argparse.ArgumentParser) -> None:
 
 def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument(
-        "--hang-seconds", type=float, default=HANG_SECONDS, help="longer launches: given up"
+        "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"
     )
 
 
@@ -62,8 +62,8 @@ def add_log(arguments: argparse.ArgumentParser) -> None:
 
 
 def start_log(log: Path | None) -> None:
-    """Progress goes to `log`, or to stderr without one."""
-    logging.raiseExceptions = False  # a full disk is said in one line, not in one for each here
+    """Send progress to `log`, or without one to stderr."""
+    logging.raiseExceptions = False  # a full disk is reported once, not at every line of the log
     if log:
         log.parent.mkdir(parents=True, exist_ok=True)
     target = {"filename": log, "filemode": "w"} if log else {"stream": sys.stderr}

@@ -1,6 +1,6 @@
-"""What of a submitted run would lose results or wait for ever, refused in one line.
+"""Refuse, in one line, cluster settings that would lose results or make a run wait forever.
 
-The settings are those of snakemake-executor-plugin-slurm 2.8.0; try them anew with another version.
+They are settings of snakemake-executor-plugin-slurm 2.8.0; test them again with another version.
 """
 
 import shutil
@@ -11,30 +11,30 @@ from snakemake_executor_plugin_slurm.job_status_query import get_min_job_age
 
 from matmul.process.errors import UserError
 
-LONGEST_PAUSE_S = 180  # between two checks of the plugin on its jobs
+LONGEST_PAUSE_S = 180  # between two checks of its jobs by the plugin
 
 
 def check_slurm(settings: Any, folder: str) -> None:
-    """Check the plugin's settings and the queue, before the first job is sent off from `folder`.
+    """Check the plugin's settings and the queue before the first job is submitted from `folder`.
 
     Raises UserError.
     """
     if settings.array_jobs:
-        # Every task of an array but the first holds itself to be the first, issues 447 and 473.
+        # Every task of an array takes itself for the first one, issues 447 and 473.
         raise UserError(
-            f"slurm-array-jobs: '{settings.array_jobs}': a task of an array that fails deletes "
-            "what the first has measured, and --jobs makes tasks wait for ever; leave it out"
+            f"slurm-array-jobs: '{settings.array_jobs}': a failed task of an array deletes the "
+            "results of the first one, and --jobs makes tasks wait forever; leave it out"
         )
     check_status_command(settings.status_command, settings.init_seconds_before_status_checks)
     if left := jobs_of(folder):
         raise UserError(
-            "jobs of a run that was killed would write the same files: wait until they have left "
+            "jobs of a killed run would write the same files: wait until they have left "
             f"the queue, or scancel {' '.join(left)}"
         )
 
 
 def jobs_of(folder: str) -> list[str]:
-    """The numbers of this user's jobs in the queue that the plugin sent off from `folder`."""
+    """The numbers of this user's queued jobs that the plugin submitted from `folder`."""
     columns = "--format=%A|%Z|%k"  # number, folder, and the plugin's comment, which names the rule
     queue = subprocess.run(
         ["squeue", "--me", "--noheader", columns], capture_output=True, text=True
@@ -44,11 +44,11 @@ def jobs_of(folder: str) -> list[str]:
 
 
 def check_status_command(command: str | None, pause: int) -> None:
-    """Whether the plugin will see its jobs end, when it asks `command` (squeue or sacct) first
+    """Check that the plugin will see its jobs end if it first asks `command` (squeue or sacct)
     after `pause` seconds.
 
-    A job is forgotten by squeue MinJobAge after its end, and known to sacct where Slurm keeps
-    accounts. Where MinJobAge is below three pauses the plugin asks sacct, whatever it was told.
+    squeue forgets a job MinJobAge after its end; sacct knows it if Slurm keeps accounts. If
+    MinJobAge is below three pauses, the plugin asks sacct, whatever the setting.
 
     Raises UserError.
     """
@@ -68,12 +68,12 @@ def check_status_command(command: str | None, pause: int) -> None:
             f"{age // 3} at most"
         )
     else:
-        remedy = "use --slurm-status-command sacct, which takes a cluster that keeps accounts"
+        remedy = "use --slurm-status-command sacct, which needs a cluster that keeps accounts"
     raise UserError(f"the run would not see its jobs end: {fault}; {remedy}")
 
 
 def accounting_fault() -> str | None:
-    """Why sacct does not answer, or None where it does."""
+    """Why sacct does not answer, or None if it does."""
     if not shutil.which("sacct"):
         return "there is no sacct"
     answer = subprocess.run(["sacct", "--allocations"], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The workflow's configuration: checked, and turned into what the rules need."""
+"""The configuration of the workflow: checked, and prepared for the rules."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from matmul.process.errors import UserError
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
     """Check the merged configuration and load its catalogue.
 
-    Raises UserError naming what was merged (`origins`), the key and the mistake.
+    Raises UserError that names the sources (`origins`), the key and the mistake.
     """
     origin = " + ".join(map(str, origins)) or "configuration"
     check(dict(config), "config", origin)
@@ -28,7 +28,7 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
 def check_kernels(
     kernels: str | Sequence[str], catalogue: Catalogue, where: str, operation: str | None
 ) -> None:
-    """Names are of kernels or variants of the catalogue, and of `operation` where one is given.
+    """Check that names are kernels or variants in the catalogue, and of `operation` if given.
 
     Raises UserError.
     """
@@ -47,7 +47,7 @@ def check_kernels(
 
 
 def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> None:
-    """Its shapes are of its operation, its kernels too, its sampling can be. Raises UserError."""
+    """Check shapes, kernels, sampling and limits of a sweep. Raises UserError."""
     operation = sweep["operation"]
     for key in ("shapes", "cpu_without", "verify_shapes"):
         for position, text in enumerate(sweep[key]):
@@ -60,14 +60,14 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
     if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
-        raise UserError(f"{where}: cold: other kernels have no cache then; add hot to caches")
+        raise UserError(f"{where}: cold: other kernels would have no cache; add hot to caches")
     for key in ("gpu_seconds", "cpu_seconds"):
         if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
             raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
 
 
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Everything that decides how a sweep is measured: its own keys over the common ones."""
+    """The full settings of a sweep: its own keys override the common ones."""
     common = {key: config[key] for key in ("fills", "modes", "caches")}
     unset = {"kernels": "all", "cold": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
     own = unset | config["sweeps"][name]
@@ -76,18 +76,18 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
-    """Whether `kernels`, which is "all" or names of kernels and variants, names it."""
+    """Whether `kernels` ("all", or names of kernels and variants) includes the variant."""
     return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
 
 
 def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
-    """The caches that a variant is timed on in a sweep."""
+    """The cache states in which a sweep times a variant."""
     cold = named(variant, sweep["cold"])
     return [cache for cache in sweep["caches"] if cold or cache != "cold"]
 
 
 def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
-    """The shapes of a sweep that a kernel is not measured at: on the CPU those of `cpu_without`."""
+    """The shapes of a sweep at which a kernel is not measured: on the CPU, `cpu_without`."""
     if on_gpu:
         return []
     operation = sweep["operation"]
@@ -96,9 +96,9 @@ def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
 
 
 def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
-    """The variants, by slug, that each sweep with shapes measures.
+    """The variants that each sweep with shapes measures, by slug.
 
-    Raises UserError where that leaves none.
+    Raises UserError if there are none.
     """
 
     def wanted(variant: Variant, sweep: Mapping[str, Any]) -> bool:
@@ -124,10 +124,10 @@ def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, di
 def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Where to measure (gpu or cpu), and the architectures to compile for.
 
-    Raises UserError where the driver is older than the toolkit.
+    Raises UserError if the driver is older than the toolkit.
 
-    With `device: gpu` and no GPU on this machine (a cluster's login node), the configured
-    architectures are compiled for, and the jobs find their GPU where they run.
+    With `device: gpu` and no GPU on this machine (the login node of a cluster), kernels are
+    compiled for the configured architectures, and the jobs find their GPU where they run.
     """
     if config["device"] == "cpu":
         return "cpu", config["architectures"]
@@ -138,7 +138,7 @@ def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def check_gpu() -> None:
-    """Raise UserError where `device: gpu` is asked for and this machine has none."""
+    """Raise UserError if `device: gpu` is set and this machine has no GPU."""
     try:
         gpus()
     except NoDevice as error:
@@ -149,7 +149,7 @@ def check_gpu() -> None:
 
 
 def gpu_identity() -> str:
-    """The models of this machine's GPUs and its driver, as text: others measure anew.
+    """The GPU models and the driver of this machine, as text; if it changes, jobs run again.
 
     Raises NoDevice.
     """

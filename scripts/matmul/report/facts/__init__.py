@@ -1,1 +1,1 @@
-"""Numbers for the report's sentences and tables, each with the cells it was made from."""
+"""Numbers for the sentences and tables of the report, each with the cells that it comes from."""

@@ -1,12 +1,12 @@
-"""What changed from one data set to another: of each common point, and of each variant.
+"""What changed from one data set to another, for each common point and each variant.
 
-A change is the new value over the reference's, so above 1 is slower. The value is a kernel's time
-or, between devices that differ, its time over the library's at the same point.
+A change is the new value divided by the reference's, so above 1 is slower. The value is a kernel's
+time or, between different devices, its time relative to the library at the same point.
 
-A verdict holds the 95% interval of the change against what is allowed: `same` where the interval
-lies within [1/allowed, allowed], `faster` or `slower` where it lies wholly beyond, `unclear` where
-it does neither, or is missing because a median had too few samples. The interval is about the
-samples of two runs; what is allowed is about everything else in which two runs differ.
+A verdict compares the 95% interval of the change with what is allowed: `same` if the interval lies
+within [1/allowed, allowed], `faster` or `slower` if it lies wholly outside, `unclear` if neither,
+or if it is missing because a median had too few samples. The interval covers the samples of two
+runs; the allowance covers everything else in which two runs differ.
 """
 
 from typing import Any
@@ -17,32 +17,32 @@ import pandas as pd
 from matmul.dataset.tables import POINT
 from matmul.report.selection import Results, processor
 
-# What makes rows of two data sets the same point; the phase is always `kernel`. A further axis of
+# The columns that identify a point in two data sets; the phase is always `kernel`. A new axis of
 # the sweep is one more name here.
 IDENTITY = ["kernel", "variant", *POINT, "cache"]
 # A ratio is also of a library; `baseline` is empty for times.
 KEY = [*IDENTITY, "baseline"]
-COMPARED = ["kernel", "variant", "baseline"]  # what gets one verdict over all its points
-NAMED = 3  # variants of which a line says that points are missing
+COMPARED = ["kernel", "variant", "baseline"]  # one verdict over all points of each
+NAMED = 3  # variants that a line about missing points names
 VERDICTS = ["same", "faster", "slower", "unclear"]
 TABLE = [
     *KEY, "value_a", "low_a", "high_a", "value_b", "low_b", "high_b",
     "change", "change_low", "change_high", "allowed", "verdict",
 ]  # fmt: skip
 
-# From run to run. Of 370 points of two default sweeps on one H100, 358 changed by less: by where
-# matrices come to lie in memory, and by what a card at its power cap makes of its clock.
+# From run to run. Of 370 points in two default sweeps on one H100, 358 changed by less. The causes
+# are where the matrices lie in memory, and the clock of a card at its power cap.
 TOLERANCE = 0.03
-# "Around 0.5 microseconds" says the driver's manual of cuEventElapsedTime: a time lies within half
-# a step of what was read.
+# The driver's manual says "around 0.5 microseconds" for cuEventElapsedTime: a time lies within half
+# a step of its reading.
 RESOLUTION_MS = 0.0005
 
 
 def own_times(results: Results) -> pd.DataFrame:
-    """Rows of kernel times on the device that the data set is of: its GPU, where it has one.
+    """Rows of kernel times on the device of the data set: its GPU if it has one.
 
-    CPU variants measured beside a GPU are left out: two hosts of one model differed by up to a
-    half, which says nothing of the card.
+    CPU variants measured beside a GPU are left out, because two hosts of one model differed by up
+    to a half, which says nothing about the card.
     """
     rows = results.launches
     return rows[results.gpu(rows) == bool(results.device.get("gpu"))]
@@ -58,7 +58,7 @@ def times(results: Results) -> pd.DataFrame:
 
 
 def relative_times(results: Results) -> pd.DataFrame:
-    """The same of kernel times over the library's: the inverse of each ratio."""
+    """The same for kernel times relative to the library: the inverse of each ratio."""
     rows = results.ratios.merge(own_times(results)[[*IDENTITY, "time_ms"]], on=IDENTITY)
     library_ms = rows.ratio * rows.time_ms
     blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / library_ms)
@@ -71,7 +71,7 @@ VALUES = {"times": times, "ratios": relative_times}
 
 
 def comparable(reference: Results, new: Results) -> str:
-    """Which of VALUES two data sets can be compared by: times are those of one device's model."""
+    """Which of VALUES can compare two data sets: times if the devices are of one model."""
     same = processor(reference.device) == processor(new.device)
     return "times" if same else "ratios"
 
@@ -79,10 +79,10 @@ def comparable(reference: Results, new: Results) -> str:
 def compare_points(reference: pd.DataFrame, new: pd.DataFrame, tolerance: float) -> pd.DataFrame:
     """The common points of two tables of VALUES: both sides, the change and its verdict.
 
-    The change's interval follows from those of two independent medians, taken in logarithms
-    (Zou and Donner, Statistics in Medicine 27, 2008): it misses as rarely as each of them, where
-    the quotients of their ends would be wider than need be. Allowed is `tolerance`, a share of the
-    time, and how far the timer blurs the two values.
+    The interval of the change follows from those of two independent medians, in logarithms (Zou and
+    Donner, Statistics in Medicine 27, 2008). It misses as rarely as each of them; the quotients of
+    their ends would be wider than necessary. `tolerance`, a share of the time, is allowed, and how
+    far the timer blurs the two values.
     """
     columns = [*KEY, "value", "low", "high", "blur"]
     both = reference[columns].merge(
@@ -102,13 +102,13 @@ def compare_points(reference: pd.DataFrame, new: pd.DataFrame, tolerance: float)
 
 
 def compare_variants(points: pd.DataFrame, tolerance: float) -> pd.DataFrame:
-    """Of each variant the geometric mean of its changes, its verdict, and its points' verdicts.
+    """For each variant the geometric mean of its changes, its verdict, and its points' verdicts.
 
     The mean is over the points (`resolved` of them) that have an interval and that the timer blurs
-    by no more than `tolerance`; its interval follows from theirs as a point's does from two
-    medians'. What differs from run to run averages out over points, but for what all of them share:
-    two H100s differed by up to 0.7% in these means. So a mean is allowed less than a point, of four
-    points or more the half.
+    by at most `tolerance`. Its interval follows from theirs as a point's does from two medians'.
+    Differences from run to run average out over the points, except for those that all points share:
+    two H100s differed by up to 0.7% in these means. So a mean is allowed less than a point; with
+    four points or more, half.
     """
     clear = points[points.change_low.notna() & (points.allowed <= 1 + 2 * tolerance)]
     grouped = clear[COMPARED].assign(
@@ -131,7 +131,7 @@ def compare_variants(points: pd.DataFrame, tolerance: float) -> pd.DataFrame:
 
 
 def judged(changes: pd.DataFrame) -> pd.DataFrame:
-    """Changes with the verdict on each; NaN, where an interval is missing, compares false."""
+    """Changes with the verdict on each; NaN, from a missing interval, compares false."""
     low, high, allowed = changes.change_low, changes.change_high, changes.allowed
     verdicts = {
         "same": (low >= 1 / allowed) & (high <= allowed),
@@ -152,7 +152,7 @@ def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
 
 
 def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
-    """`B lacks 56 of A's 1478 points: 40 of naive, 16 of shared`; None where it lacks none."""
+    """`B lacks 56 of A's 1478 points: 40 of naive, 16 of shared`; None if it lacks none."""
     both = reference[KEY].merge(new[KEY], on=KEY, how="left", indicator=True)
     lacking = both[both["_merge"] == "left_only"]
     if lacking.empty:
@@ -181,7 +181,7 @@ def mean_change(row: Any) -> str:
 
 
 def name_of(row: Any) -> str:
-    """The variant, and the library that it is held against where there is one."""
+    """The variant, and the library that it is compared with, if any."""
     return f"{row.variant} / {row.baseline}" if row.baseline else row.variant
 
 

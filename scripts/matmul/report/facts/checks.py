@@ -1,5 +1,5 @@
-"""What holds the timing to account: another program's times beside ours, and what our timer reads
-of nothing and with its recorder running."""
+"""Checks of the timing: another program's times beside ours, and what our timer reads for an empty
+kernel and with its recorder running."""
 
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,20 @@ from matmul.report.sourced_numbers import cell
 CROSS, TIMER = CHECKS
 EMPTY = "empty kernel"  # in timer_check.csv's column `variant`
 JOB = ["variant", "sweep"]  # of a measuring job
-SAME = [*JOB, "fill", "mode"]  # of a point, beside its shape and cache
+SAME = [*JOB, "fill", "mode"]  # of a point, besides its shape and cache
 
 
 def check_card(data: Path, gpu: str) -> None:
-    """Raise UserError where the data set in `data` is of another model than `gpu`."""
+    """Raise UserError if the data set in `data` is of another GPU model than `gpu`."""
     measured = read_json(data / "device.json")["gpu"]
     if measured != gpu:
-        raise UserError(f"{data} was measured on {measured or 'no GPU'}, and here is {gpu}")
+        raise UserError(f"{data} was measured on {measured or 'no GPU'}, but here is {gpu}")
 
 
 def cross_check(results: Results) -> dict[str, Any]:
-    """Rows of cuBLAS's points with our time, do_bench's, and by how much ours is the longer.
+    """Rows of cuBLAS's points with our time, do_bench's, and by how much ours is longer.
 
-    Without rows where the check was not made, or of no point that is in the data set.
+    There are no rows if the check was not made, or at no point in the data set.
     """
     check = results.cross_check
     found = [cross_row(results, row) for _, row in check.iterrows()]
@@ -45,7 +45,7 @@ def cross_check(results: Results) -> dict[str, Any]:
 
 
 def cross_row(results: Results, row: pd.Series) -> dict[str, Any] | None:
-    """One point of cross_check.csv beside the data set's time of it, None where it has none; and
+    """One point of cross_check.csv beside the data set's time of it, None if it has none; and
     whether both are of one card, not of two of a model."""
     points = at(results.timed(cache=row.cache), shape_of(row))
     own = points[(points[SAME] == row[SAME]).all(axis=1)]
@@ -66,10 +66,10 @@ def cross_row(results: Results, row: pd.Series) -> dict[str, Any] | None:
 
 
 def timer_check(results: Results) -> dict[str, Any]:
-    """The empty kernel's reading in µs, and each size's times in ms without and with the recorder;
-    and whether the card is one of the data set's.
+    """The reading for the empty kernel in µs, and the times for each size in ms without and with
+    the recorder; and whether the card is one of the data set's.
 
-    Without rows, and with no reading, where the check was not made.
+    There are no rows and no reading if the check was not made.
     """
     check = results.timer_check
     empty = check[check.variant == EMPTY]
@@ -82,7 +82,7 @@ def timer_check(results: Results) -> dict[str, Any]:
 
 
 def empty_reading(row: pd.Series) -> dict[str, Any]:
-    """The empty kernel's median, its interval, and of how many launches."""
+    """The empty kernel's median, its interval, and its number of launches."""
     columns = ("time_ms", "time_low_ms", "time_high_ms")
     median, *interval = (cell(row, column, TIMER).times(1e3).json() for column in columns)
     launches = cell(row, "samples", TIMER).whole()

@@ -1,4 +1,4 @@
-"""The documents' numbers beside ours: value, ours, the document's over ours, and their rates."""
+"""The documents' numbers beside ours: value, ours, the document's divided by ours, and rates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,8 @@ class NotMeasured(Exception):
 
 
 def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry per document, with a row per number and per figure of ours that compares."""
+    """One entry per document, with a row for each of its numbers and each comparable one of
+    ours."""
     return [
         compare_document(results.of(document.get("operation", GEMM.name)), document)
         | {"document": name}
@@ -35,7 +36,7 @@ def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[di
 
 
 def compare_document(results: Results, document: Mapping[str, Any]) -> dict[str, Any]:
-    """One document against its operation's results."""
+    """One document compared with the results of its operation."""
     numbers = document["numbers"]
     return {
         "operation": results.operation,
@@ -53,7 +54,7 @@ def compare_document(results: Results, document: Mapping[str, Any]) -> dict[str,
 
 
 def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A document's number against each of ours; its own columns stand in the first row only."""
+    """A document's number beside each of ours; its own columns are in the first row only."""
     shape = results.product.parse(number["shape"])
     facts = {
         "system": number["system"],
@@ -68,7 +69,7 @@ def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, A
 
 
 def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each of ours once: the fastest variant may be the one that was named before it."""
+    """Each of ours once, because the fastest variant may be one that was named before."""
     kept: list[dict[str, Any]] = []
     for row in rows:
         kept += [row] if row["missing"] or row not in kept else []
@@ -81,7 +82,8 @@ def printed(value: float) -> Number:
 
 
 def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
-    """As the document prints it, digit for digit; or of two numbers of it, the quotient."""
+    """The value as the document prints it, digit for digit, or the quotient of two of its
+    numbers."""
     if "quotient_of" in number:
         slow, fast = map(printed, number["quotient_of"])
         return (slow / fast).json()
@@ -94,7 +96,7 @@ def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
 def compared(
     results: Results, number: Mapping[str, Any], ours: Mapping[str, Any], shape: Shape
 ) -> dict[str, Any]:
-    """Ours in the document's unit, and the document's value over it where both are times."""
+    """Ours in the document's unit, and if both are times the document's value divided by it."""
     shape = results.product.parse(ours["shape"]) if "shape" in ours else shape
     span = SPANS[ours["phase"]]
     row = {"phase": ours["phase"], "span": span, "variant": None, "ours": None, "ratio": None}
@@ -110,7 +112,7 @@ def compared(
         row["variant"] = chosen[0].variant
     else:
         row["span"] += ", fastest variants"
-    # A quotient of quotients would say nothing; nor would one with a difference below zero.
+    # A quotient of quotients means nothing, nor does one with a negative difference.
     if number["quantity"] != "quotient" and "value" in number and value.value > 0:
         row["ratio"] = (printed(number["value"]) / value).json()
     return row
@@ -133,7 +135,7 @@ def unit_of(number: Mapping[str, Any]) -> str:
 def our_rows(results: Results, ours: Mapping[str, Any], shape: Shape) -> list[pd.Series]:
     """The rows that `ours` names. Raises NotMeasured.
 
-    Where a variant was not timed with its cache, hot launches: long ones are timed hot only.
+    If a variant was not timed with its cache, hot launches are taken: long ones are timed hot only.
     """
     phase, cache = ours["phase"], ours.get("cache")
     rows, hot = (at(results.timed(phase, which), shape) for which in (cache, "hot"))
@@ -146,7 +148,7 @@ def our_rows(results: Results, ours: Mapping[str, Any], shape: Shape) -> list[pd
 
 
 def only(results: Results, rows: pd.DataFrame, name: str, shape: Shape) -> pd.Series:
-    """The one row, or NotMeasured with the reason for there being none."""
+    """The one row. Raises NotMeasured with the reason if there is none."""
     if rows.empty:
         raise NotMeasured(results.absence([kernel_name(name)], shape))
     return rows.iloc[0]
@@ -155,9 +157,9 @@ def only(results: Results, rows: pd.DataFrame, name: str, shape: Shape) -> pd.Se
 def rate_row(
     results: Results, number: Mapping[str, Any], peak: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The rate at which a document's system computed, and ours by the same count of operations.
+    """The rate of a document's system, and ours by the same count of operations.
 
-    `half_s` is what half of a symmetric C would have taken the document's system at its rate.
+    `half_s` is the time in which the document's system would compute half of C at its rate.
     """
     shape = results.product.parse(number["shape"])
     work, theirs = executed(shape, number["computes"]), printed(number["value"])

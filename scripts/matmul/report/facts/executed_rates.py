@@ -1,4 +1,4 @@
-"""Rates by the operations that a program executes, and the card's float64 peaks to hold them to."""
+"""Rates by the operations that a program executes, and the card's float64 peaks."""
 
 import pandas as pd
 
@@ -18,7 +18,7 @@ FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
 
 def executed(shape: Shape, part: str) -> Number:
-    """Operations of AᵀA: `full` where all of C is computed, `half` where symmetry is used."""
+    """Operations of AᵀA: `full` if all of C is computed, `half` if symmetry is used."""
     m, n = shape.dimensions
     if part == "full":
         return Number(2 * m * n * n, f"2 * {m} * {n} * {n}")
@@ -31,21 +31,22 @@ def rate(operations: Number, time_ms: Number) -> Number:
 
 
 def unit_peak(results: Results, unit: str) -> Number | None:
-    """What a kind of unit of the card could do at most, in TFLOP/s; None where it is not known."""
+    """The peak of a kind of unit of the card in TFLOP/s; None if it is not known."""
     fact = PEAKS.get(unit)
     peak = fact and results.device.get(fact)
     return Number(peak, f"device.json:{fact}") if peak else None
 
 
 def float64_peak(results: Results, units: str) -> Number | None:
-    """The same of VECTOR or TENSOR units in float64."""
+    """The same for VECTOR or TENSOR units in float64."""
     return unit_peak(results, FLOAT64[units])
 
 
 def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
-    """The units that bound a GPU's kernel, and their peak; None where it is not known.
+    """The units that limit a GPU kernel, and their peak; None if it is not known.
 
-    cuBLAS may use tensor cores where there are any; a kernel written here says what it uses.
+    cuBLAS may use tensor cores if there are any; the catalogue says what a hand-written kernel
+    uses.
     """
     library = results.kind(row.kernel) is Kind.LIBRARY
     tensor = library or any(map(uses_tensor_cores, may_have_run(results, row)))
@@ -56,8 +57,8 @@ def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
 
 
 def may_have_run(results: Results, row: pd.Series) -> list[Variant]:
-    """The variant that ran in a row; where that is not on record, all that a dispatch chooses
-    among, which use the same units."""
+    """The variant that ran in a row; if that is not on record, all variants of the dispatch, which
+    use the same units."""
     ran = results.ran(row) or results.variant(row.kernel)
     return ran.parts(results.architecture) if ran else []
 

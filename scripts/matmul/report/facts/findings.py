@@ -1,6 +1,6 @@
-"""What a data set shows, each finding the numbers of one sentence: the report only words them.
+"""What a data set shows. Each finding has the numbers of one sentence; the report adds the words.
 
-A finding that the data do not bear out is {"missing": why}. Every number names its cells.
+A finding without enough data is {"missing": why}. Every number names its cells.
 """
 
 import functools
@@ -37,20 +37,20 @@ from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
-SETTLED = 4500  # from this size on the register tile is held against naive
-SETS = 4096  # bytes after which addresses fall into the same set of a processor's first cache
-ALIKE = 2.0  # products are held together that are at most so many times each other's work
+SETTLED = 4500  # from this size on the register tile is compared with naive
+SETS = 4096  # bytes after which addresses map to the same set of a processor's first-level cache
+ALIKE = 2.0  # two products are compared if one is at most this many times the work of the other
 CLEARLY = 1.5  # times as fast, for what may be known by a launch each
 FLOAT32_BYTES = 4
 
 
 class Missing(Exception):
-    """The data do not bear a finding; the message says why."""
+    """The data are not enough for a finding; the message says why."""
 
 
 def finding(operation: Operation | None, reduced: bool = False) -> Callable[[Compute], Compute]:
-    """Register what a data set shows of one operation, or (None) of all that was timed; `reduced`:
-    kernels of reduced arithmetic too."""
+    """Register a finding about one operation, or (None) about everything that was timed. `reduced`:
+    with kernels of reduced arithmetic."""
 
     def decorate(compute: Compute) -> Compute:
         @functools.wraps(compute)
@@ -81,7 +81,7 @@ def best_share(results: Results) -> dict[str, Any]:
 
 
 def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
-    """Of ratios to one library the largest at the size of the comparison, and where kernels win or
+    """The largest ratio to one library at the shape of the comparison, and where kernels win or
     tie."""
     compared = results.at_compared(rows)
     if compared.empty:
@@ -105,7 +105,7 @@ def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def hand_written_ratios(results: Results) -> pd.DataFrame:
-    """Ratios of square products by CUDA kernels of the catalogue, hot where there are any."""
+    """Ratios of square products by CUDA kernels of the catalogue, hot ones if there are any."""
     rows = results.square_ratios()
     rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
     if rows.empty:
@@ -115,14 +115,14 @@ def hand_written_ratios(results: Results) -> pd.DataFrame:
 
 
 def interval(row: pd.Series) -> list[dict[str, Any]] | None:
-    """The ratio's 95% interval, None where there were too few pairs for one."""
+    """The ratio's 95% interval, None if there were too few pairs for one."""
     ends = [cell_if_any(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
     return [end.json() for end in ends if end] if all(ends) else None
 
 
 def sizes_by_verdict(rows: pd.DataFrame) -> dict[str, list[int]]:
-    """Square sizes at which some kernel is faster than its library, and those of the others at
-    which one ties with it."""
+    """Square sizes at which some kernel is faster than its library, and among the others those with
+    a tie."""
     verdicts = rows.apply(lambda row: verdict_of(row.ratio_low, row.ratio_high), axis=1)
     faster, tie = ({int(n) for n in rows[verdicts == word].n} for word in ("faster", "tie"))
     return {"faster_at": sorted(faster), "tie_at": sorted(tie - faster)}
@@ -163,13 +163,13 @@ def peak(results: Results) -> dict[str, Any]:
 
 @finding(GEMM)
 def shared_over_naive(results: Results) -> dict[str, Any]:
-    """How much sooner shared is done than naive, at the largest square size of both."""
+    """How much faster shared is than naive, at the largest square size of both."""
     return versus(results, "naive", "shared")
 
 
 @finding(GEMM)
 def split_paths(results: Results) -> dict[str, Any]:
-    """What the split into whole tiles and edges gains over guards everywhere."""
+    """The gain of the split into whole tiles and edges over guards everywhere."""
     return versus(results, "shared_rect", "shared_rect_split")
 
 
@@ -186,7 +186,7 @@ def versus(results: Results, slow: str, fast: str) -> dict[str, Any]:
 
 
 def sizes_of_both(results: Results, rows: pd.DataFrame, slow: str, fast: str) -> list[int]:
-    """Square sizes of two kernels, one at least. Raises Missing."""
+    """Square sizes of two kernels, at least one. Raises Missing."""
     sizes = common_sizes(rows, [slow, fast])
     if not sizes:
         absent = next((k for k in (slow, fast) if rows[rows.kernel == k].empty), None)
@@ -210,14 +210,14 @@ def quotient_at(
 
 
 def verdict(one: pd.Series, other: pd.Series) -> str:
-    """What the intervals of two times say of `other`: a tie where they overlap."""
+    """What the intervals of two times say about `other`: a tie if they overlap."""
     return verdict_of(*quotient_interval(one, other))
 
 
 @finding(GEMM)
 def cpu_strides(results: Results) -> dict[str, Any]:
-    """How much faster the triple loop is where the rows of B do not lie a multiple of SETS apart:
-    the largest product where they do, and the one most like it in work where they do not."""
+    """How much faster the triple loop is if the rows of B are not a multiple of SETS apart: the
+    largest product where they are, and the one with the most similar work where they are not."""
     rows = results.timed()
     rows = rows[rows.kernel == "cpu_loop"]
     if rows.empty:
@@ -225,7 +225,7 @@ def cpu_strides(results: Results) -> dict[str, Any]:
     work = rows.apply(lambda row: math.log(shape_of(row).operations), axis=1)
     aligned = (rows.n * FLOAT32_BYTES) % SETS == 0
     if aligned.all() or not aligned.any():
-        raise Missing("all of its products have like strides")
+        raise Missing("all of its products have similar strides")
     slow = rows.loc[work[aligned].idxmax()]
     others = (work[~aligned] - work[slow.name]).abs()
     fast = rows.loc[others.idxmin()]
@@ -248,7 +248,7 @@ def cpu_strides(results: Results) -> dict[str, Any]:
 
 @finding(GEMM)
 def over_cpu(results: Results) -> dict[str, Any]:
-    """The fastest GPU kernel over the CPU's two, at the largest size that each was measured at."""
+    """The fastest GPU kernel over the two CPU kernels, at the largest size of each."""
     rows = squares(fastest(results.timed()))
     gpu = rows[results.gpu(rows)]
     found = {}
@@ -285,7 +285,7 @@ def tile_widths(results: Results) -> dict[str, Any]:
 
 
 def widths_of(results: Results, rows: pd.DataFrame, kernel: str) -> dict[str, Any] | None:
-    """The smallest and the largest width of a kernel at each size that both were timed at."""
+    """The smallest and the largest width of a kernel at each size at which both were timed."""
     variants = sorted(results.catalogue[kernel].variants, key=lambda v: v.parameters["TILE_WIDTH"])
     narrow, wide = variants[0], variants[-1]
     both = [rows[rows.variant == variant.name].set_index("n", drop=False) for variant in
@@ -314,7 +314,7 @@ def width_row(rows: pd.DataFrame, narrow: str, wide: str, n: int) -> dict[str, A
 
 @finding(GEMM)
 def copies(results: Results) -> dict[str, Any]:
-    """What the copies cost beside the kernel, at the largest square size."""
+    """The cost of the copies compared with the kernel, at the largest square size."""
     entries = [
         entry for kernel in ("cublas_sgemm", "shared") if (entry := copies_of(results, kernel))
     ]
@@ -350,7 +350,7 @@ def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
 
 @finding(GEMM, reduced=True)
 def accuracy(results: Results) -> dict[str, Any]:
-    """Rate and errors of each kernel at the largest common size, the least mean error first."""
+    """Rate and errors of each kernel at the largest common size, the smallest mean error first."""
     rows = compared_errors(results).sort_values("mean_error", kind="stable")
     if rows.empty:
         raise Missing(results.absence(results.order))
@@ -371,8 +371,8 @@ def accuracy(results: Results) -> dict[str, Any]:
 
 @finding(None)
 def fills(results: Results) -> dict[str, Any]:
-    """What each fill of the inputs does to rate and power, of each kernel that was timed with
-    several."""
+    """The effect of the inputs' fill on rate and power, for each kernel timed with several
+    fills."""
     kernels = []
     for rows in studied(results, "fill"):
         slow, fast = (rows.loc[place] for place in (rows.tflops.idxmin(), rows.tflops.idxmax()))
@@ -392,7 +392,7 @@ def fills(results: Results) -> dict[str, Any]:
 
 @finding(None)
 def sustained(results: Results) -> dict[str, Any]:
-    """What seconds of load do to each kernel's rate, beside samples taken at once."""
+    """The effect of seconds of load on each kernel's rate, compared with samples taken at once."""
     kernels = []
     for rows in studied(results, "mode"):
         burst, load = (row for _, row in rows.iterrows())
@@ -406,7 +406,8 @@ def sustained(results: Results) -> dict[str, Any]:
 
 
 def studied(results: Results, axis: str) -> list[pd.DataFrame]:
-    """The rows of each kernel with more than one value of `axis`, one kernel at least."""
+    """The rows of each kernel with more than one value of `axis`. Raises Missing if there is
+    none."""
     rows = results.study_points(axis)
     groups = [rows[rows.kernel == kernel] for kernel in results.order]
     found = [own for own in groups if len(own) > 1]
@@ -433,7 +434,7 @@ def study_facts(results: Results, rows: pd.DataFrame, axis: str) -> dict[str, An
 
 
 def power_span(rows: pd.DataFrame) -> dict[str, Any] | None:
-    """The fills of least and of most power, and the quotient; None where power is not known."""
+    """The fills with the least and the most power, and the quotient; None if it is not known."""
     if rows.power_w.isna().all():
         return None
     least, most = (rows.loc[place] for place in (rows.power_w.idxmin(), rows.power_w.idxmax()))
@@ -448,7 +449,7 @@ def power_span(rows: pd.DataFrame) -> dict[str, Any] | None:
 
 @finding(None)
 def hot_and_cold(results: Results) -> dict[str, Any]:
-    """At how many points the intervals of hot and cold times lie apart, by operation."""
+    """At how many points the intervals of hot and cold times do not overlap, by operation."""
     counts = {}
     for operation in OPERATIONS:
         pairs = over_hot(results.of(operation), "cold")
@@ -482,7 +483,7 @@ def throttling(results: Results) -> dict[str, Any]:
 
 
 def extremes(rows: pd.DataFrame, column: str) -> Sequence[dict[str, Any]] | None:
-    """Least and largest of a column."""
+    """The smallest and the largest value of a column."""
     if rows[column].isna().all():
         return None
     places = (rows[column].idxmin(), rows[column].idxmax())
@@ -491,7 +492,7 @@ def extremes(rows: pd.DataFrame, column: str) -> Sequence[dict[str, Any]] | None
 
 @finding(GRAM)
 def gram_share(results: Results) -> dict[str, Any]:
-    """The best hand-written kernel against the library's general and its symmetric product."""
+    """The best hand-written kernel compared with the library's general and symmetric product."""
     rows = hand_written_ratios(results)
     against = [rows[rows.baseline == library] for library in results.full_rivals]
     found = [largest_share(results, own) for own in against if not own.empty]
@@ -502,7 +503,7 @@ def gram_share(results: Results) -> dict[str, Any]:
 
 @finding(GRAM)
 def gram_over_naive(results: Results) -> dict[str, Any]:
-    """What the register tile gains: at the largest square size, and the least from SETTLED on."""
+    """The gain of the register tile: at the largest square size, and the least from SETTLED on."""
     pair = ("gram_naive", "gram_register_tile")
     rows = squares(fastest(results.timed()))
     sizes = sizes_of_both(results, rows, *pair)
@@ -515,7 +516,7 @@ def gram_over_naive(results: Results) -> dict[str, Any]:
 
 @finding(GRAM)
 def gram_symmetry(results: Results) -> dict[str, Any]:
-    """What the library gains by symmetry, of what n(n+1)/2 elements instead of n² could gain."""
+    """What the library gains by symmetry, and what n(n+1)/2 elements instead of n² could gain."""
     found = versus(results, *results.full_rivals[:2])
     n = found["n"]
     return found | {"possible": Number(2 * n / (n + 1), f"2 * {n} / ({n} + 1)").json()}
@@ -523,7 +524,7 @@ def gram_symmetry(results: Results) -> dict[str, Any]:
 
 @finding(GRAM)
 def gram_mirroring(results: Results) -> dict[str, Any]:
-    """What it costs the library's symmetric product to fill the other triangle."""
+    """The cost of filling the other triangle for the library's symmetric product."""
     return versus(results, "cublas_dsyrk", "cublas_dsyrk_triangle")
 
 
@@ -549,7 +550,7 @@ def gram_peaks(results: Results) -> dict[str, Any]:
 def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -> dict[str, Any]:
     """The highest rate of these rows, by the operations executed and as a share of its peak.
 
-    Of a library `ceiling` is the speed, over its own, of a kernel at the vector units' whole peak.
+    For a library, `ceiling` is the speed of a kernel at the vector units' full peak over its own.
     """
     best = rows.loc[rows.tflops.idxmax()]
     highest = rate(executed(shape_of(best), part), cell(best, "time_ms"))
@@ -589,7 +590,7 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
 
 
 def tile_row(rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
-    """The variants' times at one size, and which of them is the least."""
+    """The times of the variants at one size, and which is the shortest."""
     own = {row.variant: row for _, row in rows.iterrows()}
     times = [cell(own[name], "time_ms") if name in own else None for name in variants]
     return {

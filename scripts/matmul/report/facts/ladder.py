@@ -1,5 +1,5 @@
-"""The hand-written kernels of an operation as steps, in the catalogue's order: each with its tiles,
-its traffic, its resources, and what it gains over the step before."""
+"""The hand-written kernels of an operation as steps, in the order of the catalogue: each with its
+tiles, traffic, resources, and gain over the step before."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
-    """Every step that the data set has of an operation, and the library's routines beside them."""
+    """Every step of an operation in the data set, and the library routines for comparison."""
     results = whole.of(operation, reduced=True)
     own = [name for name in results.present if results.hand_written(name)]
     timed = fastest(results.timed())
@@ -82,8 +82,8 @@ def largest(rows: pd.DataFrame) -> Shape | None:
 
 
 def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
-    """The variants of a step that does not take a shape, by their reasons; nothing where one takes
-    it, or is not known to refuse it."""
+    """The variants of a step that does not take a shape, by reason; empty if one takes it or is not
+    known to refuse it."""
     texts = results.summary[results.summary.kernel == name].variant.unique()
     variants = [results.variant(text) for text in texts]
     found = {variant and variant.refusal(shape): variant for variant in variants}
@@ -93,8 +93,8 @@ def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
 
 
 def own_shape(results: Results, name: str, shape: Shape) -> Shape:
-    """Where a step is told: at the ladder's shape, or if it does not take that one, at the largest
-    that was tried of those that it takes."""
+    """The shape at which a step is reported: the ladder's, or if it does not take that, the largest
+    shape that it takes and that was tried."""
     if not refusals(results, name, shape):
         return shape
     tried = shapes_of(results.summary[results.summary.kernel == name])
@@ -102,8 +102,8 @@ def own_shape(results: Results, name: str, shape: Shape) -> Shape:
 
 
 def only_rows(results: Results, name: str, shape: Shape, missing: str | None) -> int:
-    """Most rows of C that a step takes, where that is why it has no time at the ladder's shape;
-    else 0."""
+    """The most rows of C that a step takes, if that is why it has no time at the ladder's shape;
+    otherwise 0."""
     found = refusals(results, name, shape)
     if missing is not None and missing not in found:
         return 0
@@ -111,8 +111,8 @@ def only_rows(results: Results, name: str, shape: Shape, missing: str | None) ->
 
 
 def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
-    """What is known of a step without timing it; of the variant that was the fastest, if one was,
-    and of the one that it chose, if it is a table."""
+    """What is known about a step without timing it: about its fastest variant, if one was timed,
+    and for a dispatch about the variant that it chose."""
     told = results.summary[results.summary.kernel == name].iloc[0] if row is None else row
     ran = results.ran(told)
     return {
@@ -138,7 +138,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
         "piece": layout.piece,
         "pieces": layout.pieces,
         "step": layout.step,
-        # A warp that is larger than a team has lanes of several, which lie over one another.
+        # A warp larger than a team has lanes of several teams, which lie over one another.
         "lanes": (min(down, layout.region[0] // layout.thread[0]), across),
         "slab": layout.slab,
         "stages": layout.stages,
@@ -149,7 +149,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
 
 
 def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
-    """What a step asks of global memory, bytes per element of C and operations per byte."""
+    """The global memory traffic of a step: bytes per element of C, and operations per byte."""
     wanted = asked(variant, shape)
     if variant is None or wanted is None or variant.refusal(shape):
         return None
@@ -157,8 +157,7 @@ def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
 
 
 def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
-    """What a block takes of a multiprocessor, by the compiler's record; without one, what the
-    catalogue says."""
+    """The resources of a block, from the compiler's record, or without one from the catalogue."""
     if variant is None:
         return {"threads": None}
     record = results.kernels[results.kernels.variant == variant.name]
@@ -180,7 +179,7 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
 
 
 def choices(results: Results, variant: str) -> list[dict[str, Any]]:
-    """Of a dispatch the shapes that were timed, by the variant that it chose; else nothing."""
+    """The timed shapes of a dispatch, by the variant that it chose; empty for other steps."""
     timed = results.timed()
     own = timed[(timed.variant == variant) & (timed.ran != "")]
     chosen: dict[str, list[str]] = {}
@@ -190,7 +189,7 @@ def choices(results: Results, variant: str) -> list[dict[str, Any]]:
 
 
 def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, Any]:
-    """Time, rate and shares of the libraries at a row's shape; nulls where there is no row."""
+    """Time, rate and shares of the libraries at the shape of a row; nulls without a row."""
     if row is None:
         return {"time_ms": None, "rate": None, "shares": []}
     ratios = results.ratios[
@@ -222,7 +221,7 @@ def share(results: Results, pair: pd.Series) -> dict[str, Any]:
 def gain(
     results: Results, before: pd.Series | None, row: pd.Series | None
 ) -> dict[str, Any] | None:
-    """The time of one step over another's, with the widest interval that theirs allow."""
+    """The time of one step over another's, with the widest interval that their intervals allow."""
     if before is None or row is None:
         return None
     quotient = cell(before, "time_ms") / cell(row, "time_ms")
@@ -244,7 +243,7 @@ def over(one: pd.Series, other: pd.Series, this: str, that: str) -> Number | Non
 
 
 def ends(rows: dict[str, pd.Series], own: Sequence[str]) -> tuple[Any, Any]:
-    """The first step that was timed, and the fastest; nothing where they are one."""
+    """The first step that was timed, and the fastest; None if they are the same."""
     timed = [rows[name] for name in own if name in rows]
     if not timed:
         return None, None

@@ -1,4 +1,4 @@
-"""What a product asks of global memory, and its operations for each byte of that."""
+"""The bytes that a product requests from global memory, and its operations per byte."""
 
 from matmul.catalogue.entries import Variant
 from matmul.catalogue.layout import Layout
@@ -8,9 +8,9 @@ from matmul.report.sourced_numbers import Number
 
 
 def asked(variant: Variant | None, shape: Shape) -> Number | None:
-    """Bytes for an element of C: what the threads read, or the blocks where these stage what they
-    read in shared memory, and C written once; whatever the caches spare. Edges and the diagonal's
-    tiles are not counted apart. None where the catalogue does not say how a block reads."""
+    """Bytes per element of C, before caching: the reads of the threads, or of the blocks if these
+    stage them in shared memory, and C written once. Edges and the tiles on the diagonal count like
+    other tiles. None if the catalogue does not say how a block reads."""
     if variant is None or variant.layout is None:
         return None
     size = DTYPES[variant.kernel.dtype].bytes
@@ -25,18 +25,18 @@ def reads(variant: Variant, layout: Layout) -> Number:
 
 
 def half(variant: Variant) -> bool:
-    """Whether it computes the tiles of one triangle alone."""
+    """Whether it computes only the tiles of one triangle."""
     return variant.kernel.schedule == "upper"
 
 
 def least(shape: Shape, dtype: str) -> Number:
-    """Bytes for an element of C of a product that moves each matrix once."""
+    """Bytes per element of C for a product that moves each matrix once."""
     elements, size = shape.elements, DTYPES[dtype].bytes
     own = Number(sum(elements) / elements[-1], f"{sum(elements)} / {elements[-1]}")
     return own.times(size)
 
 
 def intensity(asked: Number, shape: Shape) -> Number:
-    """Operations for each of these bytes."""
+    """Operations per byte."""
     elements = shape.elements[-1]
     return Number(shape.operations / elements, f"{shape.operations} / {elements}") / asked

@@ -1,1 +1,1 @@
-"""The report's figures."""
+"""The figures of the report."""

@@ -1,4 +1,4 @@
-"""The figure of what changed between two data sets: a line per kernel over the size."""
+"""The figure of the changes between two data sets: one line per kernel over the size."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from matmul.report.figures import style
 from matmul.report.figures.figure_base import kernel_lines, look, name_lines
 from matmul.report.selection import Results
 
-QUANTITY = {"times": "time", "ratios": "time over the library's"}
+QUANTITY = {"times": "time", "ratios": "time relative to the library"}
 
 
 def draw_changes(
     points: pd.DataFrame, results: Results, what: str, tolerance: float, sources: Sequence[str]
 ) -> Figure:
-    """The changes of compare_points over the size, of what VALUES calls `what`.
+    """The changes of compare_points over the size, for the key `what` of VALUES.
 
-    `results` decides the kernels' looks; `sources` says where A and B come from.
+    `results` decides how the kernels look; `sources` says where A and B come from.
     """
     sized = points.assign(n=size(points))
     means = sized.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
@@ -39,13 +39,13 @@ def draw_changes(
         style.finish(made, f"Change of {QUANTITY[what]}, from A to B", "\n".join([
             *(f"{side}: {source}" for side, source in zip("AB", sources, strict=True)),
             "lines: geometric means over variants and caches; bars: points faster or slower",
-            f"shaded: ±{tolerance:.1%} from run to run, to which the timer's step comes",
+            f"shaded: ±{tolerance:.1%} from run to run; the timer's step adds to it",
         ]))  # fmt: skip
     return made
 
 
 def size(points: pd.DataFrame) -> pd.Series:
-    """The n of a square product of as many terms: a scale that all shapes share."""
+    """The n of a square product with as many terms, a scale for all shapes."""
     return (points.m * points.n * points.k.fillna(points.n)).astype(float) ** (1 / 3)
 
 

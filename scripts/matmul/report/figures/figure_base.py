@@ -1,5 +1,5 @@
-"""What every figure of a data set shares: its place in FIGURES, title and source, a panel for want
-of data, and each kernel's line, interval and label.
+"""What all figures of a data set share: a place in FIGURES, title and source, a panel for missing
+data, and the line, interval and label of each kernel.
 """
 
 import dataclasses
@@ -29,15 +29,15 @@ FIGURES: dict[str, Draw] = {}
 
 
 class Missing(Exception):
-    """A figure's data are not there; the message is a sentence for its place."""
+    """The data of a figure are missing; the message is a sentence to show instead."""
 
 
 def figure(
     operation: Operation | None, title: str, reduced: bool = False, one_cache: bool = True
 ) -> Callable[[Draw], Draw]:
-    """Register a figure of one operation, or (None) of all that was timed, by the function's name.
+    """Register a figure of one operation, or (None) of everything timed, by the function's name.
 
-    reduced: kernels of reduced arithmetic are in it. one_cache: its times are hot or cold, and the
+    reduced: with kernels of reduced arithmetic. one_cache: its times are hot or cold, and the
     source says which.
     """
 
@@ -64,7 +64,7 @@ def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
 def finished(
     draw: Draw, operation: Operation | None, title: str, reduced: bool, one_cache: bool
 ) -> Draw:
-    """A figure in the theme, with its title and its source, or a panel for want of data."""
+    """A figure in the theme with its title and source, or a panel if data are missing."""
 
     def drawn(whole: Results) -> Figure:
         results = whole.of(operation.name, reduced) if operation else whole
@@ -86,14 +86,14 @@ def finished(
 
 
 def source_line(results: Results) -> str:
-    """Device, date and commit, and whether the kernels were others than today's."""
+    """Device, date and commit, and a note if the kernels were not today's."""
     date = results.device.get("date") or "date unknown"
     parts = [processor(results.device), date, f"commit {short_commit(results.device)}"]
     return " · ".join([*parts, *filter(None, [version_words(results)])])
 
 
 def cache_note(results: Results) -> str:
-    """How the GPU's kernel times are meant; empty where there are none."""
+    """The cache state of the GPU's kernel times; empty if there are none."""
     timed = results.timed()
     caches = set(timed.cache[results.gpu(timed)])
     words = {"hot": " · kernel times hot: inputs may lie in the L2 cache",
@@ -102,7 +102,7 @@ def cache_note(results: Results) -> str:
 
 
 def half_notes(results: Results, made: Figure) -> list[str]:
-    """A line for each drawn kernel whose product is not all of C."""
+    """A line for each drawn kernel that does not write all of C."""
     halves = [kernel for kernel in results.order if results.writes_half(kernel)]
     return [
         f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
@@ -112,7 +112,7 @@ def half_notes(results: Results, made: Figure) -> list[str]:
 
 
 def look(results: Results, kernel: str) -> Look:
-    """A kernel's colour and marker, by its place in the catalogue."""
+    """A kernel's colour and marker, from its place in the catalogue."""
     return style.kernel_look(results.position(kernel), results.kind(kernel))
 
 
@@ -131,7 +131,7 @@ def kernel_lines(
     ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
     joined: bool = True,
 ) -> list[str]:  # fmt: skip
-    """A line per kernel, or its markers alone, over n or another column; the kernels drawn."""
+    """Draw a line per kernel, or only its markers, over n or another column; return the kernels."""
     drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
     for kernel in drawn:
         own, line = rows[rows.kernel == kernel], look(results, kernel)
@@ -156,8 +156,8 @@ def name_lines(
     axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
     others: Mapping[str, Look] | None = None,
 ) -> None:  # fmt: skip
-    """Direct labels for the kernels drawn in each panel: at the ends of the last panel's lines,
-    with those of `others`, and inside for lines that it lacks."""
+    """Direct labels for the kernels in each panel: at the ends of the last panel's lines, with
+    those of `others`, and inside the other panels for lines that the last one lacks."""
     last = list(drawn[-1])
     labels = {kernel: results.title(kernel) for kernel in last}
     looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
@@ -169,8 +169,8 @@ def name_lines(
 
 
 def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
-    """The fastest variant of each kernel of the GPU at the shape of the comparison, with its
-    `rate`; the rate's unit, and how many of it a TFLOP/s is. Raises Missing."""
+    """The fastest variant of each GPU kernel at the shape of the comparison, with its `rate`; the
+    unit of the rate, and its number per TFLOP/s. Raises Missing."""
     rows = results.at_compared(fastest(results.timed()))
     rows = rows[results.gpu(rows)]
     if rows.empty:

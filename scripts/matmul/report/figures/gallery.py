@@ -1,4 +1,4 @@
-"""All figures by name, each with the function that draws it; these modules register theirs."""
+"""All figures by name, with the function that draws each; these modules register theirs."""
 
 from matmul.report.figures import figure_base, phases, ranking, roofline, sizes
 from matmul.report.figures.names import captions

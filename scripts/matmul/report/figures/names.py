@@ -1,4 +1,4 @@
-"""The figures' names and captions: what the workflow asks for, without drawing anything."""
+"""The names and captions of the figures, for the workflow, without drawing anything."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ CAPTIONS = Path(__file__).resolve().parents[4] / "reports" / "captions"
 
 
 def captions() -> dict[str, str]:
-    """The caption's file of each figure, relative to CAPTIONS.
+    """The caption file of each figure, relative to CAPTIONS.
 
-    A figure has its caption's name; one that is drawn of each operation has its caption in `each`
-    and the operation's prefix before the name."""
+    A figure has the name of its caption. A figure of every operation has its caption in `each`, and
+    its name begins with the operation's prefix."""
     single = {file.stem: file.name for file in CAPTIONS.glob("*.rst")}
     each = {
         operation.figure_prefix + file.stem: f"each/{file.name}"

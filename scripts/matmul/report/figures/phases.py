@@ -1,4 +1,4 @@
-"""Figures of a product's phases: copies, the first launch, and what they take of the whole."""
+"""Figures of the phases of a product: copies, the first launch, and their share of the whole."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -11,7 +11,7 @@ from matmul.report.figures.style import Look
 from matmul.report.selection import Results, fastest, few, squares
 
 PHASE_KERNELS = ["cublas_sgemm", "shared"]
-# Phases are no kernels: greys, so that a colour always means a kernel.
+# Phases are grey, so that a colour always means a kernel.
 PHASES = {
     "kernel": ("kernel", None),
     "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
@@ -81,8 +81,8 @@ def time_split(results: Results) -> Figure:
 
 
 def split(phases: dict[str, pd.DataFrame], kernel: str) -> pd.DataFrame:
-    """Shares of PARTS in a kernel's end-to-end time, by n: all in it, since medians that were taken
-    apart may add up to more than the whole."""
+    """Shares of PARTS in a kernel's end-to-end time, by n. They never exceed the whole, although
+    medians that were taken separately may add up to more."""
     times = pd.DataFrame(
         {
             phase: rows[rows.kernel == kernel].set_index("n").time_ms
@@ -96,8 +96,8 @@ def split(phases: dict[str, pd.DataFrame], kernel: str) -> pd.DataFrame:
 
 @figure(GEMM, "The first launch over later ones", one_cache=False)
 def first_launch(results: Results) -> Figure:
-    """What a program that launches once and times that would report: the first launch by the
-    host's clock, over the device's time of later ones."""
+    """What a program that times a single launch would report: the first launch by the host's clock,
+    divided by the device's time of later ones."""
     later = few(results, squares(fastest(results.timed())))
     key = ["variant", "n"]
     first = squares(results.timed("first")).set_index(key).time_ms.rename("first_ms")

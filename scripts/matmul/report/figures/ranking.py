@@ -1,5 +1,4 @@
-"""Figures that stand the kernels side by side: each one's rate, its share of the library over the
-shapes, and its error."""
+"""Figures that compare the kernels side by side: rate, share of the library by shape, and error."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,12 +27,12 @@ from matmul.report.selection import (
 from matmul.report.sourced_numbers import significant
 
 MOST_SHAPES = 20  # columns of a heat map
-SHADES, DARKEST = mpl.colormaps["Blues"], 1.25  # of the ratio: lightness alone tells them apart
+SHADES, DARKEST = mpl.colormaps["Blues"], 1.25  # of the ratio: lightness alone distinguishes them
 
 
 def bars(ax: Axes, results: Results, rows: pd.DataFrame, column: str) -> None:
-    """A bar per row in its kernel's colour, hollow for a library's, from the top down, with the
-    kernels' names at the left."""
+    """A bar per row in its kernel's colour, hollow for a library, from the top down, with the names
+    of the kernels at the left."""
     for place, (kernel, value) in enumerate(zip(rows.kernel, rows[column], strict=True)):
         colour = look(results, kernel).colour
         own = results.kind(kernel) is not Kind.LIBRARY
@@ -49,18 +48,18 @@ def in_catalogue_order(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def height_of(rows: Sequence[object] | pd.DataFrame) -> float:
-    """Inches of a figure with a line of text for each of these."""
+    """The height in inches of a figure with a line of text for each of these."""
     return 1.1 + 0.2 * len(rows)
 
 
 def rival_of(results: Results) -> str:
-    """The library that kernels are held against; of several routines the last one that fills C."""
+    """The library that kernels are compared with; of several routines the last that fills C."""
     return results.full_rivals[-1]
 
 
 @each_figure("Kernel by kernel")
 def ladder(results: Results) -> Figure:
-    """Rate of each kernel of the GPU at one size, in the catalogue's order, with its share of the
+    """Rate of each GPU kernel at one size, in the order of the catalogue, with its share of the
     library from pairs."""
     rows, unit, _ = gpu_compared(results)
     rows = in_catalogue_order(results, rows)
@@ -87,13 +86,13 @@ def ladder(results: Results) -> Figure:
 
 
 def form_of(shape: Shape) -> str:
-    """By which shapes stand together: a series of gram, and square or not."""
+    """The group of a shape: its series for gram, and square or not."""
     return series_of(shape) or ("square" if shape.square else OTHER)
 
 
 def shapes_by_form(rows: pd.DataFrame) -> list[list[Shape]]:
-    """The shapes of these rows by form; of many some from the smallest to the largest, as many of
-    each form."""
+    """The shapes of these rows by form; if there are many, some from the smallest to the largest,
+    with the same number for each form."""
     forms: dict[str, list[Shape]] = {}
     for shape in shapes_of(rows):
         forms.setdefault(form_of(shape), []).append(shape)
@@ -101,15 +100,15 @@ def shapes_by_form(rows: pd.DataFrame) -> list[list[Shape]]:
 
 
 def thinned(shapes: list[Shape], count: int) -> list[Shape]:
-    """At most `count` of them, evenly, the first and the last among them."""
+    """At most `count` of them, evenly spaced, including the first and the last."""
     if len(shapes) <= count:
         return shapes
     return [shapes[round(i * (len(shapes) - 1) / max(count - 1, 1))] for i in range(count)]
 
 
 def best_shares(results: Results, rival: str) -> pd.DataFrame:
-    """Ratios to one library, hot where there are any, of each kernel's best variant at each shape.
-    Raises Missing."""
+    """Ratios to one library, hot ones if there are any, for the best variant of each kernel at each
+    shape. Raises Missing."""
     rows = results.ratios[results.ratios.baseline == rival]
     rows = hot if len(hot := rows[rows.cache == "hot"]) else rows
     if rows.empty:
@@ -122,7 +121,7 @@ def best_shares(results: Results, rival: str) -> pd.DataFrame:
 
 @each_figure("Share of the library by shape")
 def heat_map(results: Results) -> Figure:
-    """Share of the library by kernel and shape; bold where the kernel is the faster."""
+    """Share of the library by kernel and shape; bold if the kernel is faster."""
     rival = rival_of(results)
     rows = best_shares(results, rival)
     forms = shapes_by_form(rows)
@@ -146,7 +145,7 @@ def heat_map(results: Results) -> Figure:
 
 
 def cell(ax: Axes, x: int, y: int, row: Any) -> None:
-    """A square, the darker the faster the kernel, with its percents."""
+    """A square with its percentage, darker for a faster kernel."""
     shade = min(row.ratio / DARKEST, 1.0)
     ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=SHADES(shade), linewidth=0))
     faster = verdict_of(row.ratio_low, row.ratio_high) == "faster"
@@ -157,7 +156,7 @@ def cell(ax: Axes, x: int, y: int, row: Any) -> None:
 
 @each_figure("Speed and error", reduced=True)
 def accuracy(results: Results) -> Figure:
-    """Rate, and mean error of C's elements with the largest as whisker, a row per kernel at the
+    """Rate, and mean error of C's elements with the largest as whisker, one row per kernel, at the
     largest common size."""
     rows = in_catalogue_order(results, compared_errors(results))
     if rows.empty:

@@ -1,4 +1,4 @@
-"""Figures of what bounds a product: the roofline, and the card's clock, power and temperature."""
+"""Figures of what limits a product: the roofline, and the card's clock, power and temperature."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ LIMIT = Look(style.INK, "", (0, (6, 2)))
 
 
 def intensities(results: Results, rows: pd.DataFrame) -> list[float]:
-    """The operations per byte of each row's product. Where the catalogue does not say how a kernel
-    reads, as of a library, it counts as if it moved each matrix once, which is the least."""
+    """The operations per byte of each row's product. If the catalogue does not say how a kernel
+    reads, as for a library, it counts as if it moved each matrix once, which is the minimum."""
     found = []
     for row in rows.itertuples():
         shape = shape_of(row)
@@ -46,7 +46,7 @@ def intensities(results: Results, rows: pd.DataFrame) -> list[float]:
 
 @dataclass(frozen=True)
 class Roof:
-    """What one kind of unit can do: its name, and the rate in the figure's unit."""
+    """The limit of one kind of unit: its name, and the rate in the figure's unit."""
 
     name: str
     rate: float
@@ -68,8 +68,8 @@ def ceilings(results: Results) -> dict[str, float]:
 
 
 def roofs_of(results: Results, per_tflops: float) -> list[Roof]:
-    """What the units can do that the operation may run on; by their number and clock where that
-    was not measured but is known."""
+    """The limits of the units that the operation may use, computed from their number and clock if
+    they were not measured but are known."""
     found = ceilings(results)
     roofs = []
     for name, words in results.product.units.items():
@@ -87,7 +87,7 @@ def not_measured(results: Results) -> list[str]:
 
 @each_figure("Roofline")
 def roofline(results: Results) -> Figure:
-    """Rate over arithmetic intensity at one size, below what memory and units allow."""
+    """Rate by arithmetic intensity at one size, below the limits of memory and units."""
     rows, unit, per_tflops = gpu_compared(results)
     rows = rows.assign(intensity=intensities(results, rows))
     roofs = roofs_of(results, per_tflops)
@@ -112,8 +112,8 @@ def roofline(results: Results) -> Figure:
 
 
 def draw_roofs(ax: Axes, roofs: Sequence[Roof], gigabytes: float | None, per_tflops: float) -> None:
-    """The units' rates, named at their ends, and below the highest what memory of so many GB/s
-    allows, where that is known."""
+    """The units' rates, named at their ends, and below the highest the slope of the memory
+    bandwidth in GB/s, if that is known."""
     (left, right), bottom = ax.get_xlim(), ax.get_ylim()[0]
     slope = (gigabytes or 0) / 1e3 * per_tflops  # rate per operation and byte
     for roof in roofs:
@@ -131,7 +131,7 @@ def draw_roofs(ax: Axes, roofs: Sequence[Roof], gigabytes: float | None, per_tfl
 
 @figure(None, "Clock, power and temperature of the card, by size", one_cache=False)
 def clocks(results: Results) -> Figure:
-    """The card's state while square products were timed hot, a row of panels per operation."""
+    """The card's state during hot launches of square products, a row of panels per operation."""
     found = {operation: states(results.of(operation)) for operation in OPERATIONS}
     found = {operation: rows for operation, rows in found.items() if len(rows)}
     if not found:
@@ -152,7 +152,7 @@ def clocks(results: Results) -> Figure:
 
 
 def states(results: Results) -> pd.DataFrame:
-    """The card's states while a few kernels' fastest variants were timed, of square products."""
+    """The card's states while the fastest variants of a few kernels computed square products."""
     timed = few(results, squares(fastest(results.timed())))
     during = results.states[results.states.when == "during"]
     key = ["variant", *POINT, "cache"]
@@ -161,7 +161,7 @@ def states(results: Results) -> pd.DataFrame:
 
 
 def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> list[str]:
-    """One of STATES over size, below its limit where that is known; the kernels drawn."""
+    """Draw one of STATES over size, below its limit if that is known; return the kernels."""
     _, fact, words = STATES[name]
     drawn = kernel_lines(ax, results, rows.dropna(subset=[name]), name)
     style.size_axis(ax, rows.n)

@@ -1,4 +1,4 @@
-"""Figures over sizes and of the studies: each takes a data set and returns a matplotlib Figure."""
+"""Figures by size and of the studies. Each takes a data set and returns a matplotlib Figure."""
 
 from collections.abc import Mapping
 
@@ -46,7 +46,7 @@ EQUAL, PARITY = "equally fast", Look(style.INK, "", (0, (6, 2)))
 
 
 def linear_durations(results: Results, document: str, unit: str, per_ms: float) -> Figure:
-    """Time against size on linear axes, of the kernels that a document describes."""
+    """Time by size on linear axes, for the kernels that a document describes."""
     rows = best_squares(results, results.of_document(document))
     rows = rows.assign(time=rows.time_ms * per_ms)
     made, (ax,) = style.panels(height=3.1)
@@ -77,7 +77,7 @@ for operation in OPERATIONS.values():
 
 @figure(GEMM, "Duration of every kernel, both axes logarithmic")
 def duration_loglog(results: Results) -> Figure:
-    """All kernels, with the slope that n³ operations at a constant rate would have."""
+    """All kernels, with the slope of n³ operations at a constant rate."""
     rows = best_squares(results)
     made, (ax,) = style.panels(height=4.0)
     drawn = kernel_lines(ax, results, rows, "time_ms")
@@ -101,8 +101,8 @@ def cubic_guide(ax: Axes, rows: pd.DataFrame) -> None:
 
 @each_figure("Rate over size")
 def rate(results: Results) -> Figure:
-    """Rate against size under the card's peaks, a panel per series; of the CPU's kernels where none
-    was timed on a GPU."""
+    """Rate by size under the card's peaks, one panel per series; for the CPU kernels if none was
+    timed on a GPU."""
     timed = fastest(results.timed())
     on_gpu = results.gpu(timed)
     timed = timed[on_gpu] if on_gpu.any() else timed
@@ -126,8 +126,8 @@ def rate(results: Results) -> Figure:
 
 
 def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) -> dict[str, Look]:
-    """The card's peaks over these sizes, by number of units and clock, where they are known; the
-    look of each, by its words."""
+    """Draw the card's peaks, from number of units and clock, if they are known; return the look of
+    each by its text."""
     dashes = [(0, (6, 2)), (0, (6, 2, 1, 2))]
     looks = {}
     for (unit, words), pattern in zip(results.product.units.items(), dashes, strict=False):
@@ -141,7 +141,7 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
 
 @each_figure("Share of the library")
 def share(results: Results) -> Figure:
-    """Library time over kernel time of squares, neighbours in time, a panel per library's routine
+    """Library time over kernel time for squares, neighbours in time, one panel per library routine
     that fills C, with the median's 95% interval."""
     rows = best_ratios(results)
     rivals = results.full_rivals
@@ -162,7 +162,7 @@ def share(results: Results) -> Figure:
 
 
 def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
-    """Ratios to one library with their intervals, and the line of parity; the kernels drawn."""
+    """Draw ratios to one library with intervals and the line of parity; return the kernels."""
     drawn = kernel_lines(ax, results, rows, "ratio")
     interval_bars(ax, results, rows, RATIO)
     style.draw_line(ax, [rows.n.min(), rows.n.max()], [1, 1], PARITY, EQUAL)
@@ -170,14 +170,14 @@ def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
 
 
 def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
-    """From nothing to above parity and all of these ratios, in percent."""
+    """The limits of the axis in percent, from 0 to above parity and all of these ratios."""
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     ax.set_ylim(0, max(1.1, rows[["ratio", "ratio_high"]].max(axis=None) * 1.05))
 
 
 @figure(GEMM, "Tile width 16 against 32 at equal n")
 def tile_width(results: Results) -> Figure:
-    """Rate by tile width, a panel per kernel of document 001: the comparison that it meant."""
+    """Rate by tile width, one panel per kernel of document 001: the comparison that it intended."""
     kernels = [k for k in results.of_document("001")
                if "TILE_WIDTH" in results.catalogue[k].variants[0].parameters]  # fmt: skip
     rows = squares(results.timed())
@@ -235,11 +235,11 @@ def speedups(results: Results, rows: pd.DataFrame, base: str) -> pd.DataFrame:
 
 @figure(GEMM, "What the L2 gives: over hot times", one_cache=False)
 def hot_and_cold(results: Results) -> Figure:
-    """Times on rotated buffers and with the L2 cleared over hot ones, of square products, the
-    variant that is the fastest hot."""
+    """Times on rotating buffers and with the L2 cleared, over hot ones, for square products by the
+    variant that is fastest hot."""
     panels = {
         title: rows
-        for cache, title in (("rotated", "buffers in rotation"), ("cold", "L2 cleared"))
+        for cache, title in (("rotated", "rotating buffers"), ("cold", "L2 cleared"))
         if len(rows := few(results, squares(over_hot(results, cache))))
     }
     if not panels:
@@ -272,7 +272,7 @@ def sustained(results: Results) -> Figure:
 
 
 def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined: bool) -> Figure:
-    """A panel for the rate and one for each of `columns` that is known, over the axis's values."""
+    """A panel for the rate and one for each known column of `columns`, over the axis values."""
     rows = results.study_points(axis)
     if rows.empty:
         raise Missing(f"Not measured: {results.study_absence(axis)}.")

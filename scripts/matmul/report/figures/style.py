@@ -1,4 +1,4 @@
-"""How every figure looks: theme, a kernel's colour and marker, labels at lines' ends, saving."""
+"""The look of all figures: theme, colour and marker of a kernel, labels at line ends, saving."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,14 +24,14 @@ from matmul.dataset.tables import whole_file
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 WIDTH, HEIGHT = 6.7, 3.5  # inches: the text's width on A4, two figures to a page
 # seaborn's colour-blind palette without its yellow, which is too light for lines and labels; then
-# hues that are told from those by being darker.
+# hues that differ from those by being darker.
 COLOURS = [c for i, c in enumerate(sns.color_palette("colorblind").as_hex()) if i != 8]
 COLOURS += ["#08306b", "#004d40", "#7f2704", "#4a1486"]
 # A length without a common factor: colour and marker together stay unique for 130 kernels.
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
 SMALL_TEXT = 7.5  # points
-SAME_COLUMN = 0.16  # of the axes' width: points so near share a column of labels
+SAME_COLUMN = 0.16  # of the axes' width: points this near share a column of labels
 BESIDE = 0.02  # of the axes' width, from a point to its label
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {
@@ -50,9 +50,9 @@ FORMATS = {
 SETTINGS: dict[Any, Any] = {
     "figure.dpi": 160,
     "text.parse_math": False,  # a title's dollars are dollars
-    "text.hinting": "none",  # else words change their width with the resolution
+    "text.hinting": "none",  # otherwise words change their width with the resolution
     "figure.constrained_layout.w_pad": 0.08,
-    "axes.titley": 1.0,  # where it is anyway; looking for a place there takes long
+    "axes.titley": 1.0,  # its usual place; searching for one takes long
     "svg.fonttype": "path",
     "svg.hashsalt": "matmul-sweep",
     "font.family": "DejaVu Sans",
@@ -92,7 +92,7 @@ def kernel_look(position: int, kind: Kind) -> Look:
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """The style, for as long as a figure is drawn or saved."""
+    """The style, while a figure is drawn or saved."""
     with sns.axes_style("whitegrid"), mpl.rc_context(SETTINGS):
         yield
 
@@ -118,7 +118,7 @@ def panel_rows(rows: int, columns: int, height: float = 2.3) -> tuple[Figure, np
 
 
 def empty_panel(sentence: str) -> Figure:
-    """What stands in for a figure without data: one sentence."""
+    """The replacement for a figure without data: one sentence."""
     figure = Figure(figsize=(WIDTH, 1.1), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
@@ -127,13 +127,13 @@ def empty_panel(sentence: str) -> Figure:
 
 
 def finish(figure: Figure, title: str, source: str) -> None:
-    """Title above the panels, and below them where the data come from."""
+    """The title above the panels, and the source of the data below them."""
     figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
     figure.supxlabel(source, x=0.01, ha="left", fontsize=6.5, color=QUIET)
 
 
 def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str) -> None:
-    """One line with its markers, smaller where they would touch; `name` lets others find it."""
+    """One line with its markers, smaller if they would touch; `name` lets others find it."""
     x = list(x)
     crowded = len(x) * columns(ax) > 40
     ax.plot(
@@ -155,7 +155,7 @@ def grid_of(ax: Axes) -> GridSpecBase:
 
 
 def inches(ax: Axes) -> np.ndarray:
-    """About how wide and high the axes are going to be."""
+    """The approximate width and height of the axes."""
     grid, figure = grid_of(ax), ax.get_figure(root=True)
     assert figure is not None, "the axes are in a figure"
     width, height = figure.get_size_inches()
@@ -163,7 +163,7 @@ def inches(ax: Axes) -> np.ndarray:
 
 
 def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
-    """Hollow markers over a line's own: these points are to be read with care."""
+    """Hollow markers over a line's own, for points to be read with care."""
     if len(x):
         ax.plot(
             x, y, look.marker, markerfacecolor="white", markeredgecolor=look.colour,
@@ -183,7 +183,7 @@ def has_line(figure: Figure, name: str) -> bool:
 def size_axis(
     ax: Axes, sizes: Iterable[int], log: bool = True, words: str = "n of the n×n matrices"
 ) -> None:
-    """The x axis of sizes, with powers of two as ticks where it is logarithmic."""
+    """The x axis of sizes, with powers of two as ticks if it is logarithmic."""
     sizes = sorted(set(sizes))
     ax.set_xlabel(words)
     room = 10 // columns(ax)  # ticks that fit a panel
@@ -212,8 +212,8 @@ def power_of_ten(value: float) -> str:
 
 
 def powers_of_ten(ax: Axes) -> None:
-    """A logarithmic x axis with at least two powers of ten, which alone are named. What is drawn is
-    final."""
+    """A logarithmic x axis with at least two powers of ten, the only labels. All drawing must be
+    done."""
     log_values(ax, power_of_ten, "x")
     low, high = ax.get_xlim()
     if high < 100 * low:
@@ -221,7 +221,7 @@ def powers_of_ten(ax: Axes) -> None:
 
 
 def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
-    """A logarithmic axis with these words for its numbers."""
+    """A logarithmic axis with these labels for its numbers."""
     ax.set(**{f"{axis}scale": "log"})
     ticks = {"x": ax.xaxis, "y": ax.yaxis}[axis]
     ticks.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
@@ -229,14 +229,14 @@ def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y")
 
 
 def parity(ax: Axes) -> None:
-    """The line at which both are equally fast."""
+    """The line where both are equally fast."""
     ax.axhline(1, color=INK, linewidth=0.9, linestyle=(0, (6, 2)))
 
 
 def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -> None:
     """Name each line beside its last point, at the right of the axes, without overlaps.
 
-    `labels`: the words for each line's name, as draw_line was given it. Limits must be final.
+    `labels`: the text for each line, by the name given to draw_line. Limits must be final.
     """
     points = last_points(ax, labels)
     heights = label_heights(ax, points)
@@ -249,8 +249,8 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
 def label_points(
     ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look], below: float
 ) -> None:
-    """Name the last point of each line beside it, inside the axes and below a value of y: points
-    near one another in x share a column of labels, at their right, or at their left where it would
+    """Name the last point of each line beside it, inside the axes and below a value of y. Points
+    near one another in x share a column of labels, at their right, or at their left if it would
     meet the next column. Limits must be final."""
     _, ceiling = (ax.transData + ax.transAxes.inverted()).transform((ax.get_xlim()[0], below))
     ends = last_points(ax, labels)
@@ -273,7 +273,7 @@ def meet(
     ax: Axes, x: float, heights: Mapping[str, float], labels: Mapping[str, str],
     following: Mapping[str, tuple[float, float]], following_heights: Mapping[str, float],
 ) -> bool:  # fmt: skip
-    """Whether a label of a column at `x` reaches one of the following points' column."""
+    """Whether a label in a column at `x` reaches the column of the following points."""
     _, gap = label_extent(ax, "")
     start = min(following.values())[0]
     reaching = [y for name, y in heights.items() if x + label_extent(ax, labels[name])[0] > start]
@@ -288,19 +288,19 @@ def last_points(ax: Axes, names: Iterable[str]) -> dict[str, tuple[float, float]
 
 def shares(ax: Axes, line: Line2D) -> np.ndarray:
     """A line's points as shares of the axes' width and height. Limits must be final."""
-    ax.autoscale_view()  # what was asked for and not yet done
+    ax.autoscale_view()  # pending changes
     return (line.get_transform() + ax.transAxes.inverted()).transform(line.get_xydata())
 
 
 def label_extent(ax: Axes, words: str) -> np.ndarray:
-    """About how wide and high words are, as shares of the axes."""
+    """The approximate width and height of a text, as shares of the axes."""
     return SMALL_TEXT / 72 * np.array([0.6 * len(words), 1.25]) / inches(ax)
 
 
 def label_heights(
     ax: Axes, points: Mapping[str, tuple[float, float]], ceiling: float = math.inf
 ) -> dict[str, float]:
-    """Where labels of points stand under one another, from the lowest on and below `ceiling`."""
+    """The positions of labels under one another, from the lowest on and below `ceiling`."""
     _, gap = label_extent(ax, "")
     names = sorted(points, key=lambda name: points[name][1])
     wanted = [points[name][1] for name in names]
@@ -311,8 +311,8 @@ def label_column(
     ax: Axes, x: float, points: Mapping[str, tuple[float, float]], heights: Mapping[str, float],
     labels: Mapping[str, str], looks: Mapping[str, Look], end: str = "left",
 ) -> None:  # fmt: skip
-    """Labels under one another, their `end` at `x`, each with a line to its point. Places, heights
-    and points are shares of the axes."""
+    """Draw labels under one another, their `end` at `x`, each with a line to its point. Places,
+    heights and points are shares of the axes."""
     for name, y in heights.items():
         ax.annotate(
             "", xy=points[name], xytext=(x, y), xycoords="axes fraction",
@@ -326,14 +326,15 @@ def label_column(
 
 
 def label_inside(ax: Axes, name: str, words: str) -> None:
-    """Name a line inside the axes, above or below one of its points and as near as lets no line
-    cross the words. Limits must be final."""
+    """Name a line inside the axes, above or below one of its points, as near as possible without a
+    line crossing the text. Limits must be final."""
     half = label_extent(ax, words) / 2
     lines = {line.get_label(): shares(ax, line) for line in ax.get_lines()}
     others = np.concatenate([between(points) for points in lines.values()])
 
     def room(place: np.ndarray) -> float:
-        """From the words' middle to the nearest line, in half sizes; none outside the axes."""
+        """The distance from the middle of the text to the nearest line, in half sizes; none outside
+        the axes."""
         if np.any(place - half < 0) or np.any(place + half > 1):
             return 0.0
         return float(np.abs((others - place) / half).max(axis=1).min())
@@ -349,7 +350,7 @@ def label_inside(ax: Axes, name: str, words: str) -> None:
 
 
 def between(points: np.ndarray, parts: int = 20) -> np.ndarray:
-    """Points along a line, so many for each of its segments."""
+    """Points along a line, this many for each of its segments."""
     places = np.linspace(0, len(points) - 1, parts * (len(points) - 1) + 1)
     return np.stack(
         [np.interp(places, np.arange(len(points)), column) for column in points.T], axis=1
@@ -369,14 +370,14 @@ def spread(wanted: Sequence[float], gap: float, ceiling: float = 1.0) -> list[fl
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
-    """Write NAME.svg and NAME.png, or one of them, whole; the same figure gives the same bytes."""
+    """Write NAME.svg and NAME.png, or one of them, whole. The same figure gives the same bytes."""
     with theme():
-        # Once for all: the layout is the slowest part of drawing.
+        # Only once, because the layout is the slowest part of drawing.
         if engine := figure.get_layout_engine():
             engine.execute(figure)
         figure.set_layout_engine("none")
         for kind in formats:
             with whole_file(folder / f"{name}.{kind}") as temporary:
-                canvas, left_out = FORMATS[kind]  # by savefig each figure is drawn twice
+                canvas, left_out = FORMATS[kind]  # savefig would draw each figure twice
                 figure.set_dpi(SETTINGS["figure.dpi"])  # which an SVG changes
                 getattr(canvas(figure), f"print_{kind}")(temporary, metadata=left_out)
