@@ -289,5 +289,6 @@ def test_strides_are_not_held_together_of_products_unlike_in_size(tmp_path: Path
     assert all_findings(results)["cpu_strides"] == {"missing": "strides are not shown to matter"}
     results = made_up(tmp_path, kernels=["cpu_loop"], shapes={"gemm": (1024,)})
     assert (
-        all_findings(results)["cpu_strides"]["missing"] == "all of its products have similar strides"
+        all_findings(results)["cpu_strides"]["missing"]
+        == "all of its products have similar strides"
     )

@@ -158,8 +158,9 @@ class Results:
     def compared(self) -> Shape | None:
         """The shape that compares the kernels of one operation where one size represents the data
         set: the largest square at which more than half of the hand-written kernels were timed, all
-        of them often enough for an interval. Without such a square it is the largest that was timed,
-        without a square another shape, and without hand-written kernels the shape of the others.
+        of them often enough for an interval. Without such a square it is the largest that was
+        timed, without a square another shape, and without hand-written kernels the shape of the
+        others.
         """
         timed = fastest(self.timed())
         own = timed[timed.kernel.map(self.hand_written).astype(bool)]
