@@ -1,4 +1,4 @@
-"""The figures: same bytes, same colours, right points, and a sentence for want of data."""
+"""The figures: same bytes, same colours, right points, and a sentence where data are missing."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Settings of the Slurm plugin with which a run loses results or waits for ever."""
+"""Settings of the Slurm plugin with which a run loses results or waits forever."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The held stream discards what the host delayed, and does not try for ever."""
+"""The held stream discards times that the host delayed, and does not try forever."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,22 +1,22 @@
-// What a card can do at most, a kernel per ceiling: multiply-adds on the vector units and on the
-// tensor cores, and a copy through its memory. No product can be faster than the units that it
-// multiplies on, nor than its matrices come from memory; which of the two binds is a question of its
-// arithmetic intensity, operations per byte (the roofline).
+// The highest rates of a card, one kernel per ceiling: multiply-adds on the vector units and on the
+// tensor cores, and a memory copy. No product can be faster than its units multiply or than memory
+// delivers its matrices. Which of the two limits it depends on its arithmetic intensity, operations
+// per byte (the roofline).
 //
-// A multiply-add waits for the one before it in its chain, several cycles; so each thread keeps
-// CHAINS of them apart, and 16 warps of a multiprocessor fill the gaps that are left. Everything
-// stays in registers. The operands are ones: each multiply-add adds 1 to a sum, so that what a thread
-// has at the end is the number of its multiply-adds. The host adds them up: the work is counted by
-// what was computed, not by what was meant to be. Ones also draw little power, so this is the ceiling
-// of the units; on full mantissas the power limit may be the lower one.
-constexpr int THREADS = 256, RESIDENT = 2;  // a block's, and blocks of a multiprocessor
+// A multiply-add waits several cycles for the one before it in its chain. So each thread keeps CHAINS
+// separate chains, and the 16 warps of a multiprocessor fill the remaining gaps. Everything stays in
+// registers. The operands are ones, so each multiply-add adds 1 to a sum, and in the end a thread has
+// the number of its multiply-adds. The host adds these up, so it counts the work that was computed,
+// not the work that was intended. Ones also draw little power, so this is the ceiling of the units;
+// with full mantissas the power limit may be lower.
+constexpr int THREADS = 256, RESIDENT = 2;  // threads per block, blocks per multiprocessor
 constexpr int CHAINS = 8;
 
 template <typename Element>
 __device__ __forceinline__ void multiply_add(Element* sums, int steps, Element one)
 {
-    // Each chain starts elsewhere: what is alike in a thread is computed once, what is alike in a
-    // warp on other units, where there are such.
+    // Each chain starts at a different value: equal values in a thread would be computed only once,
+    // and equal values in a warp on other units, if there are any.
     Element chain[CHAINS];
     const int start = threadIdx.x;
     for (int i = 0; i < CHAINS; i++) chain[i] = -(start + i);
@@ -61,7 +61,7 @@ __device__ __forceinline__ void mma(double (&d)[HELD], double one)
                  : "+d"(d[0]), "+d"(d[1]) : "d"(one));
 }
 #else
-// Tensor cores that do not multiply in float64: the sums stay zero, which says so to the host.
+// Tensor cores that do not multiply in float64: the sums stay zero, which tells the host.
 constexpr int HELD = 1, TENSOR_CHAINS = 1;
 __device__ __forceinline__ void mma(double (&)[HELD], double) {}
 #endif
@@ -80,7 +80,7 @@ tensor_float64(double* sums, int steps, double one)
     sums[blockIdx.x * THREADS + threadIdx.x] = sum;
 }
 
-// 16 bytes at a time, neighbours by neighbours; four are on their way before the first is written,
+// 16 bytes at a time, by neighbouring threads. Four loads are in flight before the first store,
 // because memory answers after hundreds of cycles.
 extern "C" __global__ void copy(const uint4* from, uint4* to, unsigned long long count)
 {

@@ -1,12 +1,12 @@
-// The device's side of measuring and verifying: no kernel of the catalogue depends on it.
+// The device side of measuring and verifying. No kernel of the catalogue depends on it.
 #include <cmath>
 #include <cuda_bf16.h>
 
 typedef unsigned long long u64;
 
 // Keep the stream busy until the host raises the flag, so that everything enqueued behind this
-// kernel runs without waiting for the host. Gives up after `patience_ns`: a host that died or
-// blocked must not hold the GPU, and the sampler discards what it measured after that long.
+// kernel runs without waiting for the host. It gives up after `patience_ns`, because a dead or
+// blocked host must not hold the GPU; the sampler then discards its measurements.
 extern "C" __global__ void hold(const volatile int* flag, u64 patience_ns)
 {
     u64 start, now;
@@ -15,13 +15,13 @@ extern "C" __global__ void hold(const volatile int* flag, u64 patience_ns)
     while (*flag == 0 && now - start < patience_ns);
 }
 
-// Nothing: what the timer reads of it is the least that it can read.
+// Does nothing: the timer's reading for it is the smallest possible.
 extern "C" __global__ void empty() {}
 
 __device__ u64 first_index() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ u64 grid_threads() { return (u64)gridDim.x * blockDim.x; }
 
-// SplitMix64 by counter, as fills.random_bits.
+// SplitMix64 by counter, like fills.random_bits.
 __device__ u64 random_bits(u64 start, u64 index)
 {
     u64 z = start + (index + 1) * 0x9E3779B97F4A7C15ull;
@@ -30,7 +30,7 @@ __device__ u64 random_bits(u64 start, u64 index)
     return z ^ (z >> 31);
 }
 
-// As fills.normal.
+// Like fills.normal.
 __device__ double normal(u64 start, u64 index)
 {
     u64 total = 0;
@@ -100,17 +100,17 @@ extern "C" __global__ void split(const double* x, double* high, double* low, flo
     }
 }
 
-// The larger of two, and infinity where the second is not finite.
+// The larger of two, or infinity if the second is not finite.
 __device__ double larger(double one, double other)
 {
     return isfinite(other) ? fmax(one, other) : INFINITY;
 }
 
-// The errors |C - (high + low)| of `count` elements of C in rows of n, the first of them row `first`.
-// As shares of their bound, scale * magnitude + rounding * |high|, the largest goes to found[0]; as
-// shares of their magnitude the largest to found[1], and their sum is added to found[2]. Infinity
-// where C is not finite, or differs although its bound is zero. `low` may be null. With `upper`,
-// elements below the diagonal do not count.
+// The errors |C - (high + low)| of `count` elements of C in rows of n, from row `first` on. found[0]
+// gets the largest as a share of its bound, scale * magnitude + rounding * |high|; found[1] gets the
+// largest as a share of its magnitude, and the sum of these shares is added to found[2]. An error is
+// infinite if C is not finite, or differs although its bound is zero. `low` may be null. With
+// `upper`, elements below the diagonal do not count.
 template <typename Element>
 __device__ void compare(const Element* C, const double* high, const double* low,
                         const float* magnitude, u64 count, u64 n, u64 first, int upper,
@@ -151,9 +151,9 @@ COMPARE(bfloat16, __nv_bfloat16)
 COMPARE(float32, float)
 COMPARE(float64, double)
 
-// The upper triangle of the n×n matrix C, mirrored into the lower one: what a library that writes
-// one triangle leaves to do. A tile is transposed in shared memory, so that reads and writes are
-// both along rows; the padding keeps the transposed reads off one bank.
+// Mirrors the upper triangle of the n×n matrix C into the lower one, for a library that writes only
+// one triangle. A tile is transposed in shared memory, so that reads and writes are both along rows;
+// the padding spreads the transposed reads over the banks.
 constexpr int mirror_tile = 32;
 
 extern "C" __global__ void mirror(double* C, int n)

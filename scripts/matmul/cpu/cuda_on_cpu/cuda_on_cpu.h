@@ -1,8 +1,8 @@
 // Runs an unchanged CUDA kernel on the CPU, so that its bugs can be found without a GPU.
 //
 // Idea. g++ compiles the .cu file with this header included first (-include). Each thread of a
-// block is a fiber: a stack of its own, which runs until it calls __syncthreads() and then lets
-// the next thread run. When all have arrived, they all go on. Blocks run one after the other.
+// block is a fiber with its own stack. It runs until it calls __syncthreads() and then lets the
+// next thread run. When all have arrived, they all continue. Blocks run one after another.
 //
 // Three builds of the same source find different bugs:
 //                                           plain          address, undefined   thread
@@ -14,17 +14,17 @@
 //   shared memory read but never written    NaN            NaN                  NaN
 //   too much static shared memory           reported       reported             reported
 //   signed overflow, misaligned vector      unseen         source line          unseen
-// (*) past the end always, before the start unless by less than a page.
+// (*) always past the end; before the start unless by less than a page.
 //
-// A missing barrier gives a wrong result because the threads run forwards or backwards from some
-// first thread, both drawn anew after each barrier: there is no order to rely on. The draws are
-// the same in each run, so that a failure repeats.
+// A missing barrier gives a wrong result because no order of threads is certain: after each barrier
+// the first thread and the direction are drawn at random. The draws are the same in each run, so a
+// failure repeats.
 //
-// It cannot find: races between blocks; what depends on warps or on the GPU's memory model; an
-// index that leaves a static shared array through a pointer that the compiler loses sight of; the
+// It cannot find races between blocks; bugs that depend on warps or on the GPU's memory model; an
+// index that leaves a static shared array through a pointer that the compiler cannot follow; or the
 // GPU's rounding (nvcc fuses a * b + c, this build does not). Warp shuffles, atomics, inline PTX,
-// cp.async and tensor cores are missing: a kernel that uses them has to have another way where
-// __CUDA_ARCH__ is not defined, and that way is what is checked.
+// cp.async and tensor cores are missing. A kernel that uses them needs an alternative for builds
+// without __CUDA_ARCH__, and only the alternative is checked.
 #pragma once
 
 #include <link.h>
@@ -85,7 +85,7 @@ inline Both max(Left a, Right b) { return Both(a) < Both(b) ? Both(b) : Both(a);
 
 namespace cuda_on_cpu {
 
-// The sanitizers are to watch the kernel; the runtime handles the state of all threads by design.
+// The sanitizers should watch the kernel; the runtime handles the state of all threads by design.
 #define UNWATCHED __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
 
 enum ExitCode { Unusable = 2, Trapped = 3, Diverged = 4 };
@@ -125,10 +125,10 @@ private:
     size_t length = 0;
 };
 
-// What a fiber waits for is the line of its __syncthreads(), or this.
+// A fiber waits at the line of its __syncthreads(), or at this.
 constexpr size_t next_block = 0;
 
-// One thread of the block that runs now; the scheduler itself is one more.
+// One thread of the current block; the scheduler itself is one more.
 struct Fiber {
     uint3 index;
     size_t waits_for;
@@ -155,8 +155,8 @@ inline void (*run_thread)();
     __builtin_unreachable();
 }
 
-// Leaves `from` where it stands and goes on with `to`. swapcontext would do, at the price of a
-// system call; so would the C library's setjmp, if the sanitizers did not replace its longjmp.
+// Suspends `from` and continues `to`. swapcontext would work too, but costs a system call; so would
+// the C library's setjmp, if the sanitizers did not replace its longjmp.
 UNWATCHED inline void switch_fibers(Fiber& from, Fiber& to)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -170,9 +170,9 @@ UNWATCHED inline void switch_fibers(Fiber& from, Fiber& to)
 #endif
 }
 
-// Returns once all threads of the block wait for the same. ThreadSanitizer is told that what they
-// did before happened before what they do next. Two tags take turns: with one, a thread already at
-// the next barrier would seem to come before a thread that has yet to leave this one.
+// Returns when all threads of the block wait for the same. ThreadSanitizer is told that everything
+// they did before happened before everything they do next. Two tags alternate: with one, a thread
+// already at the next barrier would seem to come before a thread that has not left this one.
 UNWATCHED inline void wait_for_block(size_t reason)
 {
     Fiber& self = *current;
@@ -187,7 +187,7 @@ UNWATCHED inline void wait_for_block(size_t reason)
 #endif
 }
 
-// A fiber's life: one thread of each block in turn. The end of a block is a barrier like others.
+// A fiber runs one thread of each block in turn. The end of a block is a barrier too.
 UNWATCHED inline void live()
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -312,5 +312,5 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, void (*thread)())
 
 }  // namespace cuda_on_cpu
 
-// The line is the caller's.
+// The line of the caller.
 inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_for_block(line); }

@@ -2,13 +2,13 @@
 //
 //     driver GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES ELEMENTS... DIMENSIONS... FILES...
 //
-// ELEMENTS and FILES are those of each array, the inputs first and C last; -DARRAYS and -DDIMENSIONS
-// say how many of each the kernel takes.
-// The files hold raw little-endian ELEMENTs in row-major order. C is read, so that the caller
-// decides what an element that the kernel leaves out looks like, and then overwritten.
+// There is one of ELEMENTS and FILES for each array, the inputs first and C last. -DARRAYS and
+// -DDIMENSIONS say how many of each the kernel takes.
+// The files hold raw little-endian ELEMENTs in row-major order. C is read and then overwritten, so
+// the caller decides the value of elements that the kernel does not write.
 //
-// Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 a divergent barrier, or a
-// sanitizer's own. Each but 0 comes with a line on stderr that says why.
+// Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 a divergent barrier, or that of a
+// sanitizer. For all but 0, a line on stderr says why.
 //
 // Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DKERNEL=function
 // -DELEMENT=float -DARRAYS=3 -DDIMENSIONS=3 -DMOST_STATIC_SHARED=49152, and
@@ -20,7 +20,7 @@
 
 #include <initializer_list>
 
-// Declared before its definition, the kernel does not compile with any other signature.
+// With this declaration before its definition, the kernel compiles with no other signature.
 #if ARRAYS == 3 && DIMENSIONS == 3
 extern "C" void KERNEL(const ELEMENT* A, const ELEMENT* B, ELEMENT* C, int m, int n, int k);
 #elif ARRAYS == 2 && DIMENSIONS == 2
@@ -51,7 +51,7 @@ int m, n, *const dimensions[] = {&m, &n};
 void call_kernel() { KERNEL(A.data, C.data, m, n); }
 #endif
 
-// `dynamic`: bytes of the array that stands for all dynamic shared memory, where there is one.
+// `dynamic`: bytes of the array for all dynamic shared memory, if there is one.
 void limit_static_shared(size_t dynamic)
 {
     const size_t bytes = shared_memory().bytes - dynamic;
@@ -89,7 +89,7 @@ void catch_traps() {}  // they are the sanitizer's
 // Address space on either side of an array that nobody may touch. It costs no memory.
 constexpr size_t fence_bytes = 64 << 20;
 
-// The array's last byte touches a fence; its first byte does so only if it fills its pages.
+// The last byte of the array touches a fence; the first byte does only if the array fills its pages.
 void Array::allocate(size_t elements)
 {
     const size_t page_bytes = sysconf(_SC_PAGESIZE);
@@ -120,7 +120,7 @@ void report_trap(int, siginfo_t* signal, void*)
 
 void catch_traps()
 {
-    static char stack[64 << 10];  // the thread's own may be what overflowed
+    static char stack[64 << 10];  // the thread's own stack may have overflowed
     stack_t alternative = {};
     alternative.ss_sp = stack;
     alternative.ss_size = sizeof stack;
@@ -145,7 +145,7 @@ void read_array(const Array& array, const char* path)
 
 void write_array(const Array& array, const char* path)
 {
-    FILE* file = fopen(path, "r+b");  // the room that it had, so that no full disk is met here
+    FILE* file = fopen(path, "r+b");  // reuses the file's room, so that the disk cannot be full
     if (!file || fwrite(array.data, 1, array.bytes, file) != array.bytes || fclose(file) != 0)
         (Line() << "cannot write " << path).leave(Unusable);
 }
