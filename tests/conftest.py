@@ -43,8 +43,8 @@ LEFT_BEHIND = {
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
 
 
-# Files that take longest, longest first: one of them begun last would be run alone. Slurm's tests
-# mostly wait, beside others that do not.
+# Files that take longest, longest first, because one that starts last would run alone. Slurm's
+# tests mostly wait, beside others that do not.
 LONG = (
     "test_workflow", "test_slurm", "test_kills", "test_kernels_on_cpu", "test_tables",
     "test_documented_commands", "test_recipes", "test_kernels_that_fail", "test_folders",

@@ -135,7 +135,7 @@ class Project:
         return run.stdout
 
     def pending(self, target: str = "all") -> dict[str, set[str]]:
-        """The outputs that the next run would make anew, by rule."""
+        """The outputs that the next run would remake, by rule."""
         table = self.done(target, "--detailed-summary").partition("output_file\t")[2]
         found: dict[str, set[str]] = {}
         for line in table.splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""What every fault test has: a note of what came of each try, and jobs to be disturbed."""
+"""What all fault tests share: a record of each try's outcome, and jobs to disturb."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -57,7 +57,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def new_job(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Job]:
-    """Makes jobs, each with a folder of its own."""
+    """Makes jobs, each with its own folder."""
     return lambda **changes: Job(catalogue, tmp_path_factory.mktemp("job"), **changes)
 
 

@@ -1,4 +1,4 @@
-"""Measuring jobs that are started by hand, over C kernels that note how often they are called."""
+"""Measuring jobs, started by hand, of C kernels that record how often they are called."""
 
 import json
 import os
@@ -177,7 +177,7 @@ def journalled(journal: Path) -> dict[int, list[float]]:
 
 
 def kept(samples: pd.DataFrame, finished: dict[int, list[float]]) -> bool:
-    """Whether the samples hold what the journal held."""
+    """Whether the samples contain what the journal had."""
     timed = samples[samples.phase == "kernel"]
     return all(
         timed[timed.m == m].time_ms.tolist() == approx(times, rel=1e-12)

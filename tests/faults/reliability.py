@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md: what these tests try, how often, and what came of it."""
+"""The table of docs/reliability.md: what these tests try, how often, and the outcome."""
 
 import importlib
 import inspect

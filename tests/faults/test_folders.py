@@ -1,4 +1,4 @@
-"""What the file system refuses, and files that are not whole: said in a line, nothing lost."""
+"""Errors of the file system and incomplete files are reported in one line, and nothing is lost."""
 
 import gzip
 import itertools

@@ -1,4 +1,4 @@
-"""Runs and jobs that are killed: the same command completes, and what was measured stays."""
+"""After runs and jobs are killed, the same command completes, and finished measurements stay."""
 
 import random
 import signal

@@ -1,4 +1,4 @@
-"""The table of faults in docs/reliability.md is the one that these tests would write."""
+"""The table of faults in docs/reliability.md is what these tests would write."""
 
 import re
 

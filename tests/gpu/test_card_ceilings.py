@@ -1,4 +1,4 @@
-"""The ceilings on the device: a copy copies, and rates lie where the card's data sheet has them."""
+"""The ceilings on the device: a copy copies, and the rates agree with the card's data sheet."""
 
 from collections.abc import Iterator
 

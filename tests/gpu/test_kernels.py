@@ -182,7 +182,7 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(
 
 @pytest.fixture
 def bad_kernel(tmp_path: Path) -> Callable[[str], tuple[Path, Variant]]:
-    """A catalogue in which kernel `mine`, held against cuBLAS, has the given source."""
+    """A catalogue in which kernel `mine`, compared with cuBLAS, has the given source."""
 
     def write(source: str) -> tuple[Path, Variant]:
         (tmp_path / "mine.cu").write_text(source)

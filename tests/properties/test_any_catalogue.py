@@ -1,4 +1,4 @@
-"""Whatever tilings an entry has: each is one variant, or the entry is refused."""
+"""For all tilings of an entry: each is one variant, or the entry is refused."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Whatever was timed: what intervals, ratios and verdicts say of it, and when sampling stops."""
+"""For all samples: intervals, ratios and verdicts are right, and sampling stops on time."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Whatever a user writes for a shape is read as what it says, or refused in one line."""
+"""Any text for a shape is read as what it says, or refused in one line."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Whatever a data set holds is read back as it was written: each bit, all text, what is missing."""
+"""Any data set is read back as it was written: each bit, all text, and missing values."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -70,7 +70,7 @@ def exact(value: Any) -> Any:
 
 
 def read(value: Any) -> Any:
-    """What a reader gets of a cell: all of it, but a space for a carriage return."""
+    """What a reader gets from a cell: everything, but a space for a carriage return."""
     return value.replace("\r", " ") if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""A call in a process of its own that ends badly."""
+"""A call in its own process that ends badly."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a card can do at most: rates by hand, and a row with a reason for what it cannot do."""
+"""The ceilings of a card: rates computed by hand, and a row with a reason for what it lacks."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -362,7 +362,7 @@ def test_the_report_has_the_difference_at_each_size(checked: Results) -> None:
 
 
 def test_the_report_holds_it_against_the_times_of_today(tmp_path: Path, checked: Results) -> None:
-    """A data set that was measured anew keeps do_bench's times, of points that it still has."""
+    """A data set that was measured again keeps do_bench's times at the points that it still has."""
     summary = checked.summary[checked.summary.n != 320]
     write_table(summary.assign(time_ms=summary.time_ms * 2), "summary.csv",
                 tmp_path / "summary.csv")  # fmt: skip

@@ -150,7 +150,7 @@ class TestMultiplyOnTheCpu:
     def test_a_tile_smaller_than_what_a_block_computes_is_named(
         self, command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
     ) -> None:
-        """The result is right, and each element of it computed four times."""
+        """The result is right, but each element is computed four times."""
         source = RIGHT_KERNEL.replace("blockIdx.y * 16", "blockIdx.y * 8")
         source = source.replace("blockIdx.x * 16", "blockIdx.x * 8")
         path = write_catalogue({"mine": entry(tile=[8, 8])}, mine=source)

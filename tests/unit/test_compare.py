@@ -71,7 +71,7 @@ def pair(
 
 
 def table_of(command: Command, folder: Path, *arguments: object) -> pd.DataFrame:
-    """The --csv of a comparison, whatever it came to."""
+    """The --csv of a comparison, whatever its outcome."""
     path = folder / "changes.csv"
     assert command("compare", *arguments, "--csv", path).err == ""
     return pd.read_csv(path, dtype={"k": "Int64"}, converters={"baseline": str})

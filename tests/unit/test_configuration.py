@@ -147,7 +147,11 @@ def test_documents_sweep_has_every_size_of_the_documents() -> None:
     halves = [(n // 2, n) for n in range(500, 20501, 1000)]
     others = {f"{rows}x{columns}" for m, n in halves for rows, columns in ((m, n), (n, m))}
     ladder = {"1024", "2048", "4096", "8192", "12288", "16384"}
-    ladder |= {"100000x512", "512x16384", "33333x777"}  # the library's rivals are held there too
+    ladder |= {
+        "100000x512",
+        "512x16384",
+        "33333x777",
+    }  # rivals are compared there too
     assert {str(shape) for shape in sweeps["gram"]["shapes"]} == squares | others | ladder
 
 

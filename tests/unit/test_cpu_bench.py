@@ -145,7 +145,7 @@ def test_float32_accuracy_is_wrong_in_float64() -> None:
 
 
 def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: Path) -> None:
-    """Setting the number of threads anew costs milliseconds; an 8×8 product takes microseconds."""
+    """Changing the number of threads costs milliseconds; an 8×8 product takes microseconds."""
     product = cpu_product(BLAS, tmp_path, threads=1)
     a, c = np.ones((8, 8), np.float32), np.empty((8, 8), np.float32)
     assert median(host_ms(lambda: product(Gemm(8, 8, 8), a, a, c)) for _ in range(21)) < 0.5

@@ -1,4 +1,4 @@
-"""The handle on cuBLAS: the math mode that its calls have."""
+"""The cuBLAS handle: the math mode of its calls."""
 
 from typing import Any
 

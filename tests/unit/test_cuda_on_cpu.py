@@ -1,4 +1,4 @@
-"""Each planted bug is found in the way that cuda_on_cpu.h says, and right kernels pass."""
+"""Each planted bug is found as cuda_on_cpu.h says, and correct kernels pass."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The GPU is found, or what is missing is said."""
+"""The GPU is found, or an error says what is missing."""
 
 import fcntl
 import os

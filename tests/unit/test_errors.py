@@ -1,4 +1,4 @@
-"""How a script ends: in a line and a code, and at once where a GPU still runs a launch."""
+"""How a script ends: with one line and a code, and at once if a GPU still runs a launch."""
 
 import subprocess
 import sys

@@ -79,7 +79,7 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
 
 
 def in_chains(chains: int) -> Variant:
-    """Two blocks that share out tiles of 64×64, whose sums are begun anew so often."""
+    """Two blocks that share tiles of 64×64, whose sums start again that often."""
     kernel = load_catalogue()["streamed"]
     own = {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
            "MULTIPROCESSORS": 2, "CHAINS": chains}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The ladders: tiles covered, traffic and resources by the parameters, gains by the intervals."""
+"""The ladders: tiles are covered, traffic follows the parameters, gains follow the intervals."""
 
 import itertools
 import math

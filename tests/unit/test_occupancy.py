@@ -1,4 +1,4 @@
-"""Occupancy by NVIDIA's calculator, by hand."""
+"""Occupancy, computed by hand by the rules of NVIDIA's calculator."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operations: what each says of its products agrees with the products."""
+"""Operations: what each says about its products agrees with the products."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a job finds compiled for the card that it was given."""
+"""What a job finds compiled for its card."""
 
 from pathlib import Path
 from types import SimpleNamespace

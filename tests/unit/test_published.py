@@ -1,4 +1,4 @@
-"""What is published can be read; what is current could be repeated, what is earlier says so."""
+"""Published data sets can be read; current ones can be repeated, and earlier ones say so."""
 
 import math
 from pathlib import Path

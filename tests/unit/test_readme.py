@@ -1,4 +1,4 @@
-"""What the README and docs/kernels.md say was measured is what the published data sets say."""
+"""The results in README.md and docs/kernels.md are those of the published data sets."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""The search: what it tries, and which few variants it picks."""
+"""The search: which candidates it tries, and which few variants it picks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Figures of limits, phases and standings: their numbers by hand, and what is missing said."""
+"""Figures of limits, phases and rankings: numbers computed by hand, and a note for missing data."""
 
 from pathlib import Path
 

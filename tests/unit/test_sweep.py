@@ -1,4 +1,5 @@
-"""A sweep: what is finished is kept, what cannot be measured becomes a row that says why."""
+"""A sweep: finished points are kept, and points that cannot be measured become rows that say
+why."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""tables.json: every number traces to its cells, and nothing is claimed that the data lack."""
+"""tables.json: every number traces to its cells, and nothing is claimed without data."""
 
 import csv
 import itertools
@@ -107,7 +107,7 @@ def test_every_number_traces_to_the_files(
 
 
 def check_some_medians(folder: Path, count: int = 40) -> None:
-    """Random kernel rows of a data set's summary, made anew of its samples."""
+    """Random kernel rows of a data set's summary, recomputed from its samples."""
     version = version_of(read_json(folder / "device.json"))
     summary = read_table("summary.csv", folder / "summary.csv", version)
     taken = read_table("samples.csv.gz", folder / "samples.csv.gz", version)

@@ -1,4 +1,4 @@
-"""The compilers: what ptxas reports, what a failure says, and a compiler that is not there."""
+"""The compilers: ptxas's report, the message of a failure, and a missing compiler."""
 
 import os
 import subprocess

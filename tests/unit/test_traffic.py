@@ -1,4 +1,4 @@
-"""What a product asks of memory: by hand, by a table's choice, and the same in figure and text."""
+"""The traffic of a product: by hand, by a dispatch's choice, and the same in figure and text."""
 
 from pathlib import Path
 

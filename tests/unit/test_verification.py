@@ -1,4 +1,5 @@
-"""What counts as a right product: every float32 order of summation passes, every mistake fails."""
+"""What counts as a correct product: every float32 order of summation passes, every mistake
+fails."""
 
 from collections.abc import Callable
 from fractions import Fraction

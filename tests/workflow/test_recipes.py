@@ -1,4 +1,4 @@
-"""The files that a recipe of CONTRIBUTING.md names are all that it takes."""
+"""A recipe in CONTRIBUTING.md needs no files but those that it names."""
 
 import re
 import shutil

@@ -148,7 +148,7 @@ def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
     assert set(device["compilers"]) == {"nvcc", "gcc"}
 
 
-# What a change makes anew.
+# What a change remakes.
 
 
 def launch_with(**changes: Any) -> Callable[[Project], None]:
@@ -207,7 +207,7 @@ CHANGES: dict[str, Callable[[Project], None]] = {
 
 @pytest.fixture(scope="module")
 def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
-    """The outputs that would be made anew after each of the changes, by rule."""
+    """The outputs that would be remade after each of the changes, by rule."""
 
     def after(change: Callable[[Project], None]) -> Pending:
         project = copy_of(finished)
