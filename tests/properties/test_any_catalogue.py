@@ -15,8 +15,6 @@ from support import CUDA_ENTRY
 from matmul.build.binaries import flags
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.operations import OPERATIONS
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
 from matmul.operations.shapes import LARGEST, Shape
 from matmul.process.errors import UserError
 from matmul.settings.configuration import chosen_jobs
@@ -177,8 +175,9 @@ def test_a_sweep_measures_the_variants_that_both_lists_name(
 
 EXTENTS = st.integers(1, 100) | st.integers(1, LARGEST)
 SHAPES = {
-    "gemm": st.builds(Gemm, EXTENTS, EXTENTS, EXTENTS) | EXTENTS.map(lambda n: Gemm(n, n, n)),
-    "gram": st.builds(Gram, EXTENTS, EXTENTS) | EXTENTS.map(lambda n: Gram(n, n)),
+    name: st.builds(operation.shape, *[EXTENTS] * len(operation.shape.__match_args__))
+    | EXTENTS.map(operation.parse)
+    for name, operation in OPERATIONS.items()
 }
 
 

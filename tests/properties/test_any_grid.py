@@ -107,7 +107,7 @@ def launches(draw: st.DrawFn) -> tuple[Variant, Shape]:
     return variant, Gemm(draw(rows), n, terms)
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(launches())
 def test_each_element_is_written_by_the_block_of_its_tile_and_by_no_other(
     executables: dict[str, Path], launch: tuple[Variant, Shape]

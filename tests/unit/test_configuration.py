@@ -208,8 +208,8 @@ def test_only_the_kernels_named_are_timed_cold() -> None:
 def test_a_sweep_without_shapes_is_left_out() -> None:
     catalogue = load_catalogue()
     jobs = chosen_jobs(changed({"sweeps.gram.shapes": []}), catalogue)
-    assert {variant.kernel.operation for variant in jobs.pop("gemm").values()} == {"gemm"}
-    assert not jobs
+    assert {variant.kernel.operation for variant in jobs["gemm"].values()} == {"gemm"}
+    assert "gram" not in jobs
     with pytest.raises(UserError, match="nothing to measure"):
         chosen_jobs(changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue)
 

@@ -26,6 +26,7 @@ from matmul.dataset.tables import (
     write_table,
 )
 from matmul.measure.sampling import median_interval
+from matmul.operations import OPERATIONS
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
 from matmul.process.errors import UserError
@@ -573,8 +574,8 @@ def test_a_view_has_the_rows_of_its_operation_and_their_index(whole: Results) ->
         pd.testing.assert_frame_equal(view.summary, whole.summary.loc[view.summary.index])
         assert len(shapes_of(view.summary)) == count
     other = whole.summary.sweep.isin(STUDIES) | (whole.summary.kernel == "cublas_sgemm_tf32")
-    both = len(whole.of("gemm").summary) + len(whole.of("gram").summary)
-    assert both == len(whole.summary[~other]) < len(whole.summary)
+    count = sum(len(whole.of(operation).summary) for operation in OPERATIONS)
+    assert count == len(whole.summary[~other]) < len(whole.summary)
 
 
 def test_gram_has_squares_and_a_fastest_variant_though_it_has_no_k(whole: Results) -> None:
