@@ -209,7 +209,7 @@ def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
             tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("publishing is interrupted, at each of its eleven files", 11)
+@pytest.mark.fault("publishing is interrupted, at each of its twelve files", 12)
 def test_an_interrupted_publishing(
     data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
     tried: Tried,
@@ -219,11 +219,11 @@ def test_an_interrupted_publishing(
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile
-    for number in range(11):
+    for number in range(12):
         assert command(*publish).code == 0
         [there] = published.iterdir()
         before = {file.name: file.read_bytes() for file in there.iterdir()}
-        assert len(before) == 11
+        assert len(before) == 12
         copies = itertools.count()
 
         def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:

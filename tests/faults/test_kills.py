@@ -99,19 +99,20 @@ def test_a_killed_job(undisturbed: Job, new_job: Callable[..., Job], tried: Trie
     disturb_all(jobs, JOB_MOMENTS, signal.SIGKILL, undisturbed, tried)
 
 
-@pytest.mark.fault("a measuring job is terminated (SIGTERM), at ten moments", 10)
+@pytest.mark.fault("a measuring job is terminated (SIGTERM), at five moments", 5)
 def test_a_terminated_job(undisturbed: Job, new_job: Callable[..., Job], tried: Tried) -> None:
-    jobs = [new_job() for _ in JOB_MOMENTS]
-    disturb_all(jobs, JOB_MOMENTS, signal.SIGTERM, undisturbed, tried)
+    moments = JOB_MOMENTS[::2]
+    jobs = [new_job() for _ in moments]
+    disturb_all(jobs, moments, signal.SIGTERM, undisturbed, tried)
 
 
-@pytest.mark.fault("a sweep is interrupted at twenty random moments of its measuring", 20)
+@pytest.mark.fault("a sweep is interrupted at ten random moments of its measuring", 10)
 def test_a_sweep_interrupted_anywhere_is_the_uninterrupted_one(
     undisturbed: Job, new_job: Callable[..., Job], tried: Tried
 ) -> None:
     chosen = random.Random(2026)
     calls = PACE.total() + CALLS * len(SHAPES)
-    moments = [at_call(chosen.randint(1, calls), chosen.uniform(0, 0.006)) for _ in range(20)]
+    moments = [at_call(chosen.randint(1, calls), chosen.uniform(0, 0.006)) for _ in range(10)]
     jobs = [new_job() for _ in moments]
     disturb_all(jobs, moments, signal.SIGKILL, undisturbed, tried)
 
@@ -163,11 +164,13 @@ def disturb_run(project: Project, moment: Moment, number: int) -> bool:
 def disturb_runs(
     new_project: Callable[..., Project], verified: Project, copy_of: Copy, number: int, tried: Tried
 ) -> None:
+    step = 1 if number == signal.SIGKILL else 2
+    start, measuring = FROM_THE_START[::step], MEASURING[step - 1 :: step]
     projects = [
-        *(new_project("counted") for _ in FROM_THE_START),
-        *(counting(copy_of(verified)) for _ in MEASURING),
+        *(new_project("counted") for _ in start),
+        *(counting(copy_of(verified)) for _ in measuring),
     ]
-    moments = FROM_THE_START + MEASURING
+    moments = start + measuring
     with ThreadPoolExecutor(WORKERS) as pool:
         hit = [*pool.map(disturb_run, projects, moments, [number] * len(moments))]
     for was_hit in hit:
@@ -182,7 +185,7 @@ def test_a_killed_run(
     disturb_runs(new_project, verified, copy_of, signal.SIGKILL, tried)
 
 
-@pytest.mark.fault("Snakemake is terminated (SIGTERM), at ten moments", 10)
+@pytest.mark.fault("Snakemake is terminated (SIGTERM), at five moments", 5)
 def test_a_terminated_run(
     new_project: Callable[..., Project], verified: Project, copy_of: Copy, tried: Tried
 ) -> None:

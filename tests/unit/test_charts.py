@@ -40,6 +40,22 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return made_up(tmp_path_factory.mktemp("data"))
 
 
+@pytest.fixture(scope="module")
+def drawn(results: Results) -> dict[str, Figure]:
+    """Every figure of it."""
+    return {name: draw(results) for name, draw in FIGURES.items()}
+
+
+@pytest.fixture(scope="module")
+def without_gpu(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return made_up(tmp_path_factory.mktemp("cpu"), gpu=False)
+
+
+@pytest.fixture(scope="module")
+def without_gram(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return made_up(tmp_path_factory.mktemp("gemm"), shapes={"gemm": SHAPES["gemm"]})
+
+
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
     for folder in ("a", "b"):
         style.save(FIGURES["share"](results), tmp_path / folder, "share")
@@ -50,19 +66,19 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
         assert b"<dc:date>" not in drawn
 
 
-def test_no_words_are_in_mathtext(tmp_path: Path, results: Results) -> None:
+def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     """What draws the report knows no TeX."""
-    for name, draw in FIGURES.items():
-        style.save(draw(results), tmp_path, name, ["svg"])
+    for name, figure in drawn.items():
+        style.save(figure, tmp_path, name, ["svg"])
     assert {file.stem for file in tmp_path.glob("*.svg")} == {*FIGURES}
     for file in tmp_path.glob("*.svg"):
         assert "$" not in file.read_text(), file.name  # nor in the comment that a drawn text has
 
 
-def test_a_kernel_has_one_colour_in_all_figures(results: Results) -> None:
+def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[str, Figure]) -> None:
     colours: dict[str, set[str]] = {}
-    for draw in FIGURES.values():
-        for name, line in lines_of(draw(results)):
+    for figure in drawn.values():
+        for name, line in lines_of(figure):
             if name in results.catalogue:
                 colours.setdefault(name, set()).add(to_hex(line.get_color()))
     # Lines are of squares, which thin does not take; gram's are of the GPU alone.
@@ -92,18 +108,18 @@ GPU_ONLY = ["duration_milliseconds", "share", "tile_width", "copies", "time_spli
 
 
 @pytest.mark.parametrize("name", GPU_ONLY)
-def test_without_a_gpu_a_sentence_says_why(tmp_path: Path, name: str) -> None:
-    figure = FIGURES[name](made_up(tmp_path, gpu=False))
+def test_without_a_gpu_a_sentence_says_why(without_gpu: Results, name: str) -> None:
+    figure = FIGURES[name](without_gpu)
     assert not any(ax.axison for ax in figure.axes)
     assert "there is no GPU on this machine" in words_of(figure)
     assert "Imaginary CPU" in words_of(figure)
 
 
-def test_without_a_gpu_the_cpu_is_drawn(tmp_path: Path) -> None:
-    results = made_up(tmp_path, gpu=False)
-    assert {"cpu_loop", "cpu_blas"} <= dict(lines_of(FIGURES["rate"](results))).keys()
-    assert dict(lines_of(FIGURES["speedup"](results))).keys() >= {"cpu_blas"}
-    assert "kernel times" not in words_of(FIGURES["rate"](results))
+def test_without_a_gpu_the_cpu_is_drawn(without_gpu: Results) -> None:
+    rate = FIGURES["rate"](without_gpu)
+    assert {"cpu_loop", "cpu_blas"} <= dict(lines_of(rate)).keys()
+    assert dict(lines_of(FIGURES["speedup"](without_gpu))).keys() >= {"cpu_blas"}
+    assert "kernel times" not in words_of(rate)
 
 
 @pytest.mark.parametrize("kernel", ["naive", "cpu_loop"])
@@ -168,8 +184,8 @@ def test_labels_keep_apart(count: int) -> None:
 
 
 @pytest.mark.parametrize("name", GRAM)
-def test_without_gram_a_sentence_says_so(tmp_path: Path, name: str) -> None:
-    figure = FIGURES[name](made_up(tmp_path, shapes={"gemm": SHAPES["gemm"]}))
+def test_without_gram_a_sentence_says_so(without_gram: Results, name: str) -> None:
+    figure = FIGURES[name](without_gram)
     assert not any(ax.axison for ax in figure.axes)
     assert "not in this data set" in words_of(figure)
 

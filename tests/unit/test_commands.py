@@ -162,16 +162,6 @@ class TestMultiplyOnTheCpu:
         rows = read_table("verification.csv", output)
         assert "tile of 8×8 has 64" in rows.reason[rows.status == "failed"].iloc[0]
 
-    @pytest.mark.parametrize(
-        "kernel", ["pipelined", "gram_tensor", "thin", "gram_naive", "vectors"]
-    )
-    def test_a_tile_of_the_catalogue_is_what_a_block_computes(
-        self, command: Command, kernel: str
-    ) -> None:
-        """Where C has several, some of them beyond the diagonal or ragged."""
-        shape = {"thin": "1x200x33"}.get(kernel, "33x300" if "gram" in kernel else "300x270x33")
-        assert command("multiply", kernel, shape).code == 0
-
 
 def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
     script = ROOT / "scripts" / "multiply.py"

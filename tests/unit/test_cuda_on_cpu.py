@@ -198,10 +198,10 @@ def test_elements_that_no_thread_writes_stay_nan(build: Build) -> None:
     assert (computed[:, :16] == 32).all() and np.isnan(computed[:, 16:]).all()
 
 
-def build_text(text: str, folder: Path, sanitizer: str | None = None) -> Path:
+def build_text(text: str, folder: Path) -> Path:
     source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
-    emulation.build(source, "f", replace(GRAM, dtype="float32"), {}, executable, sanitizer)
+    emulation.build(source, "f", replace(GRAM, dtype="float32"), {}, executable)
     return executable
 
 
@@ -238,13 +238,12 @@ def shared_kernel(name: str, floats: int) -> str:
     )
 
 
-@pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_static_shared_memory_ends_at_48_kib(tmp_path: Path, sanitizer: str | None) -> None:
+def test_static_shared_memory_ends_at_48_kib(tmp_path: Path) -> None:
     """That of the kernel: another one of the same source has its own."""
     a, c = np.full((1, 1), 7, np.float32), np.full((1, 1), np.nan, np.float32)
     for floats in (12 * 1024, 12 * 1024 + 1):
         text = shared_kernel("f", floats) + shared_kernel("other", 12 * 1024)
-        executable = build_text(text, tmp_path, sanitizer)
+        executable = build_text(text, tmp_path)
         launch = (executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (a,), c)
         if floats == 12 * 1024:
             np.testing.assert_array_equal(emulation.launch(*launch), a)

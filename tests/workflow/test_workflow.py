@@ -384,7 +384,9 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(
     project = copy_of(finished)
     publish(project)
     slow_down(project, 1000)
-    run = project.snakemake("compare")
+    # Of what needs a GPU nothing is made anew.
+    only = ("--allowed-rules", "compare", "--config", "device=gpu")
+    run = project.snakemake("compare", *only)
     assert run.returncode == 1
     text = project.path("results/local/compare.txt").read_text()
     assert "kernels slower: cpu_loop" in text
@@ -392,22 +394,6 @@ def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(
     points = pd.read_csv(project.path("results/local/compare.csv"))
     assert "slower" in set(points.verdict)
     assert project.path("results/local/compare.svg").read_text().startswith("<?xml")
-
-
-def test_a_comparison_by_ratios_needs_a_gpu_and_says_so_in_one_line(
-    finished: Project, copy_of: Copy
-) -> None:
-    project = copy_of(finished)
-    publish(project)
-    path = project.path("reports/published/test-card/device.json")
-    write_json(read_json(path) | {"gpu": "Test Card"}, path)
-    run = project.snakemake("compare")
-    assert run.returncode == 1
-    [line] = project.path("results/local/compare.txt").read_text().splitlines()
-    assert line.startswith("error: ")
-    assert "has no kernel ratios of " in line
-    assert line in run.stdout
-    assert "Traceback" not in run.stdout
 
 
 # Bad input.
@@ -615,7 +601,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(fresh: Fresh) -> None:
     # Each point takes its third of a second: no interval is that narrow.
     sampling = {"minimum": 6, "maximum": 10**6, "interval": 1e-12, "seconds": 0.3,
                 "copy_seconds": 0.01}  # fmt: skip
-    shapes = [*range(90, 250, 10)]  # on a busy machine some more end before the interrupt comes
+    shapes = [*range(90, 190, 10)]  # on a busy machine some more end before the interrupt comes
     project.configure(shapes, sampling=sampling)
     target = "results/local/samples.csv.gz"
     journal = project.path("results/local/journal/gemm/cpu_loop")
