@@ -24,7 +24,7 @@ from matmul.measure.verification import PANEL_ROWS, accuracy
 from matmul.operations import fills
 from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished
-from matmul.process.isolation import Crashed, run_apart, shared_array
+from matmul.process.isolation import Crashed, run_isolated, shared_array
 
 SPENT = 2  # seconds: if the first product takes longer, it is the only sample
 CALIBRATION = 256  # n of the square product
@@ -62,7 +62,7 @@ class CpuBench:
             taken[0] = host_ms(lambda: self.product(shape, *inputs, c))
 
         try:
-            run_apart(run, self.settings.hang_seconds)
+            run_isolated(run, self.settings.hang_seconds)
         except Crashed as failure:
             raise Wrong(f"the launch failed: {failure}") from None
         except Unfinished as failure:

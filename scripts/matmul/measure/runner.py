@@ -23,7 +23,7 @@ from matmul.measure.products import CpuProduct, GpuProduct, cpu_product, gpu_pro
 from matmul.measure.timing import HeldStream, host_ms
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS
-from matmul.process.isolation import Crashed, run_apart, shared_array
+from matmul.process.isolation import Crashed, run_isolated, shared_array
 
 GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
 LAUNCHES = 10  # whose median is the time of a product
@@ -135,7 +135,7 @@ class CpuRunner(Runner):
         padded = [guarded(matrix)[:-GUARD].reshape(matrix.shape) for matrix in inputs]
         inside = c[:-GUARD].reshape(shape.output)
         try:
-            run_apart(lambda: product(shape, *padded, inside), self.seconds)
+            run_isolated(lambda: product(shape, *padded, inside), self.seconds)
         except Crashed as failure:
             raise WrongAccess(f"the launch failed: {failure}") from None
         return unguarded(c, shape)

@@ -24,7 +24,7 @@ def shared_array(extents: Sequence[int], dtype: str) -> np.ndarray:
     return array
 
 
-def run_apart(action: Callable[[], object], seconds: float) -> None:
+def run_isolated(action: Callable[[], object], seconds: float) -> None:
     """Run `action` in a copy of this process; only shared arrays come back.
 
     Raises Unfinished if it has not ended after `seconds`, or Crashed.

@@ -28,7 +28,7 @@ Draw = Callable[[Results], Figure]
 FIGURES: dict[str, Draw] = {}
 
 
-class Missing(Exception):
+class NothingToDraw(Exception):
     """The data of a figure are missing; the message is a sentence to show instead."""
 
 
@@ -73,7 +73,7 @@ def finished(
                 made = draw(results)
                 note = cache_note(results) if one_cache else ""
                 lines = [source_line(results) + note]
-            except Missing as reason:
+            except NothingToDraw as reason:
                 made = style.empty_panel(str(reason))
                 lines = [source_line(results)]
             lines += half_notes(results, made)
@@ -117,13 +117,13 @@ def look(results: Results, kernel: str) -> Look:
 
 
 def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:
-    """Kernel times of square products, the fastest variant of each kernel. Raises Missing."""
+    """Kernel times of square products, the fastest variant of each kernel. Raises NothingToDraw."""
     kernels = results.order if kernels is None else list(kernels)
     rows = squares(fastest(results.timed()))
     rows = rows[rows.kernel.isin(kernels)]
     if rows.empty:
         names = ", ".join(results.title(kernel) for kernel in kernels)
-        raise Missing(f"Not measured: {names} ({results.absence(kernels)}).")
+        raise NothingToDraw(f"Not measured: {names} ({results.absence(kernels)}).")
     return rows
 
 
@@ -170,19 +170,19 @@ def name_lines(
 
 def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
     """The fastest variant of each GPU kernel at the shape of the comparison, with its `rate`; the
-    unit of the rate, and its number per TFLOP/s. Raises Missing."""
+    unit of the rate, and its number per TFLOP/s. Raises NothingToDraw."""
     rows = results.at_compared(fastest(results.timed()))
     rows = rows[results.gpu(rows)]
     if rows.empty:
-        raise Missing(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     unit, per_tflops = rate_unit(rows.tflops)
     return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
 
 
 def best_ratios(results: Results) -> pd.DataFrame:
-    """Ratios of square products to cuBLAS, the best variant of each kernel. Raises Missing."""
+    """Ratios of square products to cuBLAS, each kernel's best variant. Raises NothingToDraw."""
     rows = results.square_ratios()
     if rows.empty:
         reason = results.gpu_absence()
-        raise Missing(f"No kernel was timed beside cuBLAS ({reason}).")
+        raise NothingToDraw(f"No kernel was timed beside cuBLAS ({reason}).")
     return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]

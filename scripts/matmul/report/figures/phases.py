@@ -6,7 +6,7 @@ from matplotlib.ticker import PercentFormatter
 
 from matmul.operations.gemm import GEMM
 from matmul.report.figures import style
-from matmul.report.figures.figure_base import Missing, figure, kernel_lines, look, name_lines
+from matmul.report.figures.figure_base import NothingToDraw, figure, kernel_lines, look, name_lines
 from matmul.report.figures.style import Look
 from matmul.report.selection import Results, fastest, few, squares
 
@@ -30,11 +30,11 @@ PARTS = {
 
 def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Times of square products by phase, each kernel's fastest variant, and those of PHASE_KERNELS
-    that were timed end to end. Raises Missing."""
+    that were timed end to end. Raises NothingToDraw."""
     phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
     kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
     if not kernels:
-        raise Missing(f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
+        raise NothingToDraw(f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
     return phases, kernels
 
 
@@ -104,7 +104,7 @@ def first_launch(results: Results) -> Figure:
     rows = later.join(first, on=key).dropna(subset=["first_ms"])
     if rows.empty:
         reason = results.gpu_absence()
-        raise Missing(f"No first launch was timed ({reason}).")
+        raise NothingToDraw(f"No first launch was timed ({reason}).")
     made, (ax,) = style.panels()
     drawn = kernel_lines(ax, results, rows.assign(ratio=rows.first_ms / rows.time_ms), "ratio")
     style.size_axis(ax, rows.n)

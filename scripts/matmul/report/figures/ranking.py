@@ -14,7 +14,7 @@ from matmul.operations import shape_of
 from matmul.operations.operation import OTHER
 from matmul.operations.shapes import Shape
 from matmul.report.figures import style
-from matmul.report.figures.figure_base import Missing, each_figure, gpu_compared, look
+from matmul.report.figures.figure_base import NothingToDraw, each_figure, gpu_compared, look
 from matmul.report.selection import (
     Results,
     compared_errors,
@@ -108,12 +108,12 @@ def thinned(shapes: list[Shape], count: int) -> list[Shape]:
 
 def best_shares(results: Results, rival: str) -> pd.DataFrame:
     """Ratios to one library, hot ones if there are any, for the best variant of each kernel at each
-    shape. Raises Missing."""
+    shape. Raises NothingToDraw."""
     rows = results.ratios[results.ratios.baseline == rival]
     rows = hot if len(hot := rows[rows.cache == "hot"]) else rows
     if rows.empty:
         reason = results.gpu_absence()
-        raise Missing(f"No kernel was timed beside {results.title(rival)} ({reason}).")
+        raise NothingToDraw(f"No kernel was timed beside {results.title(rival)} ({reason}).")
     return rows.loc[
         rows.groupby(["kernel", "m", "n", "k"], sort=False, dropna=False).ratio.idxmax()
     ]
@@ -160,7 +160,7 @@ def accuracy(results: Results) -> Figure:
     largest common size."""
     rows = in_catalogue_order(results, compared_errors(results))
     if rows.empty:
-        raise Missing(
+        raise NothingToDraw(
             f"No error of a timed product is on record ({results.absence(results.order)})."
         )
     unit, per_tflops = rate_unit(rows.tflops)

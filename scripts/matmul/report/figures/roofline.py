@@ -13,7 +13,7 @@ from matmul.report.facts.executed_rates import unit_peak
 from matmul.report.facts.traffic import asked, intensity, least
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import (
-    Missing,
+    NothingToDraw,
     each_figure,
     figure,
     gpu_compared,
@@ -138,7 +138,7 @@ def clocks(results: Results) -> Figure:
         reason = state_absence(results.device)
         if not results.device.get("gpu"):
             reason = results.gpu_absence()
-        raise Missing(f"The card's state is not known ({reason}).")
+        raise NothingToDraw(f"The card's state is not known ({reason}).")
     known = [name for name in STATES if any(rows[name].notna().any() for rows in found.values())]
     made, grid = style.panel_rows(len(found), len(known))
     for row, (axes, (operation, rows)) in enumerate(zip(grid, found.items(), strict=True)):

@@ -15,7 +15,7 @@ from matmul.report.figures import style
 from matmul.report.figures.figure_base import (
     FIGURES,
     Draw,
-    Missing,
+    NothingToDraw,
     best_ratios,
     best_squares,
     each_figure,
@@ -109,7 +109,7 @@ def rate(results: Results) -> Figure:
     forms = {name: of_series(timed, name) for name in results.product.series}
     panels = {name: own for name, own in (forms or {"": squares(timed)}).items() if len(own)}
     if not panels:
-        raise Missing(f"No kernel was timed ({results.absence(results.order)}).")
+        raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
     unit, per_tflops = rate_unit(timed.tflops)
     made, axes = style.panels(len(panels))
     axes[0].set_ylabel(f"rate in {unit} ({results.product.work} operations)")
@@ -148,7 +148,7 @@ def share(results: Results) -> Figure:
     panels = {name: own for name in rivals if len(own := rows[rows.baseline == name])}
     if not panels:
         names = " and ".join(map(results.title, rivals))
-        raise Missing(f"No kernel was timed beside {names} ({results.absence(rivals)}).")
+        raise NothingToDraw(f"No kernel was timed beside {names} ({results.absence(rivals)}).")
     made, axes = style.panels(len(panels))
     axes[0].set_ylabel("library time / kernel time")
     drawn = []
@@ -183,7 +183,7 @@ def tile_width(results: Results) -> Figure:
     rows = squares(results.timed())
     kernels_timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
     if not kernels_timed:
-        raise Missing(f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
+        raise NothingToDraw(f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
     made, axes = style.panels(len(kernels_timed))
     axes[0].set_ylabel("rate in TFLOP/s (2n³ operations)")
     for ax, kernel in zip(axes, kernels_timed, strict=True):
@@ -210,7 +210,7 @@ def speedup(results: Results) -> Figure:
     bases = {base: speedups(results, rows, base) for base in ("cpu_loop", "cpu_blas")}
     bases = {base: found for base, found in bases.items() if not found.empty}
     if not bases:
-        raise Missing("No size was measured both on the CPU and by another kernel.")
+        raise NothingToDraw("No size was measured both on the CPU and by another kernel.")
     made, axes = style.panels(len(bases))
     axes[0].set_ylabel("CPU time / kernel time")
     drawn = []
@@ -244,7 +244,7 @@ def hot_and_cold(results: Results) -> Figure:
     }
     if not panels:
         reason = results.gpu_absence()
-        raise Missing(f"No kernel was timed both hot and cold ({reason}).")
+        raise NothingToDraw(f"No kernel was timed both hot and cold ({reason}).")
     made, axes = style.panels(len(panels))
     axes[0].set_ylabel("time / hot time")
     drawn = []
@@ -275,7 +275,7 @@ def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined
     """A panel for the rate and one for each known column of `columns`, over the axis values."""
     rows = results.study_points(axis)
     if rows.empty:
-        raise Missing(f"Not measured: {results.study_absence(axis)}.")
+        raise NothingToDraw(f"Not measured: {results.study_absence(axis)}.")
     values = [value for value in AXES[axis] if value in set(rows[axis])]
     unit, per_tflops = rate_unit(rows.tflops)
     rows = rows.assign(place=rows[axis].map(values.index), rate=rows.tflops * per_tflops)
