@@ -152,7 +152,9 @@ class Results:
     @property
     def full_rivals(self) -> list[str]:
         """The library entries that kernels are compared with and that fill C, as kernels do."""
-        return [name for name in self.product.rivals if not self.writes_half(name)]
+        first, *others = self.product.rivals
+        known = [name for name in others if name in self.catalogue]
+        return [first, *(name for name in known if not self.writes_half(name))]
 
     @cached_property
     def compared(self) -> Shape | None:

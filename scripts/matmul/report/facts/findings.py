@@ -517,7 +517,7 @@ def gram_over_naive(results: Results) -> dict[str, Any]:
 @finding(GRAM)
 def gram_symmetry(results: Results) -> dict[str, Any]:
     """What the library gains by symmetry, and what n(n+1)/2 elements instead of n² could gain."""
-    found = versus(results, *results.full_rivals[:2])
+    found = versus(results, *results.product.rivals[:2])
     n = found["n"]
     return found | {"possible": Number(2 * n / (n + 1), f"2 * {n} / ({n} + 1)").json()}
 
@@ -536,7 +536,7 @@ def gram_peaks(results: Results) -> dict[str, Any]:
     if rows.empty:
         raise Missing(results.gpu_absence())
     unit, factor = rate_unit(rows.tflops)
-    general, symmetric = (rows[rows.kernel == library] for library in results.full_rivals)
+    general, symmetric = (rows[rows.kernel == name] for name in results.product.rivals[:2])
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
     parts = [("half", own), ("full", general), ("half", symmetric)]
     return {
