@@ -39,7 +39,7 @@ rule pass_verdict:
     message:
         "check the verdict"
     shell:
-        "awk '/^failed/ {{exit 1}}' {input.verdict:q} 2> {log:q}"
+        "awk 'index($0, \"failed\") == 1 {{exit 1}}' {input.verdict:q} 2> {log:q}"
 
 
 # The pages are not outputs, because Snakemake would delete them before the job.
