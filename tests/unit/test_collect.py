@@ -254,7 +254,7 @@ def test_models_of_gpu_have_a_data_set_each_and_the_cpus_points_go_with_their_ho
     jobs: Jobs,
 ) -> None:
     small, host = {"gpu": "a T4", "uuid": "GPU-3"}, {"gpu": None, "uuid": None}
-    other = "naive_rect/16"
+    other = "naive/16"
     jobs.add(other, {(other, "kernel", "hot"): [1.0]}, [OK], small | {"cpu": "EPYC"})
     for name in (NAIVE, CUBLAS):
         jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {"cpu": "Xeon"})
