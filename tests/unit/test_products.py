@@ -36,7 +36,7 @@ def test_what_other_sources_or_another_configuration_left_is_not_run(
     variant: Variant, tmp_path: Path
 ) -> None:
     """As for a job on a cluster that waited, or was given a card of another architecture."""
-    remedy = "command again, with sm_80 among `architectures`"
+    remedy = "command again, with sm_80 in `architectures`"
     (tmp_path / "sm_80").mkdir()
     with pytest.raises(UserError, match=remedy):
         compile_record(variant, tmp_path / "sm_80")
