@@ -14,6 +14,7 @@ from matmul.dataset.tables import (
     read_json,
     read_rows,
     read_table,
+    version_of,
     whole_file,
     write_json,
     write_rows,
@@ -137,6 +138,12 @@ def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer
     for version in ("1.0.0", "1.10.0"):
         with pytest.raises(UserError, match=r"summary\.csv: no column ran, .* version 1\."):
             read_table("summary.csv", path, version)
+
+
+@pytest.mark.parametrize("version", ["", "1.x", "v1.0.0", None])
+def test_a_version_that_is_none_is_refused_in_one_line(version: str | None) -> None:
+    with pytest.raises(UserError, match=r"device\.json: version '.*' is not of the form 1\.0\.0"):
+        version_of({"version": version})
 
 
 def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path: Path) -> None:

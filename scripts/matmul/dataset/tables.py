@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -197,8 +198,15 @@ def columns_of(kind: str, version: str) -> list[str]:
 
 
 def version_of(device: Mapping[str, Any]) -> str:
-    """The version of the project that measured a data set, by its device.json."""
-    return str(device.get("version", BEFORE))
+    """The version of the project that measured a data set, by its device.json. Raises UserError for
+    one that is no version."""
+    version = str(device.get("version", BEFORE))
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        raise UserError(
+            f"device.json: version '{version}' is not of the form 1.0.0; restore the file, or "
+            f"delete the data set and run again"
+        )
+    return version
 
 
 def order_of(version: str) -> tuple[int, ...]:
