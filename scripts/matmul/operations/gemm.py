@@ -17,7 +17,6 @@ class Gemm(Shape):
     k: int
     operation: ClassVar[str] = "gemm"
     pattern: ClassVar[str] = "MxNxK such as 3200x2400x1600"
-    __str__ = Shape.__str__
 
     @property
     def inputs(self) -> tuple[Extent, ...]:

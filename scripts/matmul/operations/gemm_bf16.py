@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from matmul.operations.gemm import Gemm, shapes_around
 from matmul.operations.operation import Operation, Routine
-from matmul.operations.shapes import Shape
 
 
 @dataclass(frozen=True)
@@ -14,7 +13,6 @@ class GemmBf16(Gemm):
     """C = A·B with A of m×k, B of k×n and C of m×n."""
 
     operation: ClassVar[str] = "gemm_bf16"
-    __str__ = Shape.__str__
 
 
 def cublas_gemm_ex(cublas: Any, shape: GemmBf16, a: int, b: int, c: int) -> None:

@@ -17,7 +17,6 @@ class Gram(Shape):
     k: ClassVar[None] = None  # type: ignore[misc]
     operation: ClassVar[str] = "gram"
     pattern: ClassVar[str] = "MxN such as 10250x20500"
-    __str__ = Shape.__str__
 
     @property
     def inputs(self) -> tuple[Extent, ...]:

@@ -447,7 +447,7 @@ def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
 
 
 def version_words(results: Results) -> str:
-    """Which kernels a data set measured, if not today's; else None."""
+    """Which kernels a data set measured, if not today's; else an empty text."""
     if not results.earlier:
         return ""
     version = results.device.get("version")
