@@ -115,14 +115,14 @@ struct StreamK {
             return part;
         }
 
-        // The last stretch that has slabs of a part's tile: this block's or a later one.
+        // The last stretch that has slabs of a part's tile: this block's or a later one. It is the last one
+        // before which less than the cost of all slabs up to the tile's end is done.
         __device__ __forceinline__ int last_stretch(Part part) const
         {
-            int stretch = block_stretch();
-            if (part.tile < whole_tiles) return stretch;
-            const long long end_of_tile = (long long)(part.tile - whole_tiles + 1) * slabs;
-            while (stretch + 1 < stretches && first_slab(stretch + 1) < end_of_tile) stretch++;
-            return stretch;
+            if (part.tile < whole_tiles) return block_stretch();
+            const long long end = (long long)(part.tile - whole_tiles + 1) * slabs;
+            const long long cost = min(end, heavy) * S::heavy_cost + max(end - heavy, 0LL) * S::light_cost;
+            return (int)((cost * stretches - 1) / (heavy * S::heavy_cost + light * S::light_cost));
         }
     };
 
