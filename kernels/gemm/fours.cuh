@@ -10,6 +10,26 @@ __device__ __forceinline__ float4 load_four(const float* __restrict__ from, int 
             inside > 2 ? from[2] : 0, inside > 3 ? from[3] : 0};
 }
 
+// Load four elements that no other thread needs, past the L1. They are `apart` words apart; neighbours are
+// one access. Those from number `inside` on, in words after the first, are zeros.
+template <int apart>
+__device__ __forceinline__ float4 load_once(const float* __restrict__ from, int inside)
+{
+    if constexpr (apart > 1)
+        return {inside > 0 ? __ldg(from) : 0, inside > apart ? __ldg(from + apart) : 0,
+                inside > 2 * apart ? __ldg(from + 2 * apart) : 0,
+                inside > 3 * apart ? __ldg(from + 3 * apart) : 0};
+#ifdef __CUDA_ARCH__
+    float4 four = {0, 0, 0, 0};
+    if (inside > 0)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w) : "l"(from));
+    return four;
+#else
+    return load_four<true>(from, inside);
+#endif
+}
+
 // Store four elements, of which the first `inside` exist.
 template <bool vectors>
 __device__ __forceinline__ void store_four(float* to, float4 values, int inside)

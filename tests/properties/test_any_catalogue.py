@@ -183,8 +183,8 @@ SHAPES = {
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[Variant, Shape]:
-    """A variant, whatever shapes its entry says that it accepts and however many rows of C, and a
-    shape of its operation."""
+    """A variant, whatever shapes its entry says that it accepts and however few rows and columns,
+    and a shape of its operation."""
     variant = draw(st.sampled_from(VARIANTS))
     steps = [name for name, step in variant.parameters.items() if step]
     accepts = draw(st.sampled_from(["any", "square", *steps]))
@@ -192,8 +192,8 @@ def requests(draw: st.DrawFn) -> tuple[Variant, Shape]:
     step = variant.parameters.get(accepts, 1)
     extents = [-(-n // step) * step if draw(st.booleans()) else n for n in shape.dimensions]
     shape = type(shape)(*extents)
-    rows = draw(st.just(0) | st.integers(1, 100))
-    kernel = replace(variant.kernel, accepts=accepts, most_rows=rows)
+    rows, columns = (draw(st.just(0) | st.integers(1, 100)) for _ in range(2))
+    kernel = replace(variant.kernel, accepts=accepts, most_rows=rows, most_columns=columns)
     return replace(variant, kernel=kernel), shape
 
 
@@ -206,11 +206,12 @@ def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
     accepts, step = variant.kernel.accepts, variant.parameters.get(variant.kernel.accepts, 1)
     rows_of_tiles = variant.kernel.tile and not variant.kernel.blocks
     blocks = math.ceil(Fraction(shape.output[0], variant.tile[0])) if rows_of_tiles else 0
-    most = variant.most_rows
+    rows, columns = variant.most_rows, variant.most_columns
     reasons = {
         "square": accepts == "square" and len({*shape.dimensions}) > 1,
         f"multiples of {accepts}={step}": any(extent % step for extent in shape.dimensions),
-        f"at most {most} row{'s' if most > 1 else ''} of C": 0 < most < shape.dimensions[0],
+        f"at most {rows} row{'s' if rows > 1 else ''} of C": 0 < rows < shape.output[0],
+        f"at most {columns} column{'s' if columns > 1 else ''} of C": 0 < columns < shape.output[1],
         f"a grid of {blocks} blocks in y": blocks > 65535,
     }
     refusal = variant.refusal(shape)

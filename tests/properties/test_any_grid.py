@@ -103,8 +103,11 @@ def launches(draw: st.DrawFn) -> tuple[Variant, Shape]:
     terms = draw(st.integers(1, 3) | st.just(width + 1))
     if variant.kernel.operation == "gram":
         return variant, Gram(terms, n)
-    rows = st.integers(1, variant.most_rows) if variant.most_rows else extents
-    return variant, Gemm(draw(rows), n, terms)
+    rows, columns = (
+        st.integers(1, most) if most else extents
+        for most in (variant.most_rows, variant.most_columns)
+    )
+    return variant, Gemm(draw(rows), draw(columns), terms)
 
 
 @settings(max_examples=250)

@@ -88,9 +88,10 @@ def test_the_digest_follows_the_sources_of_the_parts(load: Load) -> None:
     assert digest(other) not in (before, digest(catalogue.variant("chosen")))
 
 
-def test_every_shape_has_a_row_that_takes_it(load: Load) -> None:
+@pytest.mark.parametrize("key", ["most_rows", "most_columns"])
+def test_every_shape_has_a_row_that_takes_it(load: Load, key: str) -> None:
     with pytest.raises(UserError, match="one of the rows for 'any' must name a variant that takes"):
-        load(most_rows="16 // TILE")
+        load(**{key: "16 // TILE"})
 
 
 def test_a_shape_that_no_row_takes_is_refused_by_the_tables_name(load: Load) -> None:

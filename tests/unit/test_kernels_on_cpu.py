@@ -19,7 +19,7 @@ from matmul.operations.shapes import Shape
 
 KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind.CUDA]
 # The last has a tile inside of C in columns, and more slabs than there are stages.
-GEMM_SHAPES = [(1, 1, 1), (33, 41, 49), (3, 50, 1), (3, 128, 101)]
+GEMM_SHAPES = [(1, 1, 1), (33, 41, 49), (3, 50, 1), (3, 128, 101), (1, 70, 260), (50, 3, 260)]
 SHAPES = {
     "gemm": [Gemm(37, 37, 37), *(Gemm(*extents) for extents in GEMM_SHAPES)],
     "gemm_bf16": [GemmBf16(1, 1, 1), GemmBf16(33, 41, 49)],
@@ -79,6 +79,32 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
     variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
     shapes = [Gram(64, 512), Gram(130, 500), Gram(33, 641)]
     multiply(variant, kernel.source, None, tmp_path, shapes)
+
+
+# Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of
+# which a block has two parts.
+FEW_ROWS = [(1, 1, 1), (1, 129, 1001), (2, 64, 3000), (5, 300, 1024), (8, 67, 517), (16, 256, 130)]
+FEW_COLUMNS = [
+    (1, 1, 1),
+    (129, 1, 1001),
+    (64, 2, 3000),
+    (300, 5, 1024),
+    (67, 8, 518),
+    (200, 16, 131),
+]
+
+
+@pytest.mark.parametrize("multiprocessors", [2, 7])
+@pytest.mark.parametrize(("name", "extents"), [("thin", FEW_ROWS), ("narrow", FEW_COLUMNS)])
+def test_few_vectors_are_right_however_blocks_share_them(
+    name: str, extents: list[tuple[int, int, int]], multiprocessors: int, tmp_path: Path
+) -> None:
+    kernel = load_catalogue()[name]
+    for tiling in kernel.every_variant:
+        own = {**tiling.parameters, "MULTIPROCESSORS": multiprocessors}
+        variant = kernel.tiled(tiling.tiling, own)
+        shapes = [Gemm(*each) for each in extents]
+        multiply(variant, kernel.source, None, tmp_path, shapes)
 
 
 def in_chains(chains: int) -> Variant:

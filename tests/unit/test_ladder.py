@@ -184,17 +184,19 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path: Path) -> N
 
 
 def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> None:
-    options = {"kernels": ["naive", "streamed", "thin", "sgemm", "cublas_sgemm"]}
-    shapes = {"gemm": (320, 1024, "1x64x64", "1x8192x8192")}
+    options = {"kernels": ["naive", "streamed", "thin", "narrow", "sgemm", "cublas_sgemm"]}
+    shapes = {"gemm": (320, 1024, "1x64x64", "1x8192x8192", "1024x16x64")}
     times = {"naive": (3.0, 2.9, 3.1), "streamed": (2.0, 1.9, 2.1), "sgemm": (1.0, 0.9, 1.1)}
     results = made_up(tmp_path, **options, shapes=shapes, change=timed(times))
     found = ladder(results, "gemm")
     own = {step["name"]: step for step in found["steps"]}
     assert found["size"] == "1024"
     assert {name: step["size"] for name, step in own.items()} == {
-        "naive": None, "streamed": None, "thin": "1×8192×8192", "sgemm": None,
+        "naive": None, "streamed": None, "thin": "1×8192×8192", "narrow": "1024×16×64",
+        "sgemm": None,
     }  # fmt: skip
     assert (own["thin"]["only_rows"], own["thin"]["missing"]) == (1, None)
+    assert (own["thin"]["only_columns"], own["narrow"]["only_columns"]) == (0, 16)
     (row,) = results.timed().query("kernel == 'thin' and n == 8192").itertuples()
     assert own["thin"]["time_ms"]["value"] == row.time_ms
     (share,) = own["thin"]["shares"]

@@ -241,15 +241,19 @@ def test_every_variant_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varia
     if variant.most_rows:
         assert {s.m for s in shapes} == set(range(1, variant.most_rows + 1))
         assert {s.n for s in shapes} >= {1, width - 1, width, width + 1}
+    elif variant.most_columns:
+        assert {s.n for s in shapes} >= {1, variant.most_columns}
+        assert {s.m for s in shapes} >= {1, width - 1, width, width + 1}
     else:
         assert {s.m for s in shapes if s.square} >= {1, width - 1, width, width + 1}
     assert {s.terms % width for s in shapes} >= {0, 1, width - 1}
     assert all(variant.refusal(shape) is None for shape in shapes)
     if variant.kernel.accepts == "any":
         assert any(s.terms == 1 and not s.square for s in shapes)
-        assert any(s.m == 1 and s.n > columns for s in shapes)
+        assert variant.most_columns or any(s.m == 1 and s.n > columns for s in shapes)
     if variant.kernel.accepts == "any" and not variant.most_rows:
         assert any(s.n == 1 and s.m > rows for s in shapes)
+    if variant.kernel.accepts == "any" and variant.takes_every_extent:
         whole = [s for s in shapes if not s.output[0] % rows and not s.output[1] % columns]
         assert any(s.terms % width == 1 for s in whole)
         assert any(len(set(s.dimensions)) == len(s.dimensions) for s in shapes)

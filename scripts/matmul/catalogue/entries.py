@@ -78,6 +78,7 @@ class Kernel:
     multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     optimization: int | str | None = None
     most_rows: int | str = 0
+    most_columns: int | str = 0
     registers: int | str = 0
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
@@ -203,6 +204,16 @@ class Variant:
         return evaluate(self.kernel.most_rows, self.parameters)
 
     @property
+    def most_columns(self) -> int:
+        """The most columns of C that it takes; 0 if there is no limit."""
+        return evaluate(self.kernel.most_columns, self.parameters)
+
+    @property
+    def takes_every_extent(self) -> bool:
+        """Whether it takes C of any number of rows and columns that the kernel accepts."""
+        return not (self.most_rows or self.most_columns)
+
+    @property
     def layout(self) -> Layout | None:
         """How its threads share a tile; None if the catalogue does not say."""
         if self.kernel.layout is None:
@@ -223,9 +234,11 @@ class Variant:
             step = self.parameters[accepts]
             if any(extent % step for extent in shape.dimensions):
                 return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
-        if self.most_rows and shape.dimensions[0] > self.most_rows:
-            rows = f"{self.most_rows} row{'s' if self.most_rows > 1 else ''}"
-            return f"{self.name} takes at most {rows} of C, not {shape}"
+        limits = ((self.most_rows, "row"), (self.most_columns, "column"))
+        for extent, (most, word) in zip(shape.output, limits, strict=True):
+            if 0 < most < extent:
+                words = f"{most} {word}{'s' if most > 1 else ''}"
+                return f"{self.name} takes at most {words} of C, not {shape}"
         blocks = self.grid(shape)[1] if self.kernel.tile else 0
         if blocks > MAXIMUM_GRID_Y:
             return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
@@ -285,6 +298,7 @@ class Variant:
             geometry,
             kernel.accepts,
             kernel.most_rows,
+            kernel.most_columns,
             kernel.writes,
             kernel.arithmetic,
             list(kernel.product.rivals),
@@ -427,8 +441,8 @@ def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
         own = [choice.variant for choice in choices if choice.architecture == arch]
         if not own:
             raise UserError(f"{kernel.dispatch}: no row is for the architecture '{arch}'")
-        if all(variant.most_rows or variant.kernel.accepts not in ("any", kernel.accepts)
-               for variant in own):  # fmt: skip
+        if not any(variant.takes_every_extent and variant.kernel.accepts in ("any", kernel.accepts)
+                   for variant in own):  # fmt: skip
             raise UserError(
                 f"{kernel.dispatch}: one of the rows for '{arch}' must name a variant that takes "
                 f"every shape that {kernel.name} accepts"

@@ -49,10 +49,10 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             | measured(results, row, factor)
             | {
                 "size": size_name(place) if apart else None,
-                "only_rows": only_rows(results, name, shape, missing),
                 "missing": missing,
                 "before": None if apart else gain(results, before, row),
             }
+            | only(results, name, shape, missing)
         )
         before = before if apart or row is None else row
     beside = [name for name in results.present if results.on_gpu(name) and name not in own]
@@ -101,13 +101,16 @@ def own_shape(results: Results, name: str, shape: Shape) -> Shape:
     return next((own for own in reversed(tried) if not refusals(results, name, own)), shape)
 
 
-def only_rows(results: Results, name: str, shape: Shape, missing: str | None) -> int:
-    """The most rows of C that a step takes, if that is why it has no time at the ladder's shape;
-    otherwise 0."""
+def only(results: Results, name: str, shape: Shape, missing: str | None) -> dict[str, int]:
+    """The most rows and columns of C that a step takes, if that is why it has no time at the
+    ladder's shape; otherwise 0."""
     found = refusals(results, name, shape)
     if missing is not None and missing not in found:
-        return 0
-    return max((variant.most_rows for variant in found.values()), default=0)
+        found = {}
+    return {
+        "only_rows": max((variant.most_rows for variant in found.values()), default=0),
+        "only_columns": max((variant.most_columns for variant in found.values()), default=0),
+    }
 
 
 def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
