@@ -39,8 +39,8 @@ def test_a_library_counts_as_if_it_moved_each_matrix_once() -> None:
 
 
 def test_the_roofline_has_the_intensities_of_the_steps(tmp_path: Path) -> None:
-    row = (*SHAPES["gemm"], "1x8192x8192")
-    results = made_up(tmp_path, shapes=SHAPES | {"gemm": row})
+    few = (*SHAPES["gemm"], "1x8192x8192", "8192x16x8192")
+    results = made_up(tmp_path, shapes=SHAPES | {"gemm": few})
     for operation, name in (("gemm", "roofline"), ("gram", "gram_roofline")):
         steps = [
             step
