@@ -1,10 +1,10 @@
 """C = A·B in float32: A of m×k, B of k×n, C of m×n, all row-major."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matmul.operations.operation import Document, Operation, Routine, matmul_into
+from matmul.operations.operation import MUCH, Document, Operation, Routine, matmul_into
 from matmul.operations.shapes import Extent, Shape
 
 
@@ -57,6 +57,14 @@ def cublas_sgemm(cublas: Any, shape: Gemm, a: int, b: int, c: int) -> None:
     cublas.gemm("float32", shape.m, shape.n, shape.k, a, b, c)
 
 
+CLASSES: Mapping[str, Callable[[Gemm], bool]] = {
+    "square": lambda shape: shape.square,
+    "deep": lambda shape: shape.k >= MUCH * max(shape.output),
+    "shallow": lambda shape: MUCH * shape.k <= min(shape.output),
+    "flat": lambda shape: MUCH * shape.m <= shape.n,
+    "narrow": lambda shape: MUCH * shape.n <= shape.m,
+}
+
 GEMM = Operation(
     name=Gemm.operation,
     shape=Gemm,
@@ -72,6 +80,7 @@ GEMM = Operation(
     shapes_around=shapes_around,
     title="C = A·B",
     work="2mnk",
+    classes=CLASSES,
     units={"multiply_add_float32": "float32 units"},
     documents=(
         Document("duration_seconds", "002", "s", "Duration of matrix multiplication, in seconds"),

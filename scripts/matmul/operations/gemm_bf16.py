@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from matmul.operations.gemm import Gemm, shapes_around
+from matmul.operations.gemm import CLASSES, Gemm, shapes_around
 from matmul.operations.operation import Operation, Routine
 
 
@@ -31,6 +31,7 @@ GEMM_BF16 = Operation(
     shapes_around=partial(shapes_around, kind=GemmBf16),
     title="C = A·B",
     work="2mnk",
+    classes=CLASSES,
     units={"tensor_bfloat16": "bfloat16 tensor cores"},
     figure_prefix="gemm_bf16_",
 )

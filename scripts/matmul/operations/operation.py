@@ -11,6 +11,8 @@ from matmul.operations.shapes import Shape
 
 TF32_ROUNDOFF = 2.0**-10  # of an input: 10 bits of fraction, the others dropped
 OTHER = "other"  # a shape in none of an operation's series
+COMPACT = "compact"  # a shape in none of an operation's classes
+MUCH = 4  # a dimension stands out if it is this many times as long as another
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Operation:
     work: str  # its count of operations as a formula
     units: Mapping[str, str]  # kinds of unit that may multiply, by ceilings.csv's names, in words
     symmetric: bool = False
+    # Words for shapes by the dimension that stands out; the first that holds is the class.
+    classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
     documents: tuple[Document, ...] = ()
     known_from: str = ""  # the document whose kernels are representative in crowded figures
@@ -105,6 +109,10 @@ class Operation:
             return ""
         forms = (name for name, ratio in self.series.items() if shape.m == ratio * shape.n)
         return next(forms, OTHER)
+
+    def class_of(self, shape: Shape) -> str:
+        """The class of a shape, or COMPACT."""
+        return next((name for name, holds in self.classes.items() if holds(shape)), COMPACT)
 
     def axis_value(self, shape: Shape) -> float:
         """The position of a shape on an axis of sizes: n, or for a shape in no series the n of the

@@ -1,0 +1,89 @@
+"""Random shapes: reproducible, within their bounds, and of the kinds that their positions say."""
+
+import pytest
+
+from matmul.operations import operation_of, parse_shape
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.random_shapes import random_shapes
+from matmul.process.errors import UserError
+
+LOW, HIGH = Gemm(64, 100, 32), Gemm(4096, 2000, 12000)
+
+
+def test_a_seed_gives_these_shapes_on_every_machine() -> None:
+    shapes = random_shapes(Gemm, 5, 22001, Gemm(64, 64, 64), Gemm(4096, 4096, 4096))
+    assert list(map(str, shapes)) == [
+        "98x98x98", "3416x2392x264", "568x88x2000", "92x2238x4081", "296x296x296"
+    ]  # fmt: skip
+    assert random_shapes(Gemm, 5, 1, Gemm(64, 64, 64), Gemm(4096, 4096, 4096)) != shapes
+
+
+def test_a_longer_list_begins_with_the_shorter_one() -> None:
+    assert random_shapes(Gemm, 90, 1, LOW, HIGH)[:30] == random_shapes(Gemm, 30, 1, LOW, HIGH)
+
+
+def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds() -> None:
+    shapes = random_shapes(Gemm, 240, 7, LOW, HIGH, operations=1e9)
+    assert len(set(shapes)) == 240
+    for position, shape in enumerate(shapes):
+        bounds = zip(LOW.dimensions, shape.dimensions, HIGH.dimensions, strict=True)
+        assert all(low <= side <= high for low, side, high in bounds)
+        assert shape.operations <= 1e9
+        if position % 4 == 0:
+            assert shape.square
+        if position % 3:
+            assert all(side % 8 == 0 for side in shape.dimensions)
+    assert sum(any(side % 8 for side in shape.dimensions) for shape in shapes) > 70
+    # Log-uniform: half of the depths lie below the geometric mean of their bounds.
+    depths = [shape.k for shape in random_shapes(Gemm, 240, 7, LOW, HIGH) if not shape.square]
+    assert 0.4 < sum(depth < (32 * 12000) ** 0.5 for depth in depths) / len(depths) < 0.6
+
+
+def test_rounding_to_multiples_stays_within_bounds() -> None:
+    shapes = random_shapes(Gram, 12, 3, Gram(61, 61), Gram(111, 111))
+    assert all(61 <= side <= 111 for shape in shapes for side in shape.dimensions)
+
+
+@pytest.mark.parametrize(
+    ("count", "largest", "operations", "message"),
+    [
+        (5, Gram(32, 100), None, "from: m is 64, above 32 in to; exchange them"),
+        (
+            99,
+            Gram(72, 72),
+            None,
+            "99 shapes from 64x64 to 72x72: found only 4; ask for fewer",
+        ),
+        (5, Gram(900, 900), 7.0, "of at most 7 operations: found only 0"),
+        (5, Gram(65, 65), None, "found only 1;"),  # 64 is the only multiple of 8
+    ],
+)
+def test_bounds_without_room_are_refused_with_the_remedy(
+    count: int, largest: Gram, operations: float | None, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        random_shapes(Gram, count, 1, Gram(64, 64), largest, operations)
+
+
+@pytest.mark.parametrize(
+    ("operation", "text", "word"),
+    [
+        ("gemm", 640, "square"),
+        ("gemm", "100x200x800", "deep"),
+        ("gemm", "100x200x799", "compact"),
+        ("gemm", "400x800x100", "shallow"),
+        ("gemm", "100x400x100", "flat"),
+        ("gemm", "400x100x400", "narrow"),
+        ("gemm_bf16", "400x100x400", "narrow"),
+        ("gram", 500, "square"),
+        ("gram", "400x100", "tall"),
+        ("gram", "100x400", "wide"),
+        ("gram", "100x399", "compact"),
+    ],
+)
+def test_the_dimension_that_stands_out_names_the_class(
+    operation: str, text: int | str, word: str
+) -> None:
+    shape = parse_shape(text, operation)
+    assert operation_of(shape).class_of(shape) == word
