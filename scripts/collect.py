@@ -85,6 +85,7 @@ def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, st
     ).reset_index()
     summary = points.merge(medians, on=SPAN, how="left", validate="one_to_one")
     summary["samples"] = summary["samples"].fillna(0).astype(int)
+    summary["launches"] = summary["launches"].astype("Int64")  # empty where nothing was timed
     lost = summary[(summary.status == "ok") & (summary["samples"] == 0)]
     if not lost.empty:
         row = lost.iloc[0]
@@ -214,7 +215,7 @@ def tables(
     def of_all(kind: str) -> pd.DataFrame:
         return collect_tables(kind, [job.folder / kind for job in jobs])
 
-    names = {variant.name: variant.kernel.name for variant in catalogue.variants.values()}
+    names = {variant.name: variant.kernel.name for variant in catalogue.buildable.values()}
     facts = {job.facts["split"]["variant"]: job.facts for job in jobs}  # of one job per variant
     samples = of_all("samples.csv.gz")
     splits = [job.facts["split"] | {"uuid": job.facts.get("uuid")} for job in jobs]

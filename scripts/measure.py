@@ -114,6 +114,7 @@ def parse() -> Namespace:
     parser.add_argument("--maximum", type=int, default=200, help="most samples per point")
     parser.add_argument("--interval", type=float, default=0.01, help="as a share of the median")
     parser.add_argument("--seconds", type=float, default=0.5, help="for the samples of a point")
+    parser.add_argument("--sample-seconds", type=float, default=0, help="launches per sample; 0: 1")
     parser.add_argument("--copy-seconds", type=float, default=0.1, help="per copy phase; 0: none")
     parser.add_argument("--warm-seconds", type=float, default=0.1, help="before burst samples")
     parser.add_argument("--load-seconds", type=float, default=3, help="before sustained samples")
@@ -139,6 +140,7 @@ def settings_of(options: Namespace) -> Settings:
         seed=options.seed,
         caches=tuple(options.caches),
         rule=rule,
+        sample_seconds=options.sample_seconds,
         copies=copies,
         warm_seconds={"burst": options.warm_seconds, "sustained": options.load_seconds},
         cool_celsius=options.cool_celsius,

@@ -30,7 +30,7 @@ SHAPE = Gemm(9, 11, 13)
 
 def bench(product: CpuProduct, memory_share: float = 0.8, variant: Variant = LOOP) -> CpuBench:
     warm = {"burst": 0.0, "sustained": 0.05}
-    settings = Settings(1, ("hot",), RULE, RULE, warm, 75, 60, 1.0, 2.0, memory_share, 1)
+    settings = Settings(1, ("hot",), RULE, 0, RULE, warm, 75, 60, 1.0, 2.0, memory_share, 1)
     return CpuBench(variant, product, settings, Split())
 
 

@@ -18,7 +18,7 @@ from matmul.operations.shapes import Shape
 
 RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
 SETTINGS = Settings(
-    1, ("hot", "cold"), RULE, RULE, {"burst": 0.1, "sustained": 3}, 75, 60, 1.0, 2.0, 0.8, 1
+    1, ("hot", "cold"), RULE, 0, RULE, {"burst": 0.1, "sustained": 3}, 75, 60, 1.0, 2.0, 0.8, 1
 )
 
 

@@ -36,12 +36,12 @@ COLUMNS = {
     ],
     "points.csv": [
         "variant", "ran", *POINT, "phase", "cache", "status", "reason", "stopped",
-        "error", "largest_error", "mean_error", *STATE,
+        "launches", "error", "largest_error", "mean_error", *STATE,
     ],
     "states.csv": ["variant", *POINT, "phase", "cache", "when", "readings", *STATE],
     "summary.csv": [
         "kernel", "variant", "ran", *POINT, "phase", "cache", "status", "reason", "samples",
-        "stopped", "time_ms", "time_low_ms", "time_high_ms", "tflops",
+        "launches", "stopped", "time_ms", "time_low_ms", "time_high_ms", "tflops",
         "error", "largest_error", "mean_error", *STATE,
     ],
     "ratios.csv": [
@@ -67,7 +67,12 @@ COLUMNS = {
     ],
 }  # fmt: skip
 # The version of the project that added a column, for columns that older data sets lack.
-ADDED = {("points.csv", "ran"): "1.0.0", ("summary.csv", "ran"): "1.0.0"}
+ADDED = {
+    ("points.csv", "ran"): "1.0.0",
+    ("summary.csv", "ran"): "1.0.0",
+    ("points.csv", "launches"): "1.1.0",
+    ("summary.csv", "launches"): "1.1.0",
+}
 BEFORE = "0"  # for data sets and jobs from before versions
 PUBLISHED = ROOT / "reports" / "published"
 # Files that the checks of the timing leave beside a data set.

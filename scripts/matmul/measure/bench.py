@@ -25,6 +25,7 @@ class Settings:
     seed: int
     caches: tuple[str, ...]
     rule: Rule
+    sample_seconds: float  # of launches in a row that make a sample; 0: one launch
     copies: Rule | None  # None: copies, end to end and unified memory are not timed
     warm_seconds: Mapping[str, float]  # of launches before the samples, first included
     cool_celsius: float  # a card that is hotter, or slows down for heat, is left to cool

@@ -32,7 +32,9 @@ from matmul.measure.verification import Accuracy
 from matmul.operations.shapes import Shape, ceil_div
 from matmul.process.errors import Unfinished
 
-MOST_LAUNCHES = 128  # per hold: the driver's queue takes about a thousand commands
+# Per hold. The driver's queue takes about a thousand commands; a launch may be several, and has two
+# events around it.
+MOST_LAUNCHES = 128
 # Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, and writing back its contents as long again. This
 # is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
@@ -157,8 +159,8 @@ class GpuBench:
         errors: Accuracy,
     ) -> None:  # fmt: skip
         """Kernel times of all contenders, interleaved at random: back to back, on buffers in
-        rotation, or with the L2 cleared before each. A cache state that is left out has a row that
-        says why.
+        rotation, or with the L2 cleared before each. A sample of short launches is the mean of
+        several in a row. A cache state that is left out has a row that says why.
         """
         span = {"phase": "kernel", "cache": cache}
         row = span | error_columns(errors)
@@ -168,18 +170,22 @@ class GpuBench:
         if cache == "rotated":
             launches = self.rotating(case)
         clear = self.tools.clear_l2 if cache == "cold" else None
+        counts = [1] * len(launches)  # launches in a row per sample of each contender
 
         def batch(count: int) -> list[list[float]]:
-            pairs = min(count, MOST_LAUNCHES // len(launches))
+            pairs = min(count, MOST_LAUNCHES // sum(counts))
             order = [i for _ in range(pairs) for i in self.random.permutation(len(launches))]
             times: list[list[float]] = [[] for _ in launches]
-            measured = self.stream.times([launches[i] for i in order], clear)
-            for who, time_ms in zip(order, measured, strict=True):
-                times[who].append(time_ms)
+            rows = [in_a_row(launches[i], counts[i]) for i in order]
+            for who, time_ms in zip(order, self.stream.times(rows, clear), strict=True):
+                times[who].append(time_ms / counts[who])
             return times
 
         before, begun = self.recorder.now(), time.perf_counter()
         run_for(self.settings.warm_seconds[case.mode] - self.loaded_s, lambda: batch(1))
+        if (seconds := self.settings.sample_seconds) and not clear:
+            most = MOST_LAUNCHES // len(launches)
+            counts = [launches_of(seconds, taken, most) for [taken] in batch(1)]
         start = time.perf_counter()
         times, stopped = collect(self.settings.rule, batch)
         end, after = time.perf_counter(), self.recorder.now()
@@ -188,7 +194,8 @@ class GpuBench:
             point.times[contender.name, "kernel", cache] = taken
         # The span was shorter than the recorder's period: read the state just after it.
         during = self.recorder.span(start, end) or after
-        point.rows.append(row | {"stopped": stopped} | asdict(state_of(during)))
+        sampled = {"stopped": stopped, "launches": counts[0]}
+        point.rows.append(row | sampled | asdict(state_of(during)))
         for when, readings in (("before", before), ("during", during), ("after", after)):
             read = {"when": when, "readings": len(readings)}
             point.states.append(span | read | asdict(state_of(readings)))
@@ -281,6 +288,23 @@ class GpuBench:
 
     def close(self) -> None:
         self.recorder.stop()
+
+
+def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
+    """`launch`, this many times."""
+
+    def launches() -> None:
+        for _ in range(count):
+            launch()
+
+    return launches
+
+
+def launches_of(seconds: float, launch_ms: float, most: int) -> int:
+    """How many launches of this length take about so many seconds, from one to `most`."""
+    if most * launch_ms <= seconds * 1e3:
+        return most
+    return max(1, round(seconds * 1e3 / launch_ms))
 
 
 def host_copies_refusal(matrices: int, share: float) -> str | None:
