@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--shapes", nargs="*", default=[], help="in addition to the built-in ones")
-    parser.add_argument("--measured", nargs="+", help="of a dispatch, only what runs at these")
+    parser.add_argument("--measured", nargs="*", help="of a dispatch, only what runs at these")
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
     arguments.add_hang_seconds(parser)

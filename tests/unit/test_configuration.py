@@ -11,6 +11,7 @@ from support import ROOT
 
 from matmul.catalogue.entries import load_catalogue
 from matmul.gpu.device import NoDevice
+from matmul.operations import parse_shape
 from matmul.process.errors import UserError
 from matmul.settings import configuration
 from matmul.settings.configuration import (
@@ -23,6 +24,8 @@ from matmul.settings.configuration import (
 
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 DEFAULT["catalogue"] = str(ROOT / DEFAULT["catalogue"])
+
+RANDOM = {"random": 5, "seed": 1, "from": 64, "to": 4096}
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
@@ -77,6 +80,24 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"sweeps.gemm.shapes": ["64x64"]}, ["shapes[0]", "'64x64'"]),
         ({"sweeps.gemm.shapes": ["64x0x64"]}, ["shapes[0]", "'64x0x64'"]),
         ({"sweeps.gemm.shapes": [2**31]}, ["shapes[0]", f"'{2**31}'"]),
+        ({"sweeps.gemm.shapes": RANDOM | {"colour": 1}}, ["gemm.shapes", "'colour'", "operations"]),
+        ({"sweeps.gemm.shapes": {"random": 4}}, ["gemm.shapes", "'seed' is missing"]),
+        ({"sweeps.gemm.shapes": RANDOM | {"random": 2.5}}, ["gemm.shapes.random", "2.5"]),
+        ({"sweeps.gemm.shapes": RANDOM | {"seed": "now"}}, ["gemm.shapes.seed", "now"]),
+        ({"sweeps.gemm.shapes": RANDOM | {"operations": 0}}, ["shapes.operations", "0"]),
+        ({"sweeps.gemm.shapes": RANDOM | {"to": "9x9"}}, ["gemm.shapes", "to: ", "'9x9'", "MxNxK"]),
+        ({"sweeps.gemm.shapes": RANDOM | {"from": 8.5}}, ["gemm.shapes.from", "8.5"]),
+        (
+            {"sweeps.gemm.shapes": RANDOM | {"to": "99x32x99"}},
+            ["sweeps.gemm.shapes: from", "n is 64, above 32 in to", "exchange"],
+        ),
+        (
+            {"sweeps.gemm.shapes": RANDOM | {"operations": 7}},
+            ["sweeps.gemm.shapes: random: 5 shapes", "at most 7", "found only 0", "ask for fewer"],
+        ),
+        ({"sweeps.gemm.kernels": ["naive/*"]}, ["gemm.kernels", "'naive/*'", "write naive"]),
+        ({"sweeps.gram.kernels": ["sgemm/*"]}, ["gram.kernels", "'sgemm'", "gram_naive"]),
+        ({"sampling.sample_seconds": -1}, ["sampling.sample_seconds", "-1"]),
         ({"sweeps.gemm.verify_shapes": ["7x"]}, ["verify_shapes[0]", "'7x'"]),
         ({"kernels": "naive"}, ["kernels", "naive"]),
         ({"kernels": []}, ["kernels"]),
@@ -170,6 +191,17 @@ def test_a_sweeps_own_keys_stand_over_the_common_ones() -> None:
     assert (gemm["caches"], gemm["sampling"]) == (config["caches"], config["sampling"])
 
 
+def test_random_shapes_are_a_list_to_all_that_follows() -> None:
+    config = changed({"sweeps.gram.shapes": RANDOM | {"to": "20000x9000", "operations": 1e9}})
+    sweep, listed = sweep_of(config, "gram"), sweep_of(config, "gemm")
+    assert sweep["random"] == config["sweeps"]["gram"]["shapes"]
+    assert sweep["shapes"] == sweep_of(config, "gram")["shapes"]
+    shapes = [parse_shape(text, "gram") for text in sweep["shapes"]]
+    assert len(set(shapes)) == 5
+    assert max(shape.operations for shape in shapes) <= 1e9
+    assert (listed["random"], listed["shapes"]) == (None, config["sweeps"]["gemm"]["shapes"])
+
+
 def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> None:
     config = changed({"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
     config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
@@ -226,6 +258,18 @@ def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
     assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue)["mine"]) == {"naive-16"}
 
 
+def test_what_a_dispatch_chooses_among_is_measured_on_a_gpu_alone() -> None:
+    catalogue = load_catalogue()
+    mine = {"operation": "gemm", "kernels": ["sgemm", "sgemm/*"], "shapes": RANDOM}
+    config = changed({"sweeps.mine": mine})
+    check_configuration(config, [])
+    parts = {part.slug for part in catalogue.variant("sgemm").parts("sm_90")}
+    assert len(parts) > 5
+    assert set(chosen_jobs(config, catalogue, ["sm_90"])["mine"]) == {"sgemm", *parts}
+    assert set(chosen_jobs(config, catalogue)["mine"]) == {"sgemm"}
+    assert not set(chosen_jobs(config, catalogue, ["sm_90"])["gemm"]) - set(catalogue.variants)
+
+
 def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
     catalogue = load_catalogue()
     config = changed({"kernels": ["naive", "cpu_blas"]})
@@ -233,7 +277,7 @@ def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
     jobs = chosen_jobs(config, catalogue)
     assert {slug for variants in jobs.values() for slug in variants} == expected
     jobs = chosen_jobs(DEFAULT, catalogue)
-    assert sum(map(len, jobs.values())) == len(catalogue.variants)
+    assert {slug for variants in jobs.values() for slug in variants} == set(catalogue.variants)
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("gpu", "gpu")])

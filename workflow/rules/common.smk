@@ -58,7 +58,9 @@ def settle():
         compiler = toolchain.version(toolchain.nvcc())
         device, architectures = where_to_measure()
         toolchain.check_architectures(architectures)
-        return configuration.chosen_jobs(config, catalogue), device, architectures, compiler
+        measured = architectures if device == "gpu" else []
+        jobs = configuration.chosen_jobs(config, catalogue, measured)
+        return jobs, device, architectures, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -160,17 +162,22 @@ def built(variant):
     return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
 
 
-def own_shapes(slug, key):
-    """The shapes under `key` in all sweeps that measure a variant, as written, each once."""
+def own_sweeps(slug):
+    """The settings of every sweep that measures a variant."""
     own = [name for name, variants in JOBS.items() if slug in variants]
-    return list(dict.fromkeys(s for name in own for s in configuration.sweep_of(config, name)[key]))
+    return [configuration.sweep_of(config, name) for name in own]
 
 
 def dispatched_shapes(variant):
-    """The shapes at which a dispatch is measured; None for other variants."""
+    """The shapes at which a dispatch is measured; None for other variants.
+
+    Without a GPU, the variants for random shapes are neither compiled nor run in emulation.
+    """
     if variant.kernel.kind is not Kind.DISPATCH:
         return None
-    return [parse_shape(s, variant.kernel.operation) for s in own_shapes(variant.slug, "shapes")]
+    sweeps = [own for own in own_sweeps(variant.slug) if DEVICE == "gpu" or not own["random"]]
+    texts = dict.fromkeys(text for own in sweeps for text in own["shapes"])
+    return [parse_shape(text, variant.kernel.operation) for text in texts]
 
 
 def runnable(wildcards):
@@ -234,13 +241,14 @@ def gpus_to_verify(wildcards):
 
 def verify_shapes(wildcards):
     """The shapes from its sweeps at which a variant is verified, besides the built-in ones."""
-    return own_shapes(wildcards.slug, "verify_shapes")
+    sweeps = own_sweeps(wildcards.slug)
+    return list(dict.fromkeys(text for own in sweeps for text in own["verify_shapes"]))
 
 
 def measured_shapes(wildcards):
     """verify.py's option for a dispatch: the shapes at which it is measured."""
     shapes = dispatched_shapes(VARIANTS[wildcards.slug])
-    return ["--measured", *shapes] if shapes else []
+    return [] if shapes is None else ["--measured", *shapes]
 
 
 def measure_options(wildcards):
@@ -260,6 +268,7 @@ def measure_options(wildcards):
             ),
             f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
             f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
+            f"--sample-seconds {sampling['sample_seconds']}",
             f"--copy-seconds {sampling['copy_seconds'] if copies else 0}",
             f"--warm-seconds {sampling['warm_seconds']} --load-seconds {sampling['load_seconds']}",
             f"--cool-celsius {limits['cool_celsius']} --cool-seconds {limits['cool_seconds']}",

@@ -283,7 +283,7 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
     """The variants in kernels.csv that this checkout lacks, or has with other sources or flags."""
-    today = {variant.name: digest(variant) for variant in catalogue.variants.values()}
+    today = {variant.name: digest(variant) for variant in catalogue.buildable.values()}
     return [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
 
 

@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
 from matmul.catalogue.schema import check
 from matmul.gpu.device import NoDevice, driver, gpus
-from matmul.operations import parse_shape
+from matmul.operations import OPERATIONS, parse_shape
+from matmul.operations.random_shapes import random_shapes
 from matmul.process.errors import UserError
+
+PARTS = "/*"  # after the name of a dispatch: the variants that it chooses among
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -21,7 +24,12 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
     catalogue = load_catalogue(Path(config["catalogue"]))
     check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
     for name in config["sweeps"]:
-        check_sweep(sweep_of(config, name), catalogue, f"{origin}: sweeps.{name}")
+        where = f"{origin}: sweeps.{name}"
+        try:
+            sweep = sweep_of(config, name)
+        except UserError as error:
+            raise UserError(f"{where}.shapes: {error}") from None
+        check_sweep(sweep, catalogue, where)
     return catalogue
 
 
@@ -33,7 +41,8 @@ def check_kernels(
     Raises UserError.
     """
     possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
-    for name in kernels if kernels != "all" else ():
+    for text in kernels if kernels != "all" else ():
+        name = text.removesuffix(PARTS)
         try:
             variant = catalogue.variant(name)
         except UserError as error:
@@ -42,6 +51,8 @@ def check_kernels(
             raise UserError(
                 f"{where}: '{name}' does not compute {operation}; {', '.join(possible)} do"
             )
+        if name != text and variant.kernel.kind is not Kind.DISPATCH:
+            raise UserError(f"{where}: '{text}': {name} chooses among no variants; write {name}")
         if name not in (variant.name, variant.kernel.name):
             raise UserError(f"{where}: '{name}' is how files are named; write {variant.name}")
 
@@ -67,12 +78,39 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
 
 
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The full settings of a sweep: its own keys override the common ones."""
+    """The full settings of a sweep: its own keys override the common ones.
+
+    `shapes` is a list of texts; `random` says how they were drawn, or is None. Raises UserError for
+    shapes that cannot be drawn.
+    """
     common = {key: config[key] for key in ("fills", "modes", "caches")}
     unset = {"kernels": "all", "cold": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
     own = unset | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
-    return common | own | merged
+    shapes = own["shapes"]
+    rule = shapes if isinstance(shapes, Mapping) else None
+    drawn = {"shapes": drawn_shapes(rule, own["operation"]) if rule else shapes, "random": rule}
+    return common | own | merged | drawn
+
+
+def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
+    """The shapes that a sweep's mapping asks for, as texts. Raises UserError."""
+    bounds = {}
+    for key in ("from", "to"):
+        try:
+            bounds[key] = parse_shape(rule[key], operation)
+        except UserError as error:
+            raise UserError(f"{key}: {error}") from None
+    shapes = random_shapes(
+        OPERATIONS[operation].shape, rule["random"], rule["seed"], bounds["from"], bounds["to"],
+        rule.get("operations"),
+    )  # fmt: skip
+    return list(map(str, shapes))
+
+
+def dispatches(kernels: str | Sequence[str]) -> list[str]:
+    """The dispatches whose variants `kernels` asks for, as DISPATCH/*."""
+    return [name.removesuffix(PARTS) for name in kernels if name.endswith(PARTS)]
 
 
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
@@ -95,27 +133,37 @@ def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
     return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
 
 
-def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
+def chosen_jobs(
+    config: Mapping[str, Any], catalogue: Catalogue, architectures: Sequence[str] = ()
+) -> dict[str, dict[str, Variant]]:
     """The variants that each sweep with shapes measures, by slug.
 
-    Raises UserError if there are none.
+    DISPATCH/* stands for those that it chooses among on these `architectures`, of the GPUs that are
+    measured. Without one it stands for none: there is nothing to compare, and each would be
+    verified in emulation. Raises UserError if there is nothing to measure.
     """
 
-    def wanted(variant: Variant, sweep: Mapping[str, Any]) -> bool:
-        lists = [config["kernels"], sweep["kernels"]]
-        asked_for = any(variant.name in names for names in lists if names != "all")
-        return (
-            variant.kernel.operation == sweep["operation"]
-            and (variant.measured or asked_for)
-            and all(named(variant, names) for names in lists)
-            and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
-        )
+    def listed(kernels: str | Sequence[str]) -> str | Sequence[str]:
+        choosing = [catalogue.variant(name) for name in dispatches(kernels)]
+        parts = [part.name for v in choosing for arch in architectures for part in v.parts(arch)]
+        return [*kernels, *parts] if parts else kernels
 
-    chosen = {
-        name: {slug: v for slug, v in catalogue.buildable.items() if wanted(v, sweep)}
-        for name in config["sweeps"]
-        if (sweep := sweep_of(config, name))["shapes"]
-    }
+    def wanted(variant: Variant, lists: Sequence[str | Sequence[str]]) -> bool:
+        asked_for = any(variant.name in names for names in lists if names != "all")
+        return (variant.measured or asked_for) and all(named(variant, names) for names in lists)
+
+    chosen = {}
+    for name in config["sweeps"]:
+        sweep = sweep_of(config, name)
+        lists = [listed(kernels) for kernels in (config["kernels"], sweep["kernels"])]
+        if sweep["shapes"]:
+            chosen[name] = {
+                slug: variant
+                for slug, variant in catalogue.buildable.items()
+                if variant.kernel.operation == sweep["operation"]
+                and wanted(variant, lists)
+                and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
+            }
     if not any(chosen.values()):
         raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")
     return chosen
