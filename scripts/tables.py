@@ -5,7 +5,7 @@ There are no sentences here, and each number carries the cells that it was compu
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from matmul.report.facts.checks import cross_check, timer_check
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder
+from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.names import captions
 from matmul.report.selection import (
     Results,
@@ -44,6 +45,7 @@ from matmul.settings import arguments
 from matmul.settings.configuration import sweep_of
 
 GIBIBYTE = 2**30
+DRAWN = "drawn at random"
 PARTS = ("start_s", "inputs_s", "verification_s", "cooling_s", "timed_s")  # of a job's wall time
 
 
@@ -63,6 +65,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
             operation: cold_quotients(results.of(operation)) for operation in OPERATIONS
         },
         "documents": compare_documents(results, documents),
+        "random_shapes": random_shapes(results),
         "not_measured": not_measured(results),
         "verification": verification(results),
         "kernels": kernels(results),
@@ -212,8 +215,12 @@ def scope(results: Results) -> dict[str, Any]:
 
 def by_series(shapes: Sequence[Shape]) -> list[dict[str, Any]]:
     """Names of shapes, grouped by series, in order."""
-    groups = itertools.groupby(shapes, series_of)
-    return [{"series": name, "shapes": [size_name(s) for s in own]} for name, own in groups]
+    return [group(name, own) for name, own in itertools.groupby(shapes, series_of)]
+
+
+def group(name: str, shapes: Iterable[Shape]) -> dict[str, Any]:
+    """The names of some shapes under one heading."""
+    return {"series": name, "shapes": [size_name(shape) for shape in shapes]}
 
 
 def rates(results: Results) -> dict[str, Any]:
@@ -273,19 +280,23 @@ def stopped(results: Results) -> dict[str, dict[str, int]]:
 
 
 def not_measured(results: Results) -> dict[str, list[dict[str, Any]]]:
-    """Points without a time, failed ones first, grouped by operation and similar reason."""
+    """Points without a time, failed ones first, grouped by operation and similar reason; those of
+    random shapes apart."""
     points = points_of(results.summary)
-    groups: dict[tuple[str, str, str], list[pd.Series]] = {}
+    points = points.assign(drawn=results.drawn(points))
+    groups: dict[tuple[str, str, bool, str], list[pd.Series]] = {}
     for _, row in points[points.status != "ok"].iterrows():
-        groups.setdefault((row.status, row.operation, pattern(row)), []).append(row)
+        kind = (row.status, row.operation, row.drawn, pattern(row))
+        groups.setdefault(kind, []).append(row)
     entries: dict[str, list[dict[str, Any]]] = {"failed": [], "skipped": []}
-    for (status, _, words), rows in groups.items():
+    for (status, _, drawn, words), rows in groups.items():
+        shapes = in_order(map(shape_of, rows))
         entries[status].append(
             {
                 "reason": ranged(words, [numbers_in(row) for row in rows]),
                 "points": len(rows),
                 "variants": shortened(results, rows),
-                "shapes": by_series(in_order(map(shape_of, rows))),
+                "shapes": [group(DRAWN, shapes)] if drawn else by_series(shapes),
             }
         )
     return entries

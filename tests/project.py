@@ -76,7 +76,7 @@ class Project:
         sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         # The catalogue may lack the dispatches.
         none = {"shapes": [], "kernels": "all"}
-        sweeps |= {name: none for name in ("random_gemm", "random_gram")}
+        sweeps |= dict.fromkeys(("random_gemm", "random_gram"), none)
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)
 

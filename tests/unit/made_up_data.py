@@ -1,10 +1,13 @@
 """A small data set that no machine measured: plausible times, seeded, with holes on demand."""
 
+import copy
 import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +22,7 @@ from matmul.operations import parse_shape
 from matmul.operations.fills import FILLS
 from matmul.operations.shapes import Shape
 from matmul.report.selection import Results, load_results
+from matmul.settings.configuration import dispatches, sweep_of
 
 SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),
@@ -36,6 +40,17 @@ STUDIES = {
         MODES,
     ),
 }
+# Sweeps over random shapes, as documents.yaml has them.
+RANDOM = {
+    "random_gemm": {"operation": "gemm", "kernels": ["sgemm"], "caches": ["hot"],
+                    "shapes": {"random": 40, "seed": 1, "from": 64, "to": 12000,
+                               "operations": 4.0e11},
+                    "sampling": {"sample_seconds": 0.0002}},
+    "random_gram": {"operation": "gram", "kernels": ["gram"], "caches": ["hot"],
+                    "shapes": {"random": 30, "seed": 2, "from": 64, "to": "20000x9000"}},
+    "choice_gemm": {"operation": "gemm", "kernels": ["sgemm", "sgemm/*"], "caches": ["hot"],
+                    "shapes": {"random": 12, "seed": 3, "from": 64, "to": 4096}},
+}  # fmt: skip
 TF32 = "cublas_sgemm_tf32"
 COPIES = {"h2d": 2.0, "d2h": 1.0, "end_to_end": 4.0, "unified": 9.0}  # times the kernel
 DEVICE = {
@@ -107,9 +122,10 @@ def made_up(
     change: Change = lambda summary: summary,
     catalogue: Catalogue | None = None,
     checked: bool = False,
+    drawn: Mapping[str, Any] = MappingProxyType({}),
 ) -> Results:
     """Write a data set and load it; `change` alters its summary first. `checked`: with both checks
-    of the timing."""
+    of the timing. `drawn`: with these of RANDOM."""
     catalogue = catalogue or the_catalogue()
     chosen = [
         kernel
@@ -130,9 +146,13 @@ def made_up(
     ]
     rows += study_rows(variants, gpu, random)
     columns = COLUMNS["summary.csv"]
+    rows += random_rows(drawn, catalogue, gpu, random, arch)
     summary = change(pd.DataFrame(rows, columns=columns).astype({"k": "Int64"}))
-    write_table(summary, "summary.csv", folder / "summary.csv")
     write_table(ratios(summary, catalogue), "ratios.csv", folder / "ratios.csv")
+    # Libraries have no jobs of their own in sweeps over random shapes.
+    libraries = summary.kernel.map(lambda name: catalogue[name].kind) == Kind.LIBRARY
+    summary = summary[~(summary.sweep.isin(drawn) & libraries)].reset_index(drop=True)
+    write_table(summary, "summary.csv", folder / "summary.csv")
     write_table(verifications(variants, gpu), "verification.csv", folder / "verification.csv")
     write_table(records(chosen), "kernels.csv", folder / "kernels.csv")
     write_table(jobs(variants), "jobs.csv", folder / "jobs.csv")
@@ -143,7 +163,10 @@ def made_up(
         write_table(timer_checks(), "timer_check.csv", folder / "timer_check.csv")
     peaks = dict.fromkeys(key for key in DEVICE if key.endswith("_peak_tflops"))
     known = DEVICE if gpu else DEVICE | {"gpu": None} | peaks
-    write_json(known if device is None else device, folder / "device.json")
+    known = copy.deepcopy(known if device is None else device)
+    if drawn:
+        known["configuration"]["sweeps"] |= drawn
+    write_json(known, folder / "device.json")
     return load_results(folder, catalogue)
 
 
@@ -205,6 +228,40 @@ def study_rows(variants: Sequence[Variant], gpu: bool, random: np.random.Generat
                     own |= span("kernel", "hot", row["time_ms"] * (1 + i / 20), shape)
                     own |= {"power_w": 400.0 - 30 * i, "sm_clock_mhz": 1700.0}
                 rows.append(row | own)
+    return rows
+
+
+def random_rows(
+    sweeps: Mapping[str, Any], catalogue: Catalogue, gpu: bool, random: np.random.Generator,
+    arch: str,
+) -> list[dict]:  # fmt: skip
+    """Hot kernel rows of sweeps over random shapes, of their rivals too: between half and twice as
+    fast as the library, and where a dispatch chose a variant, as fast as that."""
+    rows = []
+    for name in sweeps:
+        sweep = sweep_of(DEVICE["configuration"] | {"sweeps": sweeps}, name)
+        dispatch = catalogue.variant(sweep["kernels"][0])
+        beside = dispatch.parts(arch) if gpu and dispatches(sweep["kernels"]) else []
+        for text in sweep["shapes"]:
+            shape = parse_shape(text, sweep["operation"])
+            what = {"sweep": name, "fill": "uniform", "mode": "burst"}
+            what |= product_of(dispatch.kernel.dtype, shape)
+            base = 0.004 + shape.operations * PACE[Kind.LIBRARY]
+            chosen = dispatch.part(shape, arch).name
+            times: dict[str, float] = {}
+            for variant in [*catalogue.rivals(dispatch.kernel), *beside, dispatch]:
+                library = variant.kernel.kind is Kind.LIBRARY
+                gain = random.uniform(0.9, 1.1) if library else random.lognormal(0.03, 0.15)
+                same = times.get(chosen) if variant == dispatch else None
+                times[variant.name] = same or base / gain
+                if variant.refusal(shape):
+                    continue
+                skipped = {"phase": "kernel", "cache": "hot", "status": "skipped", "samples": 0,
+                           "reason": "there is no GPU on this machine"}  # fmt: skip
+                own = {"kernel": variant.kernel.name, "variant": variant.name, "launches": 3}
+                own["ran"] = chosen if variant == dispatch else ""
+                timed = span("kernel", "hot", times[variant.name], shape)
+                rows.append(what | own | (timed if gpu else skipped))
     return rows
 
 

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import DEVICE, SHAPES, STUDIES, TF32, made_up, samples, speed_up_tf32, with_tf32
+from made_up_data import (
+    DEVICE,
+    RANDOM,
+    SHAPES,
+    STUDIES,
+    TF32,
+    made_up,
+    samples,
+    speed_up_tf32,
+    with_tf32,
+)
 
 import report
 import tables
@@ -89,7 +99,11 @@ ALL = {"shapes": SHAPES | {"gram": (*SHAPES["gram"], 18500)}}  # with document 0
 
 @pytest.mark.parametrize(
     ("options", "least"),
-    [(ALL | {"checked": True}, 500), ({"gpu": False}, 50), ({"shapes": GEMM_ONLY}, 200)],
+    [
+        (ALL | {"checked": True, "drawn": RANDOM}, 700),
+        ({"gpu": False, "drawn": RANDOM}, 50),
+        ({"shapes": GEMM_ONLY}, 200),
+    ],
     ids=["gpu", "no gpu", "no gram"],
 )
 def test_every_number_traces_to_the_files_and_they_have_a_report(

@@ -66,6 +66,16 @@ class Results:
         """Measured kernel rows, in every cache state."""
         return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
 
+    @property
+    def random_sweeps(self) -> dict[str, Mapping[str, Any]]:
+        """The configuration of each sweep over shapes drawn at random, by name."""
+        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
+        return {name: own for name, own in sweeps.items() if isinstance(own["shapes"], Mapping)}
+
+    def drawn(self, rows: pd.DataFrame) -> pd.Series:
+        """Which rows are of shapes drawn at random."""
+        return rows.sweep.isin(self.random_sweeps)
+
     def study(self, axis: str) -> pd.DataFrame:
         """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
         return self.launches[self.launches.index.isin(self.varying(axis).index)]

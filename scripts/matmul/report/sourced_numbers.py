@@ -26,6 +26,9 @@ class Number:
     def __truediv__(self, other: "Number") -> "Number":
         return Number(self.value / other.value, f"{self.factor} / {other.factor}")
 
+    def __mul__(self, other: "Number") -> "Number":
+        return Number(self.value * other.value, f"{self.factor} * {other.factor}")
+
     def __add__(self, other: "Number") -> "Number":
         return Number(self.value + other.value, f"{self.origin} + {other.origin}")
 

@@ -42,9 +42,11 @@ def own_times(results: Results) -> pd.DataFrame:
     """Rows of kernel times on the device of the data set: its GPU if it has one.
 
     CPU variants measured beside a GPU are left out, because two hosts of one model differed by up
-    to a half, which says nothing about the card.
+    to a half, which says nothing about the card. So are shapes drawn at random, which are sampled
+    too briefly to tell a change of a few percent.
     """
     rows = results.launches
+    rows = rows[~results.drawn(rows)]
     return rows[results.gpu(rows) == bool(results.device.get("gpu"))]
 
 

@@ -1,7 +1,7 @@
 """All figures by name, with the function that draws each; these modules register theirs."""
 
-from matmul.report.figures import figure_base, phases, ranking, roofline, sizes
+from matmul.report.figures import figure_base, phases, random_shapes, ranking, roofline, sizes
 from matmul.report.figures.names import captions
 
-MODULES = (phases, ranking, roofline, sizes)
+MODULES = (phases, random_shapes, ranking, roofline, sizes)
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

@@ -1,0 +1,177 @@
+"""The dispatches at shapes drawn at random: beside the library, and beside their own variants."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from matmul.dataset.tables import POINT
+from matmul.measure.bench import CACHES
+from matmul.operations import OPERATIONS, operation_of, shape_of
+from matmul.operations.operation import COMPACT
+from matmul.report.facts.findings import interval, named
+from matmul.report.selection import Results, size_name, verdict_of
+from matmul.report.sourced_numbers import Number, cell, total
+from matmul.settings.configuration import dispatches
+
+WORST = 10  # shapes that are listed
+LOW, MIDDLE, HIGH = 0.05, 0.5, 0.95  # shares of the shapes
+
+
+def random_shapes(results: Results) -> list[dict[str, Any]]:
+    """What is reported of each dispatch that was measured at random shapes."""
+    return [random_facts(results, kernel) for kernel in drawn_kernels(results)]
+
+
+def drawn_sweeps(results: Results) -> list[str]:
+    """The random sweeps that hold a dispatch against the library only."""
+    sweeps = results.random_sweeps
+    return [name for name, own in sweeps.items() if not dispatches(own.get("kernels", "all"))]
+
+
+def drawn_kernels(results: Results) -> list[str]:
+    """The dispatches with rows in those sweeps, in the catalogue's order."""
+    rows = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
+    return [
+        name for name in results.order if results.is_dispatch(name) and name in set(rows.kernel)
+    ]
+
+
+def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
+    """The ratios of a dispatch at random shapes to the fastest rival there, the lowest first, with
+    `class`, that of the shape."""
+    rows = results.ratios[results.ratios.sweep.isin(drawn_sweeps(results))]
+    rows = rows[rows.kernel == kernel]
+    cache = min(set(rows.cache), key=CACHES.index, default=CACHES[0])
+    rows = least(rows[rows.cache == cache]).sort_values("ratio", kind="stable")
+    shapes = [shape_of(row) for row in rows.itertuples()]
+    return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
+
+
+def least(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each variant's ratio to the fastest of its rivals, at every point."""
+    point = ["variant", *POINT, "cache"]
+    return rows.loc[rows.groupby(point, sort=False, dropna=False).ratio.idxmin()]
+
+
+def places_of(rows: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """What identifies the point of each row, whatever its variant."""
+    return [(r.sweep, shape_of(r), r.fill, r.mode, r.cache) for r in rows.itertuples()]
+
+
+def at_share(rows: pd.DataFrame, share: float) -> int:
+    """The place among sorted rows that this share of them does not exceed."""
+    return math.ceil(share * len(rows)) - 1
+
+
+def random_facts(results: Results, kernel: str) -> dict[str, Any]:
+    """What is reported of one dispatch, or why nothing was timed."""
+    summary = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
+    summary = summary[(summary.kernel == kernel) & (summary.phase == "kernel")]
+    rows = drawn_ratios(results, kernel)
+    operation = OPERATIONS[summary.operation.iloc[0]]
+    about = {
+        "operation": operation.name,
+        "kernel": named(results, kernel, ""),
+        "sweeps": list(dict.fromkeys(summary.sweep)),
+    }
+    if rows.empty:
+        reasons = summary.reason[summary.status != "ok"].value_counts().index
+        return about | {"missing": str(reasons[0]) if len(reasons) else "no library was timed"}
+    classes = [(name, rows[rows["class"] == name]) for name in (*operation.classes, COMPACT)]
+    verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
+    fastest = rows.baseline.value_counts()
+    return about | {
+        "missing": None,
+        "all": spread(rows),
+        "classes": [{"name": name} | spread(own) for name, own in classes if len(own)],
+        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower", "unknown")},
+        "rivals": [
+            {"title": results.title(name), "shapes": int(fastest[name])}
+            for name in operation.rivals
+            if name in fastest
+        ],
+        "worst": worst(results, rows.head(WORST), summary),
+        "choice": choice(results, kernel),
+    }
+
+
+def spread(rows: pd.DataFrame) -> dict[str, Any]:
+    """The distribution of sorted ratios; 5% of the shapes are at `low` or below."""
+    ratios = [cell(row, "ratio", "ratios.csv") for _, row in rows.iterrows()]
+    places = {"worst": 0} | {
+        name: at_share(rows, share)
+        for name, share in (("low", LOW), ("median", MIDDLE), ("high", HIGH))
+    }
+    return {
+        "shapes": len(rows),
+        "even": int((rows.ratio >= 1).sum()),
+        "geometric_mean": geometric_mean(ratios).json(),
+    } | {name: ratios[place].json() for name, place in places.items()}
+
+
+def geometric_mean(numbers: Sequence[Number]) -> Number:
+    """The geometric mean of one or more numbers."""
+    product = math.prod(number.value for number in numbers)
+    factors = " * ".join(number.factor for number in numbers)
+    return Number(product ** (1 / len(numbers)), f"({factors}) ** (1 / {len(numbers)})")
+
+
+def worst(results: Results, rows: pd.DataFrame, summary: pd.DataFrame) -> list[dict[str, Any]]:
+    """The shapes with these ratios, each with its variant and both times."""
+    lines = dict(zip(places_of(summary), summary.index, strict=True))
+    found = []
+    for place, (_, row) in zip(places_of(rows), rows.iterrows(), strict=True):
+        here = summary.loc[lines[place]]
+        ratio, time = cell(row, "ratio", "ratios.csv"), cell(here, "time_ms")
+        found.append(
+            {
+                "size": size_name(shape_of(row)),
+                "class": row["class"],
+                "variant": here.ran,
+                "library": results.title(row.baseline),
+                "time_ms": time.json(),
+                "library_ms": (ratio * time).json(),
+                "ratio": ratio.json(),
+                "interval": interval(row),
+                "verdict": verdict_of(row.ratio_low, row.ratio_high),
+            }
+        )
+    return found
+
+
+def choice(results: Results, kernel: str) -> dict[str, Any] | None:
+    """What the choice of a dispatch loses to the best of its variants, each beside the library in a
+    job of its own; None if they were not measured."""
+    sweeps = [
+        name
+        for name, own in results.random_sweeps.items()
+        if kernel in dispatches(own.get("kernels", "all"))
+    ]
+    chosen = results.launches[results.launches.sweep.isin(sweeps)]
+    chosen = chosen[chosen.kernel == kernel]
+    ran = dict(zip(places_of(chosen), chosen.ran, strict=True))
+    rows = results.ratios[results.ratios.sweep.isin(sweeps)]
+    rows = least(rows[rows.kernel != kernel])
+    losses = []
+    for place, own in rows.groupby(pd.Series(places_of(rows), rows.index), sort=False):
+        taken = own[own.variant == ran.get(place)]
+        if len(taken):
+            best, used = own.loc[own.ratio.idxmax()], taken.iloc[0]
+            quotient = cell(best, "ratio", "ratios.csv") / cell(used, "ratio", "ratios.csv")
+            losses.append((quotient, best, used))
+    if not losses:
+        return None
+    largest, best, used = max(losses, key=lambda loss: loss[0].value)
+    one, count = Number(1, "1"), Number(len(losses), str(len(losses)))
+    return {
+        "shapes": len(losses),
+        "variants": int(rows.variant.nunique()),
+        "best": sum(quotient.value == 1 for quotient, _, _ in losses),
+        "mean": (total(quotient for quotient, _, _ in losses) / count - one).json(),
+        "largest": (largest - one).json(),
+        "size": size_name(shape_of(best)),
+        "better": best.variant,
+        "chosen": used.variant,
+    }

@@ -1,0 +1,108 @@
+"""The ratios of the dispatches to the library at shapes drawn at random."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, PercentFormatter
+
+from matmul.operations import OPERATIONS
+from matmul.operations.operation import COMPACT
+from matmul.report.facts.random_shapes import (
+    HIGH,
+    LOW,
+    MIDDLE,
+    at_share,
+    drawn_kernels,
+    drawn_ratios,
+    random_facts,
+)
+from matmul.report.figures import style
+from matmul.report.figures.figure_base import NothingToDraw, figure
+from matmul.report.figures.style import Look
+from matmul.report.selection import Results
+from matmul.report.sourced_numbers import significant
+
+CLASSES = [
+    *dict.fromkeys(name for operation in OPERATIONS.values() for name in operation.classes),
+    COMPACT,
+]
+# A class looks the same in every panel. Crosses are too thin among so many points, and one colour
+# too pale.
+COLOURS = [colour for i, colour in enumerate(style.COLOURS) if i != 6]
+MARKERS = [marker for marker in style.MARKERS if marker not in "PX"]
+LOOKS = {
+    name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)])
+    for i, name in enumerate(CLASSES)
+}
+TICKS = [0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2, 3, 5, 10, 20, 50]
+APART = 0.055  # of the axis, between two of its ticks
+MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
+
+
+@figure(None, "Share of the library at shapes drawn at random", one_cache=False)
+def random_shapes(results: Results) -> Figure:
+    """Library time over kernel time, the lowest first, in a wide panel for each dispatch."""
+    kernels = drawn_kernels(results)
+    panels = {name: own for name in kernels if len(own := drawn_ratios(results, name))}
+    if not panels:
+        reasons = {random_facts(results, name)["missing"] for name in kernels}
+        why = f" ({', '.join(sorted(reasons))})" if reasons else ""
+        raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
+    made, axes = style.panel_rows(len(panels), 1, height=2.7)
+    for ax, (kernel, rows) in zip(axes.flat, panels.items(), strict=True):
+        ratio_axis(ax, min(rows.ratio.min(), 1), max(rows.ratio.max(), 1))
+        style.parity(ax)
+        curve(ax, rows)
+        ax.set_title(f"{results.title(kernel)}, {len(rows)} shapes", loc="left")
+    return made
+
+
+def ratio_axis(ax: Axes, low: float, high: float) -> None:
+    """A logarithmic axis with room for all ratios, and ticks from 1 outwards where they fit."""
+    span = math.log(high / low) or 0.1
+    bottom, top = low * math.exp(-0.12 * span), high * math.exp(0.12 * span)
+    style.log_values(ax)
+    ax.set_ylim(bottom, top)
+    gap = APART * math.log(top / bottom)
+    ticks = [1.0]
+    for side in (
+        sorted(t for t in TICKS if t > 1),
+        sorted((t for t in TICKS if t < 1), reverse=True),
+    ):
+        last = 1.0
+        for tick in side:
+            if bottom <= tick <= top and abs(math.log(tick / last)) >= gap:
+                ticks.append(last := tick)
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+
+
+def curve(ax: Axes, rows: pd.DataFrame) -> None:
+    """The ratios in order over the share of the shapes, by class, with three of them named."""
+    places = (np.arange(len(rows)) + 0.5) / len(rows)
+    ax.plot(places, rows.ratio, color=style.PALE, linewidth=1, zorder=1)
+    for name, look in LOOKS.items():
+        own = (rows["class"] == name).to_numpy()
+        if own.any():
+            ax.plot(
+                places[own], rows.ratio[own], look.marker, label=name, color=look.colour,
+                markersize=4, markeredgecolor="white", markeredgewidth=0.3,
+            )  # fmt: skip
+    for share, words in MARKED.items():
+        place = at_share(rows, share)
+        x, ratio = places[place], rows.ratio.iloc[place]
+        ax.plot(
+            [x, x], [0, ratio], color=style.QUIET, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0
+        )
+        ax.annotate(
+            f"{words}\n{significant(ratio)}", (x, 0), xycoords=("data", "axes fraction"),
+            xytext=(3 if share < HIGH else -3, 4), textcoords="offset points",
+            ha="left" if share < HIGH else "right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
+        )  # fmt: skip
+    ax.set_xlim(-0.02, 1.02)
+    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set_xlabel("share of the shapes")
+    ax.set_ylabel("library time / kernel time")
+    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor=style.PALE, fontsize=7.5)

@@ -1,0 +1,166 @@
+"""What the report says of random shapes: right numbers, and none of them anywhere else."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up_data import RANDOM, made_up
+
+import page
+import tables
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.provenance import ROOT
+from matmul.operations import operation_of, shape_of
+from matmul.report.facts.changes import own_times, relative_times
+from matmul.report.facts.random_shapes import random_shapes
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.selection import Results
+
+DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
+COUNTS = ("shapes", "even")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return made_up(tmp_path_factory.mktemp("drawn"), drawn=RANDOM)
+
+
+def ratios(results: Results, sweep: str, kernel: str) -> pd.DataFrame:
+    return results.ratios[(results.ratios.sweep == sweep) & (results.ratios.kernel == kernel)]
+
+
+def test_a_ratio_is_to_the_fastest_rival_at_its_shape(results: Results) -> None:
+    _, gram = random_shapes(results)
+    own = ratios(results, "random_gram", "gram")
+    assert own.baseline.nunique() == 3
+    least = own.groupby(["m", "n"]).ratio.min()
+    assert gram["all"]["shapes"] == len(least) == 30
+    assert gram["all"]["worst"]["value"] == least.min()
+    places = own.loc[own.groupby(["m", "n"]).ratio.idxmin()].baseline.map(results.title)
+    counts = {rival["title"]: rival["shapes"] for rival in gram["rivals"]}
+    assert counts == places.value_counts().to_dict()
+
+
+def test_the_distribution_is_that_of_the_ratios(results: Results) -> None:
+    gemm, _ = random_shapes(results)
+    own = ratios(results, "random_gemm", "sgemm").ratio.to_numpy()
+    found = {name: value["value"] for name, value in gemm["all"].items() if name not in COUNTS}
+    shares = {"worst": 0.0, "low": 0.05, "median": 0.5, "high": 0.95}
+    expected = {
+        name: np.quantile(own, share, method="inverted_cdf") for name, share in shares.items()
+    }
+    assert found == pytest.approx(expected | {"geometric_mean": np.exp(np.log(own).mean())})
+    assert (gemm["all"]["shapes"], gemm["all"]["even"]) == (40, (own >= 1).sum())
+    assert sum(gemm["verdicts"].values()) == 40
+
+
+def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results: Results) -> None:
+    for entry, sweep in zip(random_shapes(results), ("random_gemm", "random_gram"), strict=True):
+        kernel = entry["kernel"]["name"]
+        own = ratios(results, sweep, kernel).drop_duplicates(["m", "n", "k"])
+        shapes = [shape_of(row) for row in own.itertuples()]
+        counts = pd.Series([operation_of(s).class_of(s) for s in shapes]).value_counts()
+        assert {own["name"]: own["shapes"] for own in entry["classes"]} == counts.to_dict()
+        assert sum(own["even"] for own in entry["classes"]) == entry["all"]["even"]
+
+
+def test_the_ten_worst_have_the_variant_that_ran_and_both_times(results: Results) -> None:
+    gemm, _ = random_shapes(results)
+    values = [row["ratio"]["value"] for row in gemm["worst"]]
+    assert values == sorted(ratios(results, "random_gemm", "sgemm").ratio)[:10]
+    for row in gemm["worst"]:
+        quotient = row["library_ms"]["value"] / row["time_ms"]["value"]
+        assert quotient == pytest.approx(row["ratio"]["value"])
+        assert row["variant"] in {v.name for v in results.catalogue.buildable.values()}
+
+
+def best_at(results: Results, gain: float) -> dict[str, Any]:
+    """What the choice costs if at every shape it is right, but at one is slower than another."""
+    rows = results.ratios
+    beside = (rows.sweep == "choice_gemm") & (rows.kernel != "sgemm")
+    chosen = results.summary[results.summary.sweep == "choice_gemm"].query("ran != ''")
+    ran = {shape_of(row): row.ran for row in chosen.itertuples()}
+    right = beside & np.array([ran.get(shape_of(row)) == row.variant for row in rows.itertuples()])
+    rows.loc[beside, "ratio"] = 0.5
+    rows.loc[right, "ratio"] = 1.0
+    first = rows[right].index[0]
+    other = rows[beside & ~right & (rows.m == rows.m[first]) & (rows.n == rows.n[first])].index[0]
+    rows.loc[other, "ratio"] = gain
+    choice = random_shapes(results)[0]["choice"]
+    assert choice["better"] == rows.variant[other] or gain <= 1
+    return choice
+
+
+def test_a_choice_loses_what_the_best_variant_is_faster(tmp_path: Path) -> None:
+    results = made_up(tmp_path, drawn=RANDOM)
+    choice = best_at(results, 1.3)
+    assert (choice["shapes"], choice["best"]) == (12, 11)
+    assert choice["largest"]["value"] == pytest.approx(0.3)
+    assert choice["mean"]["value"] == pytest.approx(0.3 / 12)
+    choice = best_at(results, 0.9)
+    assert (choice["best"], choice["largest"]["value"]) == (12, 0)
+
+
+def test_without_its_variants_beside_it_nothing_is_said_of_a_choice(results: Results) -> None:
+    gemm, gram = random_shapes(results)
+    assert gram["choice"] is None
+    assert gemm["choice"]["variants"] > 5
+
+
+def test_without_a_gpu_the_reason_is_all_that_is_said(tmp_path: Path) -> None:
+    results = made_up(tmp_path, gpu=False, drawn=RANDOM)
+    entries = random_shapes(results)
+    assert {entry["missing"] for entry in entries} == {"there is no GPU on this machine"}
+    [text] = words_of(results)
+    assert "no GPU on this machine" in text
+    shapes = [entry["shapes"] for entry in tables.not_measured(results)["skipped"]]
+    drawn = [own["shapes"] for [own, *_] in shapes if own["series"] == "drawn at random"]
+    assert [len(own) for own in drawn] == [40 + 12, 30]
+    assert all(len(own) < 20 for [own, *_] in shapes if own["series"] == "")
+
+
+def words_of(results: Results) -> list[str]:
+    made = FIGURES["random_shapes"](results)
+    return [text.get_text() for ax in made.axes for text in ax.texts]
+
+
+def test_the_figure_has_a_panel_for_each_dispatch_and_a_point_for_each_shape(
+    results: Results,
+) -> None:
+    made = FIGURES["random_shapes"](results)
+    assert [len(ax.get_lines()[1].get_xdata()) for ax in made.axes] == [40, 30]
+    assert [ax.get_title("left") for ax in made.axes] == ["sgemm, 40 shapes", "gram, 30 shapes"]
+    assert [words.split("\n")[0] for words in words_of(results)] == ["5%", "median", "95%"] * 2
+    for ax, sweep in zip(made.axes, ("random_gemm", "random_gram"), strict=True):
+        shapes = results.ratios[results.ratios.sweep == sweep].drop_duplicates(["m", "n", "k"])
+        low, high = ax.get_ylim()
+        assert low < 1 < high
+        points = sum(
+            len(line.get_xdata()) for line in ax.get_lines() if line.get_marker() != "None"
+        )
+        assert points == len(shapes)
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path: Path, gpu: bool) -> None:
+    plain, drawn = (
+        made_up(tmp_path / name, gpu=gpu, drawn=sweeps)
+        for name, sweeps in (("plain", {}), ("drawn", RANDOM))
+    )
+    expected, found = (tables.tables_of(own, DOCUMENTS) for own in (plain, drawn))
+    for name in ("rates", "cold_over_hot", "ladders", "documents", "catalogue"):
+        assert found[name] == expected[name]
+    for findings in (found["findings"], expected["findings"]):
+        findings.pop("throttling")  # of everything that ran on the card
+    assert found["findings"] == expected["findings"]
+    assert page.page_data(drawn) == page.page_data(plain)
+    for values in (own_times, relative_times):
+        assert len(values(drawn)) == len(values(plain))
+
+
+def test_a_data_set_from_before_has_no_random_shapes(tmp_path: Path) -> None:
+    results = made_up(tmp_path, device={"version": "1.0.0"})
+    assert random_shapes(results) == []
+    assert "at a shape drawn at random." in words_of(results)[0]
