@@ -134,6 +134,24 @@ def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
     assert pd.isna(first.time_low_ms)
 
 
+def test_the_launches_of_a_sample_are_a_whole_number_or_none(jobs: Jobs) -> None:
+    times = {(NAIVE, "kernel", "hot"): [1.0], (NAIVE, "first", "cold"): [2.0]}
+    jobs.add(NAIVE, times, [OK | {"launches": 50}, OK | {"phase": "first", "cache": "cold"}])
+    assert jobs.collect().code == 0
+    launches = jobs.table("summary.csv").launches
+    assert launches[0] == 50
+    assert pd.isna(launches[1])
+    assert ",1,50," in (jobs.folder / "local" / "summary.csv").read_text()
+
+
+def test_a_variant_that_only_a_dispatch_uses_has_its_kernel(jobs: Jobs) -> None:
+    catalogue = load_catalogue()
+    [name, *_] = [v.name for v in catalogue.buildable.values() if not v.measured]
+    jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK])
+    assert jobs.collect().code == 0
+    assert jobs.table("summary.csv").kernel.to_list() == [catalogue.variant(name).kernel.name]
+
+
 def test_gram_and_gemm_are_collected_together_and_gram_has_no_k(jobs: Jobs) -> None:
     """An empty k must neither drop a row from a group nor turn the others' k into 16.0."""
     jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])

@@ -231,6 +231,19 @@ def test_another_launch_of_the_same_source_does_not_resume_the_journal(
     assert identities[0] == identities[1] != identities[2]
 
 
+def test_a_dispatch_that_is_measured_nowhere_verifies_nothing(
+    command: Command, tmp_path: Path
+) -> None:
+    """Without a GPU none of the variants for random shapes is run in emulation."""
+    table = tmp_path / "verification.csv"
+    run = command(
+        "verify", "sgemm", "--build", tmp_path, "--device", "cpu", "--measured", "--output", table,
+        "--log", tmp_path / "log",
+    )  # fmt: skip
+    assert run.code == 0
+    assert read_table("verification.csv", table).empty
+
+
 def test_measuring_on_a_gpu_that_is_not_there_is_one_line(
     command: Command, no_gpu: None, tmp_path: Path
 ) -> None:
