@@ -126,21 +126,25 @@ def words_of(results: Results) -> list[str]:
     return [text.get_text() for ax in made.axes for text in ax.texts]
 
 
-def test_the_figure_has_a_panel_for_each_dispatch_and_a_point_for_each_shape(
+def test_the_figure_has_a_curve_and_lanes_for_each_dispatch_with_every_shape(
     results: Results,
 ) -> None:
     made = FIGURES["random_shapes"](results)
-    assert [len(ax.get_lines()[1].get_xdata()) for ax in made.axes] == [40, 30]
-    assert [ax.get_title("left") for ax in made.axes] == ["sgemm, 40 shapes", "gram, 30 shapes"]
     assert [words.split("\n")[0] for words in words_of(results)] == ["5%", "median", "95%"] * 2
-    for ax, sweep in zip(made.axes, ("random_gemm", "random_gram"), strict=True):
-        shapes = results.ratios[results.ratios.sweep == sweep].drop_duplicates(["m", "n", "k"])
-        low, high = ax.get_ylim()
-        assert low < 1 < high
-        points = sum(
-            len(line.get_xdata()) for line in ax.get_lines() if line.get_marker() != "None"
-        )
-        assert points == len(shapes)
+    curves, lanes = made.axes[::2], made.axes[1::2]
+    assert [ax.get_title("left") for ax in curves] == ["sgemm, 40 shapes", "gram, 30 shapes"]
+    for curve, lane, entry in zip(curves, lanes, random_shapes(results), strict=True):
+        marked = [
+            [tuple(line.get_xdata()) for line in ax.get_lines() if line.get_marker() != "None"]
+            for ax in (curve, lane)
+        ]
+        assert marked[0] == marked[1]
+        counts = [own["shapes"] for own in entry["classes"]]
+        assert sorted(map(len, marked[0])) == sorted(counts)
+        named = [label.get_text() for label in lane.get_yticklabels()]
+        assert named == [own["name"] for own in entry["classes"]]
+        low, high = curve.get_ylim()
+        assert low < entry["all"]["worst"]["value"] < 1 < high
 
 
 @pytest.mark.parametrize("gpu", [True, False])

@@ -51,19 +51,23 @@ def random_shapes(results: Results) -> Figure:
         reasons = {random_facts(results, name)["missing"] for name in kernels}
         why = f" ({', '.join(sorted(reasons))})" if reasons else ""
         raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
-    made, axes = style.panel_rows(len(panels), 1, height=2.7)
-    for ax, (kernel, rows) in zip(axes.flat, panels.items(), strict=True):
-        ratio_axis(ax, min(rows.ratio.min(), 1), max(rows.ratio.max(), 1))
-        style.parity(ax)
-        curve(ax, rows)
-        ax.set_title(f"{results.title(kernel)}, {len(rows)} shapes", loc="left")
+    made, grid = style.panel_rows(2 * len(panels), 1, height=1.6)
+    style.grid_of(grid[0, 0]).set_height_ratios([3, 1] * len(panels))
+    for axes, (kernel, rows) in zip(grid.reshape(-1, 2), panels.items(), strict=True):
+        places = (np.arange(len(rows)) + 0.5) / len(rows)
+        curve(axes[0], rows, places)
+        lanes(axes[1], rows, places)
+        for ax in axes:
+            ax.set_xlim(-0.02, 1.02)
+            ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes[0].set_title(f"{results.title(kernel)}, {len(rows)} shapes", loc="left")
     return made
 
 
 def ratio_axis(ax: Axes, low: float, high: float) -> None:
     """A logarithmic axis with room for all ratios, and ticks from 1 outwards where they fit."""
     span = math.log(high / low) or 0.1
-    bottom, top = low * math.exp(-0.12 * span), high * math.exp(0.12 * span)
+    bottom, top = low * math.exp(-0.3 * span), high * math.exp(0.1 * span)  # words at the foot
     style.log_values(ax)
     ax.set_ylim(bottom, top)
     gap = APART * math.log(top / bottom)
@@ -79,17 +83,12 @@ def ratio_axis(ax: Axes, low: float, high: float) -> None:
     ax.yaxis.set_major_locator(FixedLocator(ticks))
 
 
-def curve(ax: Axes, rows: pd.DataFrame) -> None:
+def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     """The ratios in order over the share of the shapes, by class, with three of them named."""
-    places = (np.arange(len(rows)) + 0.5) / len(rows)
+    ratio_axis(ax, min(rows.ratio.min(), 1), max(rows.ratio.max(), 1))
+    style.parity(ax)
     ax.plot(places, rows.ratio, color=style.PALE, linewidth=1, zorder=1)
-    for name, look in LOOKS.items():
-        own = (rows["class"] == name).to_numpy()
-        if own.any():
-            ax.plot(
-                places[own], rows.ratio[own], look.marker, label=name, color=look.colour,
-                markersize=4, markeredgecolor="white", markeredgewidth=0.3,
-            )  # fmt: skip
+    by_class(ax, rows, places, rows.ratio.to_numpy())
     for share, words in MARKED.items():
         place = at_share(rows, share)
         x, ratio = places[place], rows.ratio.iloc[place]
@@ -101,8 +100,24 @@ def curve(ax: Axes, rows: pd.DataFrame) -> None:
             xytext=(3 if share < HIGH else -3, 4), textcoords="offset points",
             ha="left" if share < HIGH else "right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
         )  # fmt: skip
-    ax.set_xlim(-0.02, 1.02)
-    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    ax.set_xlabel("share of the shapes")
     ax.set_ylabel("library time / kernel time")
-    ax.legend(loc="upper left", frameon=True, framealpha=1, edgecolor=style.PALE, fontsize=7.5)
+    ax.tick_params(labelbottom=False)
+
+
+def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
+    """Where the shapes of each class are on the curve, in a lane of their own: many points of the
+    curve hide one another."""
+    known = [name for name in LOOKS if name in set(rows["class"])]
+    by_class(ax, rows, places, rows["class"].map(known.index).to_numpy())
+    ax.set_yticks(range(len(known)), known)
+    ax.set_ylim(len(known) - 0.4, -0.6)
+    ax.set_xlabel("share of the shapes")
+
+
+def by_class(ax: Axes, rows: pd.DataFrame, x: np.ndarray, y: np.ndarray) -> None:
+    """A point for each shape, in the look of its class."""
+    for name, look in LOOKS.items():
+        own = (rows["class"] == name).to_numpy()
+        if own.any():
+            ax.plot(x[own], y[own], look.marker, color=look.colour, markersize=4.5,
+                    markeredgecolor="white", markeredgewidth=0.3)  # fmt: skip
