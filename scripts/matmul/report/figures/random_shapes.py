@@ -52,7 +52,7 @@ def random_shapes(results: Results) -> Figure:
         why = f" ({', '.join(sorted(reasons))})" if reasons else ""
         raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
     made, grid = style.panel_rows(2 * len(panels), 1, height=1.6)
-    style.grid_of(grid[0, 0]).set_height_ratios([3, 1] * len(panels))
+    style.grid_of(grid[0, 0]).set_height_ratios([5, 2] * len(panels))
     for axes, (kernel, rows) in zip(grid.reshape(-1, 2), panels.items(), strict=True):
         places = (np.arange(len(rows)) + 0.5) / len(rows)
         curve(axes[0], rows, places)
