@@ -160,7 +160,8 @@ struct Share {
         columns += (size_t)stride * n, to_load += stride;
     }
 
-    // Add the next quad's products. Returns false at the end of the share.
+    // Add the next quad's products, in rows to and fro, so that the next one has an operand of the last one.
+    // Returns false at the end of the share.
     __device__ __forceinline__ bool multiply(const Quad& quad, Sums& sums)
     {
 #pragma unroll
@@ -168,7 +169,8 @@ struct Share {
             if (!has(to_multiply, s)) return false;
 #pragma unroll
             for (int e = 0; e < T::thread_m * T::thread_n; e++) {
-                const int i = e / T::thread_n, j = e % T::thread_n;
+                const int i = e / T::thread_n, within = e % T::thread_n;
+                const int j = i % 2 ? T::thread_n - 1 - within : within;
                 sums[i][j] += quad.a[i][s] * quad.b[s][j / 4][j % 4];
             }
         }
@@ -192,6 +194,16 @@ struct Share {
     }
 };
 
+// The same value in a register of its own, as in pipeline.cuh: a store of four words wants four registers side
+// by side, and as sums these would share their banks with the operands of B.
+__device__ __forceinline__ float in_own_register(float value)
+{
+#ifdef __CUDA_ARCH__
+    asm("add.f32 %0, %0, 0f80000000;" : "+f"(value));
+#endif
+    return value;
+}
+
 // Add up the teams' tiles in shared memory, and store the sums to C.
 __device__ __forceinline__ void store(const Sums& sums, float* C, int m, int n)
 {
@@ -204,7 +216,9 @@ __device__ __forceinline__ void store(const Sums& sums, float* C, int m, int n)
     for (int i = 0; i < T::thread_m; i++)
 #pragma unroll
         for (int j = 0; j < T::thread_n; j += 4)
-            *(float4*)(own + i * T::tile_n + j / 4 * T::strip) = *(const float4*)&sums[i][j];
+            *(float4*)(own + i * T::tile_n + j / 4 * T::strip) = {
+                in_own_register(sums[i][j]), in_own_register(sums[i][j + 1]),
+                in_own_register(sums[i][j + 2]), in_own_register(sums[i][j + 3])};
     __syncthreads();
 
     float results[passes];
