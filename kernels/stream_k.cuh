@@ -11,6 +11,8 @@
 // S says what is shared: `struct Shares` in gemm/streamed.cu or gram/tensor_streamed.cu.
 #pragma once
 
+#include "flags.cuh"
+
 template <class S>
 struct StreamK {
     // Else a stretch might be empty, and another block would wait for its sums in vain.
@@ -19,38 +21,6 @@ struct StreamK {
     // This block's stretch. It waits for later stretches only: those are of blocks of lower index, which
     // the device starts earlier.
     static __device__ __forceinline__ int block_stretch() { return S::blocks - 1 - blockIdx.x; }
-
-    // ---- Flags between blocks ----
-
-    // Tell other blocks that this one's sums are in memory, by its flag.
-    static __device__ void announce(unsigned* flag)
-    {
-#ifdef __CUDA_ARCH__
-        __threadfence();
-        __syncthreads();
-        if (threadIdx.x == 0) asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag) : "memory");
-#else
-        __syncthreads();
-        if (threadIdx.x == 0) *flag = 1;
-#endif
-    }
-
-    // Wait for the flags of the stretches `first` to `last`, and take them down for the next launch.
-    static __device__ void wait_for_sums(unsigned* flags, int first, int last)
-    {
-        if (first > last) return;
-        for (int i = first + threadIdx.x; i <= last; i += S::threads) {
-            unsigned ready = 0;
-#ifdef __CUDA_ARCH__
-            while (!ready)
-                asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(ready) : "l"(&flags[i]) : "memory");
-#else
-            ready = flags[i];
-#endif
-            flags[i] = 0;
-        }
-        __syncthreads();
-    }
 
     // ---- Shares ----
 

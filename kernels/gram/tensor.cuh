@@ -5,7 +5,7 @@
 //     WarpTile          which part of the tile a warp computes, off the diagonal and on it
 //     Slab, SlabPair    what lies in shared memory
 //     SlabCopies        which elements each thread copies there, and when
-//     Fragments         which elements each lane loads from there, and their products
+//     Fragments         which elements each lane loads from there; product.cuh has their products
 //     multiply_slabs    the loop over the slabs
 //     store             the way of the results to C and to its mirror image
 //
@@ -14,6 +14,7 @@
 #pragma once
 
 #include "../async_copy.cuh"
+#include "product.cuh"
 
 // The rows of products of a strip of warp_n columns that reach the triangle, in a tile on the diagonal.
 __host__ __device__ constexpr int rows_in_triangle(int strip, int warp_n)
@@ -226,26 +227,6 @@ struct GramTile {
         }
     };
 
-    // D += A·B, 16×step times step×8, by a warp. Lane 4g + t holds A[g + 8·(e % 2)][t + 4·(e / 2)] for e
-    // below step / 2, B[t + 4e][g] for e below step / 4, and D[g + 8·(e / 2)][2t + e % 2] for e below 4.
-#ifdef __CUDA_ARCH__
-    static __device__ __forceinline__ void add_product(double (&d)[4], const double (&a)[T::step / 2],
-                                                       const double (&b)[T::step / 4])
-    {
-        if constexpr (T::step == 8)
-            asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
-                         "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                         : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-        else
-            asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
-                         "{%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
-                         : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-                         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
-                           "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
-    }
-#endif
-
     // Add a step's products to `sums`, row by row; call `before_row` before each row of products.
     template <int rows, class BeforeRow>
     static __device__ __forceinline__ void multiply_step(const Fragments<rows>& fragments,
@@ -257,7 +238,8 @@ struct GramTile {
         for (int i = 0; i < rows; i++) {
             before_row(i);
 #pragma unroll
-            for (int j = 0; j < products_n; j++) add_product(sums[i][j], fragments.a[i], fragments.b[j]);
+            for (int j = 0; j < products_n; j++)
+                add_product<T::step>(sums[i][j], fragments.a[i], fragments.b[j]);
         }
 #else  // on the CPU the lanes of a warp exchange their operands through memory that no GPU has
         for (int i = 0; i < rows; i++) before_row(i);

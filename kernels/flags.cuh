@@ -1,0 +1,34 @@
+// Flags between blocks: one leaves sums in memory, another waits for them.
+//
+// A block may wait only for blocks of lower index. The device starts those earlier, so they are sure to run.
+#pragma once
+
+// Tell other blocks that this one's sums are in memory, by its flag.
+__device__ inline void announce(unsigned* flag)
+{
+#ifdef __CUDA_ARCH__
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag) : "memory");
+#else
+    __syncthreads();
+    if (threadIdx.x == 0) *flag = 1;
+#endif
+}
+
+// Wait for the flags `first`, `first` + `step` ... up to `last`, and take them down for the next launch.
+__device__ inline void wait_for_sums(unsigned* flags, int first, int last, int step = 1)
+{
+    if (first > last) return;
+    for (int i = first + threadIdx.x * step; i <= last; i += blockDim.x * step) {
+        unsigned ready = 0;
+#ifdef __CUDA_ARCH__
+        while (!ready)
+            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(ready) : "l"(&flags[i]) : "memory");
+#else
+        ready = flags[i];
+#endif
+        flags[i] = 0;
+    }
+    __syncthreads();
+}
