@@ -16,11 +16,12 @@ __device__ inline void announce(unsigned* flag)
 #endif
 }
 
-// Wait for the flags `first`, `first` + `step` ... up to `last`, and take them down for the next launch.
-__device__ inline void wait_for_sums(unsigned* flags, int first, int last, int step = 1)
+// Wait for the flags `first`, `first` + `apart` ... up to `last`, and take them down for the next launch.
+template <int threads>
+__device__ inline void wait_for_sums(unsigned* flags, int first, int last, int apart = 1)
 {
     if (first > last) return;
-    for (int i = first + threadIdx.x * step; i <= last; i += blockDim.x * step) {
+    for (int i = first + threadIdx.x * apart; i <= last; i += threads * apart) {
         unsigned ready = 0;
 #ifdef __CUDA_ARCH__
         while (!ready)

@@ -147,7 +147,7 @@ struct StreamK {
                                                          const Part& part)
     {
         const int last = schedule.last_stretch(part);
-        wait_for_sums(flags, block_stretch() + 1, last);
+        wait_for_sums<S::threads>(flags, block_stretch() + 1, last);
         for (int stretch = block_stretch() + 1; stretch <= last; stretch++)
             add_sums<count>(sums, partial_sums[stretch]);
     }

@@ -1,8 +1,9 @@
 // The product that a warp gives an fp64 tensor core (mma.sync, sm_90): D += A·B.
 #pragma once
 
-// A has 16×step elements, B step×8, D 16×8; step is 4, 8 or 16. Lane 4g + t holds A[g + 8·(e % 2)][t + 4·(e / 2)]
-// for e below step / 2, B[t + 4e][g] for e below step / 4, and D[g + 8·(e / 2)][2t + e % 2] for e below 4.
+// A has 16×step elements, B step×8, D 16×8; step is 4, 8 or 16. Lane 4g + t holds
+// A[g + 8·(e % 2)][t + 4·(e / 2)] for e below step / 2, B[t + 4e][g] for e below step / 4, and
+// D[g + 8·(e / 2)][2t + e % 2] for e below 4.
 #ifdef __CUDA_ARCH__
 template <int step>
 __device__ __forceinline__ void add_product(double (&d)[4], const double* a, const double* b)

@@ -8,8 +8,8 @@ from matmul.report.sourced_numbers import Number
 
 
 def asked(variant: Variant | None, shape: Shape) -> Number | None:
-    """Bytes per element of C, before caching: the reads of the threads, or of the blocks if these
-    stage them in shared memory, and C written once. Edges and the tiles on the diagonal count like
+    """Bytes per element of C, before caching: the reads of the threads, of the warps if these share
+    their operands, or of the blocks if they stage them in shared memory, and C written once. Edges and the tiles on the diagonal count like
     other tiles. None if the catalogue does not say how a block reads."""
     if variant is None or variant.layout is None:
         return None
@@ -19,7 +19,7 @@ def asked(variant: Variant | None, shape: Shape) -> Number | None:
 
 def reads(variant: Variant, layout: Layout) -> Number:
     """Elements read for one term of one element of C."""
-    rows, columns = variant.tile if layout.slab else layout.thread
+    rows, columns = variant.tile if layout.slab else layout.warp or layout.thread
     own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
     return own.times(0.5) if half(variant) else own
 
