@@ -9,8 +9,9 @@ from matmul.report.sourced_numbers import Number
 
 def asked(variant: Variant | None, shape: Shape) -> Number | None:
     """Bytes per element of C, before caching: the reads of the threads, of the warps if these share
-    their operands, or of the blocks if they stage them in shared memory, and C written once. Edges and the tiles on the diagonal count like
-    other tiles. None if the catalogue does not say how a block reads."""
+    operands, or of the blocks if they stage them in shared memory, and C written once. Edges and
+    the tiles on the diagonal count like other tiles. None if the catalogue does not say how a block
+    reads."""
     if variant is None or variant.layout is None:
         return None
     size = DTYPES[variant.kernel.dtype].bytes
