@@ -1,18 +1,17 @@
-"""Search kernel parameters on this GPU: compile all candidates, prune, time the rest, pick a few.
+"""Fit a dispatch to this card: time its candidates at random shapes, and write what they cost.
 
-    python scripts/search.py config/search/sgemm.yaml --table kernels/gemm/sgemm.csv
+A file in config/search names the dispatch, its candidates (boxes of values of compile-time
+parameters beside the catalogue's tilings), and the shapes: those that costs are fitted to, and
+others, of another seed, at which the choice is judged. Before anything is timed, candidates are
+dropped whose parameters do not fit each other or a multiprocessor, that do not compile (a
+static_assert says why), or that spill registers. At each shape each candidate is verified; then the
+candidates and the library are timed in random order, each several launches in a row, the fastest
+ones more often. The output has a row for each candidate and shape; a search that is started again
+goes on from there.
 
-Before anything is timed, the search drops parameters that do not fit each other or a
-multiprocessor, sources that do not compile (a static_assert says why), and spilled registers. Each
-candidate is verified at every shape; its error may be at most ERROR_RATIO times its library's. Then
-it is timed in pairs with the library: a few pairs of each candidate first, and more of the fastest
-ones. The output has one row per candidate and shape.
-
---table writes this architecture's rows of a dispatch, or with --shapes only the rows of these
-shapes. Each shape gets one of a few variants that lose at most SLACK to the fastest there. New
-tilings are printed, to be added to the catalogue. Candidates are chosen by their own time, not by
-the ratio, because a kernel can change the time of the library that runs after it, for example by
-giving a large part of the L1 to shared memory.
+--table writes this architecture's rows of the dispatch: few variants, each with its costs
+(matmul/catalogue/cost.py), chosen so that the choice by predicted time loses least. New tilings are
+printed, to be added to the catalogue.
 """
 
 import itertools
@@ -21,7 +20,7 @@ import os
 import re
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,50 +30,45 @@ import pandas as pd
 from tqdm import tqdm
 
 from matmul.build.binaries import compile_instruments, compile_into, digest
+from matmul.catalogue.cost import TERMS
 from matmul.catalogue.entries import Catalogue, Kernel, Variant, check_variant, load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import whole_file
 from matmul.gpu.device import NoDevice, opened
 from matmul.gpu.instruments import Instruments
+from matmul.measure import fit
+from matmul.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
 from matmul.measure.products import gpu_product
 from matmul.measure.reference import reference
 from matmul.measure.timing import HeldStream
-from matmul.measure.verification import Accuracy
 from matmul.operations import parse_shape
 from matmul.operations.shapes import Shape
 from matmul.process.errors import Unfinished, UserError, command_line
 from matmul.settings import arguments
+from matmul.settings.configuration import drawn_shapes
 
 SEED, FILL = 2026, "uniform"
-SLACK = 0.005  # what choosing fewer variants may cost, as a share of the fastest time
-ERROR_RATIO = 1.5  # to the library's error, in the mean and at most
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 HANG_SECONDS = 10.0  # after which a launch, and the search with it, is given up
-KEPT = 8  # candidates of each shape in the second round
-LAUNCHES_MS = (8, 120)  # for a candidate's pairs, in the first and the second round
-MOST_PAIRS = 60  # of a hold
+SAMPLE_SECONDS = 0.0002  # of launches in a row
+ROUNDS = 4  # samples of a candidate that is not much slower than the fastest
+SLOWER = 1.6  # than the fastest, in a first launch: not timed again
 
 
-def candidates(
-    kernel: Kernel, boxes: Sequence[Mapping[str, Any]], shape: Shape | None = None
-) -> Iterable[Variant]:
-    """Every combination of the values in a box that fits a multiprocessor. A parameter without
-    values has the value of the kernel's first tiling.
+def candidates(kernel: Kernel, boxes: Sequence[Mapping[str, Any]]) -> Iterable[Variant]:
+    """The tilings of the catalogue, and every combination of the values in a box that fits a
+    multiprocessor. A parameter without values has the value of the kernel's first tiling.
 
-    With a shape, only those from boxes that name it among their `shapes` or have no `shapes`.
     Raises UserError if a box names a parameter that the kernel lacks.
     """
+    yield from kernel.every_variant
     defaults = kernel.variants[0].parameters
     for box in boxes:
-        if unknown := set(box) - {"shapes", *defaults}:
+        if unknown := set(box) - {*defaults}:
             raise UserError(
                 f"{kernel.name} has no parameter {unknown.pop()}; it has {', '.join(defaults)}"
             )
-        shapes = [str(parse_shape(str(text), kernel.operation)) for text in box.get("shapes", [])]
-        if shape and shapes and str(shape) not in shapes:
-            continue
-        own = [box.get(name, [value]) for name, value in defaults.items()]
-        for values in itertools.product(*own):
+        for values in itertools.product(*(box.get(name, [v]) for name, v in defaults.items())):
             variant = named(kernel, dict(zip(defaults, values, strict=True)))
             try:
                 check_variant(variant)
@@ -111,10 +105,8 @@ def entry(variant: Variant) -> str:
     return f"    {variant.tiling}: {{{', '.join(own)}}}"
 
 
-def compiled(
-    variants: Sequence[Variant], arch: str, build: Path
-) -> list[tuple[Variant, dict[str, Any]]]:
-    """The variants that compile and spill almost nothing, with their compile records, on all cores.
+def compiled(variants: Sequence[Variant], arch: str, build: Path) -> list[Variant]:
+    """The variants that compile and spill almost nothing, compiled on all cores.
 
     A variant that an earlier search compiled from the same source is not compiled again.
     """
@@ -130,7 +122,7 @@ def compiled(
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         records = list(tqdm(pool.map(attempt, variants), total=len(variants), desc="compile"))
     kept = [
-        (variant, record)
+        variant
         for variant, record in zip(variants, records, strict=True)
         if record["status"] == "ok" and record["spill_bytes"] <= SPILL_BYTES
     ]
@@ -138,187 +130,171 @@ def compiled(
     return kept
 
 
-def mistake(own: Accuracy, library: Accuracy) -> str | None:
-    """What is wrong with a product with these errors beside its library's; None if nothing is."""
-    if not own.share <= 1:
-        return "wrong result"
-    if own.mean > ERROR_RATIO * library.mean or own.largest > ERROR_RATIO * library.largest:
-        return (
-            f"errs {own.mean:.2g} of Σ|a||b| and at most {own.largest:.2g}, "
-            f"the library {library.mean:.2g} and {library.largest:.2g}"
-        )
-    return None
-
-
 class Race:
-    """Candidates beside their library at one shape."""
+    """Candidates and their libraries, side by side."""
 
-    def __init__(self, tools: Instruments, library: Variant, shape: Shape) -> None:
-        self.tools, self.shape = tools, shape
-        self.stream, self.library = HeldStream(tools), library
-        dtype = library.kernel.dtype
-        self.inputs = [
-            tools.filled(FILL, SEED, which, count, dtype)
+    def __init__(
+        self, tools: Instruments, variants: Sequence[Variant], libraries: Sequence[Variant]
+    ) -> None:
+        self.tools, self.variants, self.libraries = tools, variants, libraries
+        self.stream = HeldStream(tools)
+        self.random = np.random.default_rng(SEED)
+        self.products = {v.name: gpu_product(v, tools) for v in [*variants, *libraries]}
+
+    def run(self, shape: Shape, measured: Collection[str]) -> pd.DataFrame:
+        """A row for each candidate that takes the shape, is correct there and is not `measured`:
+        variant, microseconds, those of the fastest library beside it, error and largest_error as
+        shares of the last library's. Empty without such a candidate.
+
+        Raises UserError if a launch does not end.
+        """
+        able = [v for v in self.variants if v.name not in measured and not v.refusal(shape)]
+        if not able:
+            return pd.DataFrame()
+        dtype = self.libraries[0].kernel.dtype
+        inputs = [
+            self.tools.filled(FILL, SEED, which, count, dtype)
             for which, count in enumerate(shape.elements[:-1])
         ]
-        self.c, self.other = (tools.poisoned(shape.elements[-1], dtype) for _ in range(2))
-        self.reference = reference(tools, shape, FILL, self.inputs)
-        self.rival = gpu_product(library, tools)
-        self.launch(self.rival, self.other)
-        self.tools.stream.synchronize()
-        (self.library_accuracy,) = self.reference.errors([self.other], [library.kernel])
+        c = self.tools.poisoned(shape.elements[-1], dtype)
+        truth = reference(self.tools, shape, FILL, inputs)
+        rows = {}
+        for variant in [*self.libraries, *able]:
+            self.tools.poison(c, shape.elements[-1], dtype)
+            try:
+                self.products[variant.name](shape, *inputs, c)
+                self.tools.wait()
+            except (self.tools.drv.LaunchError, Unfinished) as error:
+                raise UserError(f"{variant.name} at {shape}: {error}") from None
+            (found,) = truth.errors([c], [variant.kernel])
+            if found.share <= 1:
+                rows[variant.name] = {"error": found.mean, "largest_error": found.largest}
+            else:
+                tqdm.write(f"{variant.name} at {shape}: wrong result")
+        times = self.times({name: self.products[name] for name in rows}, (shape, *inputs, c))
+        table = pd.DataFrame.from_dict(rows, orient="index")
+        names = [library.name for library in self.libraries]
+        table = table / table.loc[names[-1]]
+        table.insert(0, "microseconds", pd.Series(times) * 1e3)
+        table.insert(1, "library", table.microseconds[names].min())
+        return table.drop(names).rename_axis("variant").reset_index()
 
-    def launch(self, product: Any, c: Any) -> None:
-        product(self.shape, *self.inputs, c)
+    def times(self, products: Mapping[str, Any], product: tuple[Any, ...]) -> dict[str, float]:
+        """Milliseconds of each: the median of some samples, for a slow one a first launch's."""
+        launches = {name: (lambda f=f: f(*product)) for name, f in products.items()}
+        first = dict(zip(launches, self.held(list(launches.values())), strict=True))
+        near = [name for name, ms in first.items() if ms <= SLOWER * min(first.values())]
+        counts = {n: launches_of(SAMPLE_SECONDS, first[n], MOST_LAUNCHES // 4) for n in near}
+        taken: dict[str, list[float]] = {name: [] for name in near}
+        for _ in range(ROUNDS):
+            order = [near[i] for i in self.random.permutation(len(near))]
+            rows = self.held([in_a_row(launches[n], counts[n]) for n in order])
+            for name, ms in zip(order, rows, strict=True):
+                taken[name].append(ms / counts[name])
+        return first | {name: float(np.median(own)) for name, own in taken.items()}
 
-    def accuracy(self, variant: Variant) -> Accuracy:
-        """The errors of its product at this shape."""
-        self.tools.poison(self.c, self.shape.elements[-1], variant.kernel.dtype)
-        product = gpu_product(variant, self.tools)
-        self.launch(product, self.c)
-        self.tools.wait()
-        (error,) = self.reference.errors([self.c], [variant.kernel])
-        return error
-
-    def pairs(self, variant: Variant, budget_ms: float) -> tuple[float, float]:
-        """Median milliseconds, and the median ratio of the library's time to the candidate's, from
-        pairs that take about `budget_ms`."""
-        product = gpu_product(variant, self.tools)
-        both = [lambda: self.launch(product, self.c), lambda: self.launch(self.rival, self.other)]
-        once = self.stream.times(both)
-        count = int(np.clip(budget_ms / sum(once), 2, MOST_PAIRS))
-        times = np.array(self.stream.times(both * count)).reshape(-1, 2)
-        return float(np.median(times[:, 0])), float(np.median(times[:, 1] / times[:, 0]))
-
-    def run(self, entries: Sequence[tuple[Variant, dict[str, Any]]]) -> pd.DataFrame:
-        """One row per correct candidate; the fastest ones are timed again for longer."""
-        rows = []
-        for variant, record in tqdm(entries, desc=str(self.shape)):
-            if self.variant_fails(variant):
-                continue
-            time_ms, ratio = self.pairs(variant, LAUNCHES_MS[0])
-            shared = record["shared_bytes"] + variant.dynamic_shared_bytes
-            rows.append({"shape": str(self.shape), "variant": variant.name, "round": 1,
-                         "time_ms": time_ms, "ratio": ratio,
-                         "registers": record["registers"], "shared_bytes": shared})  # fmt: skip
-        if not rows:
-            raise UserError(f"no candidate is correct at {self.shape}")
-        rows.sort(key=lambda row: row["time_ms"])
-        by_name = {variant.name: variant for variant, _ in entries}
-        for row in rows[:KEPT]:
-            time_ms, ratio = self.pairs(by_name[row["variant"]], LAUNCHES_MS[1])
-            row |= {"round": 2, "time_ms": time_ms, "ratio": ratio}
-        return pd.DataFrame(rows).sort_values(["round", "time_ms"], ascending=[False, True])
-
-    def variant_fails(self, variant: Variant) -> bool:
-        """Whether it rejects the shape, cannot be launched, or is wrong."""
-        if variant.refusal(self.shape):
-            return True
-        try:
-            wrong = mistake(self.accuracy(variant), self.library_accuracy)
-        except (self.tools.drv.LaunchError, Unfinished) as error:
-            raise UserError(f"{variant.name} at {self.shape}: {error}") from None
-        except self.tools.drv.Error as error:
-            tqdm.write(f"{variant.name} at {self.shape}: {error}")
-            return True
-        if wrong:
-            tqdm.write(f"{variant.name} at {self.shape}: {wrong}")
-        return wrong is not None
+    def held(self, launches: Sequence[Any]) -> list[float]:
+        """Milliseconds of each, in holds that the driver's queue has room for."""
+        size = 8
+        lots = [launches[i : i + size] for i in range(0, len(launches), size)]
+        return [ms for lot in lots for ms in self.stream.times(lot)]
 
 
-def few(found: pd.DataFrame) -> pd.Series:
-    """The variant for each shape: few variants in all, each at most SLACK slower than the fastest.
+def shapes_of(space: Mapping[str, Any], operation: str) -> dict[str, list[Shape]]:
+    """The shapes of a search by set; a set is a list of shapes and rules that draw shapes."""
 
-    Each step adds the variant that brings the shapes nearest to their fastest times.
-    """
-    time_ms = found.pivot_table(index="shape", columns="variant", values="time_ms", sort=False)
-    share = time_ms.rdiv(time_ms.min(axis=1), axis=0).fillna(0)
-    enough = share.clip(upper=1 - SLACK)
-    chosen: list[str] = []
-    while not chosen or (share[chosen].max(axis=1) < 1 - SLACK).any():
-        reached = enough[chosen].max(axis=1).fillna(0).to_numpy()[:, None]
-        chosen.append(str(np.maximum(enough, reached).sum().idxmax()))
-    return share[chosen].idxmax(axis=1)
+    def texts(item: Any) -> list[str]:
+        return drawn_shapes(item, operation) if isinstance(item, Mapping) else [str(item)]
+
+    sets = ("known", "fitted", "judged")
+    found: dict[Shape, str] = {}  # each in one set, the first that has it
+    for key in sets:
+        for text in itertools.chain.from_iterable(map(texts, space[key])):
+            found.setdefault(parse_shape(text, operation), key)
+    return {key: [shape for shape, of in found.items() if of == key] for key in sets}
 
 
-def write_table(path: Path, arch: str, choices: pd.Series, whole: bool = True) -> None:
-    """Replace the table's rows for `arch` by the choices, or only the rows of the same shapes if
-    the choices are not the whole table; other rows stay."""
+def measured(race: Race, shapes: Mapping[str, Sequence[Shape]], output: Path) -> pd.DataFrame:
+    """The rows of all shapes; `set` says which they belong to. Written as they come, beside those
+    of earlier searches, which may have had other candidates."""
+    found = pd.read_csv(output) if output.exists() else pd.DataFrame(columns=["shape", "variant"])
+    for name, own in shapes.items():
+        for shape in tqdm(own, desc=name):
+            known = set(found[found["shape"] == str(shape)].variant)
+            rows = race.run(shape, known).assign(set=name, shape=str(shape))
+            found = pd.concat([found, rows], ignore_index=True)
+            if len(rows):
+                with whole_file(output) as temporary:
+                    found.to_csv(temporary, index=False)
+    return found
+
+
+def write_table(path: Path, arch: str, costs: pd.DataFrame) -> None:
+    """Replace the table's rows for `arch`; other rows stay. costs: as fit.fitted returns them."""
+
+    def text(value: float) -> str:
+        return "" if np.isnan(value) else f"{value:.4g}"
+
+    rows = costs.loc[:, list(TERMS)].map(text)
+    rows["most_terms"] = [f"{most:.0f}" if most > 0 else "" for most in costs.most_terms]
+    rows["shapes"] = costs.shapes
+    rows = rows.rename_axis("variant").reset_index()
+    rows.insert(0, "architecture", arch)
     table = pd.read_csv(path, dtype=str)
-    rows = pd.DataFrame({"architecture": arch, "shape": choices.index, "variant": choices.values})
-    own = table.architecture == arch
-    replaced = own if whole else own & table["shape"].isin(choices.index)
     with whole_file(path) as temporary:
-        pd.concat([table[own & ~replaced], rows, table[~own]]).to_csv(temporary, index=False)
+        pd.concat([table[table.architecture != arch], rows]).to_csv(temporary, index=False)
 
 
 def parse() -> Namespace:
     parser = arguments.parser(__doc__)
-    parser.add_argument("space", type=Path, help="YAML: shapes, and boxes of values by kernel")
+    parser.add_argument("space", type=Path, help="YAML: dispatch, shapes, boxes of values")
     arguments.add_catalogue(parser)
-    parser.add_argument("--shapes", nargs="+", help="instead of the file's")
+    parser.add_argument("--fit-only", action="store_true", help="try the catalogue's tilings only")
     parser.add_argument("--build", type=Path, help="folder of the binaries, to keep them")
-    parser.add_argument("--output", type=Path, default=Path("results/search.csv"))
-    parser.add_argument("--table", type=Path, help="of a dispatch, to write")
+    parser.add_argument("--output", type=Path, help="CSV; by default results/search-DISPATCH.csv")
+    parser.add_argument("--table", action="store_true", help="write the dispatch's table")
     return parser.parse_args()
 
 
 def search(
     options: Namespace, catalogue: Catalogue, build: Path
-) -> tuple[str, pd.DataFrame, dict[str, Variant]]:
-    """The architecture, the rows of all shapes (written as they come), and all candidates.
-
-    Raises UserError, NoDevice.
-    """
+) -> tuple[str, pd.DataFrame, list[Variant]]:
+    """The architecture, the rows of all shapes, and all candidates. Raises UserError, NoDevice."""
     space = read_yaml(options.space)
-    kernels = [catalogue.variant(name).kernel for name in space["kernels"]]
-    library = catalogue.rivals(kernels[0])[-1]
-
-    texts = options.shapes or map(str, space["shapes"])
-    shapes = [parse_shape(text, library.kernel.operation) for text in texts]
-    tried = {
-        shape: {v.name: v for k in kernels for v in candidates(k, space["kernels"][k.name], shape)}
-        for shape in shapes
-    }
+    dispatch = catalogue[space["dispatch"]]
+    every = {v.name: v for name, boxes in space["candidates"].items()
+             for v in candidates(catalogue[name], [] if options.fit_only else boxes)}  # fmt: skip
+    shapes = shapes_of(space, dispatch.operation)
+    output = options.output or Path(f"results/search-{dispatch.name}.csv")
+    output.parent.mkdir(parents=True, exist_ok=True)
     with opened() as gpu:
         arch = gpu.architecture
         compile_instruments(arch, build / arch / "instruments.cubin")
-        every = {name: variant for own in tried.values() for name, variant in own.items()}
-        entries = compiled(list(every.values()), arch, build)
-        tools = Instruments(gpu, build, HANG_SECONDS)
-        found = pd.DataFrame()
-        for shape in shapes:
-            entered = [entry for entry in entries if entry[0].name in tried[shape]]
-            own = Race(tools, library, shape).run(entered)
-            print(own.head(KEPT).to_string(index=False, float_format="{:.4g}".format))
-            found = pd.concat([found, own], ignore_index=True)
-            with whole_file(options.output) as temporary:
-                found.to_csv(temporary, index=False)
-    return arch, found, every
-
-
-def tell_new(chosen: Iterable[Variant], catalogue: Catalogue) -> None:
-    """Print entries for the tilings that a table names and the catalogue lacks."""
-    known = catalogue.buildable
-    for variant in chosen:
-        if variant.slug not in known:
-            print(f"add to `dispatched` of {variant.kernel.name}, perhaps with better names:")
-            print(entry(variant))
+        kept = compiled([v for v in every.values() if v.runs_on(arch)], arch, build)
+        race = Race(Instruments(gpu, build, HANG_SECONDS), kept, catalogue.rivals(dispatch))
+        return arch, measured(race, shapes, output), kept
 
 
 @command_line
 def main() -> None:
     options = parse()
     catalogue = load_catalogue(options.catalogue)
+    space = read_yaml(options.space)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            arch, found, every = search(options, catalogue, options.build or Path(folder))
+            arch, found, kept = search(options, catalogue, options.build or Path(folder))
         except NoDevice as error:
             raise UserError(f"a search needs a GPU, and {error}") from None
-    if options.table:
-        choices = few(found)
-        write_table(options.table, arch, choices, whole=options.shapes is None)
-        tell_new((every[name] for name in dict.fromkeys(choices)), catalogue)
+    dispatch = catalogue[space["dispatch"]]
+    product = dispatch.product
+    costs = fit.fitted(found, kept, product, arch, space["variants"], space["everywhere"])
+    print(fit.judgement(found, costs, kept, product, arch))
+    if options.table and dispatch.dispatch:
+        write_table(dispatch.dispatch, arch, costs)
+        for variant in kept:
+            if variant.name in costs.index and variant.slug not in catalogue.buildable:
+                print(f"add to `dispatched` of {variant.kernel.name}, perhaps with a better name:")
+                print(entry(variant))
 
 
 if __name__ == "__main__":

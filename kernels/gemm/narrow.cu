@@ -128,7 +128,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int n, 
 __device__ __forceinline__ void add_left_sums(ThreadSums& sum, int last)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    Stream::wait_for_sums(flags, Stream::block_stretch() + 1, last);
+    wait_for_sums<T::threads>(flags, Stream::block_stretch() + 1, last);
     for (int stretch = Stream::block_stretch() + 1 + lane; stretch <= last; stretch += 32)
 #pragma unroll
         for (int e = 0; e < T::sums; e++)
@@ -175,7 +175,7 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
         else if (row < m - corner && column < n)
             C[(size_t)(corner + row) * n + column] = total;
     });
-    if (part.begin > 0) Stream::announce(&flags[stretch]);
+    if (part.begin > 0) announce(&flags[stretch]);
 }
 
 extern "C" __global__ void __launch_bounds__(T::threads, T::resident)

@@ -19,8 +19,9 @@
 //                          └────────────┴────────────┴────────────┘
 //
 // What lies   global memory   A, B, C; for each block a tile of sums in partial_sums, a flag in flags that
-// where                       says that they are there, and another tile of sums in ended_chains
-//             shared memory   a ring for each team, as in pipelined.cu; the block's schedule and its part
+// where                       says that they are there
+//             shared memory   a ring for each team, as in pipelined.cu; with chains, behind the rings, the
+//                             sums of chains that have ended; the block's schedule and its part
 //             registers       as in pipelined.cu
 //
 // Order       Block   One thread keeps the schedule in shared memory, and finds the block's parts one by one.
@@ -37,17 +38,16 @@
 //             blocks of lower index. The device starts those earlier, so they are sure to run.
 //
 //             Teams are for a long k and a small C: with them a product of 256³ keeps every multiprocessor
-//             busy. Chains are for shapes where one chain of k additions errs more than the library, whose
-//             sums have parts there: CHAINS times over k the sums begin anew from zero, and those that have
-//             ended wait in memory, while the copies go on. The error falls to some 1/√CHAINS.
+//             busy. Chains are for a long k, where one chain of k additions errs more than the library, whose
+//             sums often have parts: CHAINS times over k the sums begin anew from zero, and those that have
+//             ended are added up in shared memory, while the copies go on. The error falls to some 1/√CHAINS.
 //
 // Where       shares        Schedule in ../stream_k.cuh        step 2   BlockTile::add_teams in pipeline.cuh
 //             parts         each_part in ../stream_k.cuh       step 3   leave_sums in ../stream_k.cuh
 //             step 1        run below, and Pipeline in         step 4   add_left_sums in ../stream_k.cuh,
 //                           pipeline.cuh                                store in pipeline.cuh
 //
-// Traffic     As pipelined.cu. A block writes and reads a tile of sums at most twice, and once more for each
-//             chain of a tile but the first.
+// Traffic     As pipelined.cu. A block writes and reads a tile of sums at most twice.
 // Removes     Idle multiprocessors in the last wave, and where a product has fewer tiles than the device has
 //             places.
 // Limit       Issue slots and register banks, as pipelined.cu.
@@ -81,17 +81,12 @@ struct Shares {
 
 using Stream = StreamK<Shares>;
 
-static_assert(Tiling::chains == 1 || Tiling::teams == 1, "chains end while the rings are full");
-
-constexpr int count = Block::result_rows * Tiling::thread_n;  // of a thread's sums
+constexpr int count = Block::result_rows * Tiling::thread_n;  // of a thread's sums once the teams are added up
 
 // What blocks leave for others, and a flag each that says that it is there. Two launches at once would
 // disturb each other; a stream runs them one after the other.
 __device__ unsigned flags[Tiling::blocks];
 __device__ float partial_sums[Tiling::blocks][count * Block::threads];
-
-// The sums of the chains of a part that have ended.
-__device__ float ended_chains[Tiling::chains > 1 ? Tiling::blocks : 1][count * Block::threads];
 
 // Where the tile of a part begins in C. It is computed anew when the tile is stored: registers are scarce
 // while the tile is multiplied.
@@ -102,6 +97,18 @@ __device__ __forceinline__ int2 corner(const Stream::Part& part, int m, int n)
     return {tile.x * Tiling::tile_m, tile.y * Tiling::tile_n};
 }
 
+// Call `run` for each four of a thread's sums, and for the place behind the rings where chains of these sums
+// are added up. By fours, because this code is seldom in the instruction cache: the shorter, the sooner it
+// arrives.
+template <class Run>
+__device__ __forceinline__ void each_four(float4* memory, Block::ThreadSums& sums, Run run)
+{
+    float4* ended = memory + Tiling::teams * Tiling::stages * sizeof(Block::Slab) / sizeof(float4);
+#pragma unroll
+    for (int e = 0; e < Tiling::thread_m * Tiling::thread_n; e += 4)
+        run(*(float4*)&sums[e / Tiling::thread_n][e % Tiling::thread_n], ended[e / 4 * Block::threads + threadIdx.x]);
+}
+
 // Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
 // is stored; any other part is left for another block.
 template <bool vectors>
@@ -109,23 +116,30 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
                                     const Stream::Schedule& schedule, const Stream::Part& part)
 {
     extern __shared__ __align__(128) float4 memory[];  // each row begins a sector of 32 bytes
-    const int length = (schedule.slabs + Tiling::chains - 1) / Tiling::chains;  // of a chain, in slabs
-    Block::ThreadSums sums;
+    constexpr int at_once = Tiling::chains * Tiling::teams;
+    const int length = (schedule.slabs + at_once - 1) / at_once * Tiling::teams;  // of a chain, in slabs
+    Block::ThreadSums sums = {};
     {
         using Copies = Block::SlabCopies<vectors>;
         const int2 at = corner(part, m, n);
         Copies copies(A, B, m, n, k, at.x, at.y, part.begin * Tiling::tile_k, part.end * Tiling::tile_k);
         Block::Pipeline<Copies> pipeline(copies, (Block::Slab*)memory);
-        for (int begin = part.begin;; begin += length) {
-            const int end = Tiling::chains > 1 ? min(begin + length, part.end) : part.end;
-#pragma unroll
-            for (int e = 0; e < Tiling::thread_m * Tiling::thread_n; e++)
-                sums[e / Tiling::thread_n][e % Tiling::thread_n] = 0;
-            pipeline.multiply((end - begin + Tiling::teams - 1) / Tiling::teams, sums);
-            if (Tiling::chains > 1 && begin > part.begin)
-                Stream::add_sums<count>(&sums[0][0], ended_chains[Stream::block_stretch()]);
-            if (Tiling::chains == 1 || end == part.end) break;
-            Stream::store_sums<count>(&sums[0][0], ended_chains[Stream::block_stretch()]);
+        if constexpr (Tiling::chains == 1) {
+            pipeline.multiply((part.end - part.begin + Tiling::teams - 1) / Tiling::teams, sums);
+        } else {
+            each_four(memory, sums, [](float4&, float4& ended) { ended = {0, 0, 0, 0}; });
+            for (int begin = part.begin;; begin += length) {
+                const int end = min(begin + length, part.end);
+                pipeline.multiply((end - begin + Tiling::teams - 1) / Tiling::teams, sums);
+                if (end == part.end) break;
+                each_four(memory, sums, [](float4& own, float4& ended) {
+                    ended = {ended.x + own.x, ended.y + own.y, ended.z + own.z, ended.w + own.w};
+                    own = {0, 0, 0, 0};
+                });
+            }
+            each_four(memory, sums, [](float4& own, float4& ended) {
+                own = {own.x + ended.x, own.y + ended.y, own.z + ended.z, own.w + ended.w};
+            });
         }
         pipeline.finish();
     }

@@ -131,7 +131,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int m, 
 template <int apart>
 __device__ __forceinline__ void add_left_sums(ThreadSums& sum, int group, int first, int last)
 {
-    Stream::wait_for_sums(flags, Stream::block_stretch() + 1, last);
+    wait_for_sums<T::threads>(flags, Stream::block_stretch() + 1, last);
     for (int stretch = Stream::block_stretch() + 1 + group; stretch <= last; stretch += T::groups)
 #pragma unroll
         for (int e = 0; e < T::tile_m * 4; e++)
@@ -178,7 +178,7 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
         else if (row < m && column < n - corner)
             C[(size_t)row * n + corner + column] = total;
     });
-    if (part.begin > 0) Stream::announce(&flags[stretch]);
+    if (part.begin > 0) announce(&flags[stretch]);
 }
 
 extern "C" __global__ void __launch_bounds__(T::threads, T::resident)

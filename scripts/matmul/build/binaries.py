@@ -60,8 +60,8 @@ def digest(variant: Variant) -> str:
         return ""
     if kernel.kind is Kind.DISPATCH:
         rows = [
-            (row.architecture, str(row.shape), row.variant.name, digest(row.variant))
-            for row in kernel.choices
+            (row.architecture, row.variant.name, row.coefficients, digest(row.variant))
+            for row in kernel.costs
         ]
         return hashlib.sha256(repr(rows).encode()).hexdigest()
     settings = [*common_flags(variant), *defines(variant.parameters)]

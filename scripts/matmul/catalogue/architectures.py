@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 WARP = 32
 # These hold for every compute capability from 7.5 on (CUDA C++ Programming Guide, table of
-# technical specifications), except the dynamic shared memory, which is that of 9.0, the largest.
+# technical specifications).
 MAXIMUM_GRID_Y = 65535
 MAXIMUM_THREADS = 1024  # of a block
 MAXIMUM_REGISTERS = 255  # of a thread, 32 bits each
 REGISTER_FILE = 65536  # registers that a block's threads share
 STATIC_SHARED = 48 << 10  # bytes of a block; a kernel must ask for more than that when launched
-DYNAMIC_SHARED = 227 << 10
 RESERVED_SHARED = 1024  # bytes that the system keeps of each block's shared memory, since 8.0
 REGISTER_UNIT = 256  # registers are allocated to warps in units of this many
 WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
@@ -19,15 +18,18 @@ WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
 
 @dataclass(frozen=True)
 class Architecture:
-    """One multiprocessor: resident threads, and multiply-adds per clock for each kind of unit.
+    """One multiprocessor: resident threads, KB of shared memory that a block may ask for, and
+    multiply-adds per clock for each kind of unit; and how many of them a card has.
 
-    Threads: CUDA C++ Programming Guide, table of technical specifications. Multiply-adds: its table
+    Threads and shared memory: CUDA C++ Programming Guide, table of technical specifications.
+    Multiply-adds: its table
     "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
     and the H100. Multiprocessors: those of the architecture's largest product, by its white paper
     (TU102, A100, GA102, AD102, H100 SXM, B200, RTX PRO 6000); where we know of none, the H100's.
     """
 
     threads: int
+    shared: int = 227
     fp32: int | None = 128
     fp64: int | None = 2
     fp64_tensor: int | None = None
@@ -35,23 +37,30 @@ class Architecture:
 
 
 ARCHITECTURES = {
-    "7.5": Architecture(1024, fp32=64, multiprocessors=72),
-    "8.0": Architecture(2048, fp32=64, fp64=32, fp64_tensor=64, multiprocessors=108),
-    "8.6": Architecture(1536, multiprocessors=84),
-    "8.7": Architecture(1536),
-    "8.9": Architecture(1536, multiprocessors=144),
+    "7.5": Architecture(1024, 64, fp32=64, multiprocessors=72),
+    "8.0": Architecture(2048, 163, fp32=64, fp64=32, fp64_tensor=64, multiprocessors=108),
+    "8.6": Architecture(1536, 99, multiprocessors=84),
+    "8.7": Architecture(1536, 163),
+    "8.9": Architecture(1536, 99, multiprocessors=144),
     "9.0": Architecture(2048, fp64=64, fp64_tensor=128),
     "10.0": Architecture(2048, fp64=64, multiprocessors=148),
     "10.3": Architecture(2048, fp64=None),
     "11.0": Architecture(1536, fp64=None),
-    "12.0": Architecture(1536, multiprocessors=188),
-    "12.1": Architecture(1536),
+    "12.0": Architecture(1536, 99, multiprocessors=188),
+    "12.1": Architecture(1536, 99),
 }
 DEFAULT = "9.0"  # of what is emulated, or compiled for an architecture that is not listed
 UNITS = ("fp32", "fp64", "fp64_tensor")
 
 
-def multiprocessors(arch: str | None) -> int:
-    """The multiprocessors for which a kernel compiled for `arch` (sm_90) divides its work."""
-    number = re.sub(r"\D", "", arch or "")
-    return ARCHITECTURES.get(f"{number[:-1]}.{number[-1:]}", ARCHITECTURES[DEFAULT]).multiprocessors
+def capability(name: str) -> tuple[int, int]:
+    """The compute capability that `sm_90`, `sm_90a` or `9.0` names, such as (9, 0)."""
+    digits = re.sub(r"\D", "", name)
+    return int(digits[:-1]), int(digits[-1])
+
+
+def architecture(arch: str | None) -> Architecture:
+    """The multiprocessor of `arch` (sm_90); the default one for None and for what is not listed."""
+    if arch is None:
+        return ARCHITECTURES[DEFAULT]
+    return ARCHITECTURES.get("{}.{}".format(*capability(arch)), ARCHITECTURES[DEFAULT])

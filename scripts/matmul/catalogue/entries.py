@@ -3,7 +3,7 @@
 import csv
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, cached_property
@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from matmul.catalogue.architectures import (
-    DYNAMIC_SHARED,
+    ARCHITECTURES,
+    DEFAULT,
     MAXIMUM_GRID_Y,
     MAXIMUM_REGISTERS,
     MAXIMUM_THREADS,
     REGISTER_FILE,
     STATIC_SHARED,
-    multiprocessors,
+    architecture,
+    capability,
 )
+from matmul.catalogue.cost import TERMS, Cost
 from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.layout import Layout, layout_of
 from matmul.catalogue.schema import SCHEMAS, check, read_yaml
@@ -29,7 +32,6 @@ from matmul.process.errors import UserError
 
 PROJECT = SCHEMAS.parents[1]
 DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
-ANY = "any"  # in a dispatch table: all architectures that it does not name
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
 ORIGINS = ("source", "library", "dispatch")  # an entry has exactly one of them
 # Keys that entries once had, and what replaces them.
@@ -72,6 +74,9 @@ class Kernel:
     tile: tuple[int | str, int | str] | None = None
     threads: tuple[int | str, int | str] | None = None
     blocks: int | str = 0
+    least: int | str = 1
+    shares: str = "stretches"
+    since: str = "7.5"
     schedule: str = "full"
     writes: str = "full"
     arithmetic: str = "full"
@@ -83,7 +88,7 @@ class Kernel:
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
     layout: Mapping[str, Any] | None = field(default=None, hash=False)
-    choices: tuple["Choice", ...] = ()
+    costs: tuple[Cost, ...] = ()
 
     @cached_property
     def variants(self) -> list["Variant"]:
@@ -138,19 +143,6 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A row of a table: the fastest variant at a shape on an architecture."""
-
-    architecture: str
-    shape: Shape
-    variant: "Variant"
-
-    def distance(self, shape: Shape) -> float:
-        """The distance between the two shapes, in the logarithms of their dimensions."""
-        return math.dist(*(list(map(math.log2, s.dimensions)) for s in (self.shape, shape)))
-
-
-@dataclass(frozen=True)
 class Variant:
     """A kernel with a tiling, so with fixed compile-time parameters."""
 
@@ -178,9 +170,9 @@ class Variant:
         depends on the device, the number of multiprocessors."""
         if MULTIPROCESSORS not in str(self.kernel.blocks):
             return dict(self.parameters)
-        return {MULTIPROCESSORS: multiprocessors(arch), **self.parameters}
+        return {MULTIPROCESSORS: architecture(arch).multiprocessors, **self.parameters}
 
-    @property
+    @cached_property
     def tile(self) -> tuple[int, int]:
         """Rows and columns of C that one block computes; of a CUDA kernel only."""
         assert self.kernel.tile
@@ -214,6 +206,26 @@ class Variant:
         return not (self.most_rows or self.most_columns)
 
     @property
+    def least(self) -> int:
+        """The fewest slabs that are worth a block of their own, where a tile is shared out."""
+        return evaluate(self.kernel.least, self.parameters)
+
+    @cached_property
+    def resident(self) -> int:
+        """Blocks of a multiprocessor, if the grid has a fixed number of blocks; otherwise 0."""
+        return evaluate(self.kernel.blocks, {MULTIPROCESSORS: 1, **self.parameters})
+
+    @cached_property
+    def slab(self) -> int:
+        """Terms of the sums that a block multiplies at a time."""
+        return self.layout.slab if self.layout and self.layout.slab else 1
+
+    @cached_property
+    def teams(self) -> int:
+        """Teams of warps that share out the slabs of a tile."""
+        return self.layout.teams if self.layout else 1
+
+    @property
     def layout(self) -> Layout | None:
         """How its threads share a tile; None if the catalogue does not say."""
         if self.kernel.layout is None:
@@ -244,13 +256,22 @@ class Variant:
             return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
         return None
 
-    def choices(self, arch: str | None) -> list[Choice]:
-        """A dispatch's rows for an architecture, without one those of the first that it names."""
-        rows = self.kernel.choices
-        wanted = arch or rows[0].architecture
+    def costs(self, arch: str | None) -> list[Cost]:
+        """A dispatch's rows for an architecture. A card that it was not fitted on takes as a guess
+        those rows of the first card that name variants that run there."""
+        rows = self.kernel.costs
+        first = rows[0].architecture
+        wanted = arch or first
         return [row for row in rows if row.architecture == wanted] or [
-            row for row in rows if row.architecture == ANY
+            row for row in rows if row.architecture == first and row.variant.runs_on(wanted)
         ]
+
+    def runs_on(self, arch: str) -> bool:
+        """Whether an architecture has the instructions and the shared memory that it needs."""
+        return (
+            capability(arch) >= capability(self.kernel.since)
+            and self.dynamic_shared_bytes <= architecture(arch).shared << 10
+        )
 
     def parts(self, arch: str | None, shapes: Iterable[Shape] | None = None) -> list["Variant"]:
         """The variants to compile: itself, or those that a dispatch chooses among; with `shapes`
@@ -258,27 +279,34 @@ class Variant:
         if self.kernel.kind is not Kind.DISPATCH:
             return [self]
         if shapes is None:
-            used = (choice.variant for choice in self.choices(arch))
+            used = (row.variant for row in self.costs(arch))
         else:
-            used = (variant for shape in shapes if (variant := self.nearest(shape, arch)))
+            used = (variant for shape in shapes if (variant := self.fastest(shape, arch)))
         return list({variant.slug: variant for variant in used}.values())
 
     def part(self, shape: Shape, arch: str | None) -> "Variant":
-        """The variant that runs at a shape: itself, or a dispatch's variant for the nearest one.
+        """The variant that runs at a shape: itself, or a dispatch's choice.
 
         Raises UserError if the dispatch has none that takes the shape.
         """
         if self.kernel.kind is not Kind.DISPATCH:
             return self
-        variant = self.nearest(shape, arch)
+        variant = self.fastest(shape, arch)
         if variant is None:
             raise UserError(f"{self.kernel.dispatch}: no row's variant takes {shape}")
         return variant
 
-    def nearest(self, shape: Shape, arch: str | None) -> "Variant | None":
-        """The variant of a dispatch's nearest row that takes the shape; None if none does."""
-        able = [row for row in self.choices(arch) if row.variant.refusal(shape) is None]
-        row = min(able, key=lambda choice: choice.distance(shape), default=None)
+    def fastest(self, shape: Shape, arch: str | None) -> "Variant | None":
+        """A dispatch's choice: the variant that was the fastest when this shape was measured, else
+        the one with the least predicted time; None if none takes the shape."""
+        able = [row for row in self.costs(arch) if row.variant.refusal(shape) is None]
+        known = [row for row in able if shape in row.shapes]
+        of_card = architecture(arch).multiprocessors
+        row = min(
+            known or [row for row in able if row.competes(shape)],
+            key=lambda row: 0 if known else row.microseconds(shape, of_card),
+            default=None,
+        )
         return row.variant if row else None
 
     @property
@@ -291,7 +319,16 @@ class Variant:
     def launch_identity(self) -> list[object]:
         """What determines its launch and timing, besides its sources and flags."""
         kernel = self.kernel
-        geometry: list[object] = [choice.variant.launch_identity for choice in kernel.choices]
+        geometry: list[object] = [
+            (
+                row.architecture,
+                row.variant.name,
+                row.coefficients,
+                row.most_terms,
+                sorted(map(str, row.shapes)),
+            )
+            for row in kernel.costs
+        ]
         if kernel.tile:
             geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
         return [
@@ -373,7 +410,7 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
     for name, kernel in catalogue.items():
         try:
             if kernel.dispatch:
-                catalogue[name] = replace(kernel, choices=tuple(read_choices(kernel, catalogue)))
+                catalogue[name] = replace(kernel, costs=tuple(read_costs(kernel, catalogue)))
             check_kernel(kernel)
         except UserError as error:
             raise UserError(f"{path}: {name}: {error}") from None
@@ -420,34 +457,84 @@ def document_names() -> list[str]:
     return list(read_yaml(PROJECT / "reports" / "documents.yaml"))
 
 
-def read_choices(kernel: Kernel, catalogue: Catalogue) -> list[Choice]:
-    """The rows of a dispatch's table: architecture, shape, variant. Raises UserError."""
+def read_costs(kernel: Kernel, catalogue: Catalogue) -> list[Cost]:
+    """The rows of a dispatch's table: architecture, variant, coefficients. Raises UserError."""
     assert kernel.dispatch
     try:
         with kernel.dispatch.open(newline="") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{kernel.dispatch}: {error}") from None
-    choices = []
+    costs = []
     for line, row in enumerate(rows, 2):
         try:
-            shape = parse_shape(row["shape"], kernel.operation)
-            choices.append(Choice(row["architecture"], shape, named(row["variant"], catalogue)))
+            costs.append(cost_of(row, catalogue))
         except KeyError as error:
             raise UserError(f"{kernel.dispatch}: there is no column {error}") from None
         except UserError as error:
             raise UserError(f"{kernel.dispatch}, line {line}: {error}") from None
-    for arch in dict.fromkeys([ANY, *(choice.architecture for choice in choices)]):
-        own = [choice.variant for choice in choices if choice.architecture == arch]
-        if not own:
-            raise UserError(f"{kernel.dispatch}: no row is for the architecture '{arch}'")
-        if not any(variant.takes_every_extent and variant.kernel.accepts in ("any", kernel.accepts)
-                   for variant in own):  # fmt: skip
-            raise UserError(
-                f"{kernel.dispatch}: one of the rows for '{arch}' must name a variant that takes "
-                f"every shape that {kernel.name} accepts"
-            )
-    return choices
+    if not costs:
+        raise UserError(f"{kernel.dispatch}: there is no row")
+    archs = list(dict.fromkeys(cost.architecture for cost in costs))
+    for arch in archs:
+        check_rows(arch, [cost for cost in costs if cost.architecture == arch], kernel)
+    oldest = min(ARCHITECTURES, key=capability)
+    guess = [cost for cost in costs if cost.architecture == archs[0]]
+    if not any(takes_every_shape(cost, kernel) and cost.variant.runs_on(oldest) for cost in guess):
+        raise UserError(
+            f"{kernel.dispatch}: cards that it was not fitted on take the rows for '{archs[0]}'; "
+            f"one of them must name a variant that takes every shape and runs from {oldest} on"
+        )
+    return costs
+
+
+def cost_of(row: Mapping[str, str], catalogue: Catalogue) -> Cost:
+    """A row of a table. Raises KeyError for a missing column, or UserError."""
+    arch, variant = row["architecture"], named(row["variant"], catalogue)
+    if not re.fullmatch(r"sm_[0-9]{2,3}", arch):
+        raise UserError(f"architecture '{arch}': write one such as sm_90")
+    if not variant.runs_on(arch):
+        raise UserError(f"{variant.name} does not run on {arch}: fit the table on that card")
+    shapes = frozenset(
+        parse_shape(text, variant.kernel.operation) for text in row["shapes"].split()
+    )
+    most_terms = int(number(row, "most_terms") if row["most_terms"] else 0)
+    terms = [term for term in TERMS if row[term]]
+    if 0 < len(terms) < len(TERMS) or not (terms or shapes):
+        missing = next(term for term in TERMS if term not in terms)
+        raise UserError(f"{missing}: a row has all costs, or none and the shapes that it is for")
+    return Cost(arch, variant, tuple(number(row, term) for term in terms), most_terms, shapes)
+
+
+def number(row: Mapping[str, str], column: str) -> float:
+    """A cell of a table: 0 or more. Raises UserError."""
+    try:
+        value = float(row[column])
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UserError(f"{column}: '{row[column]}' is not a number from 0 on")
+    return value
+
+
+def check_rows(arch: str, costs: Sequence[Cost], kernel: Kernel) -> None:
+    """Check that a dispatch's rows for an architecture leave no shape without a variant.
+
+    Raises UserError.
+    """
+    if not any(takes_every_shape(cost, kernel) for cost in costs):
+        raise UserError(
+            f"{kernel.dispatch}: one of the rows for '{arch}' must name a variant that takes every "
+            f"shape that {kernel.name} accepts, with costs and without most_terms"
+        )
+
+
+def takes_every_shape(cost: Cost, kernel: Kernel) -> bool:
+    """Whether a row may be chosen at every shape that the dispatch accepts."""
+    variant = cost.variant
+    competes = bool(cost.coefficients) and not cost.most_terms
+    accepts = variant.kernel.accepts in ("any", kernel.accepts)
+    return competes and accepts and variant.takes_every_extent
 
 
 def named(text: str, catalogue: Catalogue) -> Variant:
@@ -534,7 +621,7 @@ def check_variant(variant: Variant) -> None:
         ("registers", registers * threads, REGISTER_FILE, f"registers for {threads} threads"),
         ("shared_bytes", evaluate(kernel.shared_bytes, variant.parameters), STATIC_SHARED,
          "bytes of static shared memory per block"),
-        ("dynamic_shared_bytes", variant.dynamic_shared_bytes, DYNAMIC_SHARED,
+        ("dynamic_shared_bytes", variant.dynamic_shared_bytes, ARCHITECTURES[DEFAULT].shared << 10,
          "bytes of dynamic shared memory per block"),
     ):  # fmt: skip
         if not 0 <= wanted <= limit:

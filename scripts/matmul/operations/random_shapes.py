@@ -22,7 +22,8 @@ def random_shapes(
     """Distinct shapes, each dimension log-uniform from that of `smallest` to that of `largest`.
 
     Which of them are square, and which multiples of STEP, depends on their position alone. The side
-    of a square lies within the bounds of every dimension. `operations` is the most that one takes.
+    of a square lies within the bounds of every dimension; bounds without such a side have no
+    squares. `operations` is the most that one takes.
 
     Raises UserError if the bounds have no room for so many.
     """
@@ -36,7 +37,7 @@ def random_shapes(
     for position in range(count):
         step = 1 if position % ANY_INTEGER == 0 else STEP
         for _ in range(TRIES):
-            if position % SQUARE == 0:
+            if position % SQUARE == 0 and common[0] <= common[1]:
                 sides = [extent(draw, *common, step)] * len(bounds)
             else:
                 sides = [extent(draw, low, high, step) for low, high in bounds]
