@@ -2,6 +2,7 @@
 // the whole; this file has its parts, in the order of that page:
 //
 //     sizes             what follows from the tiling
+//     tile_position     which tile a number means
 //     WarpTile          which part of the tile a warp computes, off the diagonal and on it
 //     Slab, SlabPair    what lies in shared memory
 //     SlabCopies        which elements each thread copies there, and when
@@ -79,6 +80,32 @@ struct GramTile {
 
     // A lane's sums: four of each product of its warp.
     template <bool diagonal> using ThreadSums = double[most_rows<diagonal>][products_n][4];
+
+    // ---- The order of the tiles ----
+
+    // How many tiles lie on the diagonal, and how many above it.
+    static __device__ __forceinline__ int on_diagonal(int n) { return (n + T::tile - 1) / T::tile; }
+    static __device__ __forceinline__ int off_diagonal(int n)
+    {
+        return on_diagonal(n) * (on_diagonal(n) - 1) / 2;
+    }
+
+    // The position of a tile, in tiles, by its number: first the tiles above the diagonal, patch by patch
+    // and in a patch by columns, then those on the diagonal.
+    static __device__ int2 tile_position(int tile, int n)
+    {
+        if (tile >= off_diagonal(n)) return {tile - off_diagonal(n), tile - off_diagonal(n)};
+        const int tiles = on_diagonal(n) - 1;
+        int first = 0, height, size;  // of the patch: its first row, its rows, its tiles
+        for (;; first += T::patch, tile -= size) {
+            height = min(T::patch, tiles - first);
+            size = height * (tiles - first) - height * (height - 1) / 2;
+            if (tile < size) break;
+        }
+        int col = 0;
+        for (; col < height - 1 && tile > col; col++) tile -= col + 1;  // the patch begins with a triangle
+        return {first + tile % height, first + col + (col == height - 1 ? tile / height : 0) + 1};
+    }
 
     // ---- A warp's part of the tile ----
 
