@@ -51,7 +51,7 @@
 //             On the diagonal the left slab is both operands, and the warps share out only the rows of
 //             products that reach the triangle (the picture in tensor.cuh).
 //
-// Order       Block   finds the tile of its number.
+// Order       Block   finds the tile of its number, by one thread.
 //             Thread  issues its copies of the first STAGES - 1 pairs, waits for those of the first, meets
 //                     the block at a barrier, and loads the fragments of step 0.
 //             Then, for each pair of slabs s, each warp does each step:
@@ -61,11 +61,13 @@
 //               3. For each row of products: issue a portion of the copies of pair s + STAGES - 1, if one is
 //                  left, so that the tensor core has work meanwhile; then give the tensor core the products.
 //             Lane    stores its sums to C as 2×2 squares, and the squares transposed to the mirror image.
+//             Warp    where rows of C begin anywhere, as with odd n: sorts them in the ring's memory, a row of
+//                     products at a time, and stores neighbours of a row together.
 //
 // Where       which tile               tile_position       step 1   wait_for_copies, sync_block
 //             which rows of products   warp_tile           step 2   Fragments::load
 //             start, loop              multiply_slabs      step 3   multiply_step, SlabCopies::issue
-//             stores                   store
+//             stores                   store_pairs, store_words
 //             All are in GramTile in tensor.cuh; cp.async is in ../async_copy.cuh.
 //
 // Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, for a warp and a row of A:
@@ -95,7 +97,7 @@ __device__ __forceinline__ void compute_tile(const double* A, double* C, int m, 
     Block::ThreadSums<diagonal> sums = {};
     const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
     Block::multiply_slabs<pairs, diagonal>(A, m, n, at.x, at.y, 0, slabs, (Block::SlabPair*)memory, sums);
-    Block::store<pairs, diagonal>(sums, C, n, at.x, at.y);
+    Block::store<pairs, diagonal>(sums, C, n, at.x, at.y, (double*)memory);
 }
 
 extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)

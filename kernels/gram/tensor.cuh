@@ -350,12 +350,12 @@ struct GramTile {
 
     // ---- Results ----
 
-    // Store the tile at (row, col) and its mirror image. A lane has 2×2 neighbouring results of each
-    // product. Those of a row lie beside those of three other lanes, those of a column beside those of
-    // seven, so that both stores fill whole sectors.
-    template <bool pairs, bool diagonal>
-    static __device__ __forceinline__ void store(const ThreadSums<diagonal>& sums, double* C, int n, int row,
-                                                 int col)
+    // Store the tile at (row, col) and its mirror image, two elements at a time. A lane has 2×2
+    // neighbouring results of each product. Those of a row lie beside those of three other lanes, those of
+    // a column beside those of seven, so that both stores fill whole sectors.
+    template <bool diagonal>
+    static __device__ __forceinline__ void store_pairs(const ThreadSums<diagonal>& sums, double* C, int n,
+                                                       int row, int col)
     {
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const WarpTile warp = warp_tile<diagonal>();
@@ -367,7 +367,7 @@ struct GramTile {
                 if (i >= warp.rows) continue;
                 const int r = row + 16 * i, c = col + 8 * j;
                 const double(&square)[4] = sums[i][j];
-                if (pairs && r + 1 <= c && c < n) {
+                if (r + 1 <= c && c < n) {
                     *(double2*)&C[(size_t)r * n + c] = {square[0], square[1]};
                     *(double2*)&C[(size_t)(r + 1) * n + c] = {square[2], square[3]};
                     *(double2*)&C[(size_t)c * n + r] = {square[0], square[2]};
@@ -382,6 +382,73 @@ struct GramTile {
                     if (y < x) C[(size_t)x * n + y] = square[e];
                 }
             }
+    }
+
+    // The CPU has no warps: there a warp's barrier is the block's, which all its threads call as often.
+    static __device__ __forceinline__ void sync_warp()
+    {
+#ifdef __CUDA_ARCH__
+        __syncwarp();
+#else
+        __syncthreads();
+#endif
+    }
+
+    // The same where rows of C begin anywhere, so that two elements may lie in two sectors. The results
+    // pass through the ring's memory, a row of products at a time. A warp then stores warp_n neighbours of
+    // a row of C, and 16 of a row of the mirror image. All words of a lane at once would take registers
+    // that the loops over the slabs want.
+    template <bool diagonal>
+    static __device__ __forceinline__ void store_words(const ThreadSums<diagonal>& sums, double* C, int n,
+                                                       int row, int col, double* memory)
+    {
+        // A lane stores two results at once, and eight lanes those of two rows of squares: this pitch gives
+        // them all banks. In every other four rows the pairs change places two by two, so that eight rows of
+        // a column have banks of their own.
+        constexpr int pitch = T::warp_n + 4, results = 16 * T::warp_n;
+        static_assert(threads / 32 * 16 * pitch * sizeof(double) <= T::stages * sizeof(SlabPair),
+                      "the ring holds a row of products of each warp");
+        double* products = memory + threadIdx.x / 32 * 16 * pitch;
+        auto place = [&](int y, int x) { return products + y * pitch + (x ^ y / 4 % 2 * 2); };
+
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        const WarpTile warp = warp_tile<diagonal>();
+        row += warp.row, col += warp.col;
+        __syncthreads();  // nobody reads the ring any more, and no copy is under way
+#pragma unroll
+        for (int i = 0; i < most_rows<diagonal>; i++, row += 16) {
+#pragma unroll
+            for (int j = 0; j < products_n; j++) {
+                const double(&square)[4] = sums[i][j];
+                *(double2*)place(2 * g, 8 * j + 2 * t) = {square[0], square[1]};
+                *(double2*)place(2 * g + 1, 8 * j + 2 * t) = {square[2], square[3]};
+            }
+            sync_warp();
+            if (i < warp.rows) {
+#pragma unroll 4
+                for (int e = lane; e < results; e += 32) {
+                    const int y = e / T::warp_n, x = e % T::warp_n, r = row + y, c = col + x;
+                    if (c < n && (!diagonal || r <= c)) C[(size_t)r * n + c] = *place(y, x);
+                }
+#pragma unroll 4
+                for (int e = lane; e < results; e += 32) {
+                    const int y = e % 16, x = e / 16, r = row + y, c = col + x;
+                    if (c < n && (!diagonal || r < c)) C[(size_t)c * n + r] = *place(y, x);
+                }
+            }
+            sync_warp();
+        }
+    }
+
+    // `memory`: the ring's, which is free once all slabs are multiplied.
+    template <bool pairs, bool diagonal>
+    static __device__ __forceinline__ void store(const ThreadSums<diagonal>& sums, double* C, int n, int row,
+                                                 int col, double* memory)
+    {
+        if constexpr (pairs)
+            store_pairs<diagonal>(sums, C, n, row, col);
+        else
+            store_words<diagonal>(sums, C, n, row, col, memory);
     }
 
     // ---- The four kinds of tiles ----

@@ -79,7 +79,8 @@ __device__ __forceinline__ void run(const double* A, double* C, int m, int n,
     } else {
         Stream::add_left_sums<count>(&sums[0][0][0], partial_sums, flags, schedule, part);
         const int2 at = Block::tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
-        Block::store<pairs, diagonal>(sums, C, n, at.x * Tiling::tile, at.y * Tiling::tile);
+        Block::store<pairs, diagonal>(sums, C, n, at.x * Tiling::tile, at.y * Tiling::tile,
+                                      (double*)memory);
     }
 }
 

@@ -81,6 +81,18 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
     multiply(variant, kernel.source, None, tmp_path, shapes)
 
 
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+def test_tiles_of_the_triangle_are_right_wherever_rows_begin(
+    sanitizer: str, tmp_path: Path
+) -> None:
+    """259 columns are five tile rows, two of them a patch. Rows of odd length begin anywhere."""
+    kernel = load_catalogue()["gram_tensor"]
+    own = {"TILE": 64, "WARP_M": 32, "PORTIONS": 1, "PATCH": 2}
+    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
+    shapes = [Gram(20, 259), Gram(40, 130), Gram(3, 65), Gram(7, 2), Gram(9, 3)]
+    multiply(variant, kernel.source, sanitizer, tmp_path, shapes)
+
+
 # Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of
 # which a block has two parts.
 FEW_ROWS = [(1, 1, 1), (1, 129, 1001), (2, 64, 3000), (5, 300, 1024), (8, 67, 517), (16, 256, 130)]
