@@ -59,10 +59,7 @@ def digest(variant: Variant) -> str:
     if kernel.kind is Kind.LIBRARY:
         return ""
     if kernel.kind is Kind.DISPATCH:
-        rows = [
-            (row.architecture, row.variant.name, row.coefficients, digest(row.variant))
-            for row in kernel.costs
-        ]
+        rows = [(*row.identity, digest(row.variant)) for row in kernel.costs]
         return hashlib.sha256(repr(rows).encode()).hexdigest()
     settings = [*common_flags(variant), *defines(variant.parameters)]
     found = hashlib.sha256(" ".join(settings).encode())

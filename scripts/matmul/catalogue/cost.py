@@ -57,6 +57,12 @@ class Cost:
     most_terms: int = 0
     shapes: frozenset[Shape] = frozenset()
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """All that the choice goes by."""
+        shapes = sorted(map(str, self.shapes))
+        return self.architecture, self.variant.name, self.coefficients, self.most_terms, shapes
+
     def competes(self, shape: Shape) -> bool:
         """Whether it may be chosen at a shape by its predicted time."""
         return bool(self.coefficients) and shape.terms <= (self.most_terms or shape.terms)

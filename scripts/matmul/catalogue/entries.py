@@ -323,16 +323,7 @@ class Variant:
     def launch_identity(self) -> list[object]:
         """What determines its launch and timing, besides its sources and flags."""
         kernel = self.kernel
-        geometry: list[object] = [
-            (
-                row.architecture,
-                row.variant.name,
-                row.coefficients,
-                row.most_terms,
-                sorted(map(str, row.shapes)),
-            )
-            for row in kernel.costs
-        ]
+        geometry: list[object] = [row.identity for row in kernel.costs]
         if kernel.tile:
             blocks = kernel.grid if kernel.grid != "full" else kernel.blocks
             geometry = [self.tile, self.block, blocks, self.dynamic_shared_bytes]
