@@ -1,0 +1,238 @@
+"""What a product costs a variant: the quantities, worked out by hand, and the schedule's shares."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import Entry, WriteCatalogue
+
+from matmul.catalogue.cost import LIGHT, NEAR_MEGABYTES, TERMS, Cost, stretched, work
+from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import ceil_div
+
+Make = Callable[..., Variant]
+MULTIPROCESSORS = 4
+
+
+@pytest.fixture
+def make(entry: Entry, write_catalogue: WriteCatalogue) -> Make:
+    """A variant with tiles of 32×64 and slabs of 8 terms; changes of its entry are arguments."""
+
+    def made(**changes: Any) -> Variant:
+        own = {"tile": [32, 64], "threads": [16, 16]} | changes
+        if "layout" not in own:
+            own["layout"] = {"slab": 8, "thread": [extent // 16 for extent in own["tile"]]}
+        return load_catalogue(write_catalogue({"mine": entry(**own)})).variant("mine")
+
+    return made
+
+
+def quantities(variant: Variant, shape: Gemm | Gram) -> dict[str, float]:
+    """Of a product on a card of four multiprocessors, without the launch and without what is 0."""
+    found = asdict(work(variant, shape, MULTIPROCESSORS))
+    assert found.pop("launch") == 1
+    return {name: value for name, value in found.items() if value}
+
+
+def megabytes(*elements: int, size: int = 4) -> float:
+    return sum(elements) * size / 1e6
+
+
+def test_a_block_for_each_tile(make: Make) -> None:
+    # 3×3 tiles of 13 slabs: one multiprocessor has three of the nine.
+    assert quantities(make(), Gemm(96, 192, 100)) == {
+        "slabs_of_block": 13, "slabs": 3 * 13, "tiles": 3,
+        "megabytes": pytest.approx(megabytes(96 * 100, 100 * 192, 96 * 192)),
+    }  # fmt: skip
+
+
+def test_a_kernel_without_slabs_has_slabs_of_a_term(make: Make) -> None:
+    found = quantities(make(layout=None), Gemm(32, 64, 100))
+    assert (found["slabs_of_block"], found["slabs"], found["tiles"]) == (100, 100, 1)
+
+
+def streamed(make: Make, resident: int = 1, least: int = 1, **more: object) -> Variant:
+    parameters = {"RESIDENT": resident, "LEAST": least}
+    return make(parameters=parameters, blocks="RESIDENT * MULTIPROCESSORS", least="LEAST", **more)
+
+
+def test_a_fixed_grid_whose_blocks_have_whole_tiles_alone(make: Make) -> None:
+    # Eight tiles for four blocks.
+    found = quantities(streamed(make), Gemm(256, 64, 80))
+    assert found.pop("megabytes") == pytest.approx(megabytes(256 * 80, 80 * 64, 256 * 64))
+    assert found == {"slabs_of_block": 20, "slabs": 20, "tiles": 2}
+
+
+def test_a_fixed_grid_with_a_whole_tile_and_a_stretch(make: Make) -> None:
+    # Nine tiles of 16 slabs are three waves: a whole tile for each block, and of the five tiles that
+    # are left a stretch of 5·16/4 = 20 slabs. Less than a tile is, so two blocks share one.
+    found = quantities(streamed(make), Gemm(9 * 32, 64, 128))
+    assert found.pop("megabytes") > 0
+    assert found == {"slabs_of_block": 36, "slabs": 36, "tiles": 3, "waits": 1}
+
+
+def test_a_fixed_grid_that_shares_out_the_sums_of_one_tile(make: Make) -> None:
+    # One tile of 16 slabs, shared by four blocks: each has four slabs, and one adds three sums.
+    found = quantities(streamed(make), Gemm(32, 64, 128))
+    assert found.pop("megabytes") > 0
+    assert found == {"slabs_of_block": 4, "slabs": 4, "tiles": 1, "waits": 1, "sums": 3}
+
+
+def test_no_stretch_has_fewer_than_the_least_slabs(make: Make) -> None:
+    # Two stretches of eight slabs, not four of four.
+    found = quantities(streamed(make, least=6), Gemm(32, 64, 128))
+    assert (found["slabs_of_block"], found["slabs"], found["sums"]) == (8, 8, 1)
+
+
+def test_a_wave_that_lacks_little_is_not_shared_out(make: Make) -> None:
+    # Seven tiles of 16 slabs: the second wave lacks 16 slabs, which are four for each block.
+    shared = quantities(streamed(make, least=4), Gemm(7 * 32, 64, 128))
+    assert (shared["slabs_of_block"], shared["waits"]) == (7 * 16 / 4, 1)
+    whole = quantities(streamed(make, least=5), Gemm(7 * 32, 64, 128))
+    assert whole["slabs_of_block"] == 2 * 16 and "waits" not in whole
+
+
+def test_a_multiprocessor_has_the_slabs_of_its_resident_blocks(make: Make) -> None:
+    # Eight blocks share a tile of 16 slabs, two on each multiprocessor.
+    found = quantities(streamed(make, resident=2), Gemm(32, 64, 128))
+    assert (found["slabs_of_block"], found["slabs"], found["sums"]) == (2, 4, 7)
+    # Of 17 slabs the busiest block has three; two blocks together have a quarter of all.
+    found = quantities(streamed(make, resident=2), Gemm(32, 64, 136))
+    assert found["slabs_of_block"] == 3 and found["slabs"] == 17 / 8 * 2
+
+
+def test_teams_share_out_the_slabs_of_a_block(make: Make) -> None:
+    layout = {"slab": 8, "teams": 2, "warp": [32, 32], "thread": [4, 8], "piece": [4, 4]}
+    found = quantities(make(threads=[1, 128], layout=layout), Gemm(32, 64, 100))
+    assert found["slabs_of_block"] == 7  # of 13
+    assert found["slabs"] == 7
+
+
+def test_splits_give_each_tile_as_many_blocks_as_another_one(make: Make) -> None:
+    # Two tiles for eight blocks: four splits of 16 slabs, each of four.
+    variant = streamed(make, resident=2, shares="splits")
+    found = quantities(variant, Gemm(64, 64, 128))
+    assert found.pop("megabytes") > 0
+    assert found == {"slabs_of_block": 4, "slabs": 8, "tiles": 1, "waits": 1, "sums": 3}
+    # Five tiles: no block to spare. Nine: one block has two.
+    found = quantities(variant, Gemm(5 * 32, 64, 128))
+    assert (found["slabs_of_block"], found["slabs"], found["tiles"]) == (16, 32, 2)
+    assert not found.keys() & {"waits", "sums"}
+    assert quantities(variant, Gemm(9 * 32, 64, 128))["slabs_of_block"] == 32
+
+
+def test_no_split_has_fewer_than_the_least_slabs(make: Make) -> None:
+    found = quantities(streamed(make, shares="splits", least=6), Gemm(32, 64, 128))
+    assert (found["slabs_of_block"], found["sums"]) == (8, 1)
+    found = quantities(streamed(make, shares="splits", least=9), Gemm(32, 64, 128))
+    assert found["slabs_of_block"] == 16 and "waits" not in found
+
+
+def test_of_a_symmetric_c_one_triangle_is_work_and_its_diagonal_less(make: Make) -> None:
+    upper = {"operation": "gram", "tile": [32, 32], "schedule": "upper"}
+    # 3×3 tiles: three above the diagonal, three on it, of 10 slabs.
+    found = quantities(make(**upper), Gram(80, 96))
+    assert found == {
+        "slabs_of_block": 10, "slabs": pytest.approx((3 + 3 * LIGHT) * 10 / 6 * 2), "tiles": 2,
+        "megabytes": pytest.approx(megabytes(80 * 96, 96 * 96, size=8)),
+    }  # fmt: skip
+    one = quantities(streamed(make, **upper), Gram(80, 32))  # on the diagonal, of four blocks
+    assert one["slabs_of_block"] == 2
+    assert one["slabs"] == pytest.approx(max(LIGHT * 10 / 4, 2))
+
+
+def test_matrices_that_the_l2_does_not_keep(make: Make) -> None:
+    found = quantities(make(), Gemm(4096, 4096, 64))
+    assert found["megabytes"] == pytest.approx(megabytes(2 * 4096 * 64 + 4096 * 4096))
+    assert found["far_megabytes"] == pytest.approx(found["megabytes"] - NEAR_MEGABYTES)
+
+
+def test_rows_that_begin_anywhere_are_ragged(make: Make) -> None:
+    found = quantities(make(), Gemm(96, 190, 100))
+    assert (found["ragged_slabs"], found["ragged_tiles"]) == (found["slabs"], found["tiles"])
+    assert not found.keys() & {"edge_slabs", "edge_slabs_of_block"}
+    # Of float64, two are 16 bytes.
+    gram = {"operation": "gram", "tile": [32, 32]}
+    assert "ragged_slabs" not in quantities(make(**gram), Gram(96, 190))
+    assert "ragged_slabs" in quantities(make(**gram), Gram(96, 191))
+
+
+def test_a_tile_that_crosses_the_edge_of_c(make: Make) -> None:
+    # Five tiles in the last column of tiles; one multiprocessor has two of them.
+    found = quantities(make(), Gemm(5 * 32, 188, 100))
+    assert (found["edge_slabs_of_block"], found["edge_slabs"]) == (13, 2 * 13)
+    assert not found.keys() & {"ragged_slabs", "ragged_tiles"}
+    assert "edge_slabs" not in quantities(make(), Gemm(150, 192, 100))  # rows do not matter
+
+
+def test_the_predicted_time_is_the_sum_of_the_terms(make: Make) -> None:
+    variant, shape = make(), Gemm(96, 192, 100)
+    own = work(variant, shape, 132)
+    for number, name in enumerate(TERMS):
+        cost = Cost("sm_90", variant, tuple(3.0 * (i == number) for i in range(len(TERMS))))
+        assert cost.microseconds(shape, 132) == pytest.approx(3 * getattr(own, name))
+    every = Cost("sm_90", variant, (1.0,) * len(TERMS))
+    assert every.microseconds(shape, 132) == pytest.approx(sum(asdict(own).values()))
+
+
+def test_who_competes(make: Make) -> None:
+    own = (1.0,) * len(TERMS)
+    assert Cost("sm_90", make(), own).competes(Gemm(1, 1, 10**6))
+    assert Cost("sm_90", make(), own, most_terms=9).competes(Gemm(10, 10, 9))
+    assert not Cost("sm_90", make(), own, most_terms=9).competes(Gemm(1, 1, 10))
+    assert not Cost("sm_90", make(), (), shapes=frozenset({Gemm(1, 1, 1)})).competes(Gemm(1, 1, 1))
+
+
+def schedule(heavy: int, slabs: int, blocks: int, least: int) -> list[list[tuple[int, int, int]]]:
+    """The parts of each block, a tile and its slabs from one to before another: the rule of
+    kernels/stream_k.cuh where all tiles cost the same, in its integers."""
+    waves = ceil_div(heavy, blocks)
+    full = (waves * blocks - heavy) * slabs < least * blocks
+    whole = heavy if full else min(max(waves - 2, 0), heavy // blocks) * blocks
+    left = (heavy - whole) * slabs
+    most = max(min(waves * blocks - heavy, blocks), 1) if full else blocks
+    stretches = min(most, max(left // least, 1))
+    parts = []
+    for block in range(blocks):
+        own = [(tile, 0, slabs) for tile in range(block, whole, blocks)]
+        stretch = blocks - 1 - block
+        if stretch < stretches:
+            slab, end = (left * i // stretches for i in (stretch, stretch + 1))
+            while slab < end:
+                begin = slab % slabs
+                stop = min(slabs, begin + end - slab)
+                own.append((whole + slab // slabs, begin, stop))
+                slab += stop - begin
+        parts.append(own)
+    return parts
+
+
+@settings(max_examples=1500)
+@given(
+    heavy=st.integers(1, 600),
+    slabs=st.integers(1, 200) | st.integers(1, 5000),
+    blocks=st.integers(1, 40) | st.sampled_from([132, 264, 528]),
+    least=st.integers(1, 64),
+)
+def test_the_shares_are_those_of_the_kernels_schedule(
+    heavy: int, slabs: int, blocks: int, least: int
+) -> None:
+    parts = schedule(heavy, slabs, blocks, least)
+    covered = sorted(part for own in parts for part in own)
+    ends = [tile * slabs + end for tile, _, end in covered]
+    assert [tile * slabs + begin for tile, begin, _ in covered] == [0, *ends[:-1]]
+    assert ends[-1] == heavy * slabs
+
+    of_blocks = [sum(end - begin for _, begin, end in own) for own in parts]
+    found = stretched(cast(Any, SimpleNamespace(least=least)), heavy, 0, slabs, blocks)
+    assert found.longest == max(of_blocks)
+    assert found.blocks == sum(count > 0 for count in of_blocks)
+    assert found.slabs == sum(of_blocks)
+    shared = len(covered) > heavy
+    assert shared or not found.parts
