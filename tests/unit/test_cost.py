@@ -70,8 +70,8 @@ def test_a_fixed_grid_whose_blocks_have_whole_tiles_alone(make: Make) -> None:
 
 
 def test_a_fixed_grid_with_a_whole_tile_and_a_stretch(make: Make) -> None:
-    # Nine tiles of 16 slabs are three waves: a whole tile for each block, and of the five tiles that
-    # are left a stretch of 5·16/4 = 20 slabs. Less than a tile is, so two blocks share one.
+    # Nine tiles of 16 slabs are three waves: a whole tile for each block, and of the five tiles
+    # that are left a stretch of 5·16/4 = 20 slabs.
     found = quantities(streamed(make), Gemm(9 * 32, 64, 128))
     assert found.pop("megabytes") > 0
     assert found == {"slabs_of_block": 36, "slabs": 36, "tiles": 3, "waits": 1}

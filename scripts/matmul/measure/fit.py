@@ -148,7 +148,7 @@ class Measured:
         chosen = self.at(self.times.mask(self.errs), self.chosen(costs))
         allowed = self.times.mask(self.errs)
         shapes: dict[str, list[str]] = {}
-        for shape in known:
+        for shape in self.fastest[known].dropna().index:  # without those where every variant errs
             if not chosen[shape] <= (1 + SLACK) * self.fastest[shape]:
                 shapes.setdefault(str(allowed.loc[shape].idxmin()), []).append(shape)
         return shapes
