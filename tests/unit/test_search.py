@@ -251,7 +251,7 @@ SPACE = {
     "known": [64, 640],
     "fitted": [{"random": 20, "seed": 1, "from": 8, "to": 2000}],
     "judged": [{"random": 10, "seed": 2, "from": 8, "to": 2000}],
-    "candidates": {"mine": [{"TILE": [8, 24]}], "new": []},
+    "candidates": {"mine": [{"TILE": [8, 32]}], "new": []},
 }  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def catalogue(entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path) -> 
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(SPACE))
     return write_catalogue({
         "chosen": {"operation": "gemm", "dispatch": "table.csv"},
-        "mine": entry(**sized, tilings={n: {"TILE": n} for n in (16, 32)}),
+        "mine": entry(**sized, tilings={n: {"TILE": n} for n in (16, 24)}),
         "new": entry(**sized, since="9.0", tilings={4: {"TILE": 4}}),
     })  # fmt: skip
 
@@ -303,7 +303,7 @@ def test_fit_only_tries_what_the_catalogue_has_and_the_card_runs(
 ) -> None:  # fmt: skip
     before = (catalogue.parent / "table.csv").read_text()
     run(monkeypatch, catalogue, "--fit-only")
-    assert raced == [["mine/16", "mine/32"]]
+    assert raced == [["mine/16", "mine/24"]]
     assert " judged shapes, 2 variants: " in capsys.readouterr().out
     assert (catalogue.parent / "table.csv").read_text() == before  # --table was not given
 
@@ -312,7 +312,7 @@ def test_a_search_tries_the_boxes_too(
     monkeypatch: pytest.MonkeyPatch, catalogue: Path, raced: list[list[str]]
 ) -> None:
     run(monkeypatch, catalogue)
-    assert raced == [["mine/16", "mine/32", "mine/8", "mine/24"]]
+    assert raced == [["mine/16", "mine/24", "mine/8", "mine/32"]]
 
 
 def test_a_table_that_was_fitted_is_read_again(
@@ -336,7 +336,7 @@ def test_new_tilings_are_printed_to_be_added(
     run(monkeypatch, catalogue, "--table")
     told = capsys.readouterr().out
     table = pd.read_csv(catalogue.parent / "table.csv")
-    new = set(table.variant) - {"mine/16", "mine/32"}
+    new = set(table.variant) - {"mine/16", "mine/24"}
     assert new
     for name in new:
         size = name.partition("/")[2]
