@@ -39,19 +39,10 @@
 //                 └────┴────┴────┘        └───────┴───────┴──
 //                                           WARP_N
 //
-//                  order of tiles: patches of PATCH tile rows, column by column in a patch
-//                 ┌───┬───┬───┬───┬───┐
-//                 │ a │ 0 │ 1 │ 3 │ 5 │   The grid has a block for each tile of the triangle, in this order,
-//                 └───┼───┼───┼───┼───┤   and none for others. The tiles of a patch use PATCH slabs of A
-//                     │ b │ 2 │ 4 │ 6 │   again and again, which stay in the L2 cache. Tiles on the
-//                     └───┼───┼───┼───┤   diagonal, which have fewer products, come last: a, b, c ...
-//                         │ c │ 7 │ 8 │
-//                         └───┼───┼───┤
-//
 //             On the diagonal the left slab is both operands, and the warps share out only the rows of
 //             products that reach the triangle (the picture in tensor.cuh).
 //
-// Order       Block   finds the tile of its number, by one thread.
+// Order       Block   returns if its tile lies below the diagonal.
 //             Thread  issues its copies of the first STAGES - 1 pairs, waits for those of the first, meets
 //                     the block at a barrier, and loads the fragments of step 0.
 //             Then, for each pair of slabs s, each warp does each step:
@@ -61,20 +52,17 @@
 //               3. For each row of products: issue a portion of the copies of pair s + STAGES - 1, if one is
 //                  left, so that the tensor core has work meanwhile; then give the tensor core the products.
 //             Lane    stores its sums to C as 2×2 squares, and the squares transposed to the mirror image.
-//             Warp    where rows of C begin anywhere, as with odd n: sorts them in the ring's memory, a row of
-//                     products at a time, and stores neighbours of a row together.
 //
-// Where       which tile               tile_position       step 1   wait_for_copies, sync_block
-//             which rows of products   warp_tile           step 2   Fragments::load
-//             start, loop              multiply_slabs      step 3   multiply_step, SlabCopies::issue
-//             stores                   store_pairs, store_words
+// Where       which rows of products   warp_tile           step 1   wait_for_copies, sync_block
+//             start, loop              multiply_slabs      step 2   Fragments::load
+//             stores                   store_squares       step 3   multiply_step, SlabCopies::issue
 //             All are in GramTile in tensor.cuh; cp.async is in ../async_copy.cuh.
 //
 // Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, for a warp and a row of A:
 //             WARP_M + WARP_N words of 8 bytes for WARP_M·WARP_N multiply-adds.
 // Removes     The vector units' 33 TFLOP/s.
 // Limit       Waves: n = 2048 has 136 tiles of 128 for 132 multiprocessors. Power: at the tensor cores' full
-//             rate the card lowers its clock.
+//             rate the card lowers its clock. Blocks below the diagonal start and leave.
 #include "tensor.cuh"
 
 struct Tiling {
@@ -85,31 +73,28 @@ struct Tiling {
     static constexpr int stages = STAGES;                   // pairs of slabs that the ring holds
     static constexpr int portions = PORTIONS;               // parts of a slab's copies
     static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
-    static constexpr int patch = PATCH;                     // tile rows of a patch of C
 };
 
 using Block = GramTile<Tiling>;
 
 template <bool pairs, bool diagonal>
-__device__ __forceinline__ void compute_tile(const double* A, double* C, int m, int n, const int2& at)
+__device__ __forceinline__ void compute_tile(const double* A, double* C, int m, int n, int row, int col)
 {
     extern __shared__ double2 memory[];
     Block::ThreadSums<diagonal> sums = {};
     const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
-    Block::multiply_slabs<pairs, diagonal>(A, m, n, at.x, at.y, 0, slabs, (Block::SlabPair*)memory, sums);
-    Block::store<pairs, diagonal>(sums, C, n, at.x, at.y, (double*)memory);
+    Block::multiply_slabs<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Block::SlabPair*)memory, sums);
+    // Not `store`: with the way of words through shared memory ptxas orders the loop over the slabs in
+    // another way, and 64×64 tiles lose a third of their speed (WORKLOG.md).
+    Block::store_squares<pairs, diagonal>(sums, C, n, row, col);
 }
 
 extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
-    __shared__ int2 at;  // where the tile begins: registers are scarce while it is multiplied
-    if (threadIdx.x == 0) {
-        const int2 tile = Block::tile_position(blockIdx.x, n);
-        at = {tile.x * Tiling::tile, tile.y * Tiling::tile};
-    }
-    __syncthreads();
-    Block::choose(Block::rows_hold_pairs(A, C, n), at.x == at.y, [&](auto pairs, auto diagonal) {
-        compute_tile<pairs.is, diagonal.is>(A, C, m, n, at);
+    if (blockIdx.x < blockIdx.y) return;
+    const int row = blockIdx.y * Tiling::tile, col = blockIdx.x * Tiling::tile;
+    Block::choose(Block::rows_hold_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
+        compute_tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
     });
 }

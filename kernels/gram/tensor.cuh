@@ -2,13 +2,13 @@
 // the whole; this file has its parts, in the order of that page:
 //
 //     sizes             what follows from the tiling
-//     tile_position     which tile a number means
 //     WarpTile          which part of the tile a warp computes, off the diagonal and on it
 //     Slab, SlabPair    what lies in shared memory
 //     SlabCopies        which elements each thread copies there, and when
 //     Fragments         which elements each lane loads from there; product.cuh has their products
 //     multiply_slabs    the loop over the slabs
-//     store             the way of the results to C and to its mirror image
+//     store_squares     the way of the results to C and to its mirror image; store_words and store where
+//                       rows begin anywhere
 //
 // T is a kernel's tiling: `struct Tiling` in tensor.cu or tensor_streamed.cu, which says what each of its
 // numbers is. `diagonal` is true for tiles on the diagonal of C, `pairs` where two elements are one access.
@@ -80,32 +80,6 @@ struct GramTile {
 
     // A lane's sums: four of each product of its warp.
     template <bool diagonal> using ThreadSums = double[most_rows<diagonal>][products_n][4];
-
-    // ---- The order of the tiles ----
-
-    // How many tiles lie on the diagonal, and how many above it.
-    static __device__ __forceinline__ int on_diagonal(int n) { return (n + T::tile - 1) / T::tile; }
-    static __device__ __forceinline__ int off_diagonal(int n)
-    {
-        return on_diagonal(n) * (on_diagonal(n) - 1) / 2;
-    }
-
-    // The position of a tile, in tiles, by its number: first the tiles above the diagonal, patch by patch
-    // and in a patch by columns, then those on the diagonal.
-    static __device__ int2 tile_position(int tile, int n)
-    {
-        if (tile >= off_diagonal(n)) return {tile - off_diagonal(n), tile - off_diagonal(n)};
-        const int tiles = on_diagonal(n) - 1;
-        int first = 0, height, size;  // of the patch: its first row, its rows, its tiles
-        for (;; first += T::patch, tile -= size) {
-            height = min(T::patch, tiles - first);
-            size = height * (tiles - first) - height * (height - 1) / 2;
-            if (tile < size) break;
-        }
-        int col = 0;
-        for (; col < height - 1 && tile > col; col++) tile -= col + 1;  // the patch begins with a triangle
-        return {first + tile % height, first + col + (col == height - 1 ? tile / height : 0) + 1};
-    }
 
     // ---- A warp's part of the tile ----
 
@@ -350,12 +324,12 @@ struct GramTile {
 
     // ---- Results ----
 
-    // Store the tile at (row, col) and its mirror image, two elements at a time. A lane has 2×2
-    // neighbouring results of each product. Those of a row lie beside those of three other lanes, those of
-    // a column beside those of seven, so that both stores fill whole sectors.
-    template <bool diagonal>
-    static __device__ __forceinline__ void store_pairs(const ThreadSums<diagonal>& sums, double* C, int n,
-                                                       int row, int col)
+    // Store the tile at (row, col) and its mirror image. A lane has 2×2 neighbouring results of each
+    // product. Those of a row lie beside those of three other lanes, those of a column beside those of
+    // seven, so that both stores fill whole sectors.
+    template <bool pairs, bool diagonal>
+    static __device__ __forceinline__ void store_squares(const ThreadSums<diagonal>& sums, double* C, int n,
+                                                         int row, int col)
     {
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const WarpTile warp = warp_tile<diagonal>();
@@ -367,7 +341,7 @@ struct GramTile {
                 if (i >= warp.rows) continue;
                 const int r = row + 16 * i, c = col + 8 * j;
                 const double(&square)[4] = sums[i][j];
-                if (r + 1 <= c && c < n) {
+                if (pairs && r + 1 <= c && c < n) {
                     *(double2*)&C[(size_t)r * n + c] = {square[0], square[1]};
                     *(double2*)&C[(size_t)(r + 1) * n + c] = {square[2], square[3]};
                     *(double2*)&C[(size_t)c * n + r] = {square[0], square[2]};
@@ -446,7 +420,7 @@ struct GramTile {
                                                  int col, double* memory)
     {
         if constexpr (pairs)
-            store_pairs<diagonal>(sums, C, n, row, col);
+            store_squares<true, diagonal>(sums, C, n, row, col);
         else
             store_words<diagonal>(sums, C, n, row, col, memory);
     }

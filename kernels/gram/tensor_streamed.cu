@@ -3,12 +3,21 @@
 // Words       As in tensor.cu for a tile, as in gemm/streamed.cu for shares, stretches and parts. A tile on
 //             the diagonal is light, any other is heavy, by the time that a slab takes.
 //
-// Idea        As gemm/streamed.cu, on the tiles of tensor.cu, in their order: RESIDENT blocks on each
-//             multiprocessor run once. They take whole tiles of the triangle while there are enough for
-//             all, then equal stretches of the slabs that are left. A tall A with a small n has few tiles and many slabs:
-//             there the blocks share out its rows. Tiles on the diagonal have fewer products, and fill up a
-//             wave: n = 2048 has 120 tiles of 128 off the diagonal, and 16 on
+// Idea        As gemm/streamed.cu, on the tiles of tensor.cu: RESIDENT blocks on each multiprocessor run
+//             once. They take whole tiles of the triangle while there are enough for all, then equal
+//             stretches of the slabs that are left. A tall A with a small n has few tiles and many slabs:
+//             there the blocks share out its rows. No block starts without work. Tiles on the diagonal have
+//             fewer products, and fill up a wave: n = 2048 has 120 tiles of 128 off the diagonal, and 16 on
 //             it that cost as much as 12. Together they are one wave of 132 blocks.
+//
+//                  order of tiles: patches of PATCH tile rows, column by column in a patch
+//                 ┌───┬───┬───┬───┬───┐
+//                 │ a │ 0 │ 1 │ 3 │ 5 │   The tiles of a patch use PATCH slabs of A again and again, which
+//                 └───┼───┼───┼───┼───┤   stay in the L2 cache. Tiles on the diagonal come last: a, b, c ...
+//                     │ b │ 2 │ 4 │ 6 │
+//                     └───┼───┼───┼───┤
+//                         │ c │ 7 │ 8 │
+//                         └───┼───┼───┤
 //
 // What lies   As in tensor.cu, and in global memory partial_sums and flags, in shared memory the schedule and
 // where       the part, as in gemm/streamed.cu.
@@ -21,12 +30,11 @@
 //
 // Where       shares, parts     Schedule and each_part in     step 2   leave_sums in ../stream_k.cuh
 //                               ../stream_k.cuh               step 3   add_left_sums in ../stream_k.cuh,
-//             order of tiles    GramTile::tile_position in             GramTile::store in tensor.cuh
-//                               tensor.cuh
+//             order of tiles    tile_position below                    GramTile::store in tensor.cuh
 //             step 1            GramTile::multiply_slabs in tensor.cuh
 //
 // Traffic     As tensor.cu. A block writes and reads a tile of sums at most twice.
-// Removes     Idle multiprocessors: in the last wave, and where n is small.
+// Removes     Idle multiprocessors: in the last wave, below the diagonal, and where n is small.
 // Limit       Power at large n; at small n the way of the sums through memory.
 #include "../stream_k.cuh"
 #include "tensor.cuh"
@@ -59,6 +67,27 @@ using Stream = StreamK<Shares>;
 __device__ unsigned flags[Tiling::blocks];
 __device__ double partial_sums[Tiling::blocks][Tiling::tile * Tiling::tile];
 
+// How many tiles lie on the diagonal, and how many above it.
+__device__ __forceinline__ int on_diagonal(int n) { return (n + Tiling::tile - 1) / Tiling::tile; }
+__device__ __forceinline__ int off_diagonal(int n) { return on_diagonal(n) * (on_diagonal(n) - 1) / 2; }
+
+// The position of a tile, in tiles, by its number: first the tiles above the diagonal, patch by patch and
+// in a patch by columns, then those on the diagonal.
+__device__ int2 tile_position(int tile, int n)
+{
+    if (tile >= off_diagonal(n)) return {tile - off_diagonal(n), tile - off_diagonal(n)};
+    const int tiles = on_diagonal(n) - 1;
+    int first = 0, height, size;  // of the patch: its first row, its rows, its tiles
+    for (;; first += Tiling::patch, tile -= size) {
+        height = min(Tiling::patch, tiles - first);
+        size = height * (tiles - first) - height * (height - 1) / 2;
+        if (tile < size) break;
+    }
+    int col = 0;
+    for (; col < height - 1 && tile > col; col++) tile -= col + 1;  // the patch begins with a triangle
+    return {first + tile % height, first + col + (col == height - 1 ? tile / height : 0) + 1};
+}
+
 // Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
 // is stored; any other part is left for another block.
 template <bool pairs, bool diagonal>
@@ -68,7 +97,7 @@ __device__ __forceinline__ void run(const double* A, double* C, int m, int n,
     extern __shared__ __align__(128) double2 memory[];  // each row begins a sector of 32 bytes
     Block::ThreadSums<diagonal> sums = {};
     {
-        const int2 at = Block::tile_position(part.tile, n);
+        const int2 at = tile_position(part.tile, n);
         const int row = at.x * Tiling::tile, col = at.y * Tiling::tile, begin = part.begin, end = part.end;
         Block::SlabPair* ring = (Block::SlabPair*)memory;
         Block::multiply_slabs<pairs, diagonal>(A, m, n, row, col, begin, end, ring, sums);
@@ -78,7 +107,7 @@ __device__ __forceinline__ void run(const double* A, double* C, int m, int n,
         Stream::leave_sums<count>(&sums[0][0][0], partial_sums, flags);
     } else {
         Stream::add_left_sums<count>(&sums[0][0][0], partial_sums, flags, schedule, part);
-        const int2 at = Block::tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
+        const int2 at = tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
         Block::store<pairs, diagonal>(sums, C, n, at.x * Tiling::tile, at.y * Tiling::tile,
                                       (double*)memory);
     }
@@ -88,9 +117,9 @@ extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 gram_tensor_streamed(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
     const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
-    Stream::each_part(Block::off_diagonal(n), Block::on_diagonal(n), slabs,
-                      [&](const Stream::Schedule& schedule, const Stream::Part& part) {
-        const bool on = part.tile >= Block::off_diagonal(n);
+    Stream::each_part(off_diagonal(n), on_diagonal(n), slabs, [&](const Stream::Schedule& schedule,
+                                                                  const Stream::Part& part) {
+        const bool on = part.tile >= off_diagonal(n);
         Block::choose(Block::rows_hold_pairs(A, C, n), on, [&](auto pairs, auto diagonal) {
             run<pairs.is, diagonal.is>(A, C, m, n, schedule, part);
         });

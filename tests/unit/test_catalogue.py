@@ -10,7 +10,6 @@ from matmul.build.binaries import compile_variant, digest, essence, flags
 from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue, source_files
 from matmul.catalogue.expressions import evaluate
 from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
 from matmul.process.errors import UserError
 
 
@@ -223,15 +222,6 @@ def test_a_grid_for_the_device_has_the_architectures_multiprocessors(
     assert variant.constants(arch)["MULTIPROCESSORS"] == count
     assert arch is None or f"-DMULTIPROCESSORS={count}" in flags(variant, arch)
     assert variant.name == "mine" and variant.parameters == {"RESIDENT": 2}
-
-
-def test_a_grid_for_a_triangle_has_a_block_for_each_of_its_tiles(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
-    written = entry(operation="gram", tile=[8, 8], schedule="upper", grid="triangle")
-    variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
-    blocks = [variant.grid(Gram(1, n)) for n in (1, 8, 9, 17, 80)]
-    assert blocks == [(1, 1, 1), (1, 1, 1), (3, 1, 1), (6, 1, 1), (55, 1, 1)]
 
 
 def test_an_entry_is_an_operation_a_source_a_tile_and_threads(

@@ -78,7 +78,6 @@ class Kernel:
     shares: str = "stretches"
     since: str = "7.5"
     schedule: str = "full"
-    grid: str = "full"
     writes: str = "full"
     arithmetic: str = "full"
     multiples: Mapping[str, int | str] = field(default_factory=dict, hash=False)
@@ -236,10 +235,7 @@ class Variant:
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture."""
         blocks = evaluate(self.kernel.blocks, self.constants(arch))
-        x, y, z = grid_of(shape, self.tile)
-        if self.kernel.grid == "triangle":
-            x, y = x * (x + 1) // 2, 1
-        return (blocks, 1, 1) if blocks else (x, y, z)
+        return (blocks, 1, 1) if blocks else grid_of(shape, self.tile)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why this variant does not take `shape`, or None if it does."""
@@ -325,8 +321,7 @@ class Variant:
         kernel = self.kernel
         geometry: list[object] = [row.identity for row in kernel.costs]
         if kernel.tile:
-            blocks = kernel.grid if kernel.grid != "full" else kernel.blocks
-            geometry = [self.tile, self.block, blocks, self.dynamic_shared_bytes]
+            geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
         return [
             geometry,
             kernel.accepts,
