@@ -276,7 +276,7 @@ def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
         "shapes": [{"series": "", "shapes": ["640", "1024"]}],
     }
     assert computed["scope"]["timed"]["gpu"]["failed"] == 2
-    squares, rows = computed["not_measured"]["skipped"]
+    squares, rows, columns = computed["not_measured"]["skipped"]
     assert squares["variants"] == ["naive", "shared"]
     assert squares["reason"] == "the kernel multiplies square matrices only, not this shape"
     assert squares["shapes"] == [{"series": "", "shapes": ["3200×2400×1600"]}]
@@ -284,6 +284,9 @@ def test_failed_points_are_named_and_grouped(tmp_path: Path) -> None:
     assert rows["reason"] == "the kernel takes at most 1 row of C, not this shape"
     taller = ["32", "320", "640", "1024", "3200×2400×1600"]
     assert rows["shapes"] == [{"series": "", "shapes": taller}]
+    assert columns["variants"] == ["narrow"]
+    assert columns["reason"].startswith("the kernel takes at most ")
+    assert columns["reason"].endswith(" columns of C, not this shape")
 
 
 def with_times(**times: tuple[float, float]) -> Any:
