@@ -15,6 +15,7 @@
 #pragma once
 
 #include "../async_copy.cuh"
+#include "../sync_warp.cuh"
 #include "fours.cuh"
 
 template <class T>
@@ -98,16 +99,6 @@ struct BlockTile {
     }
 
     // ---- Barriers ----
-
-    // The CPU has no warps: there a warp's barrier is the block's, which all its threads call as often.
-    static __device__ __forceinline__ void sync_warp()
-    {
-#ifdef __CUDA_ARCH__
-        __syncwarp();
-#else
-        __syncthreads();
-#endif
-    }
 
     static __device__ __forceinline__ void sync_team()
     {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "../async_copy.cuh"
+#include "../sync_warp.cuh"
 #include "product.cuh"
 
 // The rows of products of a strip of warp_n columns that reach the triangle, in a tile on the diagonal.
@@ -356,16 +357,6 @@ struct GramTile {
                     if (y < x) C[(size_t)x * n + y] = square[e];
                 }
             }
-    }
-
-    // The CPU has no warps: there a warp's barrier is the block's, which all its threads call as often.
-    static __device__ __forceinline__ void sync_warp()
-    {
-#ifdef __CUDA_ARCH__
-        __syncwarp();
-#else
-        __syncthreads();
-#endif
     }
 
     // The same where rows of C begin anywhere, so that two elements may lie in two sectors. The results
