@@ -52,7 +52,6 @@ SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 HANG_SECONDS = 10.0  # after which a launch, and the search with it, is given up
 SAMPLE_SECONDS = 0.0002  # of launches in a row
 ROUNDS = 4  # samples of a candidate that is not much slower than the fastest
-SLOWER = 1.6  # than the fastest, in a first launch: not timed again
 
 
 def candidates(kernel: Kernel, boxes: Sequence[Mapping[str, Any]]) -> Iterable[Variant]:
@@ -183,7 +182,7 @@ class Race:
         """Milliseconds of each: the median of some samples, for a slow one a first launch's."""
         launches = {name: (lambda f=f: f(*product)) for name, f in products.items()}
         first = dict(zip(launches, self.held(list(launches.values())), strict=True))
-        near = [name for name, ms in first.items() if ms <= SLOWER * min(first.values())]
+        near = [name for name, ms in first.items() if ms <= fit.FAR * min(first.values())]
         counts = {n: launches_of(SAMPLE_SECONDS, first[n], MOST_LAUNCHES // 4) for n in near}
         taken: dict[str, list[float]] = {name: [] for name in near}
         for _ in range(ROUNDS):
@@ -257,10 +256,9 @@ def parse() -> Namespace:
 
 
 def search(
-    options: Namespace, catalogue: Catalogue, build: Path
+    options: Namespace, space: Mapping[str, Any], catalogue: Catalogue, build: Path
 ) -> tuple[str, pd.DataFrame, list[Variant]]:
     """The architecture, the rows of all shapes, and all candidates. Raises UserError, NoDevice."""
-    space = read_yaml(options.space)
     dispatch = catalogue[space["dispatch"]]
     every = {v.name: v for name, boxes in space["candidates"].items()
              for v in candidates(catalogue[name], [] if options.fit_only else boxes)}  # fmt: skip
@@ -282,7 +280,7 @@ def main() -> None:
     space = read_yaml(options.space)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            arch, found, kept = search(options, catalogue, options.build or Path(folder))
+            arch, found, kept = search(options, space, catalogue, options.build or Path(folder))
         except NoDevice as error:
             raise UserError(f"a search needs a GPU, and {error}") from None
     dispatch = catalogue[space["dispatch"]]

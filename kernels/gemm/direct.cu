@@ -194,16 +194,6 @@ struct Share {
     }
 };
 
-// The same value in a register of its own, as in pipeline.cuh: a store of four words wants four registers side
-// by side, and as sums these would share their banks with the operands of B.
-__device__ __forceinline__ float in_own_register(float value)
-{
-#ifdef __CUDA_ARCH__
-    asm("add.f32 %0, %0, 0f80000000;" : "+f"(value));
-#endif
-    return value;
-}
-
 // Add up the teams' tiles in shared memory, and store the sums to C.
 __device__ __forceinline__ void store(const Sums& sums, float* C, int m, int n)
 {
@@ -216,9 +206,7 @@ __device__ __forceinline__ void store(const Sums& sums, float* C, int m, int n)
     for (int i = 0; i < T::thread_m; i++)
 #pragma unroll
         for (int j = 0; j < T::thread_n; j += 4)
-            *(float4*)(own + i * T::tile_n + j / 4 * T::strip) = {
-                in_own_register(sums[i][j]), in_own_register(sums[i][j + 1]),
-                in_own_register(sums[i][j + 2]), in_own_register(sums[i][j + 3])};
+            *(float4*)(own + i * T::tile_n + j / 4 * T::strip) = in_own_registers(&sums[i][j]);
     __syncthreads();
 
     float results[passes];

@@ -49,3 +49,19 @@ __device__ __forceinline__ bool rows_hold_fours(const float* B, const float* C, 
 {
     return n % 4 == 0 && (((size_t)B | (size_t)C) & 15) == 0;
 }
+
+// The same value in a register of its own. To add −0 changes no value.
+__device__ __forceinline__ float in_own_register(float value)
+{
+#ifdef __CUDA_ARCH__
+    asm("add.f32 %0, %0, 0f80000000;" : "+f"(value));
+#endif
+    return value;
+}
+
+// Four sums, to be stored at once, which wants four registers side by side. If the sums themselves lay so,
+// each would share its register bank with its operand of B, and the loop would wait for the bank (WORKLOG.md).
+__device__ __forceinline__ float4 in_own_registers(const float* sums)
+{
+    return {in_own_register(sums[0]), in_own_register(sums[1]), in_own_register(sums[2]), in_own_register(sums[3])};
+}

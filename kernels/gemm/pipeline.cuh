@@ -322,17 +322,6 @@ struct BlockTile {
         }
     }
 
-    // The same value in a register of its own. A store of four words wants four registers side by side.
-    // If the sums themselves lay so, each would share its register bank with its operand of B, and the
-    // loop would wait for the bank (WORKLOG.md). To add −0 changes no value.
-    static __device__ __forceinline__ float in_own_register(float value)
-    {
-#ifdef __CUDA_ARCH__
-        asm("add.f32 %0, %0, 0f80000000;" : "+f"(value));
-#endif
-        return value;
-    }
-
     // Store a thread's results into the tile of C at (row, col), four words at a time.
     static __device__ __forceinline__ void store_fours(const ThreadResults& results, float* C, int m, int n,
                                                        int row, int col)
@@ -344,9 +333,7 @@ struct BlockTile {
             if (r >= m) continue;
 #pragma unroll
             for (int j = 0; j < T::thread_n; j += 4) {
-                store_four<true>(C + (size_t)r * n + col + j * lanes_n,
-                                 {in_own_register(results[i][j]), in_own_register(results[i][j + 1]),
-                                  in_own_register(results[i][j + 2]), in_own_register(results[i][j + 3])}, 4);
+                store_four<true>(C + (size_t)r * n + col + j * lanes_n, in_own_registers(&results[i][j]), 4);
             }
         }
     }

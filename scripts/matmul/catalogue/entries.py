@@ -300,14 +300,13 @@ class Variant:
         """A dispatch's choice: the variant that was the fastest when this shape was measured, else
         the one with the least predicted time; None if none takes the shape."""
         able = [row for row in self.costs(arch) if row.variant.refusal(shape) is None]
-        known = [row for row in able if shape in row.shapes]
+        for row in able:
+            if shape in row.shapes:
+                return row.variant
         of_card = architecture(arch).multiprocessors
-        row = min(
-            known or [row for row in able if row.competes(shape)],
-            key=lambda row: 0 if known else row.microseconds(shape, of_card),
-            default=None,
-        )
-        return row.variant if row else None
+        competing = [row for row in able if row.competes(shape)]
+        least = min(competing, key=lambda row: row.microseconds(shape, of_card), default=None)
+        return least.variant if least else None
 
     @property
     def optimization(self) -> int | None:

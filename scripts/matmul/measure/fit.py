@@ -58,13 +58,12 @@ def judgement(
     own = Measured(found[found.set == "judged"], variants, operation, arch)
     chosen = own.chosen(costs.dropna())
     times, errs = own.at(own.times, chosen), own.at(own.errs, chosen)
-    best_kept = own.times[list(costs.index)].where(~own.errs[list(costs.index)]).min(axis=1)
-    best = own.times.where(~own.errs).min(axis=1)
+    best_kept = own.allowed[list(costs.index)].min(axis=1)
     ratio = own.library / times
     return (
         f"{len(times)} judged shapes, {len(costs)} variants: the choice loses "
         f"{(times / best_kept - 1).mean():.1%} in the mean to the best of them at each shape, and "
-        f"{(times / best - 1).mean():.1%} to the best candidate; "
+        f"{(times / own.fastest - 1).mean():.1%} to the best candidate; "
         f"it errs over {ERROR_RATIO} times the library at {errs.mean():.1%}\n"
         f"library's time / its time: worst {ratio.min():.3f}, 5% {ratio.quantile(0.05):.3f}, "
         f"median {ratio.median():.3f}, geometric mean {np.exp(np.log(ratio).mean()):.3f}"
@@ -91,7 +90,8 @@ class Measured:
         self.times = table("microseconds")
         self.errs = (table("error") > ERROR_RATIO) | (table("largest_error") > ERROR_RATIO)
         self.names = [n for n in self.times if self.times[n].notna().sum() >= SMALLEST]
-        self.fastest = self.times.where(~self.errs).min(axis=1)
+        self.allowed = self.times.mask(self.errs)
+        self.fastest = self.allowed.min(axis=1)
         self.terms = pd.Series({text: shape.terms for text, shape in self.shapes.items()})
         of_card = architecture(arch).multiprocessors
         self.work = {
@@ -145,12 +145,11 @@ class Measured:
 
     def remembered(self, costs: pd.DataFrame, known: Sequence[str]) -> dict[str, list[str]]:
         """By variant the known shapes at which it is the fastest and the choice loses SLACK."""
-        chosen = self.at(self.times.mask(self.errs), self.chosen(costs))
-        allowed = self.times.mask(self.errs)
+        chosen = self.at(self.allowed, self.chosen(costs))
         shapes: dict[str, list[str]] = {}
         for shape in self.fastest[known].dropna().index:  # without those where every variant errs
             if not chosen[shape] <= (1 + SLACK) * self.fastest[shape]:
-                shapes.setdefault(str(allowed.loc[shape].idxmin()), []).append(shape)
+                shapes.setdefault(str(self.allowed.loc[shape].idxmin()), []).append(shape)
         return shapes
 
     def at(self, table: pd.DataFrame, chosen: pd.Series) -> pd.Series:
