@@ -42,8 +42,7 @@
 //             On the diagonal the left slab is both operands, and the warps share out only the rows of
 //             products that reach the triangle (the picture in tensor.cuh).
 //
-// Order       Block   returns if its tile lies below the diagonal.
-//             Thread  issues its copies of the first STAGES - 1 pairs, waits for those of the first, meets
+// Order       Thread  issues its copies of the first STAGES - 1 pairs, waits for those of the first, meets
 //                     the block at a barrier, and loads the fragments of step 0.
 //             Then, for each pair of slabs s, each warp does each step:
 //               1. Only in the last step: wait for this thread's copies of pair s + 1, then meet the block at
@@ -52,17 +51,21 @@
 //               3. For each row of products: issue a portion of the copies of pair s + STAGES - 1, if one is
 //                  left, so that the tensor core has work meanwhile; then give the tensor core the products.
 //             Lane    stores its sums to C as 2×2 squares, and the squares transposed to the mirror image.
+//                     Where n is no multiple of 4 a square's rows begin inside a sector: then the sums pass
+//                     through the ring's memory, and a warp stores longer pieces of rows.
 //
 // Where       which rows of products   warp_tile           step 1   wait_for_copies, sync_block
 //             start, loop              multiply_slabs      step 2   Fragments::load
-//             stores                   store_squares       step 3   multiply_step, SlabCopies::issue
+//             stores                   store_squares, _rows  step 3   multiply_step, SlabCopies::issue
 //             All are in GramTile in tensor.cuh; cp.async is in ../async_copy.cuh.
 //
 // Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes. Shared memory, for a warp and a row of A:
 //             WARP_M + WARP_N words of 8 bytes for WARP_M·WARP_N multiply-adds.
 // Removes     The vector units' 33 TFLOP/s.
 // Limit       Waves: n = 2048 has 136 tiles of 128 for 132 multiprocessors. Power: at the tensor cores' full
-//             rate the card lowers its clock. Blocks below the diagonal start and leave.
+//             rate the card lowers its clock. Few slabs: a block's start and stores have to overlap with other
+//             blocks' products, which small tiles allow, and reads of A from the L2, of which large tiles have
+//             fewer.
 #include "tensor.cuh"
 
 struct Tiling {
@@ -77,6 +80,20 @@ struct Tiling {
 
 using Block = GramTile<Tiling>;
 
+// The position of this block's tile, in tiles. The grid is the triangle, cut and folded to a rectangle of full rows:
+//
+//     4 tiles     0a 0b 0c 0d       3d 0a 0b 0c 0d       5 tiles     0a 0b 0c 0d 0e       0a 0b 0c 0d 0e
+//     each way       1b 1c 1d  ──►  2d 2c 1b 1c 1d       each way       1b 1c 1d 1e  ──►  4e 1b 1c 1d 1e
+//                       2c 2d                                              2c 2d 2e       3e 3d 2c 2d 2e
+//                          3d                                                 3d 3e
+__device__ __forceinline__ int2 tile_position(int n)
+{
+    const int tiles = (n + Tiling::tile - 1) / Tiling::tile, shift = 1 - tiles % 2;
+    const int x = blockIdx.x, y = blockIdx.y;
+    if (x - shift >= y) return {y, x - shift};
+    return {tiles - shift - y, tiles - 1 - x};
+}
+
 template <bool pairs, bool diagonal>
 __device__ __forceinline__ void compute_tile(const double* A, double* C, int m, int n, int row, int col)
 {
@@ -84,16 +101,17 @@ __device__ __forceinline__ void compute_tile(const double* A, double* C, int m, 
     Block::ThreadSums<diagonal> sums = {};
     const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
     Block::multiply_slabs<pairs, diagonal>(A, m, n, row, col, 0, slabs, (Block::SlabPair*)memory, sums);
-    // Not `store`: with the way of words through shared memory ptxas orders the loop over the slabs in
-    // another way, and 64×64 tiles lose a third of their speed (WORKLOG.md).
-    Block::store_squares<pairs, diagonal>(sums, C, n, row, col);
+    if (pairs && (diagonal || n % 4 == 0))
+        Block::store_squares<pairs, diagonal>(sums, C, n, row, col);
+    else
+        Block::store_rows<pairs && !diagonal, diagonal>(sums, C, n, row, col, (double*)memory);
 }
 
 extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
 gram_tensor(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
-    if (blockIdx.x < blockIdx.y) return;
-    const int row = blockIdx.y * Tiling::tile, col = blockIdx.x * Tiling::tile;
+    const int2 at = tile_position(n);
+    const int row = at.x * Tiling::tile, col = at.y * Tiling::tile;
     Block::choose(Block::rows_hold_pairs(A, C, n), row == col, [&](auto pairs, auto diagonal) {
         compute_tile<pairs.is, diagonal.is>(A, C, m, n, row, col);
     });

@@ -7,8 +7,8 @@
 //     SlabCopies        which elements each thread copies there, and when
 //     Fragments         which elements each lane loads from there; product.cuh has their products
 //     multiply_slabs    the loop over the slabs
-//     store_squares     the way of the results to C and to its mirror image; store_words and store where
-//                       rows begin anywhere
+//     store_squares     the way of the results to C and to its mirror image; store_rows where rows of C
+//                       begin anywhere in a sector
 //
 // T is a kernel's tiling: `struct Tiling` in tensor.cu or tensor_streamed.cu, which says what each of its
 // numbers is. `diagonal` is true for tiles on the diagonal of C, `pairs` where two elements are one access.
@@ -36,6 +36,10 @@ constexpr int rows_per_warp_on_diagonal(int strips, int warps, int warp_n)
 }
 
 template <bool value> struct Constant { static constexpr bool is = value; };
+
+// What a lane stores of a row at once.
+template <bool pairs> struct PieceOf { using Type = double; };
+template <> struct PieceOf<true> { using Type = double2; };
 
 template <class T>
 struct GramTile {
@@ -143,15 +147,22 @@ struct GramTile {
 
     // ---- Copies from global to shared memory ----
 
-    // A thread's copies of one operand, row after row.
+    // A thread's copies of one operand, row after row: a pair of neighbours at once, or two words, so that
+    // neighbouring threads copy neighbours either way.
     template <bool pairs>
     struct OperandCopies {
         const double* from;
         int remaining_columns;  // of A, from the thread's first one on
 
+        // The thread's first column of a slab.
+        static __device__ __forceinline__ int column()
+        {
+            return threadIdx.x % copies_of_row * (pairs ? 2 : 1);
+        }
+
         __device__ __forceinline__ OperandCopies(const double* A, int n, int row, int col)
         {
-            const int c = threadIdx.x % copies_of_row * 2;
+            const int c = column();
             remaining_columns = n - col - c;
             from = A + (size_t)row * n + col + (pairs ? min(c, n - 2 - col) : c);
         }
@@ -162,7 +173,8 @@ struct GramTile {
                 copy_async<16>(to, from, valid);
             } else {
                 copy_async<8>(to, from, valid && remaining_columns > 0);
-                copy_async<8>(to + 1, from + 1, valid && remaining_columns > 1);
+                copy_async<8>(to + copies_of_row, from + copies_of_row,
+                              valid && remaining_columns > copies_of_row);
             }
             from += (size_t)rows_per_pass * n;
         }
@@ -187,7 +199,7 @@ struct GramTile {
         __device__ __forceinline__ void issue(SlabPair& slabs, int portion)
         {
             constexpr int size = copies / portions<diagonal>;
-            const int c = threadIdx.x % copies_of_row * 2, first = threadIdx.x / copies_of_row;
+            const int c = OperandCopies<pairs>::column(), first = threadIdx.x / copies_of_row;
 #pragma unroll
             for (int i = 0; i < size; i++) {
                 const int p = first + (portion * size + i) * rows_per_pass;
@@ -359,61 +371,69 @@ struct GramTile {
             }
     }
 
-    // The same where rows of C begin anywhere, so that two elements may lie in two sectors. The results
-    // pass through the ring's memory, a row of products at a time. A warp then stores warp_n neighbours of
-    // a row of C, and 16 of a row of the mirror image. All words of a lane at once would take registers
-    // that the loops over the slabs want.
-    template <bool diagonal>
-    static __device__ __forceinline__ void store_words(const ThreadSums<diagonal>& sums, double* C, int n,
-                                                       int row, int col, double* memory)
+    // The same where rows of C begin anywhere in a sector. A warp's results pass through its part of the ring's
+    // memory, as many rows of products at a time as there is room for. Then it stores neighbours: warp_n of a row
+    // of C, and of a row of the mirror image 16 for each row of products. Only the sectors at both ends are not
+    // filled.
+    // `memory`: the ring's, which is free once all slabs are multiplied.
+    template <bool pairs, bool diagonal>
+    static __device__ __forceinline__ void store_rows(const ThreadSums<diagonal>& sums, double* C, int n,
+                                                      int row, int col, double* memory)
     {
-        // A lane stores two results at once, and eight lanes those of two rows of squares: this pitch gives
-        // them all banks. In every other four rows the pairs change places two by two, so that eight rows of
-        // a column have banks of their own.
-        constexpr int pitch = T::warp_n + 4, results = 16 * T::warp_n;
-        static_assert(threads / 32 * 16 * pitch * sizeof(double) <= T::stages * sizeof(SlabPair),
-                      "the ring holds a row of products of each warp");
-        double* products = memory + threadIdx.x / 32 * 16 * pitch;
-        auto place = [&](int y, int x) { return products + y * pitch + (x ^ y / 4 % 2 * 2); };
+        // A lane puts two neighbours of a row at once, and eight lanes those of two rows: this pitch gives them
+        // all banks. In every other four rows the pairs change places two by two. Where words are read one by
+        // one, so do the two of a pair in every other eight rows: 16 rows of a column have banks of their own.
+        constexpr int pitch = T::warp_n + 4, room = T::stages * sizeof(SlabPair) / (threads / 32) / 128 / pitch;
+        constexpr int most = most_rows<diagonal>, at_once = most < room ? most : room, rows = 16 * at_once;
+        static_assert(room > 0, "the ring holds a row of products of each warp");
 
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         const WarpTile warp = warp_tile<diagonal>();
-        row += warp.row, col += warp.col;
+        double* own = memory + threadIdx.x / 32 * rows * pitch;
+        auto put = [&](int y, int x, double left, double right) {
+            const bool swapped = !pairs && y / 8 % 2;
+            *(double2*)(own + y * pitch + (x ^ y / 4 % 2 * 2)) = {swapped ? right : left,
+                                                                  swapped ? left : right};
+        };
+        auto at = [&](int y, int x) {
+            return own + y * pitch + (x ^ y / 4 % 2 * 2 ^ (pairs ? 0 : y / 8 % 2));
+        };
+        using Piece = typename PieceOf<pairs>::Type;
+        constexpr int size = sizeof(Piece) / sizeof(double);
+
         __syncthreads();  // nobody reads the ring any more, and no copy is under way
 #pragma unroll
-        for (int i = 0; i < most_rows<diagonal>; i++, row += 16) {
+        for (int first = 0; first < most; first += at_once) {
 #pragma unroll
-            for (int j = 0; j < products_n; j++) {
-                const double(&square)[4] = sums[i][j];
-                *(double2*)place(2 * g, 8 * j + 2 * t) = {square[0], square[1]};
-                *(double2*)place(2 * g + 1, 8 * j + 2 * t) = {square[2], square[3]};
-            }
+            for (int i = first; i < min(first + at_once, most); i++)
+#pragma unroll
+                for (int j = 0; j < products_n; j++) {
+                    const double(&square)[4] = sums[i][j];
+                    const int y = 16 * (i - first) + 2 * g, x = 8 * j + 2 * t;
+                    put(y, x, square[0], square[1]);
+                    put(y + 1, x, square[2], square[3]);
+                }
             sync_warp();
-            if (i < warp.rows) {
+            const int top = row + warp.row + 16 * first, left = col + warp.col;
+            const int bottom = row + warp.row + 16 * warp.rows;
+            constexpr int across = T::warp_n / size, down = rows / size;  // pieces of a row, of a column
 #pragma unroll 4
-                for (int e = lane; e < results; e += 32) {
-                    const int y = e / T::warp_n, x = e % T::warp_n, r = row + y, c = col + x;
-                    if (c < n && (!diagonal || r <= c)) C[(size_t)r * n + c] = *place(y, x);
-                }
+            for (int e = lane; e < rows * across; e += 32) {
+                const int y = e / across, x = e % across * size, r = top + y, c = left + x;
+                if (r < bottom && c < n && (!diagonal || r <= c))
+                    *(Piece*)&C[(size_t)r * n + c] = *(const Piece*)at(y, x);
+            }
 #pragma unroll 4
-                for (int e = lane; e < results; e += 32) {
-                    const int y = e % 16, x = e / 16, r = row + y, c = col + x;
-                    if (c < n && (!diagonal || r < c)) C[(size_t)c * n + r] = *place(y, x);
-                }
+            for (int e = lane; e < down * T::warp_n; e += 32) {
+                const int y = e % down * size, x = e / down, r = top + y, c = left + x;
+                if (r >= bottom || c >= n || (diagonal && r >= c)) continue;
+                if constexpr (pairs)
+                    *(double2*)&C[(size_t)c * n + r] = {*at(y, x), *at(y + 1, x)};
+                else
+                    C[(size_t)c * n + r] = *at(y, x);
             }
             sync_warp();
         }
-    }
-
-    // `memory`: the ring's, which is free once all slabs are multiplied.
-    template <bool pairs, bool diagonal>
-    static __device__ __forceinline__ void store(const ThreadSums<diagonal>& sums, double* C, int n, int row,
-                                                 int col, double* memory)
-    {
-        if constexpr (pairs)
-            store_squares<true, diagonal>(sums, C, n, row, col);
-        else
-            store_words<diagonal>(sums, C, n, row, col, memory);
     }
 
     // ---- The four kinds of tiles ----

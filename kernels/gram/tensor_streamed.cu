@@ -30,7 +30,7 @@
 //
 // Where       shares, parts     Schedule and each_part in     step 2   leave_sums in ../stream_k.cuh
 //                               ../stream_k.cuh               step 3   add_left_sums in ../stream_k.cuh,
-//             order of tiles    tile_position below                    GramTile::store in tensor.cuh
+//             order of tiles    tile_position below                    store_squares, store_rows in tensor.cuh
 //             step 1            GramTile::multiply_slabs in tensor.cuh
 //
 // Traffic     As tensor.cu. A block writes and reads a tile of sums at most twice.
@@ -108,8 +108,11 @@ __device__ __forceinline__ void run(const double* A, double* C, int m, int n,
     } else {
         Stream::add_left_sums<count>(&sums[0][0][0], partial_sums, flags, schedule, part);
         const int2 at = tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
-        Block::store<pairs, diagonal>(sums, C, n, at.x * Tiling::tile, at.y * Tiling::tile,
-                                      (double*)memory);
+        const int row = at.x * Tiling::tile, col = at.y * Tiling::tile;
+        if constexpr (pairs)  // store_rows would change ptxas's order of the loops for pairs, 10% at 4096
+            Block::store_squares<pairs, diagonal>(sums, C, n, row, col);
+        else
+            Block::store_rows<pairs, diagonal>(sums, C, n, row, col, (double*)memory);
     }
 }
 

@@ -82,14 +82,13 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
-def test_tiles_of_the_triangle_are_right_wherever_rows_begin(
+def test_tiles_of_the_folded_triangle_are_right_wherever_rows_begin(
     sanitizer: str, tmp_path: Path
 ) -> None:
-    """259 columns are five tile rows, two of them a patch. Rows of odd length begin anywhere."""
+    """One to five tile rows. Rows of C begin at a sector, at 16 bytes inside one, or anywhere."""
     kernel = load_catalogue()["gram_tensor"]
-    own = {"TILE": 64, "WARP_M": 32, "PORTIONS": 1, "PATCH": 2}
-    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
-    shapes = [Gram(20, 259), Gram(40, 130), Gram(3, 65), Gram(7, 2), Gram(9, 3)]
+    variant = next(v for v in kernel.every_variant if v.tiling == "32")
+    shapes = [Gram(40, 160), Gram(20, 130), Gram(33, 127), Gram(7, 66), Gram(9, 33), Gram(3, 2)]
     multiply(variant, kernel.source, sanitizer, tmp_path, shapes)
 
 

@@ -9,7 +9,7 @@ from matmul.dataset.tables import product_of
 from matmul.operations import parse_shape, shape_of
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
-from matmul.operations.shapes import LARGEST, Shape, grid_of
+from matmul.operations.shapes import LARGEST, Shape, grid_of, triangle_of
 from matmul.process.errors import UserError
 
 NO_SHAPES = [
@@ -75,3 +75,9 @@ def test_a_tables_row_gives_its_shape_back(shape: Shape) -> None:
 def test_the_documents_grid_has_7500_blocks() -> None:
     """Document 000: 3200×1600 times 1600×2400 in tiles of 32×32."""
     assert grid_of(Gemm(3200, 2400, 1600), (32, 32)) == (75, 100, 1)
+
+
+@pytest.mark.parametrize("tiles", range(1, 8))
+def test_a_folded_triangle_has_a_block_for_each_tile_and_no_other(tiles: int) -> None:
+    x, y, z = triangle_of(Gram(9, 64 * tiles - 1), (64, 64))
+    assert x * y * z == tiles * (tiles + 1) // 2

@@ -22,7 +22,7 @@ LARGE = Gemm(1024, 1024, 1024)
         ("register_column", Gemm(65, 64, 10), 10 * (1 / 64 + 1 / 64) + 1),
         ("gram_naive", Gram(100, 32), 2 * 100 + 1),
         ("gram_register_tile/48", Gram(100, 96), 100 / 48 + 1),
-        ("gram_tensor_direct/64", Gram(100, 96), 100 / 32 + 1),
+        ("gram_tensor_direct/48", Gram(100, 96), 100 / 48 + 1),
     ],
 )
 def test_bytes_follow_from_the_tile(variant: str, shape: Gemm | Gram, elements: float) -> None:

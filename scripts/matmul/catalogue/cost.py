@@ -78,7 +78,7 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
     tile, slabs = variant.tile, ceil_div(shape.terms, variant.slab)
     (rows, columns), across = shape.output, ceil_div(shape.output[1], tile[1])
     full, light = ceil_div(rows, tile[0]) * across, 0
-    if variant.kernel.schedule == "upper":
+    if variant.kernel.half:
         full, light = across * (across - 1) // 2, across
     blocks = variant.resident * multiprocessors
     if not blocks:

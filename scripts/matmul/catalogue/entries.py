@@ -27,7 +27,7 @@ from matmul.catalogue.layout import Layout, layout_of
 from matmul.catalogue.schema import SCHEMAS, check, read_yaml
 from matmul.operations import OPERATIONS, parse_shape
 from matmul.operations.operation import Operation, Routine
-from matmul.operations.shapes import Shape, grid_of
+from matmul.operations.shapes import Shape, grid_of, triangle_of
 from matmul.process.errors import UserError
 
 PROJECT = SCHEMAS.parents[1]
@@ -110,6 +110,11 @@ class Kernel:
         if self.source:
             return Kind.CUDA if self.source.suffix == ".cu" else Kind.C
         return Kind.LIBRARY if self.library else Kind.DISPATCH
+
+    @property
+    def half(self) -> bool:
+        """Whether it computes only the tiles of one triangle."""
+        return self.schedule != "full"
 
     @property
     def code(self) -> Path:
@@ -235,7 +240,9 @@ class Variant:
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture."""
         blocks = evaluate(self.kernel.blocks, self.constants(arch))
-        return (blocks, 1, 1) if blocks else grid_of(shape, self.tile)
+        if blocks:
+            return blocks, 1, 1
+        return (triangle_of if self.kernel.schedule == "triangle" else grid_of)(shape, self.tile)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why this variant does not take `shape`, or None if it does."""

@@ -186,7 +186,7 @@ def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarra
     if kernel.kind is not Kind.CUDA or kernel.blocks:
         return None
     rows, columns = variant.tile
-    most = rows * columns * (2 if kernel.schedule == "upper" else 1)  # a tile and its mirror image
+    most = rows * columns * (2 if kernel.half else 1)  # a tile and its mirror image
     if shape.elements[-1] <= most:
         return None
     alone = replace(variant, kernel=replace(kernel, blocks=1))

@@ -92,3 +92,9 @@ def grid_of(shape: Shape, tile: Extent) -> tuple[int, int, int]:
     """Blocks in x, y and z that cover C, one block per tile of `tile` = (rows, columns)."""
     (height, width), (rows, columns) = shape.output, tile
     return ceil_div(width, columns), ceil_div(height, rows), 1
+
+
+def triangle_of(shape: Shape, tile: Extent) -> tuple[int, int, int]:
+    """Blocks in x, y and z, one per tile of a triangle of C, folded to a rectangle."""
+    tiles = ceil_div(shape.output[1], tile[1])
+    return tiles | 1, ceil_div(tiles, 2), 1

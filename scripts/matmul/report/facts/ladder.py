@@ -10,7 +10,7 @@ from matmul.catalogue.architectures import ARCHITECTURES
 from matmul.catalogue.entries import Variant
 from matmul.operations import shape_of
 from matmul.operations.shapes import Shape
-from matmul.report.facts.traffic import asked, half, intensity
+from matmul.report.facts.traffic import asked, intensity
 from matmul.report.selection import (
     Results,
     at,
@@ -146,7 +146,7 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
         "slab": layout.slab,
         "stages": layout.stages,
         "teams": layout.teams,
-        "half": half(variant),
+        "half": variant.kernel.half,
         "units": layout.units,
     }
 

@@ -22,12 +22,7 @@ def reads(variant: Variant, layout: Layout) -> Number:
     """Elements read for one term of one element of C."""
     rows, columns = variant.tile if layout.slab else layout.warp or layout.thread
     own = Number(1 / rows + 1 / columns, f"1 / {rows} + 1 / {columns}")
-    return own.times(0.5) if half(variant) else own
-
-
-def half(variant: Variant) -> bool:
-    """Whether it computes only the tiles of one triangle."""
-    return variant.kernel.schedule == "upper"
+    return own.times(0.5) if variant.kernel.half else own
 
 
 def least(shape: Shape, dtype: str) -> Number:
