@@ -34,17 +34,16 @@ def products(
 ) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
     """Every shape that the variant takes, with the inputs and C."""
     kernel, executable = variant.kernel, folder / "kernel"
-    emulation.build(source, kernel.function, kernel.product, variant.constants(None), executable,
-                    sanitizer)  # fmt: skip
+    emulation.build(
+        source, kernel.functions, kernel.product, variant.constants(None), executable, sanitizer,
+        [kernel.source.parent], [*kernel.workspace], [*kernel.tensor_maps],
+    )  # fmt: skip
     for shape in shapes or SHAPES[kernel.operation]:
         if variant.refusal(shape):
             continue
         inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
         c = np.full(shape.output, np.nan, kernel.dtype)
-        c = emulation.launch(
-            executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
-            shape, inputs, c,
-        )  # fmt: skip
+        c = emulation.launch(executable, variant.plan(shape), shape, inputs, c)
         yield shape, inputs, c
 
 
