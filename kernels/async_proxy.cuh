@@ -5,6 +5,10 @@
 //     threads store a tile ──► each: fence_async_proxy() ──► barrier ──► one reads it by wgmma or TMA
 #pragma once
 
+#ifndef __CUDACC__
+#include <asynchronous.h>
+#endif
+
 // Make this thread's stores to shared memory visible to the async proxy.
 __device__ __forceinline__ void fence_async_proxy()
 {

@@ -6,6 +6,10 @@
 //     another one's, so that all have begun, and before a block returns.
 #pragma once
 
+#ifndef __CUDACC__
+#include <asynchronous.h>
+#endif
+
 // This block's number in its cluster.
 __device__ __forceinline__ unsigned rank_in_cluster()
 {

@@ -15,6 +15,10 @@
 // transposed.
 #pragma once
 
+#ifndef __CUDACC__
+#include <asynchronous.h>
+#endif
+
 // Load 8×8 matrices of 16-bit elements, one for each register of `fragments`. Lane 8i + r gives the address of
 // row r of matrix i, a multiple of 16 bytes.
 template <bool transposed>

@@ -3,6 +3,10 @@
 // registers move on 9.0a only.
 #pragma once
 
+#ifndef __CUDACC__
+#include <asynchronous.h>
+#endif
+
 // Wait until `threads` threads (whole warps) have come to the barrier of this number, here or by
 // arrive_at_barrier. Numbers are 1 to 15; 0 is __syncthreads().
 __device__ __forceinline__ void sync_at_barrier(int number, int threads, int line = __builtin_LINE())

@@ -27,6 +27,10 @@
 //             16 steps of k further, A is 32 bytes further in its rows, and B two patterns further down.
 #pragma once
 
+#ifndef __CUDACC__
+#include <asynchronous.h>
+#endif
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -261,7 +261,7 @@ UNWATCHED inline void wait_for_stores(size_t groups)
         if (copies[i].fiber == current && copies[i].group + groups < current->store_groups) finish_copy(i);
 }
 
-inline bool progress(bool early)
+UNWATCHED inline bool progress(bool early)
 {
     if (!copy_count || (early && draw() >> 29)) return false;
     finish_copy(draw() % copy_count);
@@ -404,13 +404,13 @@ UNWATCHED inline void wait_for_products(size_t groups)
     own.fenced = false;
 }
 
-inline void check_return()
+UNWATCHED inline void check_return()
 {
     if (current->products && current->products->count) misuse("it returns before its wgmma have ended");
     if (current->stores) misuse("it returns before its stores of tiles have read shared memory");
 }
 
-inline void check_end(const Block& block)
+UNWATCHED inline void check_end(const Block& block)
 {
     for (size_t i = 0; i < thread_count; ++i) {
         const Products *own = block.fibers[i].products, *first = block.fibers[i / 128 * 128].products;
@@ -424,6 +424,8 @@ inline void check_end(const Block& block)
     for (size_t i = 0; i < thread_count; ++i)
         if (block.fibers[i].products) block.fibers[i].products->trace = 0;
 }
+
+inline const bool watched = (asynchronous = {check_return, progress, check_end}, true);
 
 // ---- Products and matrices of a warp ----------------------------------------------------------
 

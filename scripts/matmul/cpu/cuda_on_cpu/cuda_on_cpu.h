@@ -244,25 +244,41 @@ UNWATCHED inline void switch_fibers(Fiber& from, Fiber& to)
 #endif
 }
 
-// Lets other fibers run until it is over. The blocks of a cluster share the place of their shared
-// memory, so ThreadSanitizer would take what one leaves there for the other's.
+// Lets other fibers run. The blocks of a cluster share the place of their shared memory, so
+// ThreadSanitizer would take what one leaves there for the other's.
+inline void suspend()
+{
+#if defined(__SANITIZE_THREAD__)
+    if (cluster_size > 1) released(&cluster_size);
+    switch_fibers(*current, scheduler);
+    if (cluster_size > 1) acquired(&cluster_size);
+#else
+    switch_fibers(*current, scheduler);
+#endif
+}
+
 UNWATCHED inline void wait_for(const Wait& wait)
 {
-    Fiber& self = *current;
-    self.wait = wait;
-    if (cluster_size > 1) released(&cluster_size);
-    switch_fibers(self, scheduler);
-    if (cluster_size > 1) acquired(&cluster_size);
+    current->wait = wait;
+    suspend();
 }
 
 // Returns when all threads of the block wait for the same. Two tags alternate: with one, a thread
 // already at the next barrier would seem to come before a thread that has not left this one.
 UNWATCHED inline void wait_for_block(size_t line)
 {
-    const char* tag = &current->block->tags[current->block->meetings % 2];
+    Fiber& self = *current;
+    self.wait.line = line;
+    self.wait.words = nullptr;
+    self.wait.over = with_the_block;
+#if defined(__SANITIZE_THREAD__)
+    char* tag = &self.block->tags[self.block->meetings % 2];
     released(tag);
-    wait_for({line, nullptr, with_the_block, nullptr, 0});
+    suspend();
     acquired(tag);
+#else
+    suspend();
+#endif
 }
 
 UNWATCHED inline bool counted(const void* counter, size_t number)
@@ -293,12 +309,15 @@ UNWATCHED inline const char (*meet_warp(const void* value, size_t bytes, size_t 
     return brought;
 }
 
-// Of asynchronous.h: refuses a thread that returns while something of it is under way; does something
-// that is under way, perhaps (`early`) or surely, and returns whether it did; looks at a block that has
-// ended.
-inline void check_return();
-inline bool progress(bool early);
-inline void check_end(const Block& block);
+// Of asynchronous.h, which has to be included for them: refuses a thread that returns while something
+// of it is under way; does something that is under way, perhaps (`early`) or surely, and returns
+// whether it did; looks at a block that has ended.
+struct Asynchronous {
+    void (*check_return)();
+    bool (*progress)(bool early);
+    void (*check_end)(const Block& block);
+};
+inline Asynchronous asynchronous;
 
 // A fiber runs one thread of each block in turn. The end of a block is a barrier too.
 UNWATCHED inline void live()
@@ -308,7 +327,7 @@ UNWATCHED inline void live()
 #endif
     for (;;) {
         run_thread();
-        check_return();
+        if (asynchronous.check_return) asynchronous.check_return();
         wait_for_block(next_block);
     }
 }
@@ -505,10 +524,11 @@ UNWATCHED inline void run_cluster()
             ++block.meetings;
             for (size_t i = 0; i < thread_count; ++i) block.fibers[i].wait.over = nullptr;
         }
-        if (!progress(any) && !any && ended < cluster_size) report_stuck();
+        const bool done = asynchronous.progress && asynchronous.progress(any);
+        if (!done && !any && ended < cluster_size) report_stuck();
     }
     for (size_t rank = 0; rank < cluster_size; ++rank) {
-        check_end(blocks[rank]);
+        if (asynchronous.check_end) asynchronous.check_end(blocks[rank]);
         ++blocks[rank].meetings;
         for (size_t i = 0; i < thread_count; ++i) blocks[rank].fibers[i].wait.over = nullptr;
     }
@@ -560,5 +580,3 @@ inline Value __shfl_xor_sync(unsigned mask, Value value, int lanes, int = 32,
 {
     return __shfl_sync(mask, value, int(threadIdx.x % 32) ^ lanes, 32, line);
 }
-
-#include "asynchronous.h"

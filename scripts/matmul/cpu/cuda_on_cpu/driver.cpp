@@ -24,6 +24,8 @@
 
 #include <initializer_list>
 
+#include "cuda.h"
+
 // With this declaration before their definitions, the kernels compile with no other signature.
 using Function = void(PARAMETERS);
 extern "C" {
