@@ -111,7 +111,7 @@ def launches(draw: st.DrawFn) -> tuple[Variant, Shape]:
         st.integers(1, most) if most else extents
         for most in (variant.most_rows, variant.most_columns)
     )
-    return variant, Gemm(draw(rows), draw(columns), terms)
+    return variant, variant.fitted(Gemm(draw(rows), draw(columns), terms))
 
 
 @settings(max_examples=250)
@@ -127,7 +127,8 @@ def test_each_element_is_written_by_the_block_of_its_tile_and_by_no_other(
     observed = replace(plan, launches=(replace(launch_, grid=(*launch_.grid[:2], 2)),))
     dtype = variant.kernel.dtype
     owners = emulation.launch(
-        executables[variant.slug], observed, shape, [np.ones(extents, dtype) for extents in shape.inputs],
+        executables[variant.slug], observed, shape,
+        [np.ones(extents, dtype) for extents in shape.inputs],
         np.full(shape.output, np.nan, dtype),
     )  # fmt: skip
     (rows, columns), found = variant.tile, {}

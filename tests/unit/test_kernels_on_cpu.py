@@ -22,7 +22,7 @@ KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind
 GEMM_SHAPES = [(1, 1, 1), (33, 41, 49), (3, 50, 1), (3, 128, 101), (1, 70, 260), (50, 3, 260)]
 SHAPES = {
     "gemm": [Gemm(37, 37, 37), *(Gemm(*extents) for extents in GEMM_SHAPES)],
-    "gemm_bf16": [GemmBf16(1, 1, 1), GemmBf16(33, 41, 49)],
+    "gemm_bf16": [GemmBf16(1, 1, 1), GemmBf16(33, 41, 49), GemmBf16(33, 40, 200)],
     "gram": [Gram(1, 1), Gram(5, 47), Gram(17, 49), Gram(33, 97), Gram(49, 1)],
 }
 BARRIER = "            __syncthreads();\n            stage();"

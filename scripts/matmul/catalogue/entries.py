@@ -306,7 +306,7 @@ class Variant:
         longer = {name: ceil_div(getattr(shape, name), by) * by for name, by in step.items()}
         limits = {"m": self.most_rows, "n": self.most_columns}
         fewer = {name: min(getattr(shape, name), most) for name, most in limits.items() if most}
-        return replace(shape, **longer | fewer)  # type: ignore[type-var]
+        return replace(shape, **longer | fewer)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why this variant does not take `shape`, or None if it does."""

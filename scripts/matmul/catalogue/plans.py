@@ -87,7 +87,9 @@ def check_map(found: TensorMap) -> None:
             f"{MAP_UNIT} bytes, not {'×'.join(map(str, found.box))} with rows of {row} bytes"
         )
     if found.swizzle and row > found.swizzle:
-        raise UserError(f"a row of the box has {row} bytes, over the {found.swizzle} of its swizzle")
+        raise UserError(
+            f"a row of the box has {row} bytes, over the {found.swizzle} of its swizzle"
+        )
     for stride in found.strides:
         if stride % MAP_UNIT:
             raise UserError(

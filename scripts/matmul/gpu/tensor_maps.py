@@ -1,6 +1,7 @@
 """Tensor maps: descriptions of arrays in memory that the tensor memory accelerator reads."""
 
 import ctypes
+from typing import Any
 
 from matmul.catalogue.plans import TensorMap
 from matmul.gpu.device import driver_library
@@ -23,7 +24,7 @@ def encoded(wanted: TensorMap, address: int) -> bytes:
     place = -(-ctypes.addressof(room) // ALIGNMENT) * ALIGNMENT
     rank = len(wanted.extents)
 
-    def fastest_first(kind: type, numbers: tuple[int, ...]) -> ctypes.Array:
+    def fastest_first(kind: Any, numbers: tuple[int, ...]) -> Any:
         return (kind * len(numbers))(*reversed(numbers))
 
     error = driver_library().cuTensorMapEncodeTiled(
@@ -37,5 +38,7 @@ def encoded(wanted: TensorMap, address: int) -> bytes:
         0,  # what lies outside is read as zero
     )  # fmt: skip
     if error:
-        raise UserError(f"the driver refuses a tensor map (error {error}) at {address:#x}: {wanted}")
+        raise UserError(
+            f"the driver refuses a tensor map (error {error}) at {address:#x}: {wanted}"
+        )
     return ctypes.string_at(place, BYTES)

@@ -190,7 +190,9 @@ def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarra
     if kernel.kind is not Kind.CUDA or kernel.blocks:
         return None
     rows, columns = variant.tile
-    tiles = variant.cluster * (2 if kernel.schedule == "upper" else 1)  # a tile and its mirror image
+    tiles = variant.cluster * (
+        2 if kernel.schedule == "upper" else 1
+    )  # a tile and its mirror image
     most = rows * columns * tiles
     if shape.elements[-1] <= most:
         return None

@@ -41,6 +41,15 @@ UNWATCHED inline size_t shared_address(const void* place, size_t bytes = 0)
     return from - shared_base();
 }
 
+// What lies at an address in a block's shared memory.
+UNWATCHED inline unsigned char* at_address(const Block& block, size_t address)
+{
+    const Wait& wait = block.fibers[0].wait;
+    if (cluster_size > 1 && wait.over == with_the_block && wait.line == next_block && has_met(block))
+        misuse("the shared memory of a block of its cluster that has ended");
+    return memory_of(block) + (address + shared_base() - reinterpret_cast<uintptr_t>(shared_segment().begin));
+}
+
 // Swizzling permutes the 16-byte pieces of a row of `width` bytes (32, 64 or 128) by the number of the
 // row: piece p of row r lies at p ^ r.
 UNWATCHED inline size_t swizzled(size_t address, size_t width)
@@ -68,9 +77,8 @@ UNWATCHED inline unsigned char* seen_by_async_proxy(Block& block)
 UNWATCHED inline void write_shared(Block& block, size_t address, const volatile unsigned char* from,
                                    size_t bytes)
 {
-    const size_t skipped = reinterpret_cast<uintptr_t>(shared_segment().begin) - shared_base();
     copy(seen_by_async_proxy(block) + address, from, bytes);
-    copy(memory_of(block) + (address - skipped), from, bytes);
+    copy(at_address(block, address), from, bytes);
 }
 
 // ---- mbarriers --------------------------------------------------------------------------------
@@ -189,9 +197,7 @@ UNWATCHED inline void load_tile(const TileCopy& tile)
             const auto* from = place ? reinterpret_cast<const unsigned char*>(place) : zeros;
             write_shared(block, address, from, element);
         });
-        const size_t skipped = reinterpret_cast<uintptr_t>(shared_segment().begin) - shared_base();
-        void* place = memory_of(block) + (tile.mbarrier - skipped);
-        Mbarrier& mbarrier = mbarrier_at(place);
+        Mbarrier& mbarrier = mbarrier_at(at_address(block, tile.mbarrier));
         mbarrier.bytes -= box_bytes(*tile.map);
         end_phase_if_complete(mbarrier);
     }
@@ -368,12 +374,21 @@ UNWATCHED inline void finish_products(Products& own, size_t left)
 
 UNWATCHED inline void fence_products() { own_products().fenced = true; }
 
+UNWATCHED inline void check_operand(uint64_t bits)
+{
+    const Descriptor operand(bits);
+    if (!operand.width) misuse("an operand of wgmma that is not swizzled, which has no meaning here");
+    if (operand.address % (8 * operand.width) >= operand.width)
+        misuse("an operand of wgmma that does not begin where the swizzle's pattern does");
+}
+
 UNWATCHED inline void issue_product(Product product)
 {
     Products& own = own_products();
     if (thread_count % 128) misuse("wgmma is of 128 threads, and the block has a rest");
     if (!own.fenced) misuse("wgmma without a fence before it");
-    if (Descriptor(product.descriptor_b).width == 0) misuse("wgmma's operands are swizzled here");
+    check_operand(product.descriptor_b);
+    if (!product.a_in_registers) check_operand(product.descriptor_a);
     if (own.count == Products::most) finish_products(own, Products::most - 1);
     product.group = own.groups;
     own.trace = (own.trace ^ product.descriptor_a ^ product.descriptor_b << 7) * 0x100000001B3 + 1;
@@ -531,12 +546,7 @@ UNWATCHED inline void wait_for_cluster(size_t line)
 UNWATCHED inline void* in_block(const void* place, unsigned rank)
 {
     if (rank >= cluster_size) misuse("a block that its cluster does not have");
-    const size_t address = shared_address(place);
-    const Block& block = blocks[rank];
-    if (block.fibers[0].wait.over == with_the_block && has_met(block) &&
-        block.fibers[0].wait.line == next_block)
-        misuse("a block of its cluster that has ended");
-    return memory_of(block) + (address - (reinterpret_cast<uintptr_t>(shared_segment().begin) - shared_base()));
+    return at_address(blocks[rank], shared_address(place));
 }
 
 }  // namespace cuda_on_cpu

@@ -20,7 +20,7 @@ struct __half {
         else {
             int exponent;
             frexpf(size, &exponent);  // size < 2^exponent
-            const int least = exponent - 11 < -24 ? -24 : exponent - 11;  // exponent of the last bit
+            const int least = size < 0x1p-14f ? -24 : exponent - 11;  // exponent of the last bit
             const unsigned units = unsigned(nearbyintf(ldexpf(size, -least)));
             bits = uint16_t(sign | (units + (unsigned(least + 24) << 10)));
         }

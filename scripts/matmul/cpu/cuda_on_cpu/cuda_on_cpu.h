@@ -197,7 +197,8 @@ struct Barrier {
 
 struct Block {
     uint3 index;
-    unsigned rank;  // in its cluster
+    unsigned rank;   // in its cluster
+    unsigned delay;  // rounds until it begins, because the blocks of a cluster do not begin at once
     Fiber* fibers;
     size_t meetings;  // __syncthreads() so far
     char tags[2];     // two, see wait_for_block
@@ -444,6 +445,7 @@ UNWATCHED inline void start(Block& block)
     if (cluster_size > 1 && !block.shared) block.shared = new unsigned char[bytes];
     poison(memory_of(block), bytes);
     block.sees = block.fenced = false;
+    block.delay = cluster_size > 1 ? draw() >> 29 : 0;
 }
 
 // Lets every thread that can go on run until it waits again. Returns whether there was one.
@@ -455,6 +457,11 @@ UNWATCHED inline bool run_round()
     bool any = false;
     for (size_t b = 0; b < cluster_size; ++b) {
         Block& block = blocks[(drawn + b) % cluster_size];
+        if (block.delay) {
+            --block.delay;
+            any = true;
+            continue;
+        }
         enter(block);
         for (size_t i = 0; i < thread_count; ++i) {
             Fiber& fiber = block.fibers[(first + (backwards ? thread_count - i : i)) % thread_count];

@@ -1,0 +1,89 @@
+"""Hopper's instructions on the CPU: right kernels pass, and each planted bug is found."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matmul.build.toolchain import build_cubin
+from matmul.catalogue.architectures import target
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.schema import read_yaml
+from matmul.cpu import emulation
+from matmul.cpu.emulation import EmulationError
+from matmul.measure.verification import accuracy
+from matmul.operations import fills, parse_shape
+
+FOLDER = Path(__file__).parent / "hopper"
+OWN = load_catalogue(FOLDER / "catalogue.yaml")
+BUGS = read_yaml(FOLDER / "bugs.yaml")
+KERNELS = Catalogue(load_catalogue() | OWN)
+SHAPES = {
+    "exchange": ["64x64x64", "64x128x64", "1x8x8", "130x200x264", "70x72x520"],
+    "split": ["64x64x64", "1x3x20", "37x41x70", "70x129x200"],
+    "tiled_bf16": ["128x128x64", "1x1x1", "37x41x70", "136x264x200"],
+    "wgmma_bf16": ["128x128x64", "1x1x1", "37x41x70", "136x264x520"],
+    "tma_bf16": ["128x128x64", "1x8x8", "37x48x72", "136x264x520"],
+}
+
+
+def spoilt(variant: Variant, right: str, wrong: str, folder: Path) -> Path:
+    """The kernel's source with a bug."""
+    text = variant.kernel.code.read_text()
+    assert text.count(right) == 1, right
+    source = folder / variant.kernel.code.name
+    source.write_text(text.replace(right, wrong))
+    return source
+
+
+def shares(
+    variant: Variant, shapes: Sequence[str], folder: Path, source: Path | None = None,
+    sanitizer: str | None = None,
+) -> Iterator[float]:  # fmt: skip
+    """The largest error of each product as a share of its bound."""
+    kernel, executable = variant.kernel, folder / f"{variant.slug}-{sanitizer}"
+    emulation.build(
+        source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
+        executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
+        [*kernel.tensor_maps],
+    )  # fmt: skip
+    for text in shapes:
+        shape = parse_shape(text, kernel.operation)
+        inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
+        c = np.full(shape.output, np.nan, kernel.dtype)
+        c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60)
+        yield accuracy(kernel, c, *inputs).share
+
+
+@pytest.mark.parametrize("sanitizer", [None, "address", "thread"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_right_kernel_passes(name: str, sanitizer: str | None, tmp_path: Path) -> None:
+    shapes = SHAPES[name][:3] if sanitizer == "thread" else SHAPES[name]
+    assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
+
+
+@pytest.mark.parametrize("name", [*OWN])
+def test_it_compiles_for_the_card_without_spills(name: str, tmp_path: Path) -> None:
+    kernel = OWN[name]
+    found = build_cubin(
+        kernel.code, kernel.functions, ["-O3", "-std=c++17"], target("sm_90", kernel.since),
+        tmp_path / "cubin",
+    )  # fmt: skip
+    assert [*found] == [*kernel.functions]
+    assert not any(each.spill_bytes for each in found.values())
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
+    entry = BUGS[bug]
+    said, variant = entry.get("said"), KERNELS.variant(entry["kernel"])
+    source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
+    try:
+        worst = max(shares(variant, SHAPES[variant.kernel.name][3:], tmp_path, source))
+    except EmulationError as error:
+        assert "\n" not in str(error)
+        assert said is None or re.search(said, str(error)), error
+    else:
+        assert said is None and worst > 1
