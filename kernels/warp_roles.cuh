@@ -29,7 +29,8 @@ __device__ __forceinline__ void arrive_at_barrier(int number, int threads)
 }
 
 // Leave this warpgroup so many registers per thread (a multiple of 8), and give the rest back. All its warps
-// call it. The kernel's __launch_bounds__ say how many it begins with.
+// call it. A kernel begins with as many as its __launch_bounds__ allow, which have to name the blocks of a
+// multiprocessor, too; else ptxas ignores these calls (C7508).
 template <int registers>
 __device__ __forceinline__ void keep_registers()
 {

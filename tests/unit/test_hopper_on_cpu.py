@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from matmul.build.toolchain import build_cubin
+from matmul.build.binaries import flags
+from matmul.build.toolchain import nvcc, read_ptxas, run
 from matmul.catalogue.architectures import target
 from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
 from matmul.catalogue.schema import read_yaml
@@ -64,15 +66,22 @@ def test_a_right_kernel_passes(name: str, sanitizer: str | None, tmp_path: Path)
     assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
 
 
-@pytest.mark.parametrize("name", [*OWN])
-def test_it_compiles_for_the_card_without_spills(name: str, tmp_path: Path) -> None:
-    kernel = OWN[name]
-    found = build_cubin(
-        kernel.code, kernel.functions, ["-O3", "-std=c++17"], target("sm_90", kernel.since),
-        tmp_path / "cubin",
-    )  # fmt: skip
-    assert [*found] == [*kernel.functions]
-    assert not any(each.spill_bytes for each in found.values())
+def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
+    """Where the block asked for less than it uses."""
+    kernel = replace(OWN["exchange"], dynamic_shared_bytes=39 << 10)
+    with pytest.raises(EmulationError, match="past the end of a shared array"):
+        list(shares(kernel.variants[0], SHAPES["exchange"], tmp_path, sanitizer="address"))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_it_compiles_for_the_card_without_spills_or_losses(name: str, tmp_path: Path) -> None:
+    """ptxas tells of a loss where it ignores setmaxnreg, or lets wgmma run one by one."""
+    variant = KERNELS.variant(name)
+    arch = target("sm_90", variant.kernel.since)
+    command = [nvcc(), "-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(tmp_path / "cubin")]
+    report = run([*command, *flags(variant, "sm_90"), str(variant.kernel.code)])
+    assert not any(read_ptxas(report, each).spill_bytes for each in variant.kernel.functions)
+    assert "Loss" not in report
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -35,7 +35,7 @@ __device__ __forceinline__ unsigned pair(float first, float second)
     return *(const unsigned*)&both;
 }
 
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(256)
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(256, 1)
 exchange(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int m, int n, int k,
          const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b,
          const __grid_constant__ CUtensorMap out)
