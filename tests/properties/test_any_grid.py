@@ -21,7 +21,11 @@ from matmul.operations.shapes import LARGEST, Shape, grid_of
 
 OWNERS = Path(__file__).parent / "owners.cu"
 CATALOGUE = load_catalogue()
-CATALOGUED = [v for v in CATALOGUE.variants.values() if v.kernel.kind is Kind.CUDA]
+# Those of one launch whose blocks run one after another.
+CATALOGUED = [
+    v for v in CATALOGUE.variants.values()
+    if v.kernel.kind is Kind.CUDA and len(v.kernel.functions) == v.cluster == 1
+]  # fmt: skip
 TILES = st.tuples(st.integers(1, 200), st.integers(1, 200)) | st.sampled_from(
     [variant.tile for variant in CATALOGUED]
 )
@@ -82,12 +86,12 @@ def executables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         source = executable.with_suffix(".cu")
         source.write_text(kernel.source.read_text() + OWNERS.read_text())
         product = kernel.product
-        names = [*product.matrices, *product.shape.__match_args__, *kernel.tensor_maps]
+        extra = [[*kernel.workspace], [*kernel.tensor_maps]]
+        names = [*product.matrices, *product.shape.__match_args__, *extra[0], *extra[1]]
         emulation.build(
             source, ["owners_of_c"], kernel.product,
             {**variant.constants(None), "OBSERVED": kernel.function, "NAMES": ",".join(names)},
-            executable, include=[kernel.source.parent.resolve()],
-            tensor_maps=[*kernel.tensor_maps],
+            executable, None, [kernel.source.parent.resolve()], *extra,
         )  # fmt: skip
         return executable
 

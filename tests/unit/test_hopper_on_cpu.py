@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import ROOT
 
 from matmul.build.binaries import flags
 from matmul.build.toolchain import nvcc, read_ptxas, run
@@ -66,6 +67,50 @@ def test_a_right_kernel_passes(name: str, sanitizer: str | None, tmp_path: Path)
     assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
 
 
+def check_for_card(
+    source: Path, functions: Sequence[str], settings: Sequence[str], folder: Path
+) -> None:
+    """Check what ptxas says of a source for the card: no spill and no loss. It tells of a loss
+    where it ignores setmaxnreg, or lets wgmma run one by one."""
+    arch = target("sm_90", "9.0a")
+    command = [nvcc(), "-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(folder / "cubin")]
+    report = run([*command, *settings, str(source)])
+    assert not any(read_ptxas(report, each).spill_bytes for each in functions)
+    assert "Loss" not in report
+
+
+@pytest.mark.parametrize("columns", [64, 192, 256])
+def test_a_product_may_have_any_width(columns: int, tmp_path: Path) -> None:
+    kernel = KERNELS["wgmma_bf16"]
+    variant = kernel.tiled("wide", {"TILE_M": 64, "TILE_N": columns, "STAGES": 2})
+    assert max(shares(variant, ["70x264x130"], tmp_path)) <= 1
+    check_for_card(kernel.code, kernel.functions, flags(variant, "sm_90"), tmp_path)
+
+
+@pytest.mark.parametrize("number", ["__half", "__nv_bfloat16"])
+@pytest.mark.parametrize("columns", [64, 128, 192, 256])
+def test_a_factor_may_come_from_registers(columns: int, number: str, tmp_path: Path) -> None:
+    source = tmp_path / "registers.cu"
+    source.write_text(
+        f"""
+        #include "{ROOT}/kernels/wgmma.cuh"
+        extern "C" __global__ void f(const unsigned* A, float* C)
+        {{
+            __shared__ __align__(1024) {number} b[{columns} / 64][16][64];
+            float sums[{columns} / 2];
+            unsigned a[4];
+            for (int i = 0; i < 4; i++) a[i] = A[4 * threadIdx.x + i];
+            fence_products();
+            multiply_registers<{number}, true>(sums, a, operand(b, 1024, sizeof b[0]), false);
+            commit_products();
+            wait_for_products<0>();
+            for (int i = 0; i < {columns} / 2; i++) C[threadIdx.x + 128 * i] = sums[i];
+        }}
+        """
+    )
+    check_for_card(source, ["f"], ["-O3", "-std=c++17"], tmp_path)
+
+
 def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
     """Where the block asked for less than it uses."""
     kernel = replace(OWN["exchange"], dynamic_shared_bytes=39 << 10)
@@ -75,13 +120,9 @@ def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_it_compiles_for_the_card_without_spills_or_losses(name: str, tmp_path: Path) -> None:
-    """ptxas tells of a loss where it ignores setmaxnreg, or lets wgmma run one by one."""
     variant = KERNELS.variant(name)
-    arch = target("sm_90", variant.kernel.since)
-    command = [nvcc(), "-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(tmp_path / "cubin")]
-    report = run([*command, *flags(variant, "sm_90"), str(variant.kernel.code)])
-    assert not any(read_ptxas(report, each).spill_bytes for each in variant.kernel.functions)
-    assert "Loss" not in report
+    kernel = variant.kernel
+    check_for_card(kernel.code, kernel.functions, flags(variant, "sm_90"), tmp_path)
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -181,13 +181,13 @@ class EmulationRunner(Runner):
 
 def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
     """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
-    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, or if
-    the grid does not follow the tiles.
+    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, if the
+    grid does not follow the tiles, or if later launches write C too.
 
     Raises what multiply does.
     """
     kernel = variant.kernel
-    if kernel.kind is not Kind.CUDA or kernel.blocks:
+    if kernel.kind is not Kind.CUDA or kernel.blocks or kernel.after:
         return None
     rows, columns = variant.tile
     tiles = variant.cluster * (

@@ -13,8 +13,6 @@
 // renews; a fence of one thread counts for all.
 #pragma once
 
-#include <type_traits>
-
 #include "cuda.h"
 #include "cuda_fp16.h"
 
