@@ -165,6 +165,7 @@ inline bool with_the_block(const void*, size_t) { return false; }
 
 struct Block;
 struct Products;
+struct Copies;
 
 // One thread of a current block; the scheduler itself is one more.
 struct Fiber {
@@ -181,6 +182,7 @@ struct Fiber {
     size_t cluster_phase;  // the cluster's barrier at which it has arrived
     size_t stores, store_groups;  // of tiles: under way, and committed groups
     Products* products;  // of a warpgroup
+    Copies* copies;
 };
 
 // The lanes of a warp, which meet to exchange values.
@@ -213,6 +215,7 @@ struct Block {
 inline Fiber scheduler, *current;
 inline Block blocks[16], *resident;  // of a cluster; the one whose shared memory is in its place
 inline size_t cluster_size, thread_count;  // blocks of a cluster, threads of a block
+inline size_t cluster_number;              // of those that have run
 inline Barrier cluster_barrier;
 inline void (*run_thread)();
 
@@ -516,6 +519,7 @@ UNWATCHED inline bool has_met(const Block& block)
 // Runs the blocks of a cluster until all their threads have returned.
 UNWATCHED inline void run_cluster()
 {
+    ++cluster_number;
     for (size_t rank = 0; rank < cluster_size; ++rank) start(blocks[rank]);
     for (size_t ended = 0; ended < cluster_size;) {
         bool any = run_round();
