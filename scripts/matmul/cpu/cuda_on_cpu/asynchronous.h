@@ -144,7 +144,7 @@ UNWATCHED inline void wait_for_phase(void* place, unsigned parity, size_t line)
 // ---- Copies of tiles --------------------------------------------------------------------------
 
 struct TileCopy {
-    const CUtensorMap* map;
+    CUtensorMap map;
     int from[5];  // indices of the box's first element, the contiguous dimension first
     size_t address;
     Block* block;           // whose threads issued it
@@ -163,7 +163,7 @@ inline size_t copy_count;
 template <typename Move>
 UNWATCHED void each_element(const TileCopy& tile, Move move)
 {
-    const CUtensorMap& map = *tile.map;
+    const CUtensorMap& map = tile.map;
     size_t elements = 1;
     for (size_t d = 0; d < map.rank; ++d) elements *= map.box[d];
     for (size_t i = 0; i < elements; ++i) {
@@ -187,7 +187,7 @@ UNWATCHED inline size_t box_bytes(const CUtensorMap& map)
 UNWATCHED inline void load_tile(const TileCopy& tile)
 {
     static const unsigned char zeros[8] = {};
-    const size_t element = tile.map->element_bytes;
+    const size_t element = tile.map.element_bytes;
     for (size_t rank = 0; rank < cluster_size; ++rank) {
         if (!(tile.blocks >> rank & 1)) continue;
         Block& block = blocks[rank];
@@ -196,7 +196,7 @@ UNWATCHED inline void load_tile(const TileCopy& tile)
             write_shared(block, address, from, element);
         });
         Mbarrier& mbarrier = mbarrier_at(at_address(block, tile.mbarrier));
-        mbarrier.bytes -= box_bytes(*tile.map);
+        mbarrier.bytes -= box_bytes(tile.map);
         end_phase_if_complete(mbarrier);
     }
 }
@@ -204,7 +204,7 @@ UNWATCHED inline void load_tile(const TileCopy& tile)
 UNWATCHED inline void store_tile(const TileCopy& tile)
 {
     const unsigned char* seen = seen_by_async_proxy(*tile.block);
-    const size_t element = tile.map->element_bytes;
+    const size_t element = tile.map.element_bytes;
     each_element(tile, [&](char* place, size_t address) UNWATCHED {
         if (place) copy(reinterpret_cast<unsigned char*>(place), seen + address, element);
     });
@@ -223,10 +223,11 @@ UNWATCHED inline void issue_copy(TileCopy tile, const void* shared, const CUtens
                                  const int* from)
 {
     if (copy_count == most_copies) finish_copy(draw() % copy_count);
-    tile.map = &map;
+    tile.map = map;
     tile.address = shared_address(shared, box_bytes(map));
     tile.block = current->block;
-    if (tile.address % 128) misuse("a tile copy wants shared memory at a multiple of 128 bytes");
+    if (map.rank > 1 && tile.address % 128)
+        misuse("a tile copy wants shared memory at a multiple of 128 bytes");
     for (size_t d = 0; d < map.rank; ++d) tile.from[d] = from[d];
     copies[copy_count++] = tile;
     if (draw() >> 30 == 0) finish_copy(copy_count - 1);
@@ -245,6 +246,20 @@ UNWATCHED inline void issue_load(void* shared, const CUtensorMap& map, void* mba
     if (reinterpret_cast<const Mbarrier*>(seen)->unset)
         misuse("the async proxy does not see the mbarrier: a fence after its initialisation is missing");
     issue_copy(tile, shared, map, from);
+}
+
+// A row of bytes is a tile of one dimension.
+UNWATCHED inline void issue_row(void* shared, const void* global, size_t bytes, void* mbarrier)
+{
+    const auto begin = reinterpret_cast<uintptr_t>(global), end = reinterpret_cast<uintptr_t>(shared);
+    if (bytes % 16 || begin % 16 || end % 16) misuse("a bulk copy wants multiples of 16 bytes");
+    CUtensorMap row = {};
+    row.data = static_cast<char*>(const_cast<void*>(global));
+    row.element_bytes = 4;
+    row.rank = 1;
+    row.extents[0] = row.box[0] = bytes / 4;
+    const int from[] = {0};
+    issue_load(shared, row, mbarrier, from, 0);
 }
 
 UNWATCHED inline void issue_store(const CUtensorMap& map, const void* shared, const int* from)
