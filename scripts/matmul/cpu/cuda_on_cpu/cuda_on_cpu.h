@@ -13,6 +13,7 @@
 //   missing barrier                         wrong result   wrong result         source line
 //   barrier that not all threads reach      reported       reported             reported
 //   wait for what never comes               reported       reported             reported
+//   missing wait for a copy, a product      wrong result   wrong result         wrong result
 //   shared memory read but never written    NaN            NaN                  NaN
 //   too much static shared memory           reported       reported             reported
 //   signed overflow, misaligned vector      unseen         source line          unseen
@@ -23,7 +24,7 @@
 // failure repeats.
 //
 // The same holds for threads that wait for different things: each round goes through all that can go
-// on, from a drawn one. Copies and products that are asynchronous are in asynchronous.h.
+// on, from a drawn one. What is asynchronous is in copies.h and asynchronous.h.
 //
 // It cannot find races between blocks; bugs that depend on warps or on the GPU's memory model; an
 // index that leaves a static shared array through a pointer that the compiler cannot follow; or the
@@ -177,12 +178,12 @@ struct Fiber {
     ucontext_t context;  // where it enters
     const void* stack;
     size_t stack_bytes;
-    void* fake_stack;  // AddressSanitizer's
-    void* twin;        // ThreadSanitizer's idea of this fiber
-    size_t cluster_phase;  // the cluster's barrier at which it has arrived
-    size_t stores, store_groups;  // of tiles: under way, and committed groups
-    Products* products;  // of a warpgroup
-    Copies* copies;
+    void* fake_stack;             // AddressSanitizer's
+    void* twin;                   // ThreadSanitizer's idea of this fiber
+    size_t cluster_phase;         // the meeting of the cluster to which it has come
+    size_t stores, store_groups;  // of tiles: those under way, and committed groups
+    Products* products;           // wgmma, see asynchronous.h
+    Copies* copies;               // cp.async, see copies.h
 };
 
 // The lanes of a warp, which meet to exchange values.

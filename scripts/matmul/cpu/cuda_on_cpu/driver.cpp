@@ -216,6 +216,7 @@ void run(Arguments given)
     for (size_t i = 0; i < PARTS; ++i) {
         parts[i].name = "the workspace";
         parts[i].allocate((given.number() + 15) / 16 * 16);
+        memset(parts[i].data, 0xFF, parts[i].bytes);  // NaN, until a launch writes it
     }
     for (size_t i = 0; i < MAPS; ++i) maps[i] = read_map(given);
     for (Array& array : arrays) array.allocate(given.number());
