@@ -13,11 +13,13 @@ from matmul.build.binaries import flags
 from matmul.build.toolchain import nvcc, read_ptxas, run
 from matmul.catalogue.architectures import target
 from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.plans import Launch, Plan
 from matmul.catalogue.schema import read_yaml
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.measure.verification import accuracy
 from matmul.operations import fills, parse_shape
+from matmul.operations.gemm import Gemm
 
 FOLDER = Path(__file__).parent / "hopper"
 OWN = load_catalogue(FOLDER / "catalogue.yaml")
@@ -66,6 +68,31 @@ def shares(
 def test_a_right_kernel_passes(name: str, sanitizer: str | None, tmp_path: Path) -> None:
     shapes = SHAPES[name][:3] if sanitizer == "thread" else SHAPES[name]
     assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
+
+
+def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
+    """Zeros, ties, denormals, what overflows, infinities and NaN too."""
+    source = tmp_path / "halves.cu"
+    source.write_text(
+        """
+        #include <cuda_fp16.h>
+        extern "C" __global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
+        {
+            for (int i = 0; i < m * n; i++) C[i] = __half2float(__float2half(A[i]));
+        }
+        """
+    )
+    emulation.build(source, ["f"], KERNELS["naive"].product, {}, tmp_path / "halves")
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    rng = np.random.default_rng(0)
+    others = np.ldexp(rng.uniform(-1, 1, 1 << 16), rng.integers(-30, 20, 1 << 16))
+    with np.errstate(invalid="ignore"):
+        ties = (every[:-1] + every[1:]) / 2
+        a = np.concatenate([every, others, ties, [1e9]]).astype(np.float32).reshape(-1, 1)
+    plan, b = Plan((Launch((1, 1, 1), (1, 1, 1)),)), np.zeros((1, 1), np.float32)
+    c = emulation.launch(tmp_path / "halves", plan, Gemm(a.size, 1, 1), (a, b), np.empty_like(a))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(c, a.astype(np.float16).astype(np.float32))
 
 
 def check_for_card(
