@@ -49,10 +49,8 @@ constexpr int rows_of_b = TILE_K / CLUSTER;  // of a slab, which a block loads f
 
 using Band = __nv_bfloat16[64][64];
 
-struct Memory {
-    Slab ring[STAGES];
-    Band bands[TILE_M / 64][2];  // two of each consumer: one is written, one is stored
-};
+// A consumer's: one is written while the other one is stored.
+using Bands = Band[2];
 
 struct Ring {
     Slab* slabs;
@@ -146,7 +144,7 @@ __device__ __forceinline__ void write(Band& band, const float* sums)
 }
 
 // Store a warpgroup's rows of the tile.
-__device__ __forceinline__ void store_bands(const Sums& sums, Band (&bands)[2], const CUtensorMap& out, int2 tile)
+__device__ __forceinline__ void store_bands(const Sums& sums, Bands& bands, const CUtensorMap& out, int2 tile)
 {
     const int group = threadIdx.x / 128, barrier = 1 + group;
     const bool first = threadIdx.x % 128 == 0;
@@ -170,10 +168,10 @@ persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __rest
                 __nv_bfloat16* __restrict__ C, int m, int n, int k, const __grid_constant__ CUtensorMap in_a,
                 const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out)
 {
-    extern __shared__ __align__(1024) char dynamic[];
+    extern __shared__ __align__(1024) char memory[];
     __shared__ Mbarrier full[STAGES], empty[STAGES];
-    Memory& memory = *(Memory*)dynamic;
-    Ring ring = {memory.ring, full, empty};
+    Ring ring = {(Slab*)memory, full, empty};
+    Bands* bands = (Bands*)(ring.slabs + STAGES);
     Tiles tiles(m, n);
     const int slabs = (k + TILE_K - 1) / TILE_K;
     if (threadIdx.x == 0) {
@@ -193,7 +191,7 @@ persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __rest
         for (; tiles.left(); tiles.next()) {
             Sums sums = {};
             consume(ring, sums, slabs);
-            store_bands(sums, memory.bands[threadIdx.x / 128], out, tiles.position());
+            store_bands(sums, bands[threadIdx.x / 128], out, tiles.position());
         }
         if (threadIdx.x % 128 == 0) wait_until_tiles_are_read<0>();
         __syncwarp();

@@ -92,6 +92,19 @@ def test_tiles_of_the_triangle_are_right_wherever_rows_begin(
     multiply(variant, kernel.source, sanitizer, tmp_path, shapes)
 
 
+@pytest.mark.parametrize(("cluster", "stages"), [(1, 3), (2, 2)])
+def test_clusters_take_tile_after_tile_in_patches(
+    cluster: int, stages: int, tmp_path: Path
+) -> None:
+    """One cluster, and up to two rows and three columns of its tiles. Slabs go round the ring from
+    one tile to the next, and the last tiles lie partly or wholly outside of C."""
+    kernel = load_catalogue()["persistent_bf16"]
+    own = {"TILE_N": 64, "STAGES": stages, "CLUSTER": cluster, "PATCH": 1, "MULTIPROCESSORS": 2}
+    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
+    shapes = [GemmBf16(264, 136, 200), GemmBf16(9, 192, 64), GemmBf16(130, 8, 8)]
+    multiply(variant, kernel.source, None, tmp_path, shapes)
+
+
 # Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of
 # which a block has two parts.
 FEW_ROWS = [(1, 1, 1), (1, 129, 1001), (2, 64, 3000), (5, 300, 1024), (8, 67, 517), (16, 256, 130)]
