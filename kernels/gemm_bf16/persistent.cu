@@ -49,7 +49,7 @@ constexpr int rows_of_b = TILE_K / CLUSTER;  // of a slab, which a block loads f
 
 using Band = __nv_bfloat16[64][64];
 
-// A consumer's: one is written while the other one is stored.
+// A consumer's places for bands, which it takes by turns: one is written while the other one is stored.
 using Bands = Band[2];
 
 struct Ring {
@@ -143,14 +143,15 @@ __device__ __forceinline__ void write(Band& band, const float* sums)
     }
 }
 
-// Store a warpgroup's rows of the tile.
-__device__ __forceinline__ void store_bands(const Sums& sums, Bands& bands, const CUtensorMap& out, int2 tile)
+// Store a warpgroup's rows of the tile. `turn`: of the next band, counted over all tiles.
+__device__ __forceinline__ void store_bands(const Sums& sums, Bands& bands, int& turn, const CUtensorMap& out,
+                                            int2 tile)
 {
     const int group = threadIdx.x / 128, barrier = 1 + group;
     const bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int panel = 0; panel < TILE_N / 64; panel++) {
-        Band& band = bands[panel % 2];
+        Band& band = bands[turn++ % 2];
         if (first) wait_until_tiles_are_read<1>();
         sync_at_barrier(barrier, 128);
         write(band, &sums[32 * panel]);
@@ -188,10 +189,10 @@ persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __rest
         __syncwarp();
     } else {
         take_registers<232>();
-        for (; tiles.left(); tiles.next()) {
+        for (int turn = 0; tiles.left(); tiles.next()) {
             Sums sums = {};
             consume(ring, sums, slabs);
-            store_bands(sums, bands[threadIdx.x / 128], out, tiles.position());
+            store_bands(sums, bands[threadIdx.x / 128], turn, out, tiles.position());
         }
         if (threadIdx.x % 128 == 0) wait_until_tiles_are_read<0>();
         __syncwarp();
