@@ -69,12 +69,12 @@ __device__ __forceinline__ void commit_products()
 }
 
 template <int groups>
-__device__ __forceinline__ void wait_for_products()
+__device__ __forceinline__ void wait_for_products(int line = __builtin_LINE())
 {
 #ifdef __CUDACC__
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(groups) : "memory");
 #else
-    cuda_on_cpu::wait_for_products(groups);
+    cuda_on_cpu::wait_for_products(groups, line);
 #endif
 }
 

@@ -422,14 +422,15 @@ UNWATCHED inline void issue_product_of_registers(Product product, const uint32_t
 
 UNWATCHED inline void commit_products() { ++own_products().groups; }
 
-// Returns when at most `groups` of this thread's groups are under way.
-UNWATCHED inline void wait_for_products(size_t groups)
+// Returns when at most `groups` of the warp's groups are under way: its lanes wait as one.
+UNWATCHED inline void wait_for_products(size_t groups, size_t line)
 {
     Products& own = own_products();
     size_t left = 0;
     while (left < own.count && own.queue[own.count - 1 - left].group + groups >= own.groups) ++left;
     finish_products(own, left);
     own.fenced = false;
+    meet_warp(nullptr, 0, line);
 }
 
 UNWATCHED inline void check_return()
