@@ -26,7 +26,7 @@ OWN = load_catalogue(FOLDER / "catalogue.yaml")
 BUGS = read_yaml(FOLDER / "bugs.yaml")
 KERNELS = Catalogue(load_catalogue() | OWN)
 SHAPES = {
-    "exchange": ["64x64x64", "64x128x64", "1x8x8", "130x200x264", "70x72x520"],
+    "exchange": ["64x64x64", "64x128x64", "1x8x8", "130x200x264", "70x72x520", "130x200x1544"],
     "split": ["64x64x64", "1x3x20", "37x41x70", "70x129x200"],
     "bulk": ["128x128x64", "1x1x1", "37x41x70", "128x256x200"],
     "tiled_bf16": ["128x128x64", "1x1x1", "37x41x70", "136x264x200"],
