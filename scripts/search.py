@@ -38,7 +38,7 @@ from matmul.gpu.device import NoDevice, opened
 from matmul.gpu.instruments import Instruments
 from matmul.measure import fit
 from matmul.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
-from matmul.measure.products import gpu_product
+from matmul.measure.products import NoRoom, gpu_product
 from matmul.measure.reference import reference
 from matmul.measure.timing import HeldStream
 from matmul.operations import parse_shape
@@ -163,6 +163,8 @@ class Race:
             try:
                 self.products[variant.name](shape, *inputs, c)
                 self.tools.wait()
+            except NoRoom as error:
+                raise UserError(str(error)) from None
             except (self.tools.drv.LaunchError, Unfinished) as error:
                 raise UserError(f"{variant.name} at {shape}: {error}") from None
             (found,) = truth.errors([c], [variant.kernel])

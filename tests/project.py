@@ -62,7 +62,7 @@ class Project:
         """Follow docs/kernels.md: a source of the name that it gives, and its entry, appended to
         the catalogue. The entry, with its name as `name`."""
         page = (ROOT / "docs" / "kernels.md").read_text()
-        [text] = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        [text] = re.findall(r"^```yaml\n(my_kernel:.*?)^```$", page, re.MULTILINE | re.DOTALL)
         [(name, entry)] = yaml.safe_load(text).items()
         self.path("kernels/" + entry["source"]).write_text(source.replace("naive_rect", name))
         self.edit("kernels/catalogue.yaml", "\n" + text)

@@ -277,7 +277,7 @@ def launch_of(
     def make(body: str, value: int) -> Callable[[], None]:
         source, cubin = tmp_path / "probe.cu", tmp_path / "probe.cubin"
         source.write_text(f'extern "C" __global__ void probe(int n) {{ {body} }}\n')
-        toolchain.build_cubin(source, "probe", [], gpu.architecture, cubin)
+        toolchain.build_cubin(source, ["probe"], [], gpu.architecture, cubin)
         function = tools.drv.module_from_file(str(cubin)).get_function("probe").prepare("i")
         return lambda: function.prepared_async_call((1, 1, 1), (32, 1, 1), tools.stream, value)
 

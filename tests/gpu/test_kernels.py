@@ -26,6 +26,7 @@ from matmul.process.errors import HANG_SECONDS
 pytestmark = pytest.mark.gpu
 
 VARIANTS = [v for v in load_catalogue().variants.values() if v.kernel.on_gpu]
+HOPPER = load_catalogue(ROOT / "tests" / "unit" / "hopper" / "catalogue.yaml")
 LIBRARY = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
 STRAY = RIGHT_KERNEL.replace("= sum;", "= sum;\n    if (m >= 100) C[1ull << 40] = sum;")
 # The loop's store is volatile, and m never changes: from 100 rows on no thread comes out of it.
@@ -57,6 +58,20 @@ def test_a_kernel_is_right_at_its_verification_shapes(
         inputs = fills.inputs(fill, 7, shape, kernel.dtype)
         product = run.multiply(variant, shape, *inputs)
         assert accuracy(kernel, product, *inputs).share <= 1, shape
+
+
+@pytest.mark.parametrize("name", ["exchange", "split"])
+def test_hopper_does_what_the_cpu_says_of_it(gpu: Gpu, compiled: Compiled, name: str) -> None:
+    """The small kernels that use every wrapper, several launches, a workspace and tensor maps."""
+    variant = HOPPER.variant(name)
+    if not variant.runs_on(gpu.architecture):
+        pytest.skip(f"it needs compute capability {variant.kernel.since}")
+    run = GpuRunner(compiled(variant), HANG_SECONDS, gpu)
+    for text in ("64", "40x48x72", "136x264x520"):
+        shape = variant.kernel.product.parse(text)
+        inputs = fills.inputs("uniform", 7, shape, variant.kernel.dtype)
+        product = run.multiply(variant, shape, *inputs)
+        assert accuracy(variant.kernel, product, *inputs).share <= 1, shape
 
 
 def measure(

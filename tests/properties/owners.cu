@@ -5,7 +5,7 @@
 // C has to hold NaN, and the grid one layer more in z than the kernel's, which is z = 0: what a
 // block wrote is noted when the next one begins, the last time in layer 1.
 //
-// Compile with -DOBSERVED=function.
+// Compile with -DOBSERVED=function -DNAMES=A,B,C,m,n,k: the names of its parameters.
 #include <string.h>
 
 static ELEMENT* owners;
@@ -36,15 +36,7 @@ static bool kernel_runs()
     return number <= last;
 }
 
-#if ARRAYS == 3
-extern "C" __global__ void owners_of_c(const ELEMENT* A, const ELEMENT* B, ELEMENT* C,
-                                       int m, int n, int k)
+extern "C" __global__ void owners_of_c(PARAMETERS)
 {
-    if (kernel_runs()) OBSERVED(A, B, C, m, n, k);
+    if (kernel_runs()) OBSERVED(NAMES);
 }
-#else
-extern "C" __global__ void owners_of_c(const ELEMENT* A, ELEMENT* C, int m, int n)
-{
-    if (kernel_runs()) OBSERVED(A, C, m, n);
-}
-#endif

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support import FIRST_BARRIER, TILED_KERNEL
 
+from matmul.catalogue.plans import Grid, Launch, Plan
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.operations.gemm import GEMM, Gemm
@@ -41,6 +42,14 @@ RIGHT = Path(__file__).parent / "cuda_on_cpu"  # kernels without a bug, of the w
 Build = Callable[..., Path]
 
 
+def one(grid: Grid, block: Grid, shared_bytes: int = 0) -> Plan:
+    """The plan of one launch."""
+    return Plan((Launch(grid, block, shared_bytes),))
+
+
+ONE = one((1, 1, 1), (1, 1, 1))
+
+
 def planted(name: str) -> str:
     """TILED_KERNEL with a bug."""
     assert TILED_KERNEL.count(PLANTED[name][0]) == 1
@@ -63,7 +72,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             source = folder / f"{name}.cu"
             source.write_text(planted(name))
         if not executable.exists():
-            emulation.build(source, function, operation, defines, executable, sanitizer)
+            emulation.build(source, [function], operation, defines, executable, sanitizer)
         return executable
 
     return build
@@ -76,7 +85,7 @@ def multiply(executable: Path, m: int, n: int, k: int) -> tuple[np.ndarray, np.n
     b = rng.uniform(-1, 1, (k, n)).astype(np.float32)
     c = np.full((m, n), np.nan, np.float32)
     grid = (-(-n // 16), -(-m // 16), 1)
-    result = emulation.launch(executable, grid, (16, 16, 1), 0, Gemm(m, n, k), (a, b), c)
+    result = emulation.launch(executable, one(grid, (16, 16, 1)), Gemm(m, n, k), (a, b), c)
     assert np.isnan(c).all()
     return result, a.astype(np.float64) @ b
 
@@ -84,8 +93,8 @@ def multiply(executable: Path, m: int, n: int, k: int) -> tuple[np.ndarray, np.n
 def gram(executable: Path, m: int, n: int, shared_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     a = np.random.default_rng(0).uniform(-1, 1, (m, n))
     c = np.full((n, n), np.nan)
-    block = (n // 2, 1, 1)
-    result = emulation.launch(executable, (3, 1, 1), block, shared_bytes, Gram(m, n), (a,), c)
+    plan = one((3, 1, 1), (n // 2, 1, 1), shared_bytes)
+    result = emulation.launch(executable, plan, Gram(m, n), (a,), c)
     return result, a.T @ a
 
 
@@ -194,14 +203,14 @@ def test_elements_that_no_thread_writes_stay_nan(build: Build) -> None:
     a = b = np.ones((32, 32), np.float32)
     c = np.full((32, 32), np.nan, np.float32)
     shape = Gemm(32, 32, 32)
-    computed = emulation.launch(build("tiled"), (1, 2, 1), (16, 16, 1), 0, shape, (a, b), c)
+    computed = emulation.launch(build("tiled"), one((1, 2, 1), (16, 16, 1)), shape, (a, b), c)
     assert (computed[:, :16] == 32).all() and np.isnan(computed[:, 16:]).all()
 
 
 def build_text(text: str, folder: Path) -> Path:
     source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
-    emulation.build(source, "f", replace(GRAM, dtype="float32"), {}, executable)
+    emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable)
     return executable
 
 
@@ -211,7 +220,7 @@ def build_text(text: str, folder: Path) -> Path:
         ("void f(const float* A, float* C, int m, int n) { C[0] = missing; }", r"'?missing'?"),
         (
             "void f(const double* A, double* C, int m, int n) {}",
-            "conflicting.* takes 2 pointers to float, .*, and 2 of int$",
+            r"conflicting.* takes \(const float\* A, float\* C, int m, int n\)$",
         ),
         (
             "void g(const float* A, float* C, int m, int n) {}",
@@ -244,7 +253,7 @@ def test_static_shared_memory_ends_at_48_kib(tmp_path: Path) -> None:
     for floats in (12 * 1024, 12 * 1024 + 1):
         text = shared_kernel("f", floats) + shared_kernel("other", 12 * 1024)
         executable = build_text(text, tmp_path)
-        launch = (executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (a,), c)
+        launch = (executable, ONE, Gram(1, 1), (a,), c)
         if floats == 12 * 1024:
             np.testing.assert_array_equal(emulation.launch(*launch), a)
         else:
@@ -263,13 +272,13 @@ def test_endless_kernel_is_stopped(tmp_path: Path) -> None:
     executable = build_text(signature + "{ while (n) *(volatile float*)C = n; }", tmp_path)
     a = np.ones((1, 1), np.float32)
     with pytest.raises(Unfinished, match=r"did not finish within 0\.5 s"):
-        emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (a,), a, timeout=0.5)
+        emulation.launch(executable, ONE, Gram(1, 1), (a,), a, timeout=0.5)
 
 
 def test_arrays_have_to_fit_the_shape(build: Build) -> None:
     a = np.ones((4, 4), np.float32)
     with pytest.raises(EmulationError, match="does not hold the 80 bytes of B"):
-        emulation.launch(build("tiled"), (1, 1, 1), (16, 16, 1), 0, Gemm(4, 5, 4), (a, a), a)
+        emulation.launch(build("tiled"), ONE, Gemm(4, 5, 4), (a, a), a)
 
 
 @pytest.mark.skipif(
@@ -285,5 +294,5 @@ def test_thread_sanitizer_runs_where_addresses_are_random(tmp_path: Path) -> Non
     )
     executable.chmod(0o755)
     c = np.ones((1, 1), np.float32)
-    computed = emulation.launch(executable, (1, 1, 1), (1, 1, 1), 0, Gram(1, 1), (c,), c)
+    computed = emulation.launch(executable, ONE, Gram(1, 1), (c,), c)
     np.testing.assert_array_equal(computed, c)

@@ -22,7 +22,7 @@ KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind
 GEMM_SHAPES = [(1, 1, 1), (33, 41, 49), (3, 50, 1), (3, 128, 101), (1, 70, 260), (50, 3, 260)]
 SHAPES = {
     "gemm": [Gemm(37, 37, 37), *(Gemm(*extents) for extents in GEMM_SHAPES)],
-    "gemm_bf16": [GemmBf16(1, 1, 1), GemmBf16(33, 41, 49)],
+    "gemm_bf16": [GemmBf16(1, 1, 1), GemmBf16(33, 41, 49), GemmBf16(33, 40, 200)],
     "gram": [Gram(1, 1), Gram(5, 47), Gram(17, 49), Gram(33, 97), Gram(49, 1)],
 }
 BARRIER = "            __syncthreads();\n            stage();"
@@ -34,17 +34,16 @@ def products(
 ) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
     """Every shape that the variant takes, with the inputs and C."""
     kernel, executable = variant.kernel, folder / "kernel"
-    emulation.build(source, kernel.function, kernel.product, variant.constants(None), executable,
-                    sanitizer)  # fmt: skip
+    emulation.build(
+        source, kernel.functions, kernel.product, variant.constants(None), executable, sanitizer,
+        [kernel.source.parent], [*kernel.workspace], [*kernel.tensor_maps],
+    )  # fmt: skip
     for shape in shapes or SHAPES[kernel.operation]:
         if variant.refusal(shape):
             continue
         inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
         c = np.full(shape.output, np.nan, kernel.dtype)
-        c = emulation.launch(
-            executable, variant.grid(shape), variant.block, variant.dynamic_shared_bytes,
-            shape, inputs, c,
-        )  # fmt: skip
+        c = emulation.launch(executable, variant.plan(shape), shape, inputs, c)
         yield shape, inputs, c
 
 
@@ -90,6 +89,19 @@ def test_tiles_of_the_folded_triangle_are_right_wherever_rows_begin(
     variant = next(v for v in kernel.every_variant if v.tiling == "32")
     shapes = [Gram(40, 160), Gram(20, 130), Gram(33, 127), Gram(7, 66), Gram(9, 33), Gram(3, 2)]
     multiply(variant, kernel.source, sanitizer, tmp_path, shapes)
+
+
+@pytest.mark.parametrize(("cluster", "stages"), [(1, 3), (2, 2)])
+def test_clusters_take_tile_after_tile_in_patches(
+    cluster: int, stages: int, tmp_path: Path
+) -> None:
+    """One cluster, and up to two rows and three columns of its tiles. Slabs go round the ring from
+    one tile to the next, and the last tiles lie partly or wholly outside of C."""
+    kernel = load_catalogue()["persistent_bf16"]
+    own = {"TILE_N": 64, "STAGES": stages, "CLUSTER": cluster, "PATCH": 1, "MULTIPROCESSORS": 2}
+    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
+    shapes = [GemmBf16(264, 136, 200), GemmBf16(9, 192, 64), GemmBf16(130, 8, 8)]
+    multiply(variant, kernel.source, None, tmp_path, shapes)
 
 
 # Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of

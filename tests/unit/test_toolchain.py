@@ -63,7 +63,9 @@ def test_a_kernel_that_spills_is_reported_so(tmp_path: Path) -> None:
         "}\n"
     )
     flags = ["-maxrregcount=24"]
-    found = toolchain.build_cubin(source, "spills", flags, "sm_90", tmp_path / "spills.cubin")
+    [found] = toolchain.build_cubin(
+        source, ["spills"], flags, "sm_90", tmp_path / "spills.cubin"
+    ).values()
     assert found.registers <= 24
     assert found.spill_bytes > 0
     assert found.shared_bytes == 256

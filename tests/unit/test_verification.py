@@ -244,9 +244,12 @@ def test_every_variant_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varia
     elif variant.most_columns:
         assert {s.n for s in shapes} >= {1, variant.most_columns}
         assert {s.m for s in shapes} >= {1, width - 1, width, width + 1}
+    elif variant.steps:
+        assert {s.m for s in shapes} >= {1, width - 1, width, width + 1}
     else:
         assert {s.m for s in shapes if s.square} >= {1, width - 1, width, width + 1}
-    assert {s.terms % width for s in shapes} >= {0, 1, width - 1}
+    step = variant.steps.get("k", 1)
+    assert {s.terms % width for s in shapes} >= {0, step, 0 if step > 1 else width - 1}
     assert all(variant.refusal(shape) is None for shape in shapes)
     if variant.kernel.accepts == "any":
         assert any(s.terms == 1 and not s.square for s in shapes)

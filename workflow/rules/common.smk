@@ -148,7 +148,9 @@ def sources(wildcards):
 def compile_identity(wildcards):
     """Everything that determines a binary, except its sources."""
     variant, arch = BUILDABLE[wildcards.slug], wildcards.get("arch", binaries.HOST)
-    return " ".join([COMPILER, variant.kernel.function, *binaries.flags(variant, arch)])
+    kernel = variant.kernel
+    words = [COMPILER, *kernel.functions, kernel.since, *binaries.flags(variant, arch)]
+    return " ".join(words)
 
 
 def built(variant):

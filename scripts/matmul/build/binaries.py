@@ -4,10 +4,11 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from matmul.build import toolchain
+from matmul.catalogue.architectures import has_instructions, target
 from matmul.catalogue.entries import Kind, Variant, source_files
 from matmul.dataset.tables import whole_file, write_json
 from matmul.process.errors import UserError
@@ -71,8 +72,8 @@ def digest(variant: Variant) -> str:
 def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, object]:
     """Build `binary` (a cubin for `arch`, or a shared object where arch is host).
 
-    Returns the record: kernel, variant, sha256, compiler, flags, status, reason and, for CUDA,
-    registers, shared_bytes and spill_bytes.
+    Returns the record: kernel, variant, sha256, compiler, flags, status, reason and, for CUDA, the
+    registers and shared_bytes of the function that multiplies, and the spill_bytes of all.
     """
     kernel = variant.kernel
     settings = flags(variant, arch)
@@ -89,14 +90,17 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
         "reason": "",
     }
     try:
+        if arch != HOST and not has_instructions(arch, kernel.since):
+            raise toolchain.CompileError(f"it needs compute capability {kernel.since}, not {arch}")
         with whole_file(binary) as temporary:
             if arch == HOST:
                 toolchain.build_shared_object(kernel.code, settings, temporary)
             else:
                 resources = toolchain.build_cubin(
-                    kernel.code, kernel.function, settings, arch, temporary
+                    kernel.code, kernel.functions, settings, target(arch, kernel.since), temporary
                 )
-                record |= asdict(resources)
+                spilled = sum(each.spill_bytes for each in resources.values())
+                record |= asdict(replace(resources[kernel.function], spill_bytes=spilled))
     except toolchain.CompileError as error:
         binary.write_bytes(b"")
         record |= {"status": "failed", "reason": f"does not compile: {error}"}
@@ -128,6 +132,6 @@ def compile_instruments(arch: str, binary: Path, tool: str = "instruments") -> N
     source = tool_source(tool)
     with whole_file(binary) as temporary:
         try:
-            toolchain.build_cubin(source, TOOLS[tool], INSTRUMENT_FLAGS, arch, temporary)
+            toolchain.build_cubin(source, [TOOLS[tool]], INSTRUMENT_FLAGS, arch, temporary)
         except toolchain.CompileError as error:
             raise UserError(f"{source}: {error}") from None

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,13 +91,16 @@ def check_architectures(architectures: list[str]) -> None:
             )
 
 
-def build_cubin(source: Path, function: str, flags: list[str], arch: str, cubin: Path) -> Resources:
-    """Compile `source` for one architecture (sm_90) and read ptxas's report on `function`.
+def build_cubin(
+    source: Path, functions: Sequence[str], flags: list[str], arch: str, cubin: Path
+) -> dict[str, Resources]:
+    """Compile `source` for one architecture (sm_90) and read ptxas's report on each function.
 
     Raises CompileError with the first error of nvcc.
     """
     target = ["-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(cubin)]
-    return read_ptxas(run([nvcc(), *target, *flags, str(source)]), function)
+    report = run([nvcc(), *target, *flags, str(source)])
+    return {function: read_ptxas(report, function) for function in functions}
 
 
 def build_shared_object(source: Path, flags: list[str], library: Path) -> None:

@@ -64,3 +64,17 @@ def architecture(arch: str | None) -> Architecture:
     if arch is None:
         return ARCHITECTURES[DEFAULT]
     return ARCHITECTURES.get("{}.{}".format(*capability(arch)), ARCHITECTURES[DEFAULT])
+
+
+def has_instructions(arch: str, since: str) -> bool:
+    """Whether an architecture has the instructions that a compute capability brought. Those of 9.0a
+    (wgmma, setmaxnreg) are 9.0's own: later ones do without them."""
+    if since.endswith("a"):
+        return capability(arch) == capability(since)
+    return capability(arch) >= capability(since)
+
+
+def target(arch: str, since: str) -> str:
+    """The architecture to compile for: sm_90a where a source needs 9.0a on sm_90."""
+    own = since.endswith("a") and has_instructions(arch, since)
+    return f"{arch.rstrip('a')}a" if own else arch

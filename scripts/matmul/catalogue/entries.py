@@ -20,19 +20,22 @@ from matmul.catalogue.architectures import (
     STATIC_SHARED,
     architecture,
     capability,
+    has_instructions,
 )
 from matmul.catalogue.cost import TERMS, Cost
 from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.layout import Layout, layout_of
+from matmul.catalogue.plans import Launch, Plan, tensor_map
 from matmul.catalogue.schema import SCHEMAS, check, read_yaml
 from matmul.operations import OPERATIONS, parse_shape
 from matmul.operations.operation import Operation, Routine
-from matmul.operations.shapes import Shape, grid_of, triangle_of
+from matmul.operations.shapes import Shape, ceil_div, grid_of, triangle_of
 from matmul.process.errors import UserError
 
 PROJECT = SCHEMAS.parents[1]
 DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
+PROBED = (1, 1001)  # sizes at which a plan is tried, each rounded up to a shape that is accepted
 ORIGINS = ("source", "library", "dispatch")  # an entry has exactly one of them
 # Keys that entries once had, and what replaces them.
 REPLACED = {
@@ -64,7 +67,7 @@ class Kernel:
     function: str = ""
     library: str | None = None
     dispatch: Path | None = None
-    accepts: str = "any"
+    accepts: str | Mapping[str, int | str] = field(default="any", hash=False)
     documents: tuple[str, ...] = ()
     lesson: str = ""
     idea: str = ""
@@ -74,6 +77,11 @@ class Kernel:
     tile: tuple[int | str, int | str] | None = None
     threads: tuple[int | str, int | str] | None = None
     blocks: int | str = 0
+    cluster: int | str = 1
+    before: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    after: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    workspace: Mapping[str, int | str] = field(default_factory=dict, hash=False)
+    tensor_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     least: int | str = 1
     shares: str = "stretches"
     since: str = "7.5"
@@ -121,6 +129,12 @@ class Kernel:
         """The source of a CUDA or C kernel; other kinds have none."""
         assert self.source is not None
         return self.source
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions of the source in the order of their launches."""
+        before, after = ([each["function"] for each in own] for own in (self.before, self.after))
+        return (*before, self.function, *after)
 
     @property
     def product(self) -> Operation:
@@ -173,7 +187,8 @@ class Variant:
     def constants(self, arch: str | None) -> dict[str, int]:
         """The macros for compiling its source for an architecture: its parameters and, if its grid
         depends on the device, the number of multiprocessors."""
-        if MULTIPROCESSORS not in str(self.kernel.blocks):
+        kernel = self.kernel
+        if MULTIPROCESSORS not in f"{kernel.blocks} {kernel.before} {kernel.after}":
             return dict(self.parameters)
         return {MULTIPROCESSORS: architecture(arch).multiprocessors, **self.parameters}
 
@@ -237,22 +252,77 @@ class Variant:
             return None
         return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
 
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster of the launch that multiplies."""
+        return evaluate(self.kernel.cluster, self.parameters)
+
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
-        """gridDim in x, y, z for a product of `shape` with its binary for an architecture."""
-        blocks = evaluate(self.kernel.blocks, self.constants(arch))
+        """gridDim in x, y, z for a product of `shape` with its binary for an architecture: whole
+        clusters, of a fixed number of blocks no more than that, so that all can be resident."""
+        blocks, cluster = evaluate(self.kernel.blocks, self.constants(arch)), self.cluster
         if blocks:
-            return blocks, 1, 1
-        return (triangle_of if self.kernel.schedule == "triangle" else grid_of)(shape, self.tile)
+            return max(blocks // cluster, 1) * cluster, 1, 1
+        tiles = triangle_of if self.kernel.schedule == "triangle" else grid_of
+        x, y, z = tiles(shape, self.tile)
+        return ceil_div(x, cluster) * cluster, y, z
+
+    def plan(self, shape: Shape, arch: str | None = None) -> Plan:
+        """What a product of `shape` takes, with its binary for an architecture; of a CUDA kernel.
+
+        Raises UserError for a tensor map that cannot be.
+        """
+        kernel = self.kernel
+        values = self.constants(arch) | dict(
+            zip(shape.__match_args__, shape.dimensions, strict=True)
+        )
+        own = Launch(self.grid(shape, arch), self.block, self.dynamic_shared_bytes, self.cluster)
+        before, after = (
+            [launch_of(each, values) for each in extra] for extra in (kernel.before, kernel.after)
+        )
+        names = [*kernel.product.matrices, *kernel.workspace]
+        maps = []
+        for name, entry in kernel.tensor_maps.items():
+            try:
+                maps.append(tensor_map(entry, names, kernel.dtype, values))
+            except UserError as error:
+                raise UserError(f"tensor_maps: {name}: {error}") from None
+        workspace = tuple(evaluate(size, values) for size in kernel.workspace.values())
+        return Plan((*before, own, *after), workspace, tuple(maps))
+
+    def workspace_bytes(self, shape: Shape, arch: str | None = None) -> int:
+        """Bytes of memory that it needs beside its matrices."""
+        if not self.kernel.hand_written:
+            return 0
+        return sum(self.part(shape, arch).plan(shape, arch).workspace)
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """Of what each dimension must be a multiple, where not every number will do."""
+        accepts = self.kernel.accepts
+        if isinstance(accepts, str):
+            names = self.kernel.product.shape.__match_args__ if accepts in self.parameters else ()
+            return {name: self.parameters[str(accepts)] for name in names}
+        return {name: evaluate(step, self.parameters) for name, step in accepts.items()}
+
+    def fitted(self, shape: Shape) -> Shape:
+        """`shape` or, if that is not accepted, one near it: with longer dimensions that are
+        multiples, and no more rows and columns of C than the most."""
+        step = self.steps
+        longer = {name: ceil_div(getattr(shape, name), by) * by for name, by in step.items()}
+        limits = {"m": self.most_rows, "n": self.most_columns}
+        fewer = {name: min(getattr(shape, name), most) for name, most in limits.items() if most}
+        return replace(shape, **longer | fewer)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why this variant does not take `shape`, or None if it does."""
         accepts = self.kernel.accepts
         if accepts == "square" and not shape.square:
             return f"{self.kernel.name} multiplies square matrices only, not {shape}"
-        if accepts in self.parameters:
-            step = self.parameters[accepts]
-            if any(extent % step for extent in shape.dimensions):
-                return f"{self.name} takes multiples of {accepts}={step} only, not {shape}"
+        for name, step in self.steps.items():
+            if getattr(shape, name) % step:
+                wanted = f"{accepts}={step}" if isinstance(accepts, str) else f"{step} for {name}"
+                return f"{self.name} takes multiples of {wanted} only, not {shape}"
         limits = ((self.most_rows, "row"), (self.most_columns, "column"))
         for extent, (most, word) in zip(shape.output, limits, strict=True):
             if 0 < most < extent:
@@ -276,7 +346,7 @@ class Variant:
     def runs_on(self, arch: str) -> bool:
         """Whether an architecture has the instructions and the shared memory that it needs."""
         return (
-            capability(arch) >= capability(self.kernel.since)
+            has_instructions(arch, self.kernel.since)
             and self.dynamic_shared_bytes <= architecture(arch).shared << 10
         )
 
@@ -336,7 +406,15 @@ class Variant:
             kernel.writes,
             kernel.arithmetic,
             list(kernel.product.rivals),
+            [kernel.cluster, kernel.before, kernel.after, kernel.workspace, kernel.tensor_maps],
         ]
+
+
+def launch_of(entry: Mapping[str, Any], values: Mapping[str, int]) -> Launch:
+    """A launch before or after the one that multiplies."""
+    y, x = (evaluate(extent, values) for extent in entry["threads"])
+    shared = evaluate(entry.get("dynamic_shared_bytes", 0), values)
+    return Launch((evaluate(entry["blocks"], values), 1, 1), (x, y, 1), shared)
 
 
 def kernel_name(variant: str) -> str:
@@ -561,10 +639,7 @@ def check_kernel(kernel: Kernel) -> None:
     if both := kernel.tilings.keys() & kernel.dispatched.keys():
         raise UserError(f"dispatched: '{both.pop()}' is already one of its tilings")
     names = kernel.variants[0].parameters
-    if kernel.accepts not in ("any", "square", *names):
-        raise UserError(f"accepts: '{kernel.accepts}' is not one of its parameters")
-    if any(not variant.parameters.get(kernel.accepts, 1) for variant in kernel.every_variant):
-        raise UserError(f"accepts: {kernel.accepts} is 0 in one of its tilings")
+    check_accepts(kernel)
     for name in kernel.multiples:
         if name not in names:
             raise UserError(f"multiples: '{name}' is not one of its parameters")
@@ -576,6 +651,18 @@ def check_kernel(kernel: Kernel) -> None:
             )
         if kernel.kind is Kind.CUDA:
             check_variant(variant)
+
+
+def check_accepts(kernel: Kernel) -> None:
+    """Check that `accepts` names dimensions, or else a parameter. Raises UserError."""
+    accepts, dimensions = kernel.accepts, kernel.product.shape.__match_args__
+    known = ("any", "square", *kernel.variants[0].parameters)
+    if isinstance(accepts, str) and accepts not in known:
+        raise UserError(f"accepts: '{accepts}' is not one of its parameters")
+    if unknown := [] if isinstance(accepts, str) else [*accepts.keys() - {*dimensions}]:
+        raise UserError(f"accepts: '{unknown[0]}' is not one of {', '.join(dimensions)}")
+    if any(0 in variant.steps.values() for variant in kernel.every_variant):
+        raise UserError(f"accepts: {accepts} is 0 in one of its tilings")
 
 
 def check_routine(kernel: Kernel) -> None:
@@ -610,6 +697,8 @@ def check_variant(variant: Variant) -> None:
         )
     try:
         _ = variant.layout
+        for size in PROBED:
+            variant.plan(variant.fitted(kernel.product.parse(size)))
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
     registers = evaluate(kernel.registers, variant.parameters)

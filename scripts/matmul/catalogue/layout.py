@@ -18,7 +18,8 @@ class Layout:
     """The catalogue's key `layout` with its expressions evaluated; the schema describes each.
 
     A thread's results are pieces, spread evenly over the `region` of its warp, or over the block's
-    tile if warps have no tile of their own. Lanes lie side by side in it, along its rows.
+    tile if warps have no tile of their own. Lanes lie side by side in it, along its rows. `threads`
+    are those with results.
     """
 
     tile: Extent
@@ -64,6 +65,7 @@ def layout_of(
         return rows, columns
 
     piece = extent("piece") or (1, 1)
+    threads -= evaluate(entry.get("producers", 0), parameters)
     found = Layout(
         tile=tile,
         threads=threads,

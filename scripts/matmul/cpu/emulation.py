@@ -15,6 +15,7 @@ import numpy as np
 
 from matmul.build.toolchain import check_machine, no_kernel
 from matmul.catalogue.architectures import STATIC_SHARED
+from matmul.catalogue.plans import Plan
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
@@ -38,17 +39,21 @@ class EmulationError(Exception):
 
 def build(
     source: Path,
-    function: str,
+    functions: Sequence[str],
     operation: Operation,
-    defines: Mapping[str, int],
+    defines: Mapping[str, int | str],
     executable: Path,
     sanitizer: str | None = None,
     include: Sequence[Path] = (),
+    workspace: Sequence[str] = (),
+    tensor_maps: Sequence[str] = (),
 ) -> None:
-    """Compile the kernel `function` of `source` into `executable`, for `launch`.
+    """Compile the kernels `functions` of `source`, in the order of their launches, into
+    `executable`, for `launch`.
 
-    operation: what the kernel computes. It gives the signature: pointers to the inputs and to C, of
-    the operation's dtype, then the dimensions. defines: the kernel's compile-time parameters.
+    operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
+    operation's dtype, then the dimensions; behind these come the workspace's parts and the tensor
+    maps of these names. defines: the kernels' compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
     include: folders of the headers that the source names.
     Raises EmulationError with the compiler's first error or without g++, and UserError if the
@@ -59,15 +64,27 @@ def build(
         raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
-        raise EmulationError(no_kernel(function))
+        raise EmulationError(no_kernel(functions[-1]))
     arrays, dimensions = operation.signature
+    parameters = _parameters(operation, workspace, tensor_maps)
     macros = {
         **defines,
         "KERNEL_SOURCE": _quoted(source.resolve()),
-        "KERNEL": function,
+        "FUNCTIONS": ",".join(functions),
         "ELEMENT": operation.element.cpp,
-        "ARRAYS": arrays,
+        "MATRICES": ",".join(f'{{"{name}"}}' for name in operation.matrices),
         "DIMENSIONS": dimensions,
+        "PARTS": len(workspace),
+        "MAPS": len(tensor_maps),
+        "PARAMETERS": ",".join(parameters),
+        "ARGUMENTS": ",".join(
+            [
+                *(f"arrays[{i}].data" for i in range(arrays)),
+                *(f"dimensions[{i}]" for i in range(dimensions)),
+                *(f"parts[{i}].data" for i in range(len(workspace))),
+                *(f"maps[{i}]" for i in range(len(tensor_maps))),
+            ]
+        ),
         "MOST_STATIC_SHARED": STATIC_SHARED,
     }
     if name := _dynamic_shared(text):
@@ -85,22 +102,19 @@ def build(
     completed = subprocess.run(command, capture_output=True, text=True)
     if completed.returncode != 0:
         check_machine(compiler, completed.stderr)
-        raise EmulationError(_explained(completed.stderr, function, operation))
+        raise EmulationError(_explained(completed.stderr, functions, operation, parameters))
 
 
 def launch(
     executable: Path,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    shared_bytes: int,
+    plan: Plan,
     shape: Shape,
     inputs: Sequence[np.ndarray],
     output: np.ndarray,
     timeout: float = HANG_SECONDS,
 ) -> np.ndarray:
-    """Run the kernel over the grid and return C, an array like `output`, which does not change.
+    """Run the launches of a plan and return C, an array like `output`, which does not change.
 
-    grid, block: extents (x, y, z). shared_bytes: dynamic shared memory per block.
     inputs and output have the extents of `shape`, and the dtype that the executable was built for.
     `output` is C before the launch: fill it with NaN to see which elements the kernel does not
     write. Raises EmulationError for an access outside an array, a barrier that not all threads of a
@@ -111,9 +125,21 @@ def launch(
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
         for path, array in zip(paths, (*inputs, output), strict=True):
             path.write_bytes(array.tobytes())
-        numbers = (*grid, *block, shared_bytes, *shape.elements, *shape.dimensions)
+        numbers = (*_numbers(plan), *shape.elements, *shape.dimensions)
         _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
         return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
+
+
+def _numbers(plan: Plan) -> list[int]:
+    """A plan as the driver reads it."""
+    found: list[int] = []
+    for each in plan.launches:
+        found += [*each.grid, *each.block, each.shared_bytes, each.cluster]
+    found += plan.workspace
+    for seen in plan.maps:
+        found += [seen.pointer, seen.element_bytes, seen.swizzle, len(seen.extents)]
+        found += [*seen.extents, *seen.strides, *seen.box]
+    return found
 
 
 def _run(command: list[str], timeout: float) -> None:
@@ -140,17 +166,31 @@ def _dynamic_shared(text: str) -> str | None:
     return found[1] if found else None
 
 
-def _explained(report: str, function: str, operation: Operation) -> str:
+def _parameters(
+    operation: Operation, workspace: Sequence[str], tensor_maps: Sequence[str]
+) -> list[str]:
+    """The parameters of a kernel in C++."""
+    element = operation.element.cpp
+    *inputs, output = operation.matrices
+    return [
+        *(f"const {element}* {name}" for name in inputs),
+        f"{element}* {output}",
+        *(f"int {name}" for name in operation.shape.__match_args__),
+        *(f"void* {name}" for name in workspace),
+        *(f"const CUtensorMap {name}" for name in tensor_maps),
+    ]
+
+
+def _explained(
+    report: str, functions: Sequence[str], operation: Operation, parameters: Sequence[str]
+) -> str:
     """A compiler's first error, in terms of the catalogue if its entry is the cause."""
     line = _line_with(("error:", "undefined reference", "cannot find"), report)
-    if f"undefined reference to `{function}'" in line:
-        return no_kernel(function)
+    for function in functions:
+        if f"undefined reference to `{function}'" in line:
+            return no_kernel(function)
     if "conflicting declaration" in line:
-        arrays, dimensions = operation.signature
-        return (
-            f"{line}; a kernel of {operation.name} takes {arrays} pointers to "
-            f"{operation.element.cpp}, all but the last const, and {dimensions} of int"
-        )
+        return f"{line}; this kernel of {operation.name} takes ({', '.join(parameters)})"
     return line
 
 

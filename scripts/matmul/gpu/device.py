@@ -30,18 +30,24 @@ class NoDevice(Exception):
 
 
 @cache
+def driver_library() -> ctypes.CDLL:
+    """The driver's own interface. Raises NoDevice without a driver."""
+    try:
+        found = load_nvidia_dynamic_lib("cuda")
+    except DynamicLibNotFoundError:
+        raise NoDevice("there is no NVIDIA driver on this machine") from None
+    # A tool that loaded the driver first (compute-sanitizer) kept its symbols to itself.
+    return ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+
+
+@cache
 def driver() -> ModuleType:
     """`pycuda.driver`, initialised. Raises NoDevice without a driver or a GPU, and UserError if the
     driver is older than the toolkit.
 
     PyCUDA is built without a link to libcuda, so the driver must be open before the import.
     """
-    try:
-        found = load_nvidia_dynamic_lib("cuda")
-    except DynamicLibNotFoundError:
-        raise NoDevice("there is no NVIDIA driver on this machine") from None
-    # A tool that loaded the driver first (compute-sanitizer) kept its symbols to itself.
-    library = ctypes.CDLL(found.abs_path or "libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+    library = driver_library()
     # Before the import, because an old driver lacks functions that PyCUDA needs.
     version = ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))

@@ -65,7 +65,8 @@ class GpuBench:
         """Bytes on the device; the reference is gone before managed copies are made."""
         *inputs, c = (self.element_bytes * count for count in shape.elements)
         managed = sum(inputs) + c if self.settings.copies else 0
-        return sum(inputs) + c * len(self.contenders) + max(reference_bytes(shape), managed)
+        own = sum(v.workspace_bytes(shape, self.gpu.architecture) for v in self.contenders)
+        return sum(inputs) + c * len(self.contenders) + own + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
         """Why the shape does not fit in the memory of the card or the host, with the numbers.

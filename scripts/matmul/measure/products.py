@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,26 @@ from threadpoolctl import threadpool_limits
 
 from matmul.build.binaries import HOST, digest
 from matmul.catalogue.architectures import STATIC_SHARED
-from matmul.catalogue.entries import Kind, Variant
+from matmul.catalogue.entries import Kernel, Kind, Variant
+from matmul.catalogue.plans import Plan, TensorMap
 from matmul.dataset.tables import read_json
+from matmul.gpu import tensor_maps
 from matmul.gpu.instruments import Instruments
-from matmul.operations.shapes import Shape
+from matmul.operations.shapes import Shape, ceil_div
 from matmul.process.errors import UserError
 
 GpuProduct = Callable[..., None]  # (shape, device pointers to the inputs and to C)
 CpuProduct = Callable[..., object]  # (shape, arrays of the inputs and C)
+ALIGNMENT = 1024  # bytes, of the parts of a workspace
+MOST_MAPS = 1024  # sets of tensor maps that a product keeps
 
 
 class NotCompiled(Exception):
     """A variant without a binary, because it did not compile; the message says why."""
+
+
+class NoRoom(MemoryError):
+    """A workspace that does not fit; the message says how many bytes it has."""
 
 
 def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
@@ -55,15 +64,60 @@ def gpu_product(
         return library_product(variant, tools)
     if variant.kernel.kind is Kind.DISPATCH:
         return dispatched_product(variant, tools, shapes)
-    function, arch = load(variant, tools), tools.binaries.name
+    functions, prepared = load(variant, tools), Preparation(variant, tools)
 
     def launch(shape: Shape, *arrays: int) -> None:
-        function.prepared_async_call(
-            variant.grid(shape, arch), variant.block, tools.stream, *arrays, *shape.dimensions,
-            shared_size=variant.dynamic_shared_bytes,
-        )  # fmt: skip
+        pointers = tuple(map(int, arrays))
+        plan, parts, maps = prepared(shape, pointers)
+        arguments = (*pointers, *shape.dimensions, *parts, *maps)
+        for function, each in zip(functions, plan.launches, strict=True):
+            function.prepared_async_call(
+                each.grid, each.block, tools.stream, *arguments, shared_size=each.shared_bytes
+            )
 
     return launch
+
+
+class Preparation:
+    """What a caller of a kernel prepares before a launch and keeps: the workspace for a shape, and
+    the tensor maps for pointers."""
+
+    def __init__(self, variant: Variant, tools: Instruments) -> None:
+        self.variant, self.tools = variant, tools
+        self.plan = functools.cache(lambda shape: variant.plan(shape, tools.binaries.name))
+        self.maps = functools.lru_cache(MOST_MAPS)(self.encode)
+        self.shape: Shape | None = None
+        self.memory: Any = None
+
+    def __call__(
+        self, shape: Shape, pointers: tuple[int, ...]
+    ) -> tuple[Plan, tuple[int, ...], tuple[bytes, ...]]:
+        """The plan, the addresses of the workspace's parts, and the tensor maps.
+
+        Raises NoRoom.
+        """
+        plan = self.plan(shape)
+        sizes = [ceil_div(size, ALIGNMENT) * ALIGNMENT for size in plan.workspace]
+        if sizes and shape != self.shape:
+            self.allocate(shape, sum(sizes))
+        parts = tuple(int(self.memory) + sum(sizes[:i]) for i in range(len(sizes)))
+        return plan, parts, self.maps(plan.maps, pointers + parts)
+
+    def allocate(self, shape: Shape, size: int) -> None:
+        """Memory for the workspace in place of that for the last shape. Raises NoRoom."""
+        self.shape = self.memory = None  # which frees it
+        try:
+            self.memory = self.tools.drv.mem_alloc(size)
+        except self.tools.drv.MemoryError:
+            raise NoRoom(
+                f"{self.variant.name} at {shape} needs a workspace of {size} bytes, more than the "
+                "GPU has left"
+            ) from None
+        self.shape = shape
+
+    @staticmethod
+    def encode(maps: tuple[TensorMap, ...], pointers: tuple[int, ...]) -> tuple[bytes, ...]:
+        return tuple(tensor_maps.encoded(each, pointers[each.pointer]) for each in maps)
 
 
 def dispatched_product(
@@ -96,17 +150,30 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
     return full if routine.writes == kernel.writes else mirrored
 
 
-def load(variant: Variant, tools: Instruments) -> Any:
-    """The kernel's function from its cubin, ready for prepared calls. Raises NotCompiled."""
+def load(variant: Variant, tools: Instruments) -> list[Any]:
+    """The kernel's functions from its cubin in the order of their launches, ready for prepared
+    calls. Raises NotCompiled."""
     compile_record(variant, tools.binaries)
+    kernel = variant.kernel
     module = tools.drv.module_from_file(str(tools.binaries / f"{variant.slug}.cubin"))
-    function = module.get_function(variant.kernel.function)
-    if variant.dynamic_shared_bytes > STATIC_SHARED:
-        function.set_attribute(
-            tools.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, variant.dynamic_shared_bytes
-        )
-    arrays, dimensions = variant.kernel.product.signature
-    return function.prepare("P" * arrays + "i" * dimensions)
+    functions = [module.get_function(name) for name in kernel.functions]
+    attribute = tools.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+    plan = variant.plan(variant.fitted(kernel.product.parse(1)), tools.binaries.name)
+    for function, launch in zip(functions, plan.launches, strict=True):
+        if launch.shared_bytes > STATIC_SHARED:
+            function.set_attribute(attribute, launch.shared_bytes)
+    arguments = parameter_format(kernel)
+    return [function.prepare(arguments) for function in functions]
+
+
+def parameter_format(kernel: Kernel) -> str:
+    """The parameters of a kernel's functions, as PyCUDA's struct packs them."""
+    arrays, dimensions = kernel.product.signature
+    numbers = "P" * arrays + "i" * dimensions + "P" * len(kernel.workspace)
+    if not kernel.tensor_maps:
+        return numbers
+    padding = -struct.calcsize(numbers) % tensor_maps.ALIGNMENT
+    return f"{numbers}{padding}x" + f"{tensor_maps.BYTES}s" * len(kernel.tensor_maps)
 
 
 def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:

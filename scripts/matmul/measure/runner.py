@@ -19,7 +19,7 @@ from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.cpu import emulation
 from matmul.gpu.device import Gpu, opened
 from matmul.gpu.instruments import Instruments, as_bytes
-from matmul.measure.products import CpuProduct, GpuProduct, cpu_product, gpu_product
+from matmul.measure.products import CpuProduct, GpuProduct, NoRoom, cpu_product, gpu_product
 from matmul.measure.timing import HeldStream, host_ms
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS
@@ -107,6 +107,8 @@ class GpuRunner(Runner):
             product(shape, *arrays)
             self.tools.wait()
             drv.memcpy_dtoh(as_bytes(c), arrays[-1])
+        except NoRoom as error:
+            raise WrongAccess(str(error)) from None
         except drv.Error as error:
             raise WrongAccess(f"the launch failed: {error}") from None
         return unguarded(c, shape)
@@ -159,7 +161,10 @@ class EmulationRunner(Runner):
         executable, kernel = self.build / part.slug, part.kernel
         if not executable.exists():
             constants = part.constants(self.architecture)
-            emulation.build(kernel.code, kernel.function, kernel.product, constants, executable)
+            emulation.build(
+                kernel.code, kernel.functions, kernel.product, constants, executable,
+                workspace=[*kernel.workspace], tensor_maps=[*kernel.tensor_maps],
+            )  # fmt: skip
         return executable
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
@@ -168,8 +173,7 @@ class EmulationRunner(Runner):
         c = np.full(shape.output, np.nan, variant.kernel.dtype)
         try:
             return emulation.launch(
-                executable, part.grid(shape), part.block, part.dynamic_shared_bytes,
-                shape, inputs, c, self.seconds,
+                executable, part.plan(shape), shape, inputs, c, self.seconds,
             )  # fmt: skip
         except emulation.EmulationError as error:
             raise WrongAccess(str(error)) from None
@@ -177,16 +181,17 @@ class EmulationRunner(Runner):
 
 def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
     """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
-    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, or if
-    the grid does not follow the tiles.
+    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, if the
+    grid does not follow the tiles, or if later launches write C too.
 
     Raises what multiply does.
     """
     kernel = variant.kernel
-    if kernel.kind is not Kind.CUDA or kernel.blocks:
+    if kernel.kind is not Kind.CUDA or kernel.blocks or kernel.after:
         return None
     rows, columns = variant.tile
-    most = rows * columns * (2 if kernel.half else 1)  # a tile and its mirror image
+    images = 2 if kernel.half else 1  # a tile and its mirror image
+    most = rows * columns * variant.cluster * images
     if shape.elements[-1] <= most:
         return None
     alone = replace(variant, kernel=replace(kernel, blocks=1))

@@ -6,7 +6,7 @@ of Σ|a||b|, and that of rounding it to C's dtype, a share of itself. A larger e
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -103,13 +103,9 @@ def written(kernel: Kernel, output: tuple[int, int]) -> int:
 def verification_shapes(variant: Variant, extra: Sequence[Shape]) -> list[Shape]:
     """Tiny, ragged and prime shapes that a variant accepts, around its own tile; then `extra`.
 
-    For a kernel that takes few rows or columns of C, they have no more than that.
+    A kernel that takes few rows or columns of C, or multiples of a number, has shapes near these.
     """
     tile = variant.tile if variant.kernel.tile else (16, 16)
-    built_in = variant.kernel.product.shapes_around(*tile)
-    if variant.most_rows:
-        built_in = [replace(shape, m=min(shape.m, variant.most_rows)) for shape in built_in]
-    if variant.most_columns:
-        built_in = [replace(shape, n=min(shape.n, variant.most_columns)) for shape in built_in]
+    built_in = map(variant.fitted, variant.kernel.product.shapes_around(*tile))
     shapes = dict.fromkeys([*built_in, *extra])
     return [s for s in shapes if min(s.dimensions) > 0 and not variant.refusal(s)]

@@ -75,6 +75,11 @@ class Operation:
         return inputs[0].T if self.left_transposed else inputs[0], inputs[self.right]
 
     @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of its matrices, C last."""
+        return *"AB"[: len(self.shape.parse(1).inputs)], "C"
+
+    @property
     def signature(self) -> tuple[int, int]:
         """The number of matrices that a kernel takes, including C, and of dimensions."""
         shape = self.shape.parse(1)

@@ -28,5 +28,10 @@ struct __nv_bfloat16 {
     }
 };
 
+struct alignas(4) __nv_bfloat162 {
+    __nv_bfloat16 x, y;
+};
+
 inline __nv_bfloat16 __float2bfloat16(float value) { return value; }
 inline float __bfloat162float(__nv_bfloat16 value) { return value; }
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {x, y}; }

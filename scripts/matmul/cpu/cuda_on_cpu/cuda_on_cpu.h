@@ -1,8 +1,9 @@
 // Runs an unchanged CUDA kernel on the CPU, so that its bugs can be found without a GPU.
 //
 // Idea. g++ compiles the .cu file with this header included first (-include). Each thread of a
-// block is a fiber with its own stack. It runs until it calls __syncthreads() and then lets the
-// next thread run. When all have arrived, they all continue. Blocks run one after another.
+// block is a fiber with its own stack. It runs until it has to wait, for __syncthreads() or for
+// something else, and then lets the next thread run. When all have arrived, they all continue. Blocks
+// run one after another; those of a cluster run together.
 //
 // Three builds of the same source find different bugs:
 //                                           plain          address, undefined   thread
@@ -11,6 +12,8 @@
 //   access past the dynamic shared array    unseen         source line          unseen
 //   missing barrier                         wrong result   wrong result         source line
 //   barrier that not all threads reach      reported       reported             reported
+//   wait for what never comes               reported       reported             reported
+//   missing wait for a copy, a product      wrong result   wrong result         wrong result
 //   shared memory read but never written    NaN            NaN                  NaN
 //   too much static shared memory           reported       reported             reported
 //   signed overflow, misaligned vector      unseen         source line          unseen
@@ -20,16 +23,20 @@
 // the first thread and the direction are drawn at random. The draws are the same in each run, so a
 // failure repeats.
 //
+// The same holds for threads that wait for different things: each round goes through all that can go
+// on, from a drawn one. What is asynchronous is in copies.h and asynchronous.h.
+//
 // It cannot find races between blocks; bugs that depend on warps or on the GPU's memory model; an
 // index that leaves a static shared array through a pointer that the compiler cannot follow; or the
-// GPU's rounding (nvcc fuses a * b + c, this build does not). Warp shuffles, atomics, inline PTX,
-// cp.async and tensor cores are missing. A kernel that uses them needs an alternative for builds
-// without __CUDA_ARCH__, and only the alternative is checked.
+// GPU's rounding (nvcc fuses a * b + c, this build does not). Atomics and inline PTX are missing. A
+// kernel that uses them needs an alternative for builds without __CUDA_ARCH__, and only the
+// alternative is checked; the headers in kernels/ have one for each instruction that they wrap.
 #pragma once
 
 #include <link.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -51,6 +58,8 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 // Unlike `static`, `thread_local` may follow `extern`, as dynamic shared memory needs. And it puts
@@ -88,7 +97,7 @@ namespace cuda_on_cpu {
 // The sanitizers should watch the kernel; the runtime handles the state of all threads by design.
 #define UNWATCHED __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
 
-enum ExitCode { Unusable = 2, Trapped = 3, Diverged = 4 };
+enum ExitCode { Unusable = 2, Trapped = 3, Stuck = 4, Misused = 5 };
 
 // One line on stderr, composed without malloc or stdio, so that a signal handler may do it.
 class Line {
@@ -125,27 +134,97 @@ private:
     size_t length = 0;
 };
 
-// A fiber waits at the line of its __syncthreads(), or at this.
+[[noreturn]] UNWATCHED inline void misuse(const char* words)
+{
+    (Line() << "block " << blockIdx << ", thread " << threadIdx << ": " << words).leave(Misused);
+}
+
+#if defined(__SANITIZE_THREAD__)
+// ThreadSanitizer is told that what threads did before they release a tag happened before what threads
+// do after they acquire it.
+inline void released(const void* tag) { __tsan_release(const_cast<void*>(tag)); }
+inline void acquired(const void* tag) { __tsan_acquire(const_cast<void*>(tag)); }
+#else
+inline void released(const void*) {}
+inline void acquired(const void*) {}
+#endif
+
+// What a fiber waits for.
+struct Wait {
+    size_t line;        // of the kernel, or next_block
+    const char* words;  // for a report; none for __syncthreads()
+    bool (*over)(const void* event, size_t number);
+    const void* event;
+    size_t number;
+};
+
+// A fiber that has returned waits for the next block.
 constexpr size_t next_block = 0;
 
-// One thread of the current block; the scheduler itself is one more.
+// It is the whole block that goes on after __syncthreads() or at its end.
+inline bool with_the_block(const void*, size_t) { return false; }
+
+struct Block;
+struct Products;
+struct Copies;
+
+// One thread of a current block; the scheduler itself is one more.
 struct Fiber {
     uint3 index;
-    size_t waits_for;
+    Block* block;
+    Wait wait;  // `over` is null while it may go on
     bool entered;
     void* position[5];
     ucontext_t context;  // where it enters
     const void* stack;
     size_t stack_bytes;
-    void* fake_stack;  // AddressSanitizer's
-    void* twin;        // ThreadSanitizer's idea of this fiber
+    void* fake_stack;             // AddressSanitizer's
+    void* twin;                   // ThreadSanitizer's idea of this fiber
+    size_t cluster_phase;         // the meeting of the cluster to which it has come
+    size_t stores, store_groups;  // of tiles: those under way, and committed groups
+    Products* products;           // wgmma, see asynchronous.h
+    Copies* copies;               // cp.async, see copies.h
 };
 
-inline Fiber scheduler, *fibers, *current;
-inline size_t fiber_count;
-inline size_t phase;
-inline char barriers[2];
+// The lanes of a warp, which meet to exchange values.
+struct Meeting {
+    size_t arrived, number;  // threads that are there; meetings that have been
+    size_t line;
+    char brought[2][32][64];  // by each lane, to this meeting and to the last one
+};
+
+// A barrier of some warps, or of a cluster.
+struct Barrier {
+    size_t arrived, expected, number;  // number: of times that all have arrived
+};
+
+struct Block {
+    uint3 index;
+    unsigned rank;   // in its cluster
+    unsigned delay;  // rounds until it begins, because the blocks of a cluster do not begin at once
+    Fiber* fibers;
+    size_t meetings;  // __syncthreads() so far
+    char tags[2];     // two, see wait_for_block
+    Meeting warps[32];
+    Barrier named[16];
+    unsigned char* shared;  // its shared memory while another block of the cluster runs
+    // The shared memory that tensor cores and tile copies see, see asynchronous.h.
+    unsigned char* seen;
+    bool sees, fenced;
+};
+
+inline Fiber scheduler, *current;
+inline Block blocks[16], *resident;  // of a cluster; the one whose shared memory is in its place
+inline size_t cluster_size, thread_count;  // blocks of a cluster, threads of a block
+inline size_t cluster_number;              // of those that have run
+inline Barrier cluster_barrier;
 inline void (*run_thread)();
+
+UNWATCHED inline uint32_t draw()
+{
+    static uint32_t random = 1;
+    return random = random * 1664525 + 1013904223;
+}
 
 [[noreturn]] UNWATCHED inline void jump(Fiber& to)
 {
@@ -170,22 +249,80 @@ UNWATCHED inline void switch_fibers(Fiber& from, Fiber& to)
 #endif
 }
 
-// Returns when all threads of the block wait for the same. ThreadSanitizer is told that everything
-// they did before happened before everything they do next. Two tags alternate: with one, a thread
-// already at the next barrier would seem to come before a thread that has not left this one.
-UNWATCHED inline void wait_for_block(size_t reason)
+// Lets other fibers run. The blocks of a cluster share the place of their shared memory, so
+// ThreadSanitizer would take what one leaves there for the other's.
+inline void suspend()
 {
-    Fiber& self = *current;
-    self.waits_for = reason;
 #if defined(__SANITIZE_THREAD__)
-    char* barrier = &barriers[phase % 2];
-    __tsan_release(barrier);
-    switch_fibers(self, scheduler);
-    __tsan_acquire(barrier);
+    if (cluster_size > 1) released(&cluster_size);
+    switch_fibers(*current, scheduler);
+    if (cluster_size > 1) acquired(&cluster_size);
 #else
-    switch_fibers(self, scheduler);
+    switch_fibers(*current, scheduler);
 #endif
 }
+
+UNWATCHED inline void wait_for(const Wait& wait)
+{
+    current->wait = wait;
+    suspend();
+}
+
+// Returns when all threads of the block wait for the same. Two tags alternate: with one, a thread
+// already at the next barrier would seem to come before a thread that has not left this one.
+UNWATCHED inline void wait_for_block(size_t line)
+{
+    Fiber& self = *current;
+    self.wait.line = line;
+    self.wait.words = nullptr;
+    self.wait.over = with_the_block;
+#if defined(__SANITIZE_THREAD__)
+    char* tag = &self.block->tags[self.block->meetings % 2];
+    released(tag);
+    suspend();
+    acquired(tag);
+#else
+    suspend();
+#endif
+}
+
+UNWATCHED inline bool counted(const void* counter, size_t number)
+{
+    return *static_cast<const size_t*>(counter) != number;
+}
+
+// Brings a value to the lanes of its warp, and returns what each brought when all are there. The
+// next meeting but one takes its place.
+UNWATCHED inline const char (*meet_warp(const void* value, size_t bytes, size_t line))[64]
+{
+    const size_t thread = current - current->block->fibers, first = thread / 32 * 32;
+    const size_t lanes = thread_count - first < 32 ? thread_count - first : 32;
+    Meeting& warp = current->block->warps[thread / 32];
+    const size_t number = warp.number;
+    auto& brought = warp.brought[number % 2];
+    if (warp.arrived && warp.line != line) misuse("its warp is at another line");
+    warp.line = line;
+    for (size_t i = 0; i < bytes; ++i) brought[thread % 32][i] = static_cast<const char*>(value)[i];
+    released(&brought);
+    if (++warp.arrived == lanes) {
+        warp.arrived = 0;
+        ++warp.number;
+    } else {
+        wait_for({line, "its warp", counted, &warp.number, number});
+    }
+    acquired(&brought);
+    return brought;
+}
+
+// Of asynchronous.h, which has to be included for them: refuses a thread that returns while something
+// of it is under way; does something that is under way, perhaps (`early`) or surely, and returns
+// whether it did; looks at a block that has ended.
+struct Asynchronous {
+    void (*check_return)();
+    bool (*progress)(bool early);
+    void (*check_end)(const Block& block);
+};
+inline Asynchronous asynchronous;
 
 // A fiber runs one thread of each block in turn. The end of a block is a barrier too.
 UNWATCHED inline void live()
@@ -195,35 +332,49 @@ UNWATCHED inline void live()
 #endif
     for (;;) {
         run_thread();
+        if (asynchronous.check_return) asynchronous.check_return();
         wait_for_block(next_block);
     }
 }
 
-UNWATCHED inline void create_fibers()
+UNWATCHED inline void create_fiber(Fiber& fiber, char* stack, size_t stack_bytes)
+{
+    if (mprotect(stack, stack_bytes, PROT_READ | PROT_WRITE) != 0)
+        (Line() << "no memory for the stacks of " << thread_count << " threads").leave(Unusable);
+    getcontext(&fiber.context);
+    fiber.stack = fiber.context.uc_stack.ss_sp = stack;
+    fiber.stack_bytes = fiber.context.uc_stack.ss_size = stack_bytes;
+    makecontext(&fiber.context, live, 0);
+#if defined(__SANITIZE_THREAD__)
+    fiber.twin = __tsan_create_fiber(0);
+#endif
+}
+
+// The blocks of a cluster and their fibers.
+UNWATCHED inline void create_blocks()
 {
     constexpr size_t stack_bytes = 256 << 10, guard_bytes = 64 << 10;  // an overflow traps
-    fiber_count = size_t(blockDim.x) * blockDim.y * blockDim.z;
-    if (fiber_count < 1 || fiber_count > 1024)
-        (Line() << "a block has 1 to 1024 threads, not " << fiber_count).leave(Unusable);
-    fibers = new Fiber[fiber_count]();
-    char* memory = static_cast<char*>(mmap(nullptr, fiber_count * (guard_bytes + stack_bytes),
-                                           PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                                           -1, 0));
-    for (size_t i = 0; i < fiber_count; ++i) {
+    thread_count = size_t(blockDim.x) * blockDim.y * blockDim.z;
+    if (thread_count < 1 || thread_count > 1024)
+        (Line() << "a block has 1 to 1024 threads, not " << thread_count).leave(Unusable);
+    if (cluster_size < 1 || cluster_size > 16 || gridDim.x % cluster_size)
+        (Line() << "a grid of " << gridDim.x << " blocks in x has no clusters of " << cluster_size)
+            .leave(Unusable);
+    const size_t count = cluster_size * thread_count;
+    Fiber* fibers = new Fiber[count]();
+    char* memory = static_cast<char*>(mmap(nullptr, count * (guard_bytes + stack_bytes), PROT_NONE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    for (size_t i = 0; i < count; ++i, memory += guard_bytes + stack_bytes) {
         Fiber& fiber = fibers[i];
-        fiber.index = {unsigned(i % blockDim.x), unsigned(i / blockDim.x % blockDim.y),
-                       unsigned(i / blockDim.x / blockDim.y)};
-        memory += guard_bytes;
-        if (mprotect(memory, stack_bytes, PROT_READ | PROT_WRITE) != 0)
-            (Line() << "no memory for the stacks of " << fiber_count << " threads").leave(Unusable);
-        getcontext(&fiber.context);
-        fiber.stack = fiber.context.uc_stack.ss_sp = memory;
-        fiber.stack_bytes = fiber.context.uc_stack.ss_size = stack_bytes;
-        makecontext(&fiber.context, live, 0);
-#if defined(__SANITIZE_THREAD__)
-        fiber.twin = __tsan_create_fiber(0);
-#endif
-        memory += stack_bytes;
+        const unsigned thread = i % thread_count;
+        fiber.index = {thread % blockDim.x, thread / blockDim.x % blockDim.y,
+                       thread / blockDim.x / blockDim.y};
+        fiber.block = &blocks[i / thread_count];
+        create_fiber(fiber, memory + guard_bytes, stack_bytes);
+    }
+    for (unsigned rank = 0; rank < cluster_size; ++rank) {
+        blocks[rank].rank = rank;
+        blocks[rank].fibers = fibers + rank * thread_count;
     }
     scheduler.entered = true;
 #if defined(__SANITIZE_THREAD__)
@@ -253,60 +404,168 @@ UNWATCHED inline Segment shared_memory()
     return segment;
 }
 
-// Fills all shared memory with NaN.
-UNWATCHED inline void poison_shared()
+UNWATCHED inline const Segment& shared_segment()
 {
     static const Segment shared = shared_memory();
-    // volatile keeps this loop from becoming a call of memset, which the sanitizers watch.
-    for (size_t i = 0; i < shared.bytes; ++i) shared.begin[i] = 0xFF;
+    return shared;
 }
 
-// Lets every thread run up to its next barrier.
-UNWATCHED inline void run_phase()
+// Neither is a call of memset or memcpy, which the sanitizers would watch: that is what volatile does.
+UNWATCHED inline void poison(volatile unsigned char* memory, size_t bytes)
 {
-    static uint32_t random = 1;
-    random = random * 1664525 + 1013904223;
-    const bool backwards = random >> 31;
-    const size_t first = (random >> 8) % fiber_count;
-    ++phase;
-    for (size_t i = 0; i < fiber_count; ++i) {
-        current = &fibers[(first + (backwards ? fiber_count - i : i)) % fiber_count];
-        threadIdx = current->index;
-        switch_fibers(scheduler, *current);
+    for (size_t i = 0; i < bytes; ++i) memory[i] = 0xFF;
+}
+
+UNWATCHED inline void copy(volatile unsigned char* to, const volatile unsigned char* from, size_t bytes)
+{
+    const size_t words = reinterpret_cast<uintptr_t>(to) % 8 == reinterpret_cast<uintptr_t>(from) % 8
+                             ? bytes / 8 : 0;
+    auto* wide = reinterpret_cast<volatile uint64_t*>(to);
+    for (size_t i = 0; i < words; ++i) wide[i] = reinterpret_cast<const volatile uint64_t*>(from)[i];
+    for (size_t i = 8 * words; i < bytes; ++i) to[i] = from[i];
+}
+
+// A block's shared memory: in its place, or kept while another block of the cluster is there.
+UNWATCHED inline unsigned char* memory_of(const Block& block)
+{
+    return &block == resident ? const_cast<unsigned char*>(shared_segment().begin) : block.shared;
+}
+
+// Gives the shared memory's place to a block, and blockIdx its index.
+UNWATCHED inline void enter(Block& block)
+{
+    blockIdx = block.index;
+    if (&block == resident) return;
+    const Segment& shared = shared_segment();
+    copy(resident->shared, shared.begin, shared.bytes);
+    copy(shared.begin, block.shared, shared.bytes);
+    resident = &block;
+}
+
+// Fills all shared memory with NaN.
+UNWATCHED inline void start(Block& block)
+{
+    const size_t bytes = shared_segment().bytes;
+    if (cluster_size > 1 && !block.shared) block.shared = new unsigned char[bytes];
+    poison(memory_of(block), bytes);
+    block.sees = block.fenced = false;
+    block.delay = cluster_size > 1 ? draw() >> 29 : 0;
+}
+
+// Lets every thread that can go on run until it waits again. Returns whether there was one.
+UNWATCHED inline bool run_round()
+{
+    const uint32_t drawn = draw();
+    const bool backwards = drawn >> 31;
+    const size_t first = (drawn >> 8) % thread_count;
+    bool any = false;
+    for (size_t b = 0; b < cluster_size; ++b) {
+        Block& block = blocks[(drawn + b) % cluster_size];
+        if (block.delay) {
+            --block.delay;
+            any = true;
+            continue;
+        }
+        enter(block);
+        for (size_t i = 0; i < thread_count; ++i) {
+            Fiber& fiber = block.fibers[(first + (backwards ? thread_count - i : i)) % thread_count];
+            if (fiber.wait.over && !fiber.wait.over(fiber.wait.event, fiber.wait.number)) continue;
+            any = true;
+            fiber.wait.over = nullptr;
+            current = &fiber;
+            threadIdx = fiber.index;
+            switch_fibers(scheduler, fiber);
+        }
     }
+    return any;
 }
 
 inline Line& operator<<(Line& line, const Fiber& fiber)
 {
     line << "thread " << fiber.index;
-    if (fiber.waits_for == next_block) return line << " has returned";
-    return line << " waits at line " << fiber.waits_for;
+    if (fiber.wait.line == next_block) return line << " has returned";
+    line << " waits at line " << fiber.wait.line;
+    return fiber.wait.words ? line << " for " << fiber.wait.words : line;
 }
 
-UNWATCHED inline void run_block()
+// Whether all threads of a block are at one __syncthreads(), or at their end.
+UNWATCHED inline bool has_met(const Block& block)
 {
-    poison_shared();
-    do {
-        run_phase();
-        for (size_t i = 1; i < fiber_count; ++i)
-            if (fibers[i].waits_for != fibers[0].waits_for)
-                (Line() << "divergent __syncthreads in block " << blockIdx << ": " << fibers[0]
-                        << ", " << fibers[i]).leave(Diverged);
-    } while (fibers[0].waits_for != next_block);
+    for (size_t i = 0; i < thread_count; ++i) {
+        const Wait& wait = block.fibers[i].wait;
+        if (wait.over != with_the_block || wait.line != block.fibers[0].wait.line) return false;
+    }
+    return true;
+}
+
+[[noreturn]] UNWATCHED inline void report_stuck()
+{
+    const Block* stuck = blocks;  // the first block with a thread that waits
+    while (has_met(*stuck)) ++stuck;
+    bool barriers = true;
+    const Fiber *first = nullptr, *other = nullptr;  // one that waits, and one that does so elsewhere
+    for (size_t i = 0; i < thread_count; ++i) {
+        const Fiber& fiber = stuck->fibers[i];
+        barriers &= fiber.wait.over == with_the_block;
+        if (!first) first = &fiber;
+        else if (!other && fiber.wait.line != first->wait.line) other = &fiber;
+    }
+    Line line;
+    line << (barriers ? "divergent __syncthreads" : "no thread can go on") << " in block "
+         << stuck->index << ": " << *first;
+    if (other) line << ", " << *other;
+    line.leave(Stuck);
+}
+
+// Runs the blocks of a cluster until all their threads have returned.
+UNWATCHED inline void run_cluster()
+{
+    ++cluster_number;
+    for (size_t rank = 0; rank < cluster_size; ++rank) start(blocks[rank]);
+    for (size_t ended = 0; ended < cluster_size;) {
+        bool any = run_round();
+        ended = 0;
+        for (size_t rank = 0; rank < cluster_size; ++rank) {
+            Block& block = blocks[rank];
+            if (!has_met(block)) continue;
+            if (block.fibers[0].wait.line == next_block) {
+                ++ended;
+                continue;
+            }
+            any = true;
+            ++block.meetings;
+            for (size_t i = 0; i < thread_count; ++i) block.fibers[i].wait.over = nullptr;
+        }
+        const bool done = asynchronous.progress && asynchronous.progress(any);
+        if (!done && !any && ended < cluster_size) report_stuck();
+    }
+    for (size_t rank = 0; rank < cluster_size; ++rank) {
+        if (asynchronous.check_end) asynchronous.check_end(blocks[rank]);
+        ++blocks[rank].meetings;
+        for (size_t i = 0; i < thread_count; ++i) blocks[rank].fibers[i].wait.over = nullptr;
+    }
 }
 
 // Calls `thread` once for each thread of the grid.
-UNWATCHED inline void launch(dim3 grid, dim3 block, void (*thread)())
+UNWATCHED inline void launch(dim3 grid, dim3 block, size_t cluster, void (*thread)())
 {
     gridDim = grid;
     blockDim = block;
+    cluster_size = cluster;
     run_thread = thread;
-    create_fibers();
-    for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
-        for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-            for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) run_block();
+    resident = blocks;
+    create_blocks();
+    uint3 index;
+    for (index.z = 0; index.z < grid.z; ++index.z)
+        for (index.y = 0; index.y < grid.y; ++index.y)
+            for (index.x = 0; index.x < grid.x; index.x += cluster) {
+                for (unsigned rank = 0; rank < cluster; ++rank)
+                    blocks[rank].index = {index.x + rank, index.y, index.z};
+                run_cluster();
+            }
 #if defined(__SANITIZE_THREAD__)
-    __tsan_acquire(&barriers[phase % 2]);  // the caller reads what the threads wrote
+    for (const Block& each : blocks)  // the caller reads what the threads wrote
+        for (const char& tag : each.tags) __tsan_acquire(const_cast<char*>(&tag));
 #endif
 }
 
@@ -314,3 +573,22 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, void (*thread)())
 
 // The line of the caller.
 inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_for_block(line); }
+
+inline void __syncwarp(unsigned = ~0u, size_t line = __builtin_LINE())
+{
+    cuda_on_cpu::meet_warp(nullptr, 0, line);
+}
+
+// The value of another lane of the warp; all lanes take part.
+template <typename Value>
+inline Value __shfl_sync(unsigned, Value value, int lane, int = 32, size_t line = __builtin_LINE())
+{
+    return reinterpret_cast<const Value&>(cuda_on_cpu::meet_warp(&value, sizeof value, line)[lane % 32]);
+}
+
+template <typename Value>
+inline Value __shfl_xor_sync(unsigned mask, Value value, int lanes, int = 32,
+                             size_t line = __builtin_LINE())
+{
+    return __shfl_sync(mask, value, int(threadIdx.x % 32) ^ lanes, 32, line);
+}

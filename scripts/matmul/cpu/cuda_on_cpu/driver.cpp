@@ -1,18 +1,22 @@
-// Launches one kernel over one grid on the CPU (see cuda_on_cpu.h) and writes its C back.
+// Launches the kernels of a product on the CPU (see cuda_on_cpu.h) and writes C back.
 //
-//     driver GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES ELEMENTS... DIMENSIONS... FILES...
+//     driver LAUNCHES... PARTS... MAPS... ELEMENTS... DIMENSIONS... FILES...
 //
-// There is one of ELEMENTS and FILES for each array, the inputs first and C last. -DARRAYS and
-// -DDIMENSIONS say how many of each the kernel takes.
+// A launch is GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES CLUSTER, one for each function.
+// A part of the workspace has its bytes. A tensor map is POINTER ELEMENT_BYTES SWIZZLE RANK, then its
+// extents, its strides in bytes and its box, the contiguous dimension last; pointers count through the
+// matrices and then the parts. There is one of ELEMENTS and FILES for each matrix, the inputs first and
+// C last.
 // The files hold raw little-endian ELEMENTs in row-major order. C is read and then overwritten, so
-// the caller decides the value of elements that the kernel does not write.
+// the caller decides the value of elements that the kernels do not write.
 //
-// Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 a divergent barrier, or that of a
-// sanitizer. For all but 0, a line on stderr says why.
+// Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 threads that wait for ever, 5 an
+// instruction misused, or that of a sanitizer. For all but 0, a line on stderr says why.
 //
-// Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DKERNEL=function
-// -DELEMENT=float -DARRAYS=3 -DDIMENSIONS=3 -DMOST_STATIC_SHARED=49152, and
-// -DDYNAMIC_SHARED="\"name\"" where the kernel declares `extern __shared__ T name[]`.
+// Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DFUNCTIONS=split,multiply
+// -DELEMENT=float -DMATRICES={"A"},{"B"},{"C"} -DDIMENSIONS=3 -DPARTS=0 -DMAPS=0
+// -DPARAMETERS="const float* A, ..." -DARGUMENTS=arrays[0].data,... -DMOST_STATIC_SHARED=49152, and
+// -DDYNAMIC_SHARED="\"name\"" where the kernels declare `extern __shared__ T name[]`.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,36 +24,34 @@
 
 #include <initializer_list>
 
-// With this declaration before its definition, the kernel compiles with no other signature.
-#if ARRAYS == 3 && DIMENSIONS == 3
-extern "C" void KERNEL(const ELEMENT* A, const ELEMENT* B, ELEMENT* C, int m, int n, int k);
-#elif ARRAYS == 2 && DIMENSIONS == 2
-extern "C" void KERNEL(const ELEMENT* A, ELEMENT* C, int m, int n);
-#else
-#error "a kernel takes three matrices and three dimensions, or two of each"
-#endif
+#include "cuda.h"
+
+// With this declaration before their definitions, the kernels compile with no other signature.
+using Function = void(PARAMETERS);
+extern "C" {
+Function FUNCTIONS;
+}
 
 namespace cuda_on_cpu {
 
-struct Array {
+template <typename Element>
+struct Memory {
     const char* name;
     size_t bytes = 0;
-    ELEMENT* data = nullptr;
+    Element* data = nullptr;
 
     void allocate(size_t elements);
 };
 
-#if ARRAYS == 3
-Array A{"A"}, B{"B"}, C{"C"}, *const arrays[] = {&A, &B, &C};
-int m, n, k, *const dimensions[] = {&m, &n, &k};
+using Array = Memory<ELEMENT>;
+Array arrays[] = {MATRICES}, &C = arrays[sizeof arrays / sizeof *arrays - 1];
+int dimensions[DIMENSIONS];
+Memory<char> parts[PARTS + 1];  // of the workspace; no array is empty
+CUtensorMap maps[MAPS + 1];
+Function* const functions[] = {FUNCTIONS};
+Function* launched;
 
-void call_kernel() { KERNEL(A.data, B.data, C.data, m, n, k); }
-#else
-Array A{"A"}, C{"C"}, *const arrays[] = {&A, &C};
-int m, n, *const dimensions[] = {&m, &n};
-
-void call_kernel() { KERNEL(A.data, C.data, m, n); }
-#endif
+void call_kernel() { launched(ARGUMENTS); }
 
 // `dynamic`: bytes of the array for all dynamic shared memory, if there is one.
 void limit_static_shared(size_t dynamic)
@@ -62,7 +64,7 @@ void limit_static_shared(size_t dynamic)
 
 #if defined(DYNAMIC_SHARED)
 // The most that a block of compute capability 9.0 can have, under the name that the kernel uses.
-alignas(128) thread_local char dynamic_shared[227 << 10] __asm__(DYNAMIC_SHARED);
+alignas(1024) thread_local char dynamic_shared[227 << 10] __asm__(DYNAMIC_SHARED);
 
 void limit_shared(size_t bytes)
 {
@@ -70,6 +72,7 @@ void limit_shared(size_t bytes)
         (Line() << "a block has no " << bytes << " bytes of shared memory").leave(Unusable);
     limit_static_shared(sizeof dynamic_shared);
 #if defined(__SANITIZE_ADDRESS__)
+    ASAN_UNPOISON_MEMORY_REGION(dynamic_shared, bytes);
     ASAN_POISON_MEMORY_REGION(dynamic_shared + bytes, sizeof dynamic_shared - bytes);
 #endif
 }
@@ -78,10 +81,11 @@ void limit_shared(size_t) { limit_static_shared(0); }
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-void Array::allocate(size_t elements)
+template <typename Element>
+void Memory<Element>::allocate(size_t elements)
 {
-    bytes = elements * sizeof(ELEMENT);
-    data = static_cast<ELEMENT*>(malloc(bytes));
+    bytes = elements * sizeof(Element);
+    data = static_cast<Element*>(malloc(bytes));
 }
 
 void catch_traps() {}  // they are the sanitizer's
@@ -90,17 +94,28 @@ void catch_traps() {}  // they are the sanitizer's
 constexpr size_t fence_bytes = 64 << 20;
 
 // The last byte of the array touches a fence; the first byte does only if the array fills its pages.
-void Array::allocate(size_t elements)
+template <typename Element>
+void Memory<Element>::allocate(size_t elements)
 {
     const size_t page_bytes = sysconf(_SC_PAGESIZE);
-    bytes = elements * sizeof(ELEMENT);
+    bytes = elements * sizeof(Element);
     const size_t room = (bytes + page_bytes - 1) / page_bytes * page_bytes;
     void* fence = mmap(nullptr, fence_bytes + room + fence_bytes, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char* begin = static_cast<char*>(fence) + fence_bytes;
     if (fence == MAP_FAILED || mprotect(begin, room, PROT_READ | PROT_WRITE) != 0)
         (Line() << "no memory for " << name).leave(Unusable);
-    data = reinterpret_cast<ELEMENT*>(begin + room - bytes);
+    data = reinterpret_cast<Element*>(begin + room - bytes);
+}
+
+template <typename Element>
+void report_if_near(Line& line, uintptr_t address, const Memory<Element>& memory)
+{
+    const auto begin = reinterpret_cast<uintptr_t>(memory.data), end = begin + memory.bytes;
+    if (end <= address && address < end + fence_bytes)
+        (line << address - end << " bytes past the end of " << memory.name).leave(Trapped);
+    if (begin - fence_bytes <= address && address < begin)
+        (line << begin - address << " bytes before " << memory.name).leave(Trapped);
 }
 
 void report_trap(int, siginfo_t* signal, void*)
@@ -108,13 +123,8 @@ void report_trap(int, siginfo_t* signal, void*)
     Line line;
     line << "invalid access in block " << blockIdx << ", thread " << threadIdx << ": ";
     const auto address = reinterpret_cast<uintptr_t>(signal->si_addr);
-    for (const Array* array : arrays) {
-        const auto begin = reinterpret_cast<uintptr_t>(array->data), end = begin + array->bytes;
-        if (end <= address && address < end + fence_bytes)
-            (line << address - end << " bytes past the end of " << array->name).leave(Trapped);
-        if (begin - fence_bytes <= address && address < begin)
-            (line << begin - address << " bytes before " << array->name).leave(Trapped);
-    }
+    for (const Array& array : arrays) report_if_near(line, address, array);
+    for (size_t i = 0; i < PARTS; ++i) report_if_near(line, address, parts[i]);
     (line << "near no array, or a misaligned vector").leave(Trapped);
 }
 
@@ -150,24 +160,77 @@ void write_array(const Array& array, const char* path)
         (Line() << "cannot write " << path).leave(Unusable);
 }
 
-void run(int count, char** arguments)
-{
-    constexpr int expected = 1 + 7 + DIMENSIONS + 2 * ARRAYS;
-    if (count != expected)
-        (Line() << "expected " << expected - 1 << " arguments: the grid's 3 extents, the block's 3,"
-                << " bytes of shared memory, elements, dimensions, files").leave(Unusable);
-    char** next = arguments + 1;
-    const auto number = [&next] { return strtoul(*next++, nullptr, 10); };
+// The numbers of the command line, one after the other, and then the files.
+struct Arguments {
+    char **next, **end;
+
+    char* text()
+    {
+        if (next == end) (Line() << "expected more arguments: see the top of driver.cpp").leave(Unusable);
+        return *next++;
+    }
+
+    size_t number() { return strtoul(text(), nullptr, 10); }
+};
+
+struct Launch {
     dim3 grid, block;
-    for (dim3* extents : {&grid, &block})
-        for (unsigned* extent : {&extents->x, &extents->y, &extents->z}) *extent = number();
-    limit_shared(number());
-    for (Array* array : arrays) array->allocate(number());
-    for (int* dimension : dimensions) *dimension = number();
-    for (const Array* array : arrays) read_array(*array, *next++);
+    size_t shared_bytes, cluster;
+
+    explicit Launch(Arguments& given)
+    {
+        for (dim3* extents : {&grid, &block})
+            for (unsigned* extent : {&extents->x, &extents->y, &extents->z}) *extent = given.number();
+        shared_bytes = given.number();
+        cluster = given.number();
+    }
+};
+
+// A tensor map with the contiguous dimension first, and in place of its pointer that one's number.
+CUtensorMap read_map(Arguments& given)
+{
+    CUtensorMap map = {};
+    map.data = reinterpret_cast<char*>(given.number());
+    map.element_bytes = given.number();
+    map.swizzle = given.number();
+    map.rank = given.number();
+    for (size_t d = map.rank; d-- > 0;) map.extents[d] = given.number();
+    for (size_t d = map.rank; d-- > 1;) map.strides[d] = given.number();
+    for (size_t d = map.rank; d-- > 0;) map.box[d] = given.number();
+    return map;
+}
+
+void point(CUtensorMap& map)
+{
+    constexpr size_t matrices = sizeof arrays / sizeof *arrays;
+    const auto which = reinterpret_cast<size_t>(map.data);
+    map.data = which < matrices ? reinterpret_cast<char*>(arrays[which].data) : parts[which - matrices].data;
+    if (reinterpret_cast<uintptr_t>(map.data) % 16)
+        (Line() << "a tensor map wants memory at a multiple of 16 bytes").leave(Unusable);
+}
+
+void run(Arguments given)
+{
+    Launch* launches[sizeof functions / sizeof *functions];
+    for (Launch*& each : launches) each = new Launch(given);
+    for (size_t i = 0; i < PARTS; ++i) {
+        parts[i].name = "the workspace";
+        parts[i].allocate((given.number() + 15) / 16 * 16);
+        memset(parts[i].data, 0xFF, parts[i].bytes);  // NaN, until a launch writes it
+    }
+    for (size_t i = 0; i < MAPS; ++i) maps[i] = read_map(given);
+    for (Array& array : arrays) array.allocate(given.number());
+    for (int& dimension : dimensions) dimension = given.number();
+    for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
+    const char* file = nullptr;
+    for (const Array& array : arrays) read_array(array, file = given.text());
     catch_traps();
-    launch(grid, block, call_kernel);
-    write_array(C, arguments[count - 1]);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
+        limit_shared(launches[i]->shared_bytes);
+        launched = functions[i];
+        launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
+    }
+    write_array(C, file);
 }
 
 }  // namespace cuda_on_cpu
@@ -181,7 +244,7 @@ extern "C" const char* __tsan_default_options() { return "halt_on_error=1:atexit
 int main(int count, char** arguments)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for a kernel whose launcher is gone
-    cuda_on_cpu::run(count, arguments);
+    cuda_on_cpu::run({arguments + 1, arguments + count});
 }
 
 #include KERNEL_SOURCE

@@ -1,0 +1,102 @@
+// C = A·B in bfloat16 for any shape: the tensor cores of a multiprocessor read slabs from shared memory.
+//
+// Words       As in tiled.cu, and
+//             warpgroup    four warps, which multiply together
+//             swizzle      the pieces of a row change places by the number of the row, so that a column of
+//                          pieces lies in different banks
+//             panel        64 columns of a slab of B
+//             async proxy  the way of its own by which tensor cores reach shared memory
+//
+// Idea        In tiled.cu every operand passes through registers: for 16 steps a warp loads both its operands
+//             with ldmatrix, and other warps load the same rows and columns again. wgmma takes both operands
+//             from shared memory. A warpgroup says where they lie, the tensor cores fetch them, and registers
+//             hold only the sums. One instruction multiplies 64×16 elements by 16×TILE_N.
+//
+// What lies        a slab of A                  a slab of B, in panels           registers
+// where            64 steps, 128 bytes          64 columns   64 columns
+//               ┌────────────────────┐         ┌──────────┬──────────┐        ┌───────────────────┐
+//     warp-     │ row 0  0 1 2 ... 7 │       k │ 0 1 ...  │          │        │ sums of 64×TILE_N │
+//     group 0   │ row 1  1 0 3 ... 6 │       ▼ │ 1 0 ...  │          ├───┐    │ elements of C,    │
+//               │ ...     (pieces)   ├──┐      │ ...      │          │   ├───►│ TILE_N / 2 for    │
+//               ├────────────────────┤  └──────┼──────────┼──────────┼───┘    │ each thread       │
+//     group 1   │ row 64             │         │          │          │        └───────────────────┘
+//               └────────────────────┘         └──────────┴──────────┘
+//
+// Order       For each slab s:
+//               1. Each thread waits for its copies of slab s, makes them visible to the async proxy, and
+//                  meets the block: slab s is there, and nobody reads slab s - 1 any more.
+//               2. It issues its copies of slab s + STAGES - 1, a piece at a time, to swizzled places.
+//               3. Its warpgroup multiplies slab s and waits for the end.
+//             Where rows do not begin at 16 bytes, threads load and store elements, one by one.
+//
+// Traffic     Global memory: 2k(1/TILE_M + 1/TILE_N) bytes per element of C, as in tiled.cu. Shared memory:
+//             for 16 steps a warpgroup reads 32(64 + TILE_N) bytes for 1024·TILE_N multiply-adds.
+// Removes     The fragments: the loads by ldmatrix, their registers, and what warps loaded twice.
+// Limit       The copies. All threads compute addresses and issue them between the products, and the tensor
+//             cores stand still while a warpgroup waits for its own.
+#include "../async_copy.cuh"
+#include "../async_proxy.cuh"
+#include "warpgroup_tile.cuh"
+
+constexpr int piece = 8;  // elements
+
+// Where a slab comes from.
+struct Place {
+    const __nv_bfloat16* matrix;
+    int rows, columns;  // of the matrix
+    bool pieces;        // whether rows begin at 16 bytes
+
+    __device__ Place(const __nv_bfloat16* matrix, int rows, int columns)
+        : matrix(matrix), rows(rows), columns(columns),
+          pieces((size_t)matrix % 16 == 0 && columns % piece == 0)
+    {
+    }
+};
+
+// A thread's copies of rows of 64 elements, of which the first begins at (row, column). What lies outside is
+// zero.
+template <int rows>
+__device__ __forceinline__ void stage(__nv_bfloat16 (&part)[rows][64], const Place& from, int row, int column)
+{
+    constexpr int across = 64 / piece;
+    for (int i = threadIdx.x; i < rows * across; i += threads) {
+        const int r = i / across, c = i % across * piece;
+        const bool inside = row + r < from.rows && column + c < from.columns;
+        const __nv_bfloat16* source = from.matrix + (inside ? (size_t)(row + r) * from.columns + column + c : 0);
+        __nv_bfloat16* place = part[r] + (c / piece ^ r % 8) * piece;
+        if (from.pieces)
+            copy_async<16>(place, source, inside);
+        else
+            for (int e = 0; e < piece; e++)
+                place[e] = inside && column + c + e < from.columns ? source[e] : __float2bfloat16(0.0f);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(threads)
+wgmma_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
+           __nv_bfloat16* __restrict__ C, int m, int n, int k)
+{
+    extern __shared__ __align__(1024) char memory[];
+    Slab* ring = (Slab*)memory;
+    const Place in_a(A, m, k), in_b(B, k, n);
+    const int row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
+    const auto issue = [&](int slab) {
+        stage(ring[slab % STAGES].a, in_a, row, slab * TILE_K);
+        for (int panel = 0; panel < TILE_N / 64; panel++)
+            stage(ring[slab % STAGES].b[panel], in_b, slab * TILE_K, column + 64 * panel);
+        commit_copies();
+    };
+    for (int slab = 0; slab < STAGES - 1; slab++) issue(slab);
+
+    Sums sums = {};
+    const int slabs = (k + TILE_K - 1) / TILE_K;
+    for (int slab = 0; slab < slabs; slab++) {
+        wait_for_copies<STAGES - 2>();
+        fence_async_proxy();
+        __syncthreads();
+        issue(slab + STAGES - 1);
+        multiply(sums, ring[slab % STAGES]);
+        wait_for_products<0>();
+    }
+    store(sums, C, m, n, row, column);
+}

@@ -1,0 +1,169 @@
+"""Hopper's instructions on the CPU: right kernels pass, and each planted bug is found."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import ROOT
+
+from matmul.build.binaries import flags
+from matmul.build.toolchain import nvcc, read_ptxas, run
+from matmul.catalogue.architectures import target
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.plans import Launch, Plan
+from matmul.catalogue.schema import read_yaml
+from matmul.cpu import emulation
+from matmul.cpu.emulation import EmulationError
+from matmul.measure.verification import accuracy
+from matmul.operations import fills, parse_shape
+from matmul.operations.gemm import Gemm
+
+FOLDER = Path(__file__).parent / "hopper"
+OWN = load_catalogue(FOLDER / "catalogue.yaml")
+BUGS = read_yaml(FOLDER / "bugs.yaml")
+KERNELS = Catalogue(load_catalogue() | OWN)
+SHAPES = {
+    "exchange": ["64x64x64", "64x128x64", "1x8x8", "130x200x264", "70x72x520", "130x200x1544"],
+    "split": ["64x64x64", "1x3x20", "37x41x70", "70x129x200"],
+    "bulk": ["128x128x64", "1x1x1", "37x41x70", "128x256x200"],
+    "tiled_bf16": ["128x128x64", "1x1x1", "37x41x70", "136x264x200"],
+    "wgmma_bf16": ["128x128x64", "1x1x1", "37x41x70", "136x264x520"],
+    "tma_bf16": ["128x128x64", "1x8x8", "37x48x72", "136x264x520"],
+    "roles_bf16": ["128x256x64", "1x8x8", "37x48x72", "136x264x520"],
+    "persistent_bf16": ["128x256x64", "1x8x8", "37x48x72", "136x264x520"],
+}
+
+
+def spoilt(variant: Variant, right: str, wrong: str, folder: Path) -> Path:
+    """The kernel's source with a bug."""
+    text = variant.kernel.code.read_text()
+    assert text.count(right) == 1, right
+    source = folder / variant.kernel.code.name
+    source.write_text(text.replace(right, wrong))
+    return source
+
+
+def shares(
+    variant: Variant, shapes: Sequence[str], folder: Path, source: Path | None = None,
+    sanitizer: str | None = None,
+) -> Iterator[float]:  # fmt: skip
+    """The largest error of each product as a share of its bound."""
+    kernel, executable = variant.kernel, folder / f"{variant.slug}-{sanitizer}"
+    emulation.build(
+        source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
+        executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
+        [*kernel.tensor_maps],
+    )  # fmt: skip
+    for text in shapes:
+        shape = parse_shape(text, kernel.operation)
+        inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
+        c = np.full(shape.output, np.nan, kernel.dtype)
+        c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60)
+        yield accuracy(kernel, c, *inputs).share
+
+
+@pytest.mark.parametrize("sanitizer", [None, "address", "thread"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_right_kernel_passes(name: str, sanitizer: str | None, tmp_path: Path) -> None:
+    shapes = SHAPES[name][:3] if sanitizer == "thread" else SHAPES[name]
+    assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
+
+
+def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
+    """Zeros, ties, denormals, what overflows, infinities and NaN too."""
+    source = tmp_path / "halves.cu"
+    source.write_text(
+        """
+        #include <cuda_fp16.h>
+        extern "C" __global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
+        {
+            for (int i = 0; i < m * n; i++) C[i] = __half2float(__float2half(A[i]));
+        }
+        """
+    )
+    emulation.build(source, ["f"], KERNELS["naive"].product, {}, tmp_path / "halves")
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    rng = np.random.default_rng(0)
+    others = np.ldexp(rng.uniform(-1, 1, 1 << 16), rng.integers(-30, 20, 1 << 16))
+    with np.errstate(invalid="ignore"):
+        ties = (every[:-1] + every[1:]) / 2
+        a = np.concatenate([every, others, ties, [1e9]]).astype(np.float32).reshape(-1, 1)
+    plan, b = Plan((Launch((1, 1, 1), (1, 1, 1)),)), np.zeros((1, 1), np.float32)
+    c = emulation.launch(tmp_path / "halves", plan, Gemm(a.size, 1, 1), (a, b), np.empty_like(a))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(c, a.astype(np.float16).astype(np.float32))
+
+
+def check_for_card(
+    source: Path, functions: Sequence[str], settings: Sequence[str], folder: Path
+) -> None:
+    """Check what ptxas says of a source for the card: no spill and no loss. It tells of a loss
+    where it ignores setmaxnreg, or lets wgmma run one by one."""
+    arch = target("sm_90", "9.0a")
+    command = [nvcc(), "-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(folder / "cubin")]
+    report = run([*command, *settings, str(source)])
+    assert not any(read_ptxas(report, each).spill_bytes for each in functions)
+    assert "Loss" not in report
+
+
+@pytest.mark.parametrize("columns", [64, 192, 256])
+def test_a_product_may_have_any_width(columns: int, tmp_path: Path) -> None:
+    kernel = KERNELS["wgmma_bf16"]
+    variant = kernel.tiled("wide", {"TILE_M": 64, "TILE_N": columns, "STAGES": 2})
+    assert max(shares(variant, ["70x264x130"], tmp_path)) <= 1
+    check_for_card(kernel.code, kernel.functions, flags(variant, "sm_90"), tmp_path)
+
+
+@pytest.mark.parametrize("number", ["__half", "__nv_bfloat16"])
+@pytest.mark.parametrize("columns", [64, 128, 192, 256])
+def test_a_factor_may_come_from_registers(columns: int, number: str, tmp_path: Path) -> None:
+    source = tmp_path / "registers.cu"
+    source.write_text(
+        f"""
+        #include "{ROOT}/kernels/wgmma.cuh"
+        extern "C" __global__ void f(const unsigned* A, float* C)
+        {{
+            __shared__ __align__(1024) {number} b[{columns} / 64][16][64];
+            float sums[{columns} / 2];
+            unsigned a[4];
+            for (int i = 0; i < 4; i++) a[i] = A[4 * threadIdx.x + i];
+            fence_products();
+            multiply_registers<{number}, true>(sums, a, operand(b, 1024, sizeof b[0]), false);
+            commit_products();
+            wait_for_products<0>();
+            for (int i = 0; i < {columns} / 2; i++) C[threadIdx.x + 128 * i] = sums[i];
+        }}
+        """
+    )
+    check_for_card(source, ["f"], ["-O3", "-std=c++17"], tmp_path)
+
+
+def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
+    """Where the block asked for less than it uses."""
+    kernel = replace(OWN["exchange"], dynamic_shared_bytes=39 << 10)
+    with pytest.raises(EmulationError, match="past the end of a shared array"):
+        list(shares(kernel.variants[0], SHAPES["exchange"], tmp_path, sanitizer="address"))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_it_compiles_for_the_card_without_spills_or_losses(name: str, tmp_path: Path) -> None:
+    variant = KERNELS.variant(name)
+    kernel = variant.kernel
+    check_for_card(kernel.code, kernel.functions, flags(variant, "sm_90"), tmp_path)
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
+    entry = BUGS[bug]
+    said, variant = entry.get("said"), KERNELS.variant(entry["kernel"])
+    source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
+    try:
+        worst = max(shares(variant, SHAPES[variant.kernel.name][3:], tmp_path, source))
+    except EmulationError as error:
+        assert "\n" not in str(error)
+        assert said is None or re.search(said, str(error)), error
+    else:
+        assert said is None and worst > 1
