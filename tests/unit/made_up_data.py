@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -335,9 +336,14 @@ def verifications(variants: Sequence[Variant], gpu: bool) -> pd.DataFrame:
 
 
 def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
+    def occupancy(variant: Variant) -> float:
+        """Of whole blocks that have half of a multiprocessor's 2048 threads at most."""
+        threads = math.prod(variant.block) if variant.kernel.threads else 256
+        return 1024 // threads * threads / 2048
+
     rows = [
         {"kernel": kernel.name, "variant": variant.name, "sha256": digest(variant), "status": "ok",
-         "registers": 32, "shared_bytes": 8192, "spill_bytes": 0, "occupancy": 0.5}
+         "registers": 32, "shared_bytes": 8192, "spill_bytes": 0, "occupancy": occupancy(variant)}
         for kernel in kernels for variant in kernel.variants
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["kernels.csv"])

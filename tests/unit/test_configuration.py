@@ -277,7 +277,9 @@ def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
     jobs = chosen_jobs(config, catalogue)
     assert {slug for variants in jobs.values() for slug in variants} == expected
     jobs = chosen_jobs(DEFAULT, catalogue)
-    assert {slug for variants in jobs.values() for slug in variants} == set(catalogue.variants)
+    waiting = {"tiled_bf16", "wgmma_bf16", "tma_bf16", "roles_bf16", "persistent_bf16"}
+    measured = {slug for slug, v in catalogue.variants.items() if v.kernel.name not in waiting}
+    assert {slug for variants in jobs.values() for slug in variants} == measured
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("gpu", "gpu")])
