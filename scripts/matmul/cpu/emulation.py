@@ -19,8 +19,20 @@ from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
 
+WATCH = "watch"
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
-SANITIZERS = {None: [], "address": ["address,undefined"], "thread": ["thread"]}
+# Flags of the compiler; of the linker those that name a sanitizer, which brings its own runtime.
+SANITIZERS = {
+    None: [],
+    "address": ["-fsanitize=address,undefined"],
+    "thread": ["-fsanitize=thread"],
+    # gcc's instrumentation with the runtime of watch.h. Code at fixed addresses keeps its lines.
+    WATCH: [
+        "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
+        "--param=tsan-instrument-func-entry-exit=0",
+        *("-U__SANITIZE_THREAD__", "-DWATCH", "-O1", "-no-pie", "-fno-pie"),
+    ],
+}
 FLAGS = [
     "-O2",
     "-g",
@@ -29,11 +41,26 @@ FLAGS = [
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
     # The shared memory of other kernels in the source does not count.
     *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
+    "-fno-sanitize-recover=all",
 ]
+# CUDA's headers without a counterpart here, as g++ misses them.
+FOREIGN_HEADER = re.compile(
+    r"fatal error: ((?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)"
+    r"(?:\.\w+)?): No such file"
+)
+# Functions of CUDA without one.
+FOREIGN_NAME = re.compile(r"error: [‘'](__\w+|clock64|clock)[’'] was not declared")
 
 
 class EmulationError(Exception):
     """A kernel that does not compile or makes a mistake; the message is one line."""
+
+
+class NotRunnable(EmulationError):
+    """A kernel that is right for nvcc perhaps, but uses what the CPU has no counterpart of."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"not runnable on the CPU: {what}")
 
 
 def build(
@@ -49,10 +76,11 @@ def build(
 
     operation: what the kernel computes. It gives the signature: pointers to the inputs and to C, of
     the operation's dtype, then the dimensions. defines: the kernel's compile-time parameters.
-    sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
+    sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
+    watched.launch.
     include: folders of the headers that the source names.
-    Raises EmulationError with the compiler's first error or without g++, and UserError if the
-    machine failed.
+    Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
+    if the machine failed.
     """
     compiler = shutil.which("g++")
     if compiler is None:
@@ -72,20 +100,27 @@ def build(
     }
     if name := _dynamic_shared(text):
         macros["DYNAMIC_SHARED"] = _quoted(name)
-    command = [
-        compiler,
-        *FLAGS,
-        *(f"-fsanitize={checks}" for checks in SANITIZERS[sanitizer]),
-        "-fno-sanitize-recover=all",
-        *(f"-D{name}={value}" for name, value in macros.items()),
-        *(f"-I{folder}" for folder in (RUNTIME, *include)),
-        *("-include", str(RUNTIME / "cuda_on_cpu.h"), str(RUNTIME / "driver.cpp")),
-        *("-o", str(executable)),
-    ]
-    completed = subprocess.run(command, capture_output=True, text=True)
-    if completed.returncode != 0:
-        check_machine(compiler, completed.stderr)
-        raise EmulationError(_explained(completed.stderr, function, operation))
+    own = SANITIZERS[sanitizer]
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if operation.dtype == "float16" else [])]
+    compiled = executable.with_suffix(".o")
+    commands = [
+        [compiler, *FLAGS, *own, *(f"-D{name}={value}" for name, value in macros.items()),
+         *(f"-I{folder}" for folder in (RUNTIME, *include)),
+         *(part for header in headers for part in ("-include", str(RUNTIME / header))),
+         "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
+        [compiler, "-Wl,--gc-sections", *([] if sanitizer is None else own[:1]),
+         str(compiled), "-o", str(executable)],
+    ]  # fmt: skip
+    if sanitizer == WATCH:
+        commands[1][2:3] = ["-no-pie"]
+    for command in commands:
+        completed = subprocess.run(command, capture_output=True, text=True)
+        if completed.returncode != 0:
+            check_machine(compiler, completed.stderr)
+            if what := _foreign(completed.stderr, text):
+                raise NotRunnable(what)
+            raise EmulationError(_explained(completed.stderr, function, operation))
+    compiled.unlink()
 
 
 def launch(
@@ -138,6 +173,14 @@ def _dynamic_shared(text: str) -> str | None:
     declaration = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
     found = declaration.search(text)
     return found[1] if found else None
+
+
+def _foreign(report: str, text: str) -> str | None:
+    """What of CUDA the compiler did not know, if that is why it failed."""
+    if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
+        return found[1]
+    assembler = re.search(r"Assembler messages|in ‘asm’|‘asm’ operand", report)
+    return "inline PTX" if assembler and re.search(r"\basm\b", text) else None
 
 
 def _explained(report: str, function: str, operation: Operation) -> str:

@@ -24,6 +24,7 @@ DTYPES = {
     dtype.name: dtype
     for dtype in (
         Dtype("bfloat16", 8, 2, "__nv_bfloat16"),
+        Dtype("float16", 11, 2, "__half"),
         Dtype("float32", 24, 4, "float"),
         Dtype("float64", 53, 8, "double"),
     )

@@ -22,21 +22,22 @@
 //
 // It cannot find races between blocks; bugs that depend on warps or on the GPU's memory model; an
 // index that leaves a static shared array through a pointer that the compiler cannot follow; or the
-// GPU's rounding (nvcc fuses a * b + c, this build does not). Warp shuffles, atomics, inline PTX,
-// cp.async and tensor cores are missing. A kernel that uses them needs an alternative for builds
-// without __CUDA_ARCH__, and only the alternative is checked.
+// GPU's rounding (nvcc fuses a * b + c, this build does not). Inline PTX, cp.async and tensor cores
+// are missing. A kernel that uses them needs an alternative for builds without __CUDA_ARCH__, and
+// only the alternative is checked. What lies beside this file: warps.h (shuffles, votes), atomics.h,
+// and CUDA's own headers, as far as they are here.
 #pragma once
 
+#include <assert.h>
 #include <link.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <type_traits>
-
-#include "cuda_bf16.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -261,6 +262,8 @@ UNWATCHED inline void poison_shared()
     for (size_t i = 0; i < shared.bytes; ++i) shared.begin[i] = 0xFF;
 }
 
+void finish_warps();
+
 // Lets every thread run up to its next barrier.
 UNWATCHED inline void run_phase()
 {
@@ -274,6 +277,7 @@ UNWATCHED inline void run_phase()
         threadIdx = current->index;
         switch_fibers(scheduler, *current);
     }
+    finish_warps();
 }
 
 inline Line& operator<<(Line& line, const Fiber& fiber)
@@ -314,3 +318,7 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, void (*thread)())
 
 // The line of the caller.
 inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_for_block(line); }
+
+#include "atomics.h"
+#include "cuda_bf16.h"
+#include "warps.h"

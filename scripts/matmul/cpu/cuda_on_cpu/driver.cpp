@@ -31,6 +31,9 @@ extern "C" void KERNEL(const ELEMENT* A, ELEMENT* C, int m, int n);
 
 namespace cuda_on_cpu {
 
+// Address space on either side of an array that nobody may touch. It costs no memory.
+constexpr size_t fence_bytes = 64 << 20;
+
 struct Array {
     const char* name;
     size_t bytes = 0;
@@ -51,6 +54,12 @@ int m, n, *const dimensions[] = {&m, &n};
 void call_kernel() { KERNEL(A.data, C.data, m, n); }
 #endif
 
+#if defined(WATCH)
+}  // namespace cuda_on_cpu
+#include "watch.h"
+namespace cuda_on_cpu {
+#endif
+
 // `dynamic`: bytes of the array for all dynamic shared memory, if there is one.
 void limit_static_shared(size_t dynamic)
 {
@@ -69,6 +78,11 @@ void limit_shared(size_t bytes)
     if (bytes > sizeof dynamic_shared)
         (Line() << "a block has no " << bytes << " bytes of shared memory").leave(Unusable);
     limit_static_shared(sizeof dynamic_shared);
+#if defined(WATCH)
+    dynamic_begin = dynamic_shared;
+    dynamic_end = dynamic_shared + bytes;
+    dynamic_limit = dynamic_shared + sizeof dynamic_shared;
+#endif
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_POISON_MEMORY_REGION(dynamic_shared + bytes, sizeof dynamic_shared - bytes);
 #endif
@@ -86,9 +100,6 @@ void Array::allocate(size_t elements)
 
 void catch_traps() {}  // they are the sanitizer's
 #else
-// Address space on either side of an array that nobody may touch. It costs no memory.
-constexpr size_t fence_bytes = 64 << 20;
-
 // The last byte of the array touches a fence; the first byte does only if the array fills its pages.
 void Array::allocate(size_t elements)
 {
@@ -165,8 +176,14 @@ void run(int count, char** arguments)
     for (Array* array : arrays) array->allocate(number());
     for (int* dimension : dimensions) *dimension = number();
     for (const Array* array : arrays) read_array(*array, *next++);
+#if defined(WATCH)
+    start_watching();
+    launch(grid, block, call_kernel);
+    stop_watching();
+#else
     catch_traps();
     launch(grid, block, call_kernel);
+#endif
     write_array(C, arguments[count - 1]);
 }
 

@@ -1,0 +1,191 @@
+"""How a hand-in is launched: its constants, its block, its tile of C, and its shared memory.
+
+Each comes from a setting (behind the file's name, or in a comment `// try: ...`), or else from the
+source: its macros, the launch in its own program, the extents of its shared arrays.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matmul.catalogue.architectures import MAXIMUM_THREADS
+from matmul.catalogue.expressions import evaluate
+from matmul.operations.shapes import Shape, ceil_div
+from matmul.process.errors import UserError
+from matmul.trial.source import Kernel, Source
+
+# Settings that are no constants of the source.
+OWN = frozenset(("kernel", "block", "tile", "shared", "multiple", "square", "m", "n", "k"))
+TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
+DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
+EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """block: extents (x, y, z). tile: rows and columns of C per block, or None if it is to be found
+    by experiment. shared_bytes: dynamic shared memory. multiple: of which all dimensions are.
+
+    columns_by: the direction of the grid that runs along the columns of C, "x" or "y".
+    """
+
+    block: tuple[int, int, int]
+    tile: tuple[int, int] | None
+    shared_bytes: int
+    multiple: int
+    constants: Mapping[str, str]
+    columns_by: str = "x"
+
+    def grid(self, shape: Shape) -> tuple[int, int, int]:
+        assert self.tile
+        rows, columns = (
+            max(1, ceil_div(extent, own))
+            for extent, own in zip(shape.output, self.tile, strict=True)
+        )
+        return (columns, rows, 1) if self.columns_by == "x" else (rows, columns, 1)
+
+
+def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
+    """Raises UserError, with the question, for what nothing says."""
+    where = f"{source.path}"
+    constants = {name: value for name, value in settings.items() if name not in OWN}
+    values = known_values(source, constants)
+    ask_for_constants(source, kernel, values)
+    block = extents(settings, "block", where) or block_of(source, kernel, values)
+    if block is None:
+        names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
+        raise UserError(
+            f"{where}: which block does {kernel.name} take ({names})? Say for instance block=16x16 "
+            "after the file's name, or in a comment `// try: block=16x16` at its top"
+        )
+    block = (*block, 1, 1)[:3]
+    threads = block[0] * block[1] * block[2]
+    if not 1 <= threads <= MAXIMUM_THREADS:
+        raise UserError(
+            f"{where}: block {'×'.join(map(str, block))} has {threads} threads; a block has 1 to "
+            f"{MAXIMUM_THREADS}"
+        )
+    tile = extents(settings, "tile", where)
+    shared = settings.get("shared")
+    if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
+        raise UserError(
+            f"{where}: how many bytes does `extern __shared__` have? Say for instance shared=2048 "
+            "after the file's name, or in a comment `// try: shared=2048` at its top"
+        )
+    return Launch(
+        block, (tile[0], tile[-1]) if tile else None, number(shared or "0", values, where),
+        number(settings.get("multiple", "1"), values, where), constants,
+    )  # fmt: skip
+
+
+def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
+    """The whole numbers among macros and constants, by name."""
+    declared = dict(re.findall(r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)",
+                               source.bare))  # fmt: skip
+    texts = declared | dict(source.defines) | dict(constants)
+    values: dict[str, int] = {}
+    for _ in range(4):  # macros of macros
+        for name, text in texts.items():
+            try:
+                values[name] = evaluate(
+                    text.strip("() ").replace("/", "//").replace("////", "//"), values
+                )
+            except UserError:
+                continue
+    return values
+
+
+def number(text: str, values: Mapping[str, int], where: str) -> int:
+    try:
+        return evaluate(text, values)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...] | None:
+    """16x16 or 256 as numbers."""
+    if key not in settings:
+        return None
+    if not re.fullmatch(r"\d{1,4}(?:[x×]\d{1,4}){0,2}", settings[key]):
+        raise UserError(f"{where}: {key}={settings[key]}: write whole numbers, such as {key}=16x16")
+    return tuple(int(part) for part in re.split("[x×]", settings[key]))
+
+
+def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
+    words = set(re.findall(r"[A-Za-z_]\w*", kernel.body + kernel.template))
+    return [name for name in values if name in words]
+
+
+def ask_for_constants(source: Source, kernel: Kernel, values: Mapping[str, int]) -> None:
+    """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
+    named = [
+        text for array in EXTENT.findall(kernel.body) for text in re.findall(r"\[([^\]]*)\]", array)
+    ]
+    words = [word for text in named for word in re.findall(r"[A-Za-z_]\w*", text)]
+    parameters = re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", kernel.template))
+    local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
+    for name in dict.fromkeys([*parameters, *words]):
+        if name in values or name in local or (name not in parameters and defined(source, name)):
+            continue
+        raise UserError(
+            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say for "
+            f"instance {name}=16 after the file's name, or write `#define {name} 16` at its top"
+        )
+
+
+def defined(source: Source, name: str) -> bool:
+    """Whether the source, or a header beside it, may define the name."""
+    return bool(
+        re.search(rf"\b(?:define|constexpr|const|enum)\b[^;\n]*\b{name}\b", source.bare)
+    ) or bool(re.search(r'#\s*include\s*"', source.text))
+
+
+def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The block as the source has it, or None if it could be several."""
+    if found := launched_block(source, kernel, values):
+        return found
+    squares = []
+    for array in EXTENT.findall(kernel.body):
+        sides = [valued(text, values) for text in re.findall(r"\[([^\]]*)\]", array)]
+        if len(sides) == 2 and all(sides):
+            squares.append((sides[0], sides[1]))
+    tiles = [name for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)]
+    sizes = {values[name] for name in tiles}
+    if len(sizes) == 1:
+        side = sizes.pop()
+        return (side, side) if side <= 32 else None
+    if not tiles and squares:
+        side = min(min(pair) for pair in squares)
+        return (side, side) if side <= 32 else None
+    if not tiles and "__shared__" not in kernel.body:
+        return DEFAULT_BLOCK
+    return None
+
+
+def valued(text: str, values: Mapping[str, int]) -> int | None:
+    try:
+        return evaluate(text.strip(), values)
+    except UserError:
+        return None
+
+
+def launched_block(
+    source: Source, kernel: Kernel, values: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of constants."""
+    launch = re.search(
+        rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(?P<grid>.*?),\s*(?P<block>(?:dim3\s*\([^)]*\)|[^,>])+)",
+        source.bare, re.DOTALL,
+    )  # fmt: skip
+    if not launch:
+        return None
+    block = launch["block"].strip()
+    written = re.fullmatch(r"dim3\s*\(([^)]*)\)", block)
+    if not written:
+        # `dim3 grid(...), block(...);` declares several.
+        written = re.search(
+            rf"\bdim3\b[^;]*?\b{re.escape(block)}\s*[({{]([^;)}}]*)[)}}]", source.bare
+        )
+    texts = written[1].split(",") if written else [block]
+    sides = [valued(text, values) for text in texts]
+    return tuple(side for side in sides if side) if all(sides) else None
