@@ -30,7 +30,14 @@ SANITIZERS = {
     WATCH: [
         "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
         "--param=tsan-instrument-func-entry-exit=0",
-        *("-U__SANITIZE_THREAD__", "-DWATCH", "-O1", "-no-pie", "-fno-pie"),
+        *(
+            "-U__SANITIZE_THREAD__",
+            "-DWATCH",
+            "-ftrivial-auto-var-init=pattern",
+            "-O1",
+            "-no-pie",
+            "-fno-pie",
+        ),
     ],
 }
 FLAGS = [

@@ -19,7 +19,7 @@ from matmul.process.errors import Unfinished
 
 DIVERGED = 4  # exit code of the driver
 WRITER = np.dtype([("place", np.uint64), ("block", np.int32), ("thread", np.int32)])
-GRACE = 2.0  # seconds, within which a launch that did not end says where it is
+PATIENCE = 5  # times the processor time of a launch that it may take on a busy machine
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def launch(
     executable: Path, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int,
     shape: Shape, inputs: Sequence[np.ndarray], output: np.ndarray, seconds: float,
 ) -> Watched:  # fmt: skip
-    """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does.
+    """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
+    seconds of processor time.
 
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
     memory.
@@ -83,7 +84,7 @@ def launch(
         command = [str(executable), *map(str, numbers), *map(str, paths)]
         environment = {"WATCH_FOLDER": name, "WATCH_SECONDS": str(max(1, int(seconds)))}
         try:
-            ended = run_contained(command, folder, seconds + GRACE, environment)
+            ended = run_contained(command, folder, PATIENCE * seconds, environment)
         except Unfinished:
             return Watched(executable, None, ({"kind": "endless"},), None, "")
         findings = told(folder / "findings")

@@ -16,7 +16,7 @@ from pathlib import Path
 from matmul.process.errors import Unfinished
 from matmul.process.lifetime import die_with_parent
 
-MOST_BYTES = 64 << 20  # of a file that it writes, what it prints included
+MOST_BYTES = 16 << 20  # of a file that it writes, what it prints included
 MOST_MEMORY = 8 << 30  # of its address space
 PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
 # linux/landlock.h and the numbers of its system calls.

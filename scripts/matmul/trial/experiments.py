@@ -15,13 +15,14 @@ from matmul.cpu import watched
 from matmul.cpu.watched import Watched
 from matmul.operations import fills
 from matmul.operations.shapes import Shape
-from matmul.trial.launching import Launch
+from matmul.trial.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul.trial.program import Program
 from matmul.trial.signature import Signature
 
 SEED = 2026
-LAUNCH_SECONDS = 5.0
-PROBE = 256  # rows and columns of the C at which the tile of a block is found out
+LAUNCH_SECONDS = 3.0  # of processor time
+PROBE = 384  # rows and columns of the C at which the tile of a block is found out
+PROBE_TERMS = 64
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Bench:
     def run(self, shape: Shape, grid: tuple[int, int, int] | None = None) -> Run:
         """Raises EmulationError if the launch is impossible."""
         operation = self.signature.operation
-        inputs = tuple(fills.inputs("uniform", SEED, shape, operation.dtype))
+        fill = "digits" if operation.dtype == "int32" else "uniform"
+        inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
         c = np.full(shape.output, self.poison, operation.dtype)
         launch = self.launch
         done = watched.launch(
@@ -107,7 +109,8 @@ class Bench:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
         if self.adds:
             return 0.0
-        return 1e4 if self.signature.accumulates else np.nan
+        numbers = self.signature.accumulates or self.signature.operation.dtype == "int32"
+        return 1e4 if numbers else np.nan
 
     def counts(self, finding: Mapping[str, Any]) -> bool:
         """Whether a finding is one at all: some kernels are to read what C held."""
@@ -126,35 +129,26 @@ class Bench:
         return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
 
     def with_tile(self) -> "Bench":
-        """The bench whose launch knows the tile of C that a block computes, by what four blocks write
-        of a large C; the block's own extents if they do not write four tiles."""
+        """The bench whose launch knows the tile of C that a block computes, by what a block writes of
+        a large C and what a second one beside or below it adds.
+
+        It is the block's own extents if that is no tile.
+        """
         if self.launch.tile:
             return self
-        shape = self.shape(PROBE, PROBE, 64)
-        run = self.run(shape, (2, 2, 1))
-        corners = self.corners(run) if run.result.writers is not None else {}
+        shape = self.shape(PROBE, PROBE, PROBE_TERMS)
+        grids = ((1, 1, 1), (2, 1, 1), (1, 2, 1))
+        alone, beside, below = (self.run(shape, grid) for grid in grids)
         block_x, block_y, _ = self.launch.block
-        guess = replace(self, launch=replace(self.launch, tile=(block_y, block_x)))
-        if not corners.keys() >= {0, 1, 2} or corners[0] != (0, 0):
-            return guess
-        if corners[1][0] == 0 and corners[2][1] == 0 and corners[1][1] and corners[2][0]:
-            tile, by = (corners[2][0], corners[1][1]), "x"
-        elif corners[1][1] == 0 and corners[2][0] == 0 and corners[1][0] and corners[2][1]:
-            tile, by = (corners[1][0], corners[2][1]), "y"
-        else:
-            return guess
-        return replace(self, launch=replace(self.launch, tile=tile, columns_by=by))
-
-    @staticmethod
-    def corners(run: Run) -> dict[int, tuple[int, int]]:
-        """The first row and column that each block wrote."""
-        assert run.result.writers is not None
-        blocks = run.result.writers["block"]
-        found = {}
-        for block in np.unique(blocks[blocks >= 0]):
-            rows, columns = np.nonzero(blocks == block)
-            found[int(block)] = (int(rows.min()), int(columns.min()))
-        return found
+        tile, order = (block_y, block_x), COLUMNS_FIRST
+        if all(run.result.writers is not None for run in (alone, beside, below)):
+            first = ~alone.unwritten
+            x, y = (corner(~run.unwritten & ~first) for run in (beside, below))
+            if x and y:
+                tile, order = tile_between(x, y, beside) or (tile, order)
+            elif x:
+                tile, order = line_of_tiles(first) or (tile, order)
+        return replace(self, launch=replace(self.launch, tile=tile, order=order))
 
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation; of C = AᵀA the terms are rows of A."""
@@ -206,6 +200,35 @@ class Bench:
                 yield kind(*[less] * len(extents)) if self.signature.square else kind(*extents)
             if self.signature.square:
                 return
+
+
+def corner(mask: np.ndarray) -> tuple[int, int] | None:
+    """The first row and column of the elements in a mask; None without any."""
+    rows, columns = np.nonzero(mask)
+    return (int(rows.min()), int(columns.min())) if len(rows) else None
+
+
+def tile_between(
+    x: tuple[int, int], y: tuple[int, int], beside: Run
+) -> tuple[tuple[int, int], str] | None:
+    """The tile, and the order of blocks, if the second block in x begins at `x` and in y at `y`."""
+    if x[0] == 0 and y[1] == 0 and x[1] and y[0]:
+        return (y[0], x[1]), COLUMNS_FIRST
+    # Rows along x: unless it is the store that has them the wrong way round.
+    assert beside.wrong is not None
+    if x[1] == 0 and y[0] == 0 and x[0] and y[1] and not (beside.wrong & ~beside.unwritten).any():
+        return (x[0], y[1]), ROWS_FIRST
+    return None
+
+
+def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
+    """The same for blocks in a line, of which the first one computes these elements."""
+    count, columns = int(first.sum()), first.shape[1]
+    if not first.ravel()[:count].all():
+        return None
+    if count % columns:
+        return (1, count), LINEAR
+    return (count // columns, EVERYTHING), ROWS_FIRST
 
 
 def candidates(extent: int, step: int, launch: Launch) -> list[int]:

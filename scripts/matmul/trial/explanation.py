@@ -54,18 +54,17 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Explanation]:
     left, right = operands(run, signature)
     terms = run.shape.terms
     own = signature.name_of("k" if len(run.inputs) == 2 else "m")
+    side = max(run.launch.block[:2])
     for kept in range(terms):
+        lost = terms - kept
         if matches(run, left[:, :kept] @ right[:kept]):
-            lost = terms - kept
-            side = max(run.launch.block[:2])
+            key = "term of a sum is lost" if lost == 1 else f"{lost} terms of a sum are lost"
+            yield Explanation("lost terms", f"the last {key}", "k")
             if kept == terms // side * side:
                 key = f"the last terms are lost where {own} is no multiple of {side}"
-            else:
-                key = f"the last {lost if lost > 1 else 'term'}{' terms' * (lost > 1)} of a sum "
-                key += "are lost" if lost > 1 else "is lost"
-            yield Explanation("lost terms", key, "k")
-        if kept and matches(run, left[:, kept:] @ right[kept:]):
-            yield Explanation("lost terms", f"a sum begins at term {kept} instead of 0", "k")
+                yield Explanation("lost terms", key, "k")
+        if matches(run, left[:, lost:] @ right[lost:]):
+            yield Explanation("lost terms", f"a sum begins at term {lost} instead of 0", "k")
 
 
 def factors(run: Run) -> Iterator[Explanation]:
@@ -87,6 +86,7 @@ def strides(run: Run, signature: Signature) -> Iterator[Explanation]:
     m, n, k = run.shape.dimensions
     lengths = {"m": m, "n": n, "k": k}
     a, b = (array.astype(np.float64) for array in run.inputs)
+    yield from wrong_index_pairs(a, b, signature, run)
     for role, length in lengths.items():
         for which, rows, columns, right_length in (
             ("A", m, k, "k"),
@@ -104,6 +104,26 @@ def strides(run: Run, signature: Signature) -> Iterator[Explanation]:
                 )  # fmt: skip
                 if matches(run, model):
                     yield misread(signature, which, role, right_length, turned)
+
+
+def wrong_index_pairs(
+    a: np.ndarray, b: np.ndarray, signature: Signature, run: Run
+) -> Iterator[Explanation]:
+    """The row of C taken for its column, or the other way round, in one of the matrices."""
+    m, n, _ = run.shape.dimensions
+    rows, columns = np.arange(m), np.arange(n)
+    of_row = np.full((m, n), np.nan)
+    inside = rows[rows < n]
+    of_row[inside] = np.einsum("ip,pi->i", a[inside], b[:, inside])[:, None]
+    if matches(run, of_row):
+        what = f"{signature.name_of('B')} is read in the column that is the row of C"
+        yield Explanation("wrong index", what, "B")
+    of_column = np.full((m, n), np.nan)
+    inside = columns[columns < m]
+    of_column[:, inside] = np.einsum("jp,pj->j", a[inside], b[:, inside])
+    if matches(run, of_column):
+        what = f"{signature.name_of('A')} is read in the row that is the column of C"
+        yield Explanation("wrong index", what, "A")
 
 
 def strides_of_gram(run: Run, signature: Signature) -> Iterator[Explanation]:

@@ -16,6 +16,8 @@ from matmul.trial.source import Kernel, Source
 
 # Settings that are no constants of the source.
 OWN = frozenset(("kernel", "block", "tile", "shared", "multiple", "square", "m", "n", "k"))
+COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
+EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
 EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
@@ -26,7 +28,8 @@ class Launch:
     """block: extents (x, y, z). tile: rows and columns of C per block, or None if it is to be found
     by experiment. shared_bytes: dynamic shared memory. multiple: of which all dimensions are.
 
-    columns_by: the direction of the grid that runs along the columns of C, "x" or "y".
+    order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
+    LINEAR if along its elements.
     """
 
     block: tuple[int, int, int]
@@ -34,29 +37,30 @@ class Launch:
     shared_bytes: int
     multiple: int
     constants: Mapping[str, str]
-    columns_by: str = "x"
+    order: str = COLUMNS_FIRST
 
     def grid(self, shape: Shape) -> tuple[int, int, int]:
         assert self.tile
-        rows, columns = (
-            max(1, ceil_div(extent, own))
-            for extent, own in zip(shape.output, self.tile, strict=True)
-        )
-        return (columns, rows, 1) if self.columns_by == "x" else (rows, columns, 1)
+        if self.order == LINEAR:
+            return ceil_div(shape.elements[-1], self.tile[1]), 1, 1
+        rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
+        return (columns, rows, 1) if self.order == COLUMNS_FIRST else (rows, columns, 1)
 
 
 def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
     """Raises UserError, with the question, for what nothing says."""
     where = f"{source.path}"
-    constants = {name: value for name, value in settings.items() if name not in OWN}
+    constants = template_arguments(source, kernel)
+    constants |= {name: value for name, value in settings.items() if name not in OWN}
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values)
     block = extents(settings, "block", where) or block_of(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         raise UserError(
-            f"{where}: which block does {kernel.name} take ({names})? Say for instance block=16x16 "
-            "after the file's name, or in a comment `// try: block=16x16` at its top"
+            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? Say for "
+            "instance block=16x16 after the file's name, or in a comment `// try: block=16x16` at its "
+            "top"
         )
     block = (*block, 1, 1)[:3]
     threads = block[0] * block[1] * block[2]
@@ -66,14 +70,14 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
             f"{MAXIMUM_THREADS}"
         )
     tile = extents(settings, "tile", where)
-    shared = settings.get("shared")
+    shared = settings.get("shared") or launched_shared(source, kernel, values)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise UserError(
             f"{where}: how many bytes does `extern __shared__` have? Say for instance shared=2048 "
             "after the file's name, or in a comment `// try: shared=2048` at its top"
         )
     return Launch(
-        block, (tile[0], tile[-1]) if tile else None, number(shared or "0", values, where),
+        block, (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         number(settings.get("multiple", "1"), values, where), constants,
     )  # fmt: skip
 
@@ -122,7 +126,7 @@ def ask_for_constants(source: Source, kernel: Kernel, values: Mapping[str, int])
         text for array in EXTENT.findall(kernel.body) for text in re.findall(r"\[([^\]]*)\]", array)
     ]
     words = [word for text in named for word in re.findall(r"[A-Za-z_]\w*", text)]
-    parameters = re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", kernel.template))
+    parameters = template_parameters(kernel)
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
     for name in dict.fromkeys([*parameters, *words]):
         if name in values or name in local or (name not in parameters and defined(source, name)):
@@ -163,29 +167,63 @@ def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
+    """The value of an expression of C, or None."""
+    sizes = {"float": 4, "double": 8, "int": 4, "half": 2, "__half": 2, "__nv_bfloat16": 2}
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
     try:
-        return evaluate(text.strip(), values)
+        return evaluate(plain.strip().replace("/", "//"), values)
     except UserError:
         return None
+
+
+def launched(source: Source, kernel: Kernel) -> list[str]:
+    """The texts between <<< and >>> of the kernel's first launch in the source's own program."""
+    launch = re.search(rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(.*?)>>>", source.bare, re.DOTALL)
+    return split_at_commas(launch[1]) if launch else []
+
+
+def split_at_commas(text: str) -> list[str]:
+    """The parts of a text between the commas that no bracket encloses."""
+    depth, parts = 0, [""]
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
+    """The arguments of the kernel's template in its first launch, by the parameter's name."""
+    launch = re.search(rf"\b{kernel.name}\s*<([^<>]*)>\s*<<<", source.bare)
+    names = template_parameters(kernel)
+    return dict(zip(names, split_at_commas(launch[1]), strict=False)) if launch else {}
+
+
+def template_parameters(kernel: Kernel) -> list[str]:
+    return re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", kernel.template))
 
 
 def launched_block(
     source: Source, kernel: Kernel, values: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of constants."""
-    launch = re.search(
-        rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(?P<grid>.*?),\s*(?P<block>(?:dim3\s*\([^)]*\)|[^,>])+)",
-        source.bare, re.DOTALL,
-    )  # fmt: skip
-    if not launch:
+    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of
+    constants."""
+    parts = launched(source, kernel)
+    if len(parts) < 2:
         return None
-    block = launch["block"].strip()
+    block = parts[1]
     written = re.fullmatch(r"dim3\s*\(([^)]*)\)", block)
-    if not written:
-        # `dim3 grid(...), block(...);` declares several.
-        written = re.search(
-            rf"\bdim3\b[^;]*?\b{re.escape(block)}\s*[({{]([^;)}}]*)[)}}]", source.bare
-        )
+    if not written:  # `dim3 grid(...), block(...);` declares several
+        declared = rf"\bdim3\b[^;]*?\b{re.escape(block)}\s*[({{]([^;)}}]*)[)}}]"
+        written = re.search(declared, source.bare)
     texts = written[1].split(",") if written else [block]
     sides = [valued(text, values) for text in texts]
     return tuple(side for side in sides if side) if all(sides) else None
+
+
+def launched_shared(source: Source, kernel: Kernel, values: Mapping[str, int]) -> int | None:
+    """The dynamic shared memory of that launch, in bytes, or None."""
+    parts = launched(source, kernel)
+    return valued(parts[2], values) if len(parts) > 2 else None

@@ -1,12 +1,14 @@
 """The mistakes of a launch: their kind, their line, and what happened, in words."""
 
 import re
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from matmul.process.contained import MOST_BYTES
 from matmul.trial.experiments import Run
 from matmul.trial.explanation import Explanation, explanations
 from matmul.trial.program import Program
@@ -16,12 +18,14 @@ KINDS = (
     "divergent barrier",
     "wrong index",
     "lost terms",
+    "uninitialised variable",
     "out of shared memory",
     "out of bounds",
     "misaligned access",
     "integer overflow",
     "write to an input",
     "endless loop",
+    "endless output",
     "crash",
     "missing barrier",
     "race",
@@ -39,9 +43,11 @@ CURES = {
     "at one",
     "integer overflow": "compute the index in size_t",
     "write to an input": "write to C only",
+    "endless output": "print from one thread, and only while you look for a mistake",
     "endless loop": "check what makes the loop end",
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
+    "uninitialised variable": "give it a value, such as 0 for a sum",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
 }
 
@@ -153,8 +159,13 @@ class Teller:
         return self.made("crash", line, what)
 
     def tell_killed(self, finding: Mapping[str, Any], _: int) -> Mistake:
-        return self.made("crash", 0, f"the kernel was ended by signal {finding['signal']}: an assert, "
-                         "or more output than 64 MB")  # fmt: skip
+        died = signal.Signals(finding["signal"])
+        if died == signal.SIGXFSZ:
+            what = f"the kernel prints more than {MOST_BYTES >> 20} MB"
+            return self.made("endless output", self.body_line(r"\bprintf\s*\("), what)
+        if died == signal.SIGABRT:
+            return self.made("crash", self.body_line(r"\bassert\s*\("), "an assert fails")
+        return self.made("crash", 0, f"the kernel dies of {died.name}")
 
     def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:
         other = self.run.line(finding["other"], self.file)
@@ -204,12 +215,21 @@ class Teller:
             for one in run.result.findings
             if one["kind"] == "unwritten"
         }
+        if run.result.c.dtype.kind == "i":  # which has no NaN to tell it by
+            nan = run.wrong
+        if self.program.unset:
+            what = f"a variable is read that has no value yet; {self.example()}"
+            return self.made("uninitialised variable", self.program.unset[0], what)
         if nan.any() and "C" in unset:
             what = f"{self.program.signature.name_of('C')} is read before it is written"
             return self.made("uninitialised C", unset["C"], f"{what}; {self.example()}")
         if nan.any() and "shared" in unset:
             what = f"a thread reads shared memory that no thread has written; {self.example()}"
             return self.made("uninitialised shared memory", unset["shared"], what)
+        if missing.any() and self.program.signature.operation.symmetric and is_triangle(missing):
+            what = f"{described(missing)} of {self.program.signature.name_of('C')} no thread writes"
+            return self.made("elements not written", self.store_line(), what,
+                             "store the mirror image of each element too")  # fmt: skip
         if missing.any():
             what = f"{described(missing)} of {self.program.signature.name_of('C')} no thread writes"
             return self.made("elements not written", self.guard_line(), what, "check the guard, and "
@@ -247,12 +267,16 @@ class Teller:
         return next((line for line in lines if line), self.access_line("C"))
 
     def guard_line(self) -> int:
-        """The `if` that the store lies in: the last one before it that is not closed again."""
-        store = self.store_line()
+        """The `if` around the store, or before it one that returns; else the store."""
+        store, open_blocks = self.store_line(), 0
         lines = self.source.bare.splitlines()
-        for line in range(store, max(store - 4, self.program.kernel.line), -1):
-            if re.search(r"\bif\s*\(", lines[line - 1]):
+        for line in range(store, self.program.kernel.line, -1):
+            text = lines[line - 1]
+            open_blocks += text.count("}") - text.count("{")
+            around = open_blocks < 0 or line >= store - 1
+            if re.search(r"\bif\s*\(", text) and (around or "return" in text):
                 return line
+            open_blocks = max(open_blocks, 0)
         return store
 
     def access_line(self, role: str) -> int:
@@ -297,14 +321,22 @@ def past(verb: str) -> str:
     return {"write": "wrote", "read": "read"}[verb]
 
 
+def is_triangle(mask: np.ndarray) -> bool:
+    """Whether a mask has all that lies on one side of the diagonal, and no more."""
+    below = np.tril(np.ones(mask.shape, bool), -1)
+    return mask.shape[0] == mask.shape[1] and any(
+        np.array_equal(mask, side) for side in (below, below.T)
+    )
+
+
 def described(mask: np.ndarray) -> str:
     """Which elements a mask has, in words."""
     rows, columns = mask.shape
     count = f"{mask.sum()} of {mask.size} elements"
     if mask.all():
         return "all elements" if mask.size > 1 else "the only element"
-    if rows == columns and (mask == np.tril(np.ones_like(mask), -1)).all():
-        return f"{count}, those below the diagonal,"
+    if is_triangle(mask):
+        return f"{count}, those {'below' if mask[-1, 0] else 'above'} the diagonal,"
     full_rows, full_columns = mask.all(axis=1), mask.all(axis=0)
     if (mask == (full_rows[:, None] | full_columns)).all():
         parts = [*span("row", full_rows), *span("column", full_columns)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from matmul.build import toolchain
 from matmul.cpu import emulation
 from matmul.process.errors import UserError, one_line
-from matmul.trial.launching import Launch
+from matmul.trial.launching import Launch, template_parameters
 from matmul.trial.signature import UNUSED, Signature
 from matmul.trial.source import Kernel, Source
 
@@ -18,6 +18,8 @@ FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand
 ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
+# nvcc's warning of a variable that is read before it is set.
+UNSET = re.compile(r"\((\d+)\): warning #549-D:")
 COMPILE_SECONDS = 60.0
 
 
@@ -31,12 +33,14 @@ class CompileMistake(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A hand-in that is ready to be compiled."""
+    """A hand-in that is ready to be compiled. unset: the lines that read a variable before it is
+    set."""
 
     source: Source
     kernel: Kernel
     signature: Signature
     launch: Launch
+    unset: tuple[int, ...] = ()
 
     @cached_property
     def text(self) -> str:
@@ -46,7 +50,7 @@ class Program:
     @property
     def defines(self) -> str:
         """The constants that settings give, and the source does not, as macros."""
-        template = re.findall(r"\w+", self.kernel.template)
+        template = template_parameters(self.kernel)
         return "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if name not in self.source.defines and name not in template
@@ -64,8 +68,8 @@ class Program:
             [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
         )
         numbers = ", ".join(f"int trial_{name}" for name in operation.shape.__match_args__)
-        own = re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", self.kernel.template))
-        template = f"<{', '.join(self.launch.constants[name] for name in own)}>" if own else ""
+        own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
+        template = f"<{', '.join(own)}>" if own else ""
         arguments |= {p.role: "0" for p in parameters if p.role.startswith(UNUSED)}
         called = ", ".join(arguments.get(p.role, f"trial_{p.role}") for p in parameters)
         return (
@@ -97,12 +101,12 @@ class Program:
         return [self.source.path.resolve().parent]
 
 
-def check_with_nvcc(program: Program, folder: Path, arch: str) -> None:
-    """Raise CompileMistake if nvcc refuses the kernel; nothing if there is no nvcc."""
+def check_with_nvcc(program: Program, folder: Path, arch: str) -> tuple[int, ...]:
+    """Program.unset, by nvcc; empty without one. Raises CompileMistake if it refuses the kernel."""
     try:
         nvcc = toolchain.nvcc()
     except UserError:
-        return
+        return ()
     source = folder / "checked.cu"
     source.write_text(program.for_nvcc)
     command = [nvcc, "-cubin", f"-arch={arch}", *toolchain.FLAGS["cuda"], f"-I{program.include[0]}",
@@ -115,6 +119,7 @@ def check_with_nvcc(program: Program, folder: Path, arch: str) -> None:
     if done.returncode:
         toolchain.check_machine(nvcc, printed)
         raise compile_mistake(printed, program)
+    return tuple(int(line) for line in UNSET.findall(printed))
 
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:

@@ -21,6 +21,7 @@ ELEMENTS = {
     "__half": ("float16", "float16"),
     "__nv_bfloat16": ("bfloat16", "bfloat16"),
     "nv_bfloat16": ("bfloat16", "bfloat16"),
+    "int": ("int32", "int32"),
 }
 WHOLE = frozenset(
     "unsigned signed int long short size_t int32_t uint32_t int64_t uint64_t uint".split()

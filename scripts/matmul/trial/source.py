@@ -90,6 +90,11 @@ class Source:
 
     def kernel(self, name: str | None) -> Kernel:
         """The kernel of that name, or the only one. Raises UserError."""
+        if not self.kernels and "__global__" in self.bare:
+            raise UserError(
+                f"{self.path}: no whole kernel in it: after the parameters of __global__ comes its "
+                "body in { }"
+            )
         if not self.kernels:
             raise UserError(
                 f"{self.path}: no kernel in it: a kernel is a function `__global__ void name(...) "
@@ -278,7 +283,7 @@ def repaired(text: str) -> str:
     if len(numbers) > 4 and sum(map(bool, numbers)) > 0.6 * len(numbers):
         lines = [re.sub(r"^\s*\d+(?=\s|$)", "", line) for line in lines]
     for i in range(1, len(lines)):
-        wrapped = re.fullmatch(r"\s*[^\W\d_]+(?: [\w,.'’-]+){2,}\s*", lines[i])
-        if wrapped and "//" in lines[i - 1]:
+        wrapped = re.fullmatch(r"\s*([^\W\d_]+)(?: [\w,.'’-]+)+\s*", lines[i])
+        if wrapped and wrapped[1] not in WORDS_OF_C and "//" in lines[i - 1]:
             lines[i] = "// " + lines[i]
     return "\n".join(lines)

@@ -94,10 +94,11 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         checked = pool.submit(check_with_nvcc, program, folder, CHECK_ARCHITECTURE)
         built = pool.submit(build_for_cpu, program, folder)
         try:
-            checked.result()
+            program = replace(program, unset=checked.result())
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
+        verdict = replace(verdict, program=program)
         try:
             executable = built.result()
         except NotRunnable as error:
@@ -177,6 +178,8 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
         fits = fits[:1] if bench.signature.square else fits
         if fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong):
-            which = f"{fits[0]} is" if len(fits) == 1 else f"{' and '.join(fits)} are"
-            return f"it is right where {which} a multiple of {side}"
+            which = f"{fits[0]} is a multiple" if len(fits) == 1 else (
+                f"{' and '.join(fits)} are multiples"
+            )  # fmt: skip
+            return f"it is right where {which} of {side}"
     return ""

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/time.h>
 
 namespace cuda_on_cpu {
 
@@ -223,7 +224,7 @@ UNWATCHED inline void watch_atomic(const void* address, size_t bytes, Place plac
 UNWATCHED inline void stopped(int signal, siginfo_t*, void* context)
 {
     const auto place = Place(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
-    tell(signal == SIGALRM ? "endless" : signal == SIGFPE ? "division" : "crash", place, "");
+    tell(signal == SIGPROF ? "endless" : signal == SIGFPE ? "division" : "crash", place, "");
     _exit(Trapped);
 }
 
@@ -244,8 +245,10 @@ UNWATCHED inline void start_watching()
     struct sigaction action = {};
     action.sa_sigaction = stopped;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) sigaction(signal, &action, nullptr);
-    alarm(atoi(getenv("WATCH_SECONDS")));
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF}) sigaction(signal, &action, nullptr);
+    itimerval limit = {};  // of processor time, because other work on the machine is no loop
+    limit.it_value.tv_sec = atoi(getenv("WATCH_SECONDS"));
+    setitimer(ITIMER_PROF, &limit, nullptr);
     c_cells = static_cast<Cell*>(calloc(arrays[ARRAYS - 1]->bytes / sizeof(ELEMENT) + 1, sizeof(Cell)));
 }
 
@@ -339,3 +342,4 @@ OVERFLOW(add)
 OVERFLOW(sub)
 OVERFLOW(mul)
 OVERFLOW(negate)
+OVERFLOW(divrem)
