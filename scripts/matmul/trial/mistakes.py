@@ -34,6 +34,7 @@ KINDS = (
     "elements not written",
     "wrong result",
 )
+PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 CURES = {
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of the "
     "`if`, and let no thread return or leave the loop before it",
@@ -217,9 +218,10 @@ class Teller:
         }
         if run.result.c.dtype.kind == "i":  # which has no NaN to tell it by
             nan = run.wrong
-        if self.program.unset:
-            what = f"a variable is read that has no value yet; {self.example()}"
-            return self.made("uninitialised variable", self.program.unset[0], what)
+        if self.unset_variable(run.result.c[run.wrong & ~run.unwritten]):
+            what = f"a sum begins with whatever lay in its register; {self.example()}"
+            line = self.body_line(r"^\s*(?:float|double|int)\d?\s+\w[^=;(]*;")
+            return self.made("uninitialised variable", line, what)
         if nan.any() and "C" in unset:
             what = f"{self.program.signature.name_of('C')} is read before it is written"
             return self.made("uninitialised C", unset["C"], f"{what}; {self.example()}")
@@ -237,6 +239,12 @@ class Teller:
         return self.made(
             "wrong result", self.store_line(), f"{described(run.wrong)} wrong; {self.example()}"
         )
+
+    @staticmethod
+    def unset_variable(wrong: np.ndarray) -> bool:
+        """Whether all these elements are of the size that gcc's pattern gives a variable without a
+        value."""
+        return wrong.size > 0 and bool((np.abs(wrong.astype(np.float64)) > PATTERN).all())
 
     def example(self) -> str:
         """The first wrong element: who computed it, what it is and what it should be."""

@@ -18,8 +18,6 @@ FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand
 ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
-# nvcc's warning of a variable that is read before it is set.
-UNSET = re.compile(r"\((\d+)\): warning #549-D:")
 COMPILE_SECONDS = 60.0
 
 
@@ -33,14 +31,12 @@ class CompileMistake(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A hand-in that is ready to be compiled. unset: the lines that read a variable before it is
-    set."""
+    """A hand-in that is ready to be compiled."""
 
     source: Source
     kernel: Kernel
     signature: Signature
     launch: Launch
-    unset: tuple[int, ...] = ()
 
     @cached_property
     def text(self) -> str:
@@ -101,12 +97,12 @@ class Program:
         return [self.source.path.resolve().parent]
 
 
-def check_with_nvcc(program: Program, folder: Path, arch: str) -> tuple[int, ...]:
-    """Program.unset, by nvcc; empty without one. Raises CompileMistake if it refuses the kernel."""
+def check_with_nvcc(program: Program, folder: Path, arch: str) -> None:
+    """Raise CompileMistake if nvcc refuses the kernel; nothing if there is no nvcc."""
     try:
         nvcc = toolchain.nvcc()
     except UserError:
-        return ()
+        return
     source = folder / "checked.cu"
     source.write_text(program.for_nvcc)
     command = [nvcc, "-cubin", f"-arch={arch}", *toolchain.FLAGS["cuda"], f"-I{program.include[0]}",
@@ -119,7 +115,6 @@ def check_with_nvcc(program: Program, folder: Path, arch: str) -> tuple[int, ...
     if done.returncode:
         toolchain.check_machine(nvcc, printed)
         raise compile_mistake(printed, program)
-    return tuple(int(line) for line in UNSET.findall(printed))
 
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:

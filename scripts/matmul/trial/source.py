@@ -34,7 +34,7 @@ WORDS_OF_C = frozenset(
     "alignas auto bool char class const constexpr double enum extern float inline int long namespace"
     " namespace return short signed size_t static struct template typedef typename uint unsigned"
     " using void volatile __align__ __constant__ __device__ __forceinline__ __global__ __host__"
-    " __restrict__ __shared__ __inline__ uint32_t int32_t uint8_t T".split()
+    " __restrict__ __shared__ __inline__ uint32_t int32_t uint8_t".split()
 )
 
 

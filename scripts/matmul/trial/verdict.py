@@ -94,11 +94,10 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         checked = pool.submit(check_with_nvcc, program, folder, CHECK_ARCHITECTURE)
         built = pool.submit(build_for_cpu, program, folder)
         try:
-            program = replace(program, unset=checked.result())
+            checked.result()
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
-        verdict = replace(verdict, program=program)
         try:
             executable = built.result()
         except NotRunnable as error:

@@ -2,12 +2,14 @@
 
 import base64
 import html
+import re
 from collections.abc import Iterator
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
+from matmul.trial.launching import COLUMNS_FIRST, EVERYTHING, LINEAR
 from matmul.trial.mistakes import Mistake
 from matmul.trial.picture import LEGEND, as_png, in_characters
 from matmul.trial.verdict import CORRECT, NOT_COMPILED, NOT_RUN, Verdict
@@ -37,11 +39,14 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield from lines_of_mistake(mistake, verdict, further=i > 0)
     if verdict.rule:
         yield f"\n  In all: {verdict.rule}."
+    if found := re.search(r"multiples? of (\d+)$", verdict.rule):
+        yield f"  If it is made for those only, say multiple={found[1]}."
     if run := verdict.picture:
         yield f"\n  C at {run.shape} ({LEGEND}):\n"
         yield from (f"    {row}" for row in in_characters(run))
     if verdict.status == CORRECT:
         yield f"  {len(verdict.shapes)} shapes, from {min_max(verdict)}; every access was watched."
+        yield f"  {launch_of(verdict)}"
 
 
 def headline(verdict: Verdict) -> str:
@@ -67,6 +72,19 @@ def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Itera
     yield f"       {mistake.what}."
     if mistake.cure:
         yield f"       Cure: {mistake.cure}."
+
+
+def launch_of(verdict: Verdict) -> str:
+    """What the launches were like, which the file does not say."""
+    assert verdict.bench and verdict.bench.launch.tile
+    launch = verdict.bench.launch
+    block = "×".join(map(str, launch.block[:2]))
+    if launch.order == LINEAR:
+        return f"Blocks of {block} threads, in a line along the elements of C."
+    rows, columns = launch.tile
+    wide = "all" if columns == EVERYTHING else str(columns)
+    along = "columns" if launch.order == COLUMNS_FIRST else "rows"
+    return f"Blocks of {block} threads for {rows}×{wide} elements; blockIdx.x runs along the {along} of C."
 
 
 def min_max(verdict: Verdict) -> str:
