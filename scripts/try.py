@@ -19,13 +19,12 @@ file is correct. docs/teaching.md says what is and is not contained while it run
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from matmul.gpu.device import NoDevice
-from matmul.process.errors import UserError, command_line
+from matmul.process.errors import UserError, command_line, leave
 from matmul.settings import arguments
 from matmul.trial import card, words
 from matmul.trial.picture import as_png
@@ -107,7 +106,7 @@ def main() -> None:
             tell(found, options)
     if options.json:
         print(json.dumps(told if len(told) > 1 else told[0], indent=1, ensure_ascii=False))
-    sys.exit(0 if right else 1)
+    leave(0 if right else 1)
 
 
 if __name__ == "__main__":

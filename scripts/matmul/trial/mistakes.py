@@ -85,7 +85,7 @@ class Teller:
 
     def __init__(self, run: Run, program: Program) -> None:
         self.run, self.program = run, program
-        self.file, self.source = program.source.path, program.source
+        self.file, self.source = program.source.place, program.source
 
     def line(self, finding: Mapping[str, Any]) -> int:
         """The first of the finding's places that lies in the hand-in."""

@@ -1,5 +1,6 @@
 """The programs that a hand-in becomes: one for nvcc's opinion, one for the CPU, one for the GPU."""
 
+import json
 import re
 import subprocess
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ class Program:
     @cached_property
     def text(self) -> str:
         """The kernel and what it uses, at its own lines."""
-        return f'#line 1 "{self.source.path}"\n{self.source.needed_by(self.kernel)}\n'
+        return f"#line 1 {quoted(self.source.place)}\n{self.source.needed_by(self.kernel)}\n"
 
     @property
     def defines(self) -> str:
@@ -94,7 +95,12 @@ class Program:
 
     @property
     def include(self) -> list[Path]:
-        return [self.source.path.resolve().parent]
+        return [self.source.place.parent]
+
+
+def quoted(path: Path) -> str:
+    """A path as a string of C."""
+    return json.dumps(str(path), ensure_ascii=False)
 
 
 def check_with_nvcc(program: Program, folder: Path, arch: str) -> None:

@@ -57,6 +57,11 @@ class Source:
     text: str
 
     @cached_property
+    def place(self) -> Path:
+        """The path under which compilers know it."""
+        return self.path.resolve()
+
+    @cached_property
     def bare(self) -> str:
         """The text with comments blank, and texts in quotes, at the same places."""
         return TEXT_OR_COMMENT.sub(lambda found: blank(found[0]), self.text)

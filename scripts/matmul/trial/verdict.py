@@ -103,7 +103,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         except NotRunnable as error:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
-            line = re.search(rf"{re.escape(str(program.source.path))}:(\d+)", str(error))
+            line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = str(error).partition("error: ")[2] or str(error)
             return replace(verdict, line=int(line[1]) if line else 0,
                            message=f"not runnable on the CPU: {said}")  # fmt: skip
@@ -141,7 +141,10 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 
 def worth_telling(other: Mistake, worst: Mistake) -> bool:
     """Whether a further mistake may be one of its own: a wrong C mostly follows from the worst."""
-    follows = other.line == worst.line and (worst.kind, other.kind) == ("out of bounds", "race")
+    follows = other.line == worst.line and (worst.kind, other.kind) in (
+        ("out of bounds", "race"),
+        ("missing barrier", "uninitialised shared memory"),
+    )
     return other.kind not in ("wrong result", worst.kind) and not follows
 
 

@@ -56,7 +56,8 @@
 
 // Unlike `static`, `thread_local` may follow `extern`, as dynamic shared memory needs. And it puts
 // every shared array, and nothing else, into one segment of the executable (see poison_shared).
-#define __shared__ thread_local
+// Without `used`, gcc takes an array that is never written to for zeros.
+#define __shared__ __attribute__((used)) thread_local
 
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x = 1, y = 1, z = 1; };

@@ -56,6 +56,7 @@ void call_kernel() { KERNEL(A.data, C.data, m, n); }
 
 #if defined(WATCH)
 }  // namespace cuda_on_cpu
+#include "alone.h"
 #include "watch.h"
 namespace cuda_on_cpu {
 #endif
@@ -178,6 +179,7 @@ void run(int count, char** arguments)
     for (const Array* array : arrays) read_array(*array, *next++);
 #if defined(WATCH)
     start_watching();
+    stay_alone();
     launch(grid, block, call_kernel);
     stop_watching();
 #else
