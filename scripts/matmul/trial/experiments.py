@@ -21,8 +21,10 @@ from matmul.trial.signature import Signature
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time
-PROBE = 384  # rows and columns of the C at which the tile of a block is found out
+# Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
+PROBES = (192, 384)
 PROBE_TERMS = 64
+SLOW = 1e7  # operations of a product in more than float64
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ class Bench:
     ) -> tuple[np.ndarray, np.ndarray]:
         """C in higher precision, and the largest error of each element that rounding explains."""
         operation = self.signature.operation
-        wide = np.longdouble if operation.sums == "float64" else np.float64
+        # A large C of float64 has a reference that is no better than it is.
+        longer = operation.sums == "float64" and shape.operations < SLOW
+        wide = np.longdouble if longer else np.float64
         left, right = (factor.astype(wide) for factor in operation.factors(*inputs))
         expected, magnitude = left @ right, np.abs(left) @ np.abs(right)
         scale = operation.error_scale(shape.terms + 1)
@@ -136,19 +140,24 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        shape = self.shape(PROBE, PROBE, PROBE_TERMS)
-        grids = ((1, 1, 1), (2, 1, 1), (1, 2, 1))
-        alone, beside, below = (self.run(shape, grid) for grid in grids)
         block_x, block_y, _ = self.launch.block
-        tile, order = (block_y, block_x), COLUMNS_FIRST
-        if all(run.result.writers is not None for run in (alone, beside, below)):
-            first = ~alone.unwritten
-            x, y = (corner(~run.unwritten & ~first) for run in (beside, below))
-            if x and y:
-                tile, order = tile_between(x, y, beside) or (tile, order)
-            elif x:
-                tile, order = line_of_tiles(first) or (tile, order)
+        found = next(filter(None, map(self.tile_at, PROBES)), None)
+        tile, order = found or ((block_y, block_x), COLUMNS_FIRST)
         return replace(self, launch=replace(self.launch, tile=tile, order=order))
+
+    def tile_at(self, size: int) -> tuple[tuple[int, int], str] | None:
+        """The tile, and the order of blocks, as a square C of that size shows it."""
+        shape = self.shape(size, size, PROBE_TERMS)
+        alone = self.run(shape, (1, 1, 1))
+        if alone.result.writers is None or not alone.unwritten.any():
+            return None
+        beside, below = (self.run(shape, grid) for grid in ((2, 1, 1), (1, 2, 1)))
+        if beside.result.writers is None or below.result.writers is None:
+            return None
+        x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
+        if x and y:
+            return tile_between(x, y, beside)
+        return line_of_tiles(~alone.unwritten) if x else None
 
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation; of C = AᵀA the terms are rows of A."""

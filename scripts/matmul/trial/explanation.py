@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from matmul.operations.dtypes import DTYPES
 from matmul.trial.experiments import Run
 from matmul.trial.signature import Signature
 
@@ -40,7 +41,8 @@ def matches(run: Run, model: np.ndarray) -> bool:
     if not (known & run.wrong).any():
         return False
     c = run.result.c.astype(np.float64)
-    allowed = CLOSE * max(1.0, float(np.abs(run.expected).max()))
+    close = max(CLOSE, 4 * DTYPES[run.result.c.dtype.name].roundoff)
+    allowed = close * max(1.0, float(np.abs(run.expected).max()))
     return bool((np.abs(c - model)[known] <= allowed).all())
 
 
