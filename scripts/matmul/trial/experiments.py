@@ -16,7 +16,7 @@ from matmul.cpu.watched import Watched
 from matmul.operations import fills
 from matmul.operations.shapes import Shape
 from matmul.trial.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
-from matmul.trial.program import Program
+from matmul.trial.program import Program, build_for_cpu
 from matmul.trial.signature import Signature
 
 SEED = 2026
@@ -80,6 +80,10 @@ class Bench:
     @property
     def signature(self) -> Signature:
         return self.program.signature
+
+    def rebuilt(self, folder: Path) -> "Bench":
+        """The same with its program compiled anew, into `folder`."""
+        return replace(self, executable=build_for_cpu(self.program, folder))
 
     def run(self, shape: Shape, grid: tuple[int, int, int] | None = None) -> Run:
         """Raises EmulationError if the launch is impossible."""

@@ -55,7 +55,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Explanation]:
     """Sums that end early, or begin late."""
     left, right = operands(run, signature)
     terms = run.shape.terms
-    own = signature.name_of("k" if len(run.inputs) == 2 else "m")
+    own = signature.terms_name
     side = max(run.launch.block[:2])
     for kept in range(terms):
         lost = terms - kept

@@ -293,8 +293,7 @@ class Teller:
 
     def loop_line(self) -> int:
         """The loop over the terms: the first whose head names their number, or the first."""
-        role = "m" if len(self.run.inputs) == 1 or self.program.signature.square else "k"
-        own = re.escape(self.program.signature.name_of(role))
+        own = re.escape(self.program.signature.terms_name)
         return self.body_line(rf"\b(?:for|while)\s*\(.*\b{own}\b") or self.body_line(
             r"\b(?:for|while)\s*\("
         )

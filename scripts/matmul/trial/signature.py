@@ -77,6 +77,12 @@ class Signature:
         """Whether it adds to a multiple of what C held: C = alpha·A·B + beta·C."""
         return any(p.role == "beta" for p in self.parameters)
 
+    @property
+    def terms_name(self) -> str:
+        """The kernel's own name of the number of terms of a sum."""
+        gemm = len(self.operation.shape.__match_args__) == 3
+        return self.name_of("k" if gemm and not self.square else "m")
+
     def name_of(self, role: str) -> str:
         """The kernel's own name of A, B, C, m, n or k."""
         return next((p.name for p in self.parameters if p.role == role), role)
