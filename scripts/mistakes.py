@@ -22,8 +22,9 @@ from matmul.trial.picture import LEGEND, as_png, in_characters
 
 PAGE = """# The gallery of mistakes
 
-Kernels that are wrong on purpose, each with one mistake of the documents' listings or of classrooms.
-The sources are in [kernels/mistakes](../kernels/mistakes/). This page and `results/mistakes/` come from
+Kernels that are wrong on purpose, each with one mistake of the documents' listings or of
+classrooms. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
+`results/mistakes/` come from
 
 ```
 uv run snakemake --cores 1 mistakes
@@ -80,9 +81,11 @@ def as_record(exhibit: Exhibit) -> dict[str, Any]:
 
 def page_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> str:
     """docs/mistakes.md."""
-    head = f"| mistake | document | kind | {' | '.join(CHECKS.values())} |\n|{'---|' * (3 + len(CHECKS))}\n"
+    head = f"| mistake | document | kind | {' | '.join(CHECKS.values())} |\n"
+    head += f"|{'---|' * (3 + len(CHECKS))}\n"
     rows = [
-        f"| {one.entry['title']} | {', '.join(one.entry['documents']) or '–'} | {one.mistake.kind} | "
+        f"| {one.entry['title']} | {', '.join(one.entry['documents']) or '–'} | "
+        f"{one.mistake.kind} | "
         f"{' | '.join(one.caught.values())} |"
         for one in shown
     ]

@@ -1,5 +1,5 @@
-"""No false alarm: every kernel of the catalogue whose grid follows its tiles gets the verdict correct,
-as a hand-in with what its entry says as settings."""
+"""No false alarm: every kernel of the catalogue whose grid follows its tiles gets the verdict
+correct, as a hand-in with what its entry says as settings."""
 
 import math
 

@@ -49,7 +49,8 @@ WORDS = {
     "shfl_down": ("C[i] = __shfl_down_sync(all, A[i], 2, 4);", LANES + 2 * (LANES % 4 < 2)),
     "shfl_xor": ("C[i] = __shfl_xor_sync(all, A[i], 1);", pairs(LANES)),
     "sum of a warp": (
-        "float x = A[i]; for (int by = 16; by; by /= 2) x += __shfl_xor_sync(all, x, by); C[i] = x;",
+        "float x = A[i]; for (int by = 16; by; by /= 2) x += __shfl_xor_sync(all, x, by); C[i] "
+        "= x;",
         np.repeat(WARPS.sum(1), 32)),
     "one warp alone": (
         "C[i] = 0; if (i < 32) C[i] = __shfl_sync(all, A[i], 7); __syncthreads();",
@@ -83,7 +84,9 @@ WORDS = {
         " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
         np.repeat(LANES.reshape(-1, 4).sum(1), 4)),
 }  # fmt: skip
-TOP = "#include <cuda_runtime.h>\n#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>"
+TOP = """#include <cuda_runtime.h>
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>"""
 
 
 @pytest.mark.parametrize("sanitizer", [None, "address", "thread", WATCH])
@@ -147,7 +150,7 @@ def test_a_lane_that_others_wait_for_in_vain_is_reported(
         [finding] = watched.launch(*launch, seconds=10).findings
         assert "divergent warp" in finding["text"] and "line 4" in finding["text"]
     else:
-        with pytest.raises(EmulationError, match="divergent warp in block .* waits at line 4"):
+        with pytest.raises(EmulationError, match=r"divergent warp in block .* waits at line 4"):
             emulation.launch(*launch)
 
 

@@ -1,4 +1,5 @@
-"""A launch on the CPU of which every access is watched (cuda_on_cpu/watch.h), and what was found."""
+"""A launch on the CPU of which every access is watched (cuda_on_cpu/watch.h), and what was
+found."""
 
 import json
 import re
@@ -28,7 +29,8 @@ class Watched:
 
     c: C as it left it, or None if it did not end by itself.
     findings: what watch.h told, each with its `kind` and further fields; `places` are addresses in
-    the code. writers: who wrote each element of C last, as WRITER. printed: what the kernel printed.
+    the code. writers: who wrote each element of C last, as WRITER. printed: what the kernel
+    printed.
     """
 
     executable: Path
@@ -48,8 +50,8 @@ class Watched:
 
 
 def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, int]]:
-    """File and line of addresses in the code, by addr2line; of inlined code, those of the caller that
-    is no header of CUDA's."""
+    """File and line of addresses in the code, by addr2line; of inlined code, those of the
+    caller that is no header of CUDA's."""
     if not places:
         return {}
     # A place is where a call returns to; the call is before it.

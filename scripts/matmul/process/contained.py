@@ -67,8 +67,8 @@ def run_contained(
 ) -> Ended:
     """Run a program in `folder`, which is all that it can write to.
 
-    What it prints lies in the files `out` and `err` there, up to MOST_BYTES; the first 64 kB of each
-    come back. Raises Unfinished if it has not ended after `seconds`.
+    What it prints lies in the files `out` and `err` there, up to MOST_BYTES; the first 64 kB of
+    each come back. Raises Unfinished if it has not ended after `seconds`.
     """
 
     def contain() -> None:

@@ -1,5 +1,5 @@
-"""How a hand-in that is correct does on a GPU: its time in pairs beside kernels of the ladder and the
-library, what it takes of a multiprocessor, and the next step."""
+"""How a hand-in that is correct does on a GPU: its time in pairs beside kernels of the ladder
+and the library, what it takes of a multiprocessor, and the next step."""
 
 import math
 import tempfile
@@ -41,9 +41,10 @@ SETTINGS = Settings(
 
 @dataclass(frozen=True)
 class Standing:
-    """Milliseconds at a shape; of each rival, the median of its time over the hand-in's in pairs with
-    its 95% interval; registers per thread; the share of a multiprocessor's threads that fit; and the
-    next step: the slowest kernel of the ladder that is faster, with its lesson."""
+    """milliseconds: of a product of `shape`. ratios: of each rival, the median of its time over the
+    hand-in's in pairs, and its 95% interval. registers: of a thread. occupancy: the share of a
+    multiprocessor's threads that fit. next_step: the slowest kernel of the ladder that is
+    faster."""
 
     gpu: str
     shape: str
@@ -74,7 +75,8 @@ def standing(verdict: Verdict) -> Standing | str:
         folder = Path(name)
         operation = verdict.program.signature.operation
         if OPERATIONS.get(operation.name) != operation:
-            return f"not timed: no library of the project computes {operation.name} in {operation.dtype}"
+            product = f"{operation.name} in {operation.dtype}"
+            return f"not timed: no library of the project computes {product}"
         variant = entry_of(verdict, folder / "trial.cu")
         catalogue = load_catalogue()
         rivals = [catalogue[rung].variants[0] for rung in LADDER[operation.name]]
@@ -107,7 +109,8 @@ def entry_of(verdict: Verdict, source: Path) -> Variant:
 def measured(
     verdict: Verdict, variant: Variant, rivals: Sequence[Variant], gpu: Gpu, folder: Path
 ) -> Standing:
-    """Verify at the verdict's shapes, then time. Raises Wrong, WrongAccess, LostDevice, UserError."""
+    """Verify at the verdict's shapes, then time. Raises Wrong, WrongAccess, LostDevice,
+    UserError."""
     arch = gpu.architecture
     compile_instruments(arch, folder / arch / "instruments.cubin")
     records = {
@@ -154,4 +157,5 @@ def next_step(rivals: Sequence[Variant], ratios: Mapping[str, tuple[float, float
     if not faster:
         return "none: it is the fastest here"
     above = max(faster, key=lambda one: ratios[one.name][0])
-    return f"{above.kernel.title}: {above.kernel.lesson.rstrip('.')} (kernels/catalogue.yaml, {above.kernel.name})"
+    lesson = above.kernel.lesson.rstrip(".")
+    return f"{above.kernel.title}: {lesson} ({above.kernel.name} in kernels/catalogue.yaml)"

@@ -45,8 +45,8 @@ class Run:
 
     @cached_property
     def mistaken(self) -> list[Mapping[str, Any]]:
-        """The findings that are mistakes whatever C holds. A read of an element that was not written
-        is one only if C is wrong: threads beyond the edge of C may compute anything."""
+        """The findings that are mistakes whatever C holds. A read of an element that was not
+        written is one only if C is wrong: threads beyond the edge of C may compute anything."""
         return [one for one in self.result.findings if one["kind"] != "unwritten"]
 
     @cached_property
@@ -131,14 +131,14 @@ class Bench:
         # A large C of float64 has a reference that is no better than it is.
         longer = operation.sums == "float64" and shape.operations < SLOW
         wide = np.longdouble if longer else np.float64
-        left, right = (factor.astype(wide) for factor in operation.factors(*inputs))
+        left, right = operation.factors(*(array.astype(wide) for array in inputs))
         expected, magnitude = left @ right, np.abs(left) @ np.abs(right)
         scale = operation.error_scale(shape.terms + 1)
         return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
 
     def with_tile(self) -> "Bench":
-        """The bench whose launch knows the tile of C that a block computes, by what a block writes of
-        a large C and what a second one beside or below it adds.
+        """The bench whose launch knows the tile of C that a block computes, by what a block
+        writes of a large C and what a second one beside or below it adds.
 
         It is the block's own extents if that is no tile.
         """
@@ -165,7 +165,7 @@ class Bench:
 
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation; of C = AᵀA the terms are rows of A."""
-        kind = self.signature.operation.shape
+        kind: Any = self.signature.operation.shape
         if self.signature.square:
             return kind(*[max(m, n, k)] * len(kind.__match_args__))
         return kind(m, n, k) if len(kind.__match_args__) == 3 else kind(k, n)
@@ -250,5 +250,5 @@ def candidates(extent: int, step: int, launch: Launch) -> list[int]:
     sides = {side + by for side in (*launch.tile, *launch.block[:2]) for by in (-1, 0, 1)}
     tried = {1, 2, 3, extent // 2, extent - step, *sides}
     return sorted(
-        {max(step, less // step * step) for less in tried if 0 < less} & set(range(1, extent))
+        {max(step, less // step * step) for less in tried if less > 0} & set(range(1, extent))
     )

@@ -1,5 +1,5 @@
-"""Which single slip would give exactly the wrong C that a kernel left: a stride, a transposition, lost
-terms, a factor.
+"""Which single slip would give exactly the wrong C that a kernel left: a stride, a
+transposition, lost terms, a factor.
 
 Inputs are random, so that a model that gives every element of C is hardly wrong by chance.
 """
@@ -19,8 +19,8 @@ CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
 
 @dataclass(frozen=True, order=True)
 class Explanation:
-    """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: A, B, C
-    or k, on which the mistake is."""
+    """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: A,
+    B, C or k, on which the mistake is."""
 
     kind: str
     key: str
@@ -150,7 +150,8 @@ def taken(matrix: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def stored(run: Run, index: np.ndarray) -> np.ndarray:
-    """C if the element at (i, j) went to the flat index instead; NaN where none went, or several."""
+    """C if the element at (i, j) went to the flat index instead; NaN where none went, or
+    several."""
     flat, counts = np.full(run.expected.size, np.nan), np.zeros(run.expected.size, int)
     inside = index < flat.size
     flat[index[inside]] = run.expected[inside]
@@ -165,8 +166,9 @@ def misread(signature: Signature, which: str, role: str, right: str, turned: boo
     used = "1" if signature.square else signature.name_of(role)
     return Explanation(
         "wrong index",
-        f"{name} is {done} with rows of {used} elements; they have {signature.name_of(right)}", which,
-    )  # fmt: skip
+        f"{name} is {done} with rows of {used} elements; they have {signature.name_of(right)}",
+        which,
+    )
 
 
 def common(runs: list[Run], signature: Signature) -> Explanation | None:

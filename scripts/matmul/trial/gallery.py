@@ -1,4 +1,5 @@
-"""The gallery of mistakes: kernels that are wrong on purpose, what breaks, and who would have seen it."""
+"""The gallery of mistakes: kernels that are wrong on purpose, what breaks, and who would have
+seen it."""
 
 import tempfile
 from collections.abc import Mapping
@@ -56,6 +57,7 @@ def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
     rounded_down = entry.get("blocks") == "rounded down"
     with tempfile.TemporaryDirectory(prefix="gallery-") as name:
         watched = Path(name)
+        picture: Run | None
         if rounded_down:
             mistake, picture = of_the_grid(verdict, watched)
         elif not verdict.mistakes:

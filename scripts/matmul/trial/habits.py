@@ -1,4 +1,5 @@
-"""Mistakes of checking and of measuring, each shown by numbers that are computed or measured here."""
+"""Mistakes of checking and of measuring, each shown by numbers that are computed or measured
+here."""
 
 import statistics
 import time
@@ -17,7 +18,8 @@ SEED = 2026
 
 @dataclass(frozen=True)
 class Habit:
-    """A mistake of checking or measuring: what is done, what it shows here, and what to do instead."""
+    """A mistake of checking or measuring: what is done, what it shows here, and what to do
+    instead."""
 
     name: str
     title: str
@@ -45,7 +47,8 @@ def checking() -> Iterator[Habit]:
     random_a, random_b = matrices("uniform", n, n, n)
     yield Habit(
         "constant_input", "Ones in A and twos in B",
-        f"With B transposed, {differs(a @ b.T, a @ b)} of {n * n} elements are wrong; with random input "
+        f"With B transposed, {differs(a @ b.T, a @ b)} of {n * n} elements are wrong; with "
+        "random input "
         f"{differs(random_a @ random_b.T, random_a @ random_b)} are.",
         "Check with random input.",
     )  # fmt: skip
@@ -53,7 +56,8 @@ def checking() -> Iterator[Habit]:
     mixed = np.roll(index_a, 7, axis=0) @ index_b
     yield Habit(
         "index_modulo_100", "Index modulo 100, at n = 100",
-        f"With the rows of A in another order, {differs(mixed, index_a @ index_b)} elements are wrong, because "
+        f"With the rows of A in another order, {differs(mixed, index_a @ index_b)} elements "
+        "are wrong, because "
         f"all rows are alike; at n = 101 {differs_at(101)} are.",
         "Check with random input, at a prime size too.",
     )  # fmt: skip
@@ -62,7 +66,8 @@ def checking() -> Iterator[Habit]:
     off = np.abs(c - random_a @ random_b)
     yield Habit(
         "nan_passes", "The largest difference as a loop of comparisons",
-        f"An element that was never written holds NaN. `if (off > most) most = off` gives {np.fmax.reduce(off.ravel()):.3g}; "
+        "An element that was never written holds NaN. `if (off > most) most = off` gives "
+        f"{np.fmax.reduce(off.ravel()):.3g}; "
         f"{int((~np.isfinite(c)).sum())} element is not a number.",
         "Fill C with NaN before each check, and count what is not finite as wrong.",
     )  # fmt: skip
@@ -87,7 +92,8 @@ def checking() -> Iterator[Habit]:
     wrong = column_major(a, b)
     yield Habit(
         "column_major", "Row-major matrices for a column-major library",
-        f"sgemm(m, n, k, A, B) of row-major arrays has {differs(wrong, a @ b)} of {m * n} elements wrong; "
+        f"sgemm(m, n, k, A, B) of row-major arrays has {differs(wrong, a @ b)} of {m * n} "
+        "elements wrong; "
         f"with the operands exchanged {differs(exchanged(a, b), a @ b)}.",
         "C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns: sgemm(n, m, k, B, A).",
     )  # fmt: skip
@@ -95,7 +101,8 @@ def checking() -> Iterator[Habit]:
     both = square_a @ square_b.T
     yield Habit(
         "second_wrong_result", "Checking against a second wrong result",
-        f"Where the loop on the CPU has the same wrong index, {differs(both, square_a @ square_b.T)} elements differ "
+        "Where the loop on the CPU has the same wrong index, "
+        f"{differs(both, square_a @ square_b.T)} elements differ "
         f"between the two; against a library's product {differs(both, square_a @ square_b)}.",
         "Check against a product that somebody else wrote.",
     )  # fmt: skip
@@ -107,7 +114,8 @@ def differs_at(n: int) -> int:
 
 
 def column_major(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """What a column-major product makes of row-major A and B, if it is called as if they were its."""
+    """What a column-major product makes of row-major A and B, if it is called as if they were
+    its."""
     (m, k), n = a.shape, b.shape[1]
     by_columns = a.reshape(-1).reshape(k, m).T @ b.reshape(-1).reshape(n, k).T
     return by_columns.T.reshape(m, n)
@@ -132,7 +140,8 @@ def measuring() -> Iterator[Habit]:
         done = (time.perf_counter() - begun) * 1e3
     yield Habit(
         "not_waiting", "A time without waiting for the device",
-        f"Handing over a product of 1024 takes {submitted:.3f} ms, and the product {done:.1f} ms: as on a GPU, the "
+        f"Handing over a product of 1024 takes {submitted:.3f} ms, and the product {done:.1f} "
+        "ms: as on a GPU, the "
         "call returns before the work is done.",
         "Wait for the device before the clock is read, or use its events.",
     )  # fmt: skip
@@ -141,7 +150,8 @@ def measuring() -> Iterator[Habit]:
     few = statistics.mean([first, *times[:4]])
     yield Habit(
         "first_in_the_mean", "The first launch in the mean",
-        f"The first product took {first:.1f} ms, the median of later ones {middle:.1f} ms; a mean of five with the first "
+        f"The first product took {first:.1f} ms, the median of later ones {middle:.1f} ms; a "
+        "mean of five with the first "
         f"says {few:.1f} ms.",
         "Warm up, and give the median and its interval.",
     )  # fmt: skip
@@ -169,6 +179,7 @@ def measuring() -> Iterator[Habit]:
     )
     yield Habit(
         "one_run", "One run only",
-        f"Twenty products of 1024 took {min(times):.1f} to {max(times):.1f} ms: a single one may be any of them.",
+        f"Twenty products of 1024 took {min(times):.1f} to {max(times):.1f} ms: a single one "
+        "may be any of them.",
         "Repeat, time rivals in turn, and give an interval.",
     )  # fmt: skip

@@ -20,6 +20,9 @@ COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
+CONSTANT = re.compile(
+    r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)"
+)
 EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
 
 
@@ -58,11 +61,14 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         raise UserError(
-            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? Say for "
-            "instance block=16x16 after the file's name, or in a comment `// try: block=16x16` at its "
+            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? "
+            "Say for "
+            "instance block=16x16 after the file's name, or in a comment `// try: block=16x16` "
+            "at its "
             "top"
         )
-    block = (*block, 1, 1)[:3]
+    block_x, block_y, block_z = (*block, 1, 1)[:3]
+    block = (block_x, block_y, block_z)
     threads = block[0] * block[1] * block[2]
     if not 1 <= threads <= MAXIMUM_THREADS:
         raise UserError(
@@ -84,8 +90,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by name."""
-    declared = dict(re.findall(r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)",
-                               source.bare))  # fmt: skip
+    declared = dict(CONSTANT.findall(source.bare))
     texts = declared | dict(source.defines) | dict(constants)
     values: dict[str, int] = {}
     for _ in range(4):  # macros of macros
@@ -132,7 +137,8 @@ def ask_for_constants(source: Source, kernel: Kernel, values: Mapping[str, int])
         if name in values or name in local or (name not in parameters and defined(source, name)):
             continue
         raise UserError(
-            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say for "
+            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; "
+            "say for "
             f"instance {name}=16 after the file's name, or write `#define {name} 16` at its top"
         )
 
@@ -151,7 +157,7 @@ def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple
     squares = []
     for array in EXTENT.findall(kernel.body):
         sides = [valued(text, values) for text in re.findall(r"\[([^\]]*)\]", array)]
-        if len(sides) == 2 and all(sides):
+        if len(sides) == 2 and sides[0] and sides[1]:
             squares.append((sides[0], sides[1]))
     tiles = [name for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)]
     sizes = {values[name] for name in tiles}

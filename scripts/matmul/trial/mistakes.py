@@ -36,8 +36,8 @@ KINDS = (
 )
 PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 CURES = {
-    "divergent barrier": "every thread of a block has to reach the same barrier: move it out of the "
-    "`if`, and let no thread return or leave the loop before it",
+    "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
+    "the `if`, and let no thread return or leave the loop before it",
     "out of bounds": "guard the access: the threads beyond the edge must not make it",
     "out of shared memory": "an array of N elements has the indices 0 to N - 1",
     "misaligned access": "an address of a float4 is a multiple of 16 bytes: every row has to begin "
@@ -48,6 +48,7 @@ CURES = {
     "endless loop": "check what makes the loop end",
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
+    "elements not written": "check the guard, and how a thread finds its row and column",
     "uninitialised variable": "give it a value, such as 0 for a sum",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
 }
@@ -55,7 +56,8 @@ CURES = {
 
 @dataclass(frozen=True)
 class Mistake:
-    """kind: one of KINDS. line: in the file, 0 if unknown. key: what is the same at other shapes."""
+    """kind: one of KINDS. line: in the file, 0 if unknown. key: what is the same at other
+    shapes."""
 
     kind: str
     line: int
@@ -191,7 +193,8 @@ class Teller:
         # With a barrier on the way from the write to the read, the way back lacks one.
         back = writes < reads and any("sync" in text for text in between)
         what = (
-            f"a thread writes shared memory in line {writes} while another one reads the same element in "
+            f"a thread writes shared memory in line {writes} while another one reads the same "
+            "element in "
             f"line {reads}: nothing makes them wait for each other"
         )
         cure = (
@@ -234,8 +237,7 @@ class Teller:
                              "store the mirror image of each element too")  # fmt: skip
         if missing.any():
             what = f"{described(missing)} of {self.program.signature.name_of('C')} no thread writes"
-            return self.made("elements not written", self.guard_line(), what, "check the guard, and "
-                             "how a thread finds its row and column")  # fmt: skip
+            return self.made("elements not written", self.guard_line(), what)
         return self.made(
             "wrong result", self.store_line(), f"{described(run.wrong)} wrong; {self.example()}"
         )
@@ -338,14 +340,13 @@ def is_triangle(mask: np.ndarray) -> bool:
 
 def described(mask: np.ndarray) -> str:
     """Which elements a mask has, in words."""
-    rows, columns = mask.shape
     count = f"{mask.sum()} of {mask.size} elements"
     if mask.all():
         return "all elements" if mask.size > 1 else "the only element"
     if is_triangle(mask):
         return f"{count}, those {'below' if mask[-1, 0] else 'above'} the diagonal,"
-    full_rows, full_columns = mask.all(axis=1), mask.all(axis=0)
-    if (mask == (full_rows[:, None] | full_columns)).all():
+    full_rows, full_columns = (np.asarray(mask.all(axis=axis)) for axis in (1, 0))
+    if np.array_equal(mask, full_rows[:, None] | full_columns):
         parts = [*span("row", full_rows), *span("column", full_columns)]
         if parts:
             return f"{count}, those of {' and '.join(parts)},"

@@ -39,6 +39,7 @@ def as_png(run: Run) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     found = states(run)
     rows, columns = found.shape
@@ -55,6 +56,8 @@ def as_png(run: Run) -> bytes:
         axes.axhline(row, color="#5b6b7a", linewidth=0.6)
     for column in range(wide, columns, wide):
         axes.axvline(column, color="#5b6b7a", linewidth=0.6)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("column of C")
     axes.set_ylabel("row of C")
     axes.set_title(f"{run.shape}: red is wrong, yellow not written", fontsize=10)

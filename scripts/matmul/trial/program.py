@@ -70,7 +70,8 @@ class Program:
         arguments |= {p.role: "0" for p in parameters if p.role.startswith(UNUSED)}
         called = ", ".join(arguments.get(p.role, f"trial_{p.role}") for p in parameters)
         return (
-            f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({pointers}, {numbers})\n'
+            '#line 1 "wrapper"\n'
+            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({pointers}, {numbers})\n'
             f"{{ {self.kernel.name}{template}({called}); }}\n"
         )
 

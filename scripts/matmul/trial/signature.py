@@ -11,7 +11,7 @@ from matmul.operations.gemm import GEMM
 from matmul.operations.gram import GRAM
 from matmul.operations.operation import Operation
 from matmul.process.errors import UserError
-from matmul.trial.source import Kernel
+from matmul.trial.source import Kernel, word_set
 
 # The types of matrices, by the names that kernels give them: dtype, and that of the sums.
 ELEMENTS = {
@@ -23,21 +23,19 @@ ELEMENTS = {
     "nv_bfloat16": ("bfloat16", "bfloat16"),
     "int": ("int32", "int32"),
 }
-WHOLE = frozenset(
-    "unsigned signed int long short size_t int32_t uint32_t int64_t uint64_t uint".split()
-)
+WHOLE = word_set("unsigned signed int long short size_t int32_t uint32_t int64_t uint64_t uint")
 # Words for rows and for columns, in the languages of classrooms.
-ROWS = frozenset(
-    "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe"
-    " zeile zeilen linha linhas alto altura".split()
+ROWS = word_set(
+    "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe "
+    "zeile zeilen linha linhas alto altura"
 )
-COLUMNS = frozenset(
-    "c col cols column columns w width widths largeur colonne colonnes columna columnas"
-    " colonna spalte spalten coluna colunas ancho anchura ld".split()
+COLUMNS = word_set(
+    "c col cols column columns w width widths largeur colonne colonnes columna columnas "
+    "colonna spalte spalten coluna colunas ancho anchura ld"
 )
 UNUSED = "unused "  # begins the role of a number without a name
-INNER = frozenset("inner common shared depth mid middle kdim terms".split())
-OUTPUT = frozenset("c p r out output res result results prod product ans resultat".split())
+INNER = word_set("inner common shared depth mid middle kdim terms")
+OUTPUT = word_set("c p r out output res result results prod product ans resultat")
 EXTENTS = {("A", "rows"): "m", ("A", "columns"): "k", ("B", "rows"): "k", ("B", "columns"): "n",
            ("C", "rows"): "m", ("C", "columns"): "n"}  # fmt: skip
 GRAM_EXTENTS = {
@@ -46,7 +44,10 @@ GRAM_EXTENTS = {
     ("C", "rows"): "n",
     ("C", "columns"): "n",
 }
-TAKEN = "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers to one type"
+TAKEN = (
+    "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers to one "
+    "type"
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ def words_of(name: str) -> list[str]:
 
 
 def matrices(pointers: Sequence[Parameter]) -> dict[str, str]:
-    """The role of each pointer: C is the only one that is not const, or is called so, or is last."""
+    """The role of each pointer: C is the only one that is not const, or is called so, or is
+    last."""
     writable = [p for p in pointers if not p.constant]
     named = [p for p in pointers if OUTPUT & set(words_of(p.name)) and not p.constant]
     output = writable[0] if len(writable) == 1 else named[0] if len(named) == 1 else pointers[-1]
@@ -209,7 +211,8 @@ def dimensions(
         told = ", ".join(names) or "no numbers"
         raise UserError(
             f"{where} takes {told}: which is which in {matrix}? Say for instance "
-            f"{' '.join(f'{role}={name}' for role, name in zip(wanted, names, strict=False))} after "
+            f"{' '.join(f'{role}={name}' for role, name in zip(wanted, names, strict=False))} "
+            "after "
             "the file's name, or in a comment `// try: ...` at its top"
         )
     return roles

@@ -30,11 +30,17 @@ KERNEL_HEADERS = re.compile(
 )
 HOST_ONLY = re.compile(r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|std\s*::\s*\w*stream)\b|<<<")
 SETTINGS = re.compile(r"^[ \t]*//[ \t]*try:(.*)$", re.MULTILINE)
-WORDS_OF_C = frozenset(
-    "alignas auto bool char class const constexpr double enum extern float inline int long namespace"
-    " namespace return short signed size_t static struct template typedef typename uint unsigned"
-    " using void volatile __align__ __constant__ __device__ __forceinline__ __global__ __host__"
-    " __restrict__ __shared__ __inline__ uint32_t int32_t uint8_t".split()
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+WORDS_OF_C = word_set(
+    "alignas auto bool char class const constexpr double enum extern float inline int long "
+    "namespace namespace return short signed size_t static struct template typedef typename "
+    "uint unsigned using void volatile __align__ __constant__ __device__ __forceinline__ "
+    "__global__ __host__ __restrict__ __shared__ __inline__ uint32_t int32_t uint8_t"
 )
 
 

@@ -1,4 +1,5 @@
-"""The verdict on a hand-in: right or not, the worst mistake at its smallest shape, and the others."""
+"""The verdict on a hand-in: right or not, the worst mistake at its smallest shape, and the
+others."""
 
 import re
 import tempfile
@@ -15,6 +16,7 @@ from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import Explanation, common
 from matmul.trial.launching import launch_of
 from matmul.trial.mistakes import Mistake, mistakes_of
+from matmul.trial.picture import MOST_ROWS
 from matmul.trial.program import CompileMistake, Program, build_for_cpu, check_with_nvcc
 from matmul.trial.signature import signature_of
 from matmul.trial.source import read
@@ -28,8 +30,8 @@ RUN_SECONDS, SHRINK_SECONDS = 10.0, 4.0
 class Verdict:
     """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
 
-    line, message: of the compiler, or why nothing ran. mistakes: the worst first, each kind and line
-    once, at its smallest shape. shapes: those that were tried, and whether C was right there.
+    line, message: of the compiler, or why nothing ran. mistakes: the worst first, each kind and
+    line once, at its smallest shape. shapes: those that were tried, and whether C was right there.
     """
 
     path: Path
@@ -131,12 +133,19 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         return replace(verdict, status=CORRECT)
     worst = smallest(ordered[0], bench, explanation)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
-    pictured = [run for run in (worst.run, *wrong) if run.wrong is not None and run.wrong.any()]
-    large = [run for run in pictured if run.expected.size > 1]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others], rule=rule_of(shapes, bench),
-        picture=next(iter(large or pictured), None),
+        picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
+
+
+def pictured(wrong: Sequence[Run]) -> Run | None:
+    """The run whose wrong elements show most: the largest C that is partly right, or else the
+    largest at all, of those that a terminal shows whole."""
+    shown = [(run.wrong, run) for run in wrong if run.wrong is not None and run.wrong.any()]
+    whole = [one for one in shown if len(one[0]) <= MOST_ROWS] or shown
+    best = max(whole, key=lambda one: (not one[0].all(), one[0].size), default=None)
+    return best[1] if best else None
 
 
 def worth_telling(other: Mistake, worst: Mistake) -> bool:

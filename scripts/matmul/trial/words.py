@@ -17,7 +17,7 @@ from matmul.trial.verdict import CORRECT, NOT_COMPILED, NOT_RUN, Verdict
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; }}
 pre {{ font: 13px/1.4 ui-monospace, monospace; overflow-x: auto; }}
 h1 {{ font-size: 1.4rem; }} h2 {{ font-size: 1.1rem; }} img {{ max-width: 100%; }}
 {style}
@@ -76,15 +76,17 @@ def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Itera
 
 def launch_of(verdict: Verdict) -> str:
     """What the launches were like, which the file does not say."""
-    assert verdict.bench and verdict.bench.launch.tile
+    assert verdict.bench
     launch = verdict.bench.launch
+    assert launch.tile
     block = "×".join(map(str, launch.block[:2]))
     if launch.order == LINEAR:
         return f"Blocks of {block} threads, in a line along the elements of C."
     rows, columns = launch.tile
     wide = "all" if columns == EVERYTHING else str(columns)
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
-    return f"Blocks of {block} threads for {rows}×{wide} elements; blockIdx.x runs along the {along} of C."
+    tile = f"Blocks of {block} threads for {rows}×{wide} elements"
+    return f"{tile}; blockIdx.x runs along the {along} of C."
 
 
 def min_max(verdict: Verdict) -> str:
