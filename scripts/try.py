@@ -3,7 +3,7 @@ shape?
 
     python scripts/try.py my_kernel.cu
     python scripts/try.py my_kernel.cu TILE_WIDTH=16 block=16x16
-    python scripts/try.py hand-ins/*.cu --json
+    python scripts/try.py hand-ins --json
 
 The kernel computes C = A·B and takes (A, B, C, n) or (A, B, C, m, n, k), or C = AᵀA and takes
 (A, C, m, n), in any order and under any names that say what they are. Settings behind the file's
@@ -34,12 +34,26 @@ from matmul.trial.verdict import CORRECT, Verdict, judge
 
 def parse() -> argparse.Namespace:
     parser = arguments.parser(__doc__)
-    parser.add_argument("words", nargs="+", metavar="FILE|KEY=VALUE", help="files, and settings")
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="FILE|FOLDER|KEY=VALUE",
+        help="files, folders of them, and settings",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, for graders")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to hand in")
     parser.add_argument("--png", type=Path, metavar="FILE", help="draw the wrong elements of C")
     parser.add_argument("--no-gpu", action="store_true", help="leave the GPU alone")
     return parser.parse_args()
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file, or the CUDA sources in a folder. Raises UserError for a folder without any."""
+    if not path.is_dir():
+        return [path]
+    if found := sorted(path.glob("*.cu")):
+        return found
+    raise UserError(f"{path}: no .cu file in this folder")
 
 
 def verdicts(
@@ -92,7 +106,7 @@ def tell(found: Verdict | UserError, options: argparse.Namespace) -> None:
 def main() -> None:
     options = parse()
     settings = settings_of([word for word in options.words if "=" in word], "command line")
-    files = [Path(word) for word in options.words if "=" not in word]
+    files = [file for word in options.words if "=" not in word for file in files_of(Path(word))]
     if not files:
         raise UserError("no file; give one, such as my_kernel.cu")
     if len(files) > 1 and (options.html or options.png):

@@ -78,6 +78,12 @@ def test_graders_get_json_of_many_files(command: Command, hand_in: Path, no_gpu:
     assert grades[0]["shapes"]["1x1x1"] is True and "no kernel" in grades[2]["message"]
 
 
+def test_a_folder_stands_for_its_sources(command: Command, hand_in: Path, no_gpu: None) -> None:
+    assert "no .cu file" in command("try", hand_in.parent).error()
+    hand_in.write_text(RIGHT)
+    assert json.loads(command("try", hand_in.parent, "--json").out)["verdict"] == "correct"
+
+
 def test_lines_are_known_of_a_path_as_it_is_typed(
     hand_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
