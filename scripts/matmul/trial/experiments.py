@@ -49,6 +49,10 @@ class Run:
         written is one only if C is wrong: threads beyond the edge of C may compute anything."""
         return [one for one in self.result.findings if one["kind"] != "unwritten"]
 
+    @property
+    def endless(self) -> bool:
+        return any(one["kind"] == "endless" for one in self.result.findings)
+
     @cached_property
     def unwritten(self) -> np.ndarray:
         """Which elements of C no thread wrote."""
@@ -145,14 +149,19 @@ class Bench:
         if self.launch.tile:
             return self
         block_x, block_y, _ = self.launch.block
-        found = next(filter(None, map(self.tile_at, PROBES)), None)
-        tile, order = found or ((block_y, block_x), COLUMNS_FIRST)
+        tile, order = (block_y, block_x), COLUMNS_FIRST
+        for size in PROBES:
+            shape = self.shape(size, size, PROBE_TERMS)
+            alone = self.run(shape, (1, 1, 1))
+            if alone.endless:
+                break
+            if found := self.tile_at(shape, alone):
+                tile, order = found
+                break
         return replace(self, launch=replace(self.launch, tile=tile, order=order))
 
-    def tile_at(self, size: int) -> tuple[tuple[int, int], str] | None:
-        """The tile, and the order of blocks, as a square C of that size shows it."""
-        shape = self.shape(size, size, PROBE_TERMS)
-        alone = self.run(shape, (1, 1, 1))
+    def tile_at(self, shape: Shape, alone: Run) -> tuple[tuple[int, int], str] | None:
+        """The tile, and the order of blocks, as a square C shows it, and what one block writes."""
         if alone.result.writers is None or not alone.unwritten.any():
             return None
         beside, below = (self.run(shape, grid) for grid in ((2, 1, 1), (1, 2, 1)))
@@ -197,9 +206,7 @@ class Bench:
         for shape in self.shapes():
             run = self.run(shape)
             yield run
-            if any(one["kind"] == "endless" for one in run.result.findings):
-                return
-            if time.monotonic() > end:
+            if run.endless or time.monotonic() > end:
                 return
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:

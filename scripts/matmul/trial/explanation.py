@@ -31,7 +31,8 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     """Every model that gives the C of this run."""
     if run.wrong is None or not run.wrong.any() or run.unwritten.all():
         return set()
-    return {*lost_terms(run, signature), *strides(run, signature), *factors(run)}
+    models = (lost_terms, factors, strides, tiles)
+    return {found for model in models for found in model(run, signature)}
 
 
 def matches(run: Run, model: np.ndarray) -> bool:
@@ -67,11 +68,21 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Explanation]:
                 yield Explanation("lost terms", key, "k")
         if matches(run, left[:, lost:] @ right[lost:]):
             yield Explanation("lost terms", f"a sum begins at term {lost} instead of 0", "k")
+            if lost == (terms - 1) // side * side:
+                key = "only the last tile of terms is summed: each round begins the sum anew"
+                yield Explanation("lost terms", key, "k")
+    if terms > 1 and matches(run, left[:, ::2] @ right[::2]):
+        yield Explanation("lost terms", "every second term of a sum is lost", "k")
 
 
-def factors(run: Run) -> Iterator[Explanation]:
-    """Sums that are counted several times, or have a number added."""
+def factors(run: Run, _: Signature) -> Iterator[Explanation]:
+    """Sums that are counted several times, have a number added, or are cut to whole numbers."""
     assert run.wrong is not None and run.result.c is not None
+    if matches(run, -run.expected.astype(np.float64)):
+        yield Explanation("wrong result", "every sum has the wrong sign", "C")
+    whole = run.result.c.dtype.kind != "i" and (run.result.c == np.round(run.result.c))[run.wrong]
+    if np.all(whole) and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
+        yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
     for times in (2, 3, 4):
         if matches(run, times * run.expected.astype(np.float64)):
             yield Explanation("wrong result", f"every sum is counted {times} times", "C")
@@ -86,9 +97,8 @@ def strides(run: Run, signature: Signature) -> Iterator[Explanation]:
         yield from strides_of_gram(run, signature)
         return
     m, n, k = run.shape.dimensions
-    lengths = {"m": m, "n": n, "k": k}
+    lengths = {"m": m, "n": n, "k": k, "1": 1}
     a, b = (array.astype(np.float64) for array in run.inputs)
-    yield from wrong_index_pairs(a, b, signature, run)
     for role, length in lengths.items():
         for which, rows, columns, right_length in (
             ("A", m, k, "k"),
@@ -108,24 +118,47 @@ def strides(run: Run, signature: Signature) -> Iterator[Explanation]:
                     yield misread(signature, which, role, right_length, turned)
 
 
-def wrong_index_pairs(
-    a: np.ndarray, b: np.ndarray, signature: Signature, run: Run
-) -> Iterator[Explanation]:
-    """The row of C taken for its column, or the other way round, in one of the matrices."""
+def tiles(run: Run, signature: Signature) -> Iterator[Explanation]:
+    """The row of C taken for its column, or the other way round, in all of C or in a block's tile;
+    and tiles that are used transposed."""
+    if len(run.inputs) == 1:
+        return
+    a, b = (array.astype(np.float64) for array in run.inputs)
     m, n, _ = run.shape.dimensions
-    rows, columns = np.arange(m), np.arange(n)
-    of_row = np.full((m, n), np.nan)
-    inside = rows[rows < n]
-    of_row[inside] = np.einsum("ip,pi->i", a[inside], b[:, inside])[:, None]
-    if matches(run, of_row):
-        what = f"{signature.name_of('B')} is read in the column that is the row of C"
-        yield Explanation("wrong index", what, "B")
-    of_column = np.full((m, n), np.nan)
-    inside = columns[columns < m]
-    of_column[:, inside] = np.einsum("jp,pj->j", a[inside], b[:, inside])
-    if matches(run, of_column):
-        what = f"{signature.name_of('A')} is read in the row that is the column of C"
-        yield Explanation("wrong index", what, "A")
+    side = run.launch.block[0]
+    rows, columns = np.arange(m)[:, None], np.arange(n)
+    name_a, name_b = signature.name_of("A"), signature.name_of("B")
+    of_tile = (columns // side * side + rows % side, rows // side * side + columns % side)
+    for about, (column, row) in (
+        ("B", (rows + 0 * columns, columns + 0 * rows)),
+        ("tile", of_tile),
+    ):
+        of = " of its tile" if about == "tile" else ""
+        if matches(run, pairwise(a, b, rows + 0 * columns, column)):
+            key = f"{name_b} is read in the column that is the row of C{of}"
+            yield Explanation("wrong index", key, about)
+        if matches(run, pairwise(a, b, row, columns + 0 * rows)):
+            key = f"{name_a} is read in the row that is the column of C{of}"
+            yield Explanation("wrong index", key, about if of else "A")
+    for name, model in ((name_a, turned(a, side) @ b), (name_b, a @ turned(b, side))):
+        if matches(run, model):
+            yield Explanation("wrong index", f"the tiles of {name} are used transposed", "tile")
+
+
+def pairwise(a: np.ndarray, b: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """For each element the product of this row of A and this column of B, NaN where there is
+    none."""
+    inside = (row < len(a)) & (column < b.shape[1])
+    product = a @ b
+    return np.where(inside, product[row * inside, column * inside], np.nan)
+
+
+def turned(matrix: np.ndarray, side: int) -> np.ndarray:
+    """The matrix with each of its tiles transposed, and zeros from beyond its edge."""
+    rows, columns = matrix.shape
+    padded = np.pad(matrix, ((0, -rows % side), (0, -columns % side)))
+    blocks = padded.reshape(len(padded) // side, side, -1, side)
+    return blocks.transpose(0, 3, 2, 1).reshape(padded.shape)[:rows, :columns]
 
 
 def strides_of_gram(run: Run, signature: Signature) -> Iterator[Explanation]:

@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,9 @@ class Teller:
         return self.made("missing barrier", reads, what, cure)
 
     def explained(self, explanation: Explanation) -> Mistake:
-        line = self.loop_line() if explanation.about == "k" else self.access_line(explanation.about)
+        line = {"k": self.loop_line, "tile": self.sum_line}.get(
+            explanation.about, partial(self.access_line, explanation.about)
+        )()
         what = f"{explanation.key}; {self.example()}"
         return self.made(explanation.kind, line, what, "", explanation.key)
 
@@ -299,6 +302,10 @@ class Teller:
         return self.body_line(rf"\b(?:for|while)\s*\(.*\b{own}\b") or self.body_line(
             r"\b(?:for|while)\s*\("
         )
+
+    def sum_line(self) -> int:
+        """The line that adds up products."""
+        return self.body_line(r"\+=.*\*") or self.store_line()
 
     def body_line(self, pattern: str) -> int:
         first = self.program.kernel.line
