@@ -78,6 +78,8 @@ WORDS = {
         " auto tile = cg::tiled_partition<8>(block); __shared__ float s[64]; s[i] = A[i];"
         " block.sync(); float x = s[63 - i]; C[i] = tile.shfl(x, 0) + tile.thread_rank();",
         63 - LANES // 8 * 8 + LANES % 8),
+    "products of 24 bits, and a constant": (
+        "C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
     "reduce of a tile": (
         "namespace cg = cooperative_groups;"
         " auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
@@ -86,7 +88,8 @@ WORDS = {
 }  # fmt: skip
 TOP = """#include <cuda_runtime.h>
 #include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>"""
+#include <cooperative_groups/reduce.h>
+__constant__ float two[2] = {1, 2};"""
 
 
 @pytest.mark.parametrize("sanitizer", [None, "address", "thread", WATCH])

@@ -106,7 +106,7 @@ def strides(run: Run, signature: Signature) -> Iterator[Explanation]:
             ("C", m, n, "n"),
         ):
             for turned in (False, True):
-                if role == right_length and not turned:
+                if (role == right_length and not turned) or (role == "1" and turned):
                     continue
                 index = np.arange(rows)[:, None] * (1 if turned else length)
                 index = index + np.arange(columns) * (length if turned else 1)

@@ -50,6 +50,8 @@
 #define __global__
 #define __device__
 #define __host__
+#define __constant__
+#define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -322,4 +324,5 @@ inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_fo
 
 #include "atomics.h"
 #include "cuda_bf16.h"
+#include "intrinsics.h"
 #include "warps.h"
