@@ -196,10 +196,11 @@ def misread(signature: Signature, which: str, role: str, right: str, turned: boo
     name, done = signature.name_of(which), "written" if which == "C" else "read"
     if turned:
         return Explanation("wrong index", f"{name} is {done} transposed", which)
-    used = "1" if signature.square else signature.name_of(role)
+    used = signature.name_of(role)
+    wanted = signature.terms_name if signature.square else signature.name_of(right)
     return Explanation(
         "wrong index",
-        f"{name} is {done} with rows of {used} elements; they have {signature.name_of(right)}",
+        f"{name} is {done} with rows of {used} elements; they have {wanted}",
         which,
     )
 

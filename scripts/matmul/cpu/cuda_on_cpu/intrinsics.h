@@ -11,7 +11,10 @@ inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline float3 make_float3(float x, float y, float z) { return {x, y, z}; }
 
 // Products of the lower 24 bits, which old kernels compute indices with.
-inline int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+inline int __mul24(int a, int b)
+{
+    return (int(unsigned(a) << 8) >> 8) * (int(unsigned(b) << 8) >> 8);
+}
 inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xFFFFFF) * (b & 0xFFFFFF); }
 
 inline float __fadd_rn(float a, float b) { return a + b; }
