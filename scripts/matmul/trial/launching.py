@@ -56,7 +56,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     constants = template_arguments(source, kernel)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
     values = known_values(source, constants)
-    ask_for_constants(source, kernel, values)
+    ask_for_constants(source, kernel, values, constants)
     block = extents(settings, "block", where) or block_of(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
@@ -125,7 +125,9 @@ def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
     return [name for name in values if name in words]
 
 
-def ask_for_constants(source: Source, kernel: Kernel, values: Mapping[str, int]) -> None:
+def ask_for_constants(
+    source: Source, kernel: Kernel, values: Mapping[str, int], constants: Mapping[str, str]
+) -> None:
     """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
     named = [
         text for array in EXTENT.findall(kernel.body) for text in re.findall(r"\[([^\]]*)\]", array)
@@ -134,7 +136,12 @@ def ask_for_constants(source: Source, kernel: Kernel, values: Mapping[str, int])
     parameters = template_parameters(kernel)
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
     for name in dict.fromkeys([*parameters, *words]):
-        if name in values or name in local or (name not in parameters and defined(source, name)):
+        if (
+            name in values
+            or name in constants
+            or name in local
+            or (name not in parameters and defined(source, name))
+        ):
             continue
         raise UserError(
             f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; "
@@ -201,10 +208,13 @@ def split_at_commas(text: str) -> list[str]:
 
 
 def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
-    """The arguments of the kernel's template in its first launch, by the parameter's name."""
+    """The arguments of the kernel's template, by the parameter's name: those of its first launch,
+    or the defaults; float for a type without."""
     launch = re.search(rf"\b{kernel.name}\s*<([^<>]*)>\s*<<<", source.bare)
     names = template_parameters(kernel)
-    return dict(zip(names, split_at_commas(launch[1]), strict=False)) if launch else {}
+    found = dict.fromkeys(re.findall(r"(?:typename|class)\s+(\w+)", kernel.template), "float")
+    found |= dict(re.findall(r"(\w+)\s*=\s*([^,]+)", kernel.template))
+    return found | (dict(zip(names, split_at_commas(launch[1]), strict=False)) if launch else {})
 
 
 def template_parameters(kernel: Kernel) -> list[str]:

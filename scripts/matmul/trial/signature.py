@@ -94,6 +94,7 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
     where = f"{path}: {kernel.name}"
     texts = split_parameters(kernel.parameters)
     parameters = [parsed(text, i, where) for i, text in enumerate(texts)]
+    parameters = [replace(p, type=settings.get(p.type, p.type)) for p in parameters]
     pointers = [p for p in parameters if p.pointer]
     if len(pointers) not in (2, 3):
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")

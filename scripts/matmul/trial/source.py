@@ -177,7 +177,8 @@ class Item:
 
     @cached_property
     def head(self) -> str:
-        return BOUNDS.sub("", re.split(r"[{=]", self.text, maxsplit=1)[0])
+        plain = re.sub(r"\btemplate\s*<[^>]*>", " ", self.text)
+        return BOUNDS.sub("", re.split(r"[{=]", plain, maxsplit=1)[0])
 
     @cached_property
     def words(self) -> set[str]:

@@ -14,7 +14,7 @@ from matmul.cpu.emulation import EmulationError, NotRunnable
 from matmul.operations.shapes import Shape
 from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import Explanation, common
-from matmul.trial.launching import launch_of
+from matmul.trial.launching import launch_of, template_arguments
 from matmul.trial.mistakes import Mistake, mistakes_of
 from matmul.trial.picture import MOST_ROWS
 from matmul.trial.program import CompileMistake, Program, build_for_cpu, check_with_nvcc
@@ -81,7 +81,8 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
     source = read(path)
     settings = {**source.settings, **settings}
     kernel = source.kernel(settings.get("kernel"))
-    signature = signature_of(kernel, settings, path)
+    types = template_arguments(source, kernel)
+    signature = signature_of(kernel, {**types, **settings}, path)
     program = Program(source, kernel, signature, launch_of(source, kernel, settings))
     verdict = Verdict(path, kernel.name, NOT_RUN, program)
     with tempfile.TemporaryDirectory(prefix="try-") as name:
