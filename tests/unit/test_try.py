@@ -58,6 +58,12 @@ def test_the_picture_shows_which_elements_are_wrong(command: Command, hand_in: P
     assert hand_in.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_a_kernel_prints_is_shown(command: Command, hand_in: Path, no_gpu: None) -> None:
+    said = RIGHT.replace("if (row", 'if (row + col == 0) printf("n is %d\\n", n);\nif (row')
+    hand_in.write_text("#include <cstdio>\n" + said)
+    assert "It printed:\n    n is 1\n" in command("try", hand_in).out
+
+
 def test_a_page_to_hand_in_has_the_words_the_picture_and_the_source(
     command: Command, hand_in: Path
 ) -> None:

@@ -115,7 +115,7 @@ def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...
     """16x16 or 256 as numbers."""
     if key not in settings:
         return None
-    if not re.fullmatch(r"\d{1,4}(?:[x×]\d{1,4}){0,2}", settings[key]):
+    if not re.fullmatch(r"\d{1,9}(?:[x×]\d{1,9}){0,2}", settings[key]):
         raise UserError(f"{where}: {key}={settings[key]}: write whole numbers, such as {key}=16x16")
     return tuple(int(part) for part in re.split("[x×]", settings[key]))
 

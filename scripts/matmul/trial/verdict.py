@@ -30,7 +30,8 @@ RUN_SECONDS, SHRINK_SECONDS = 10.0, 4.0
 class Verdict:
     """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
 
-    line, message: of the compiler, or why nothing ran. mistakes: the worst first, each kind and
+    line, message: of the compiler, or why nothing ran. printed: by the kernel, at the worst
+    mistake's shape or the first one. mistakes: the worst first, each kind and
     line once, at its smallest shape. shapes: those that were tried, and whether C was right there.
     """
 
@@ -45,6 +46,7 @@ class Verdict:
     shapes: Mapping[Shape, bool] = field(default_factory=dict)
     rule: str = ""
     picture: Run | None = None
+    printed: str = ""
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -67,6 +69,7 @@ class Verdict:
             "message": self.message,
             "mistakes": found,
             "rule": self.rule,
+            "printed": self.printed,
             "shapes": {str(shape): right for shape, right in self.shapes.items()},
             "seconds": round(self.seconds, 1),
         }
@@ -131,12 +134,12 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     shapes = {run.shape: run.right for run in runs}
     verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
-        return replace(verdict, status=CORRECT)
+        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
     worst = smallest(ordered[0], bench, explanation)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others], rule=rule_of(shapes, bench),
-        picture=pictured([worst.run, *wrong]),
+        printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
 

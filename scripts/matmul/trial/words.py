@@ -14,6 +14,7 @@ from matmul.trial.mistakes import Mistake
 from matmul.trial.picture import LEGEND, as_png, in_characters
 from matmul.trial.verdict import CORRECT, NOT_COMPILED, NOT_RUN, Verdict
 
+MOST_PRINTED = 10  # lines of what a kernel prints
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
@@ -41,6 +42,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"\n  In all: {verdict.rule}."
     if found := re.search(r"multiples? of (\d+)$", verdict.rule):
         yield f"  If it is made for those only, say multiple={found[1]}."
+    if verdict.printed:
+        yield "\n  It printed:"
+        yield from (f"    {line}" for line in verdict.printed.splitlines()[:MOST_PRINTED])
     if run := verdict.picture:
         yield f"\n  C at {run.shape} ({LEGEND}):\n"
         yield from (f"    {row}" for row in in_characters(run))

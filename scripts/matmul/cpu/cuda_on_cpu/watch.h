@@ -234,6 +234,7 @@ UNWATCHED inline void start_watching()
     char path[4096];
     snprintf(path, sizeof path, "%s/findings", getenv("WATCH_FOLDER"));
     findings = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses no line that the kernel printed
     watched_shared = shared_memory();
     shared_cells = static_cast<Cell*>(calloc(watched_shared.bytes + 1, sizeof(Cell)));
     for (size_t i = 0; i < 1024; ++i) clocks[i][i % warp_threads] = 1;
