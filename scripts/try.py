@@ -19,17 +19,25 @@ file is correct. docs/teaching.md says what is and is not contained while it run
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from matmul.gpu.device import NoDevice
+from matmul.process.contained import can_contain
 from matmul.process.errors import UserError, command_line, leave
 from matmul.settings import arguments
 from matmul.trial import card, words
 from matmul.trial.picture import as_png
 from matmul.trial.source import settings_of
 from matmul.trial.verdict import CORRECT, Verdict, judge
+
+UNCONTAINED = (
+    "note: this Linux has no Landlock of version 3, so nothing keeps a kernel on the CPU from "
+    "writing "
+    "files; try only what you trust, or use a container"
+)
 
 
 def parse() -> argparse.Namespace:
@@ -111,6 +119,8 @@ def main() -> None:
         raise UserError("no file; give one, such as my_kernel.cu")
     if len(files) > 1 and (options.html or options.png):
         raise UserError("--html and --png take one file; --json is for several")
+    if not can_contain():
+        print(UNCONTAINED, file=sys.stderr)
     told, right = [], True
     for file, found in verdicts(files, settings):
         right &= isinstance(found, Verdict) and found.status == CORRECT

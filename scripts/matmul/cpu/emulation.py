@@ -21,24 +21,22 @@ from matmul.process.errors import HANG_SECONDS, Unfinished
 
 WATCH = "watch"
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
-# Flags of the compiler; of the linker those that name a sanitizer, which brings its own runtime.
-SANITIZERS = {
-    None: [],
-    "address": ["-fsanitize=address,undefined"],
-    "thread": ["-fsanitize=thread"],
-    # gcc's instrumentation with the runtime of watch.h. Code at fixed addresses keeps its lines.
-    WATCH: [
-        "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
-        "--param=tsan-instrument-func-entry-exit=0",
-        *(
-            "-U__SANITIZE_THREAD__",
-            "-DWATCH",
-            "-ftrivial-auto-var-init=pattern",
-            "-O1",
-            "-no-pie",
-            "-fno-pie",
-        ),
-    ],
+# Flags of the compiler and of the linker.
+SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
+    None: ([], []),
+    "address": (["-fsanitize=address,undefined"], ["-fsanitize=address,undefined"]),
+    "thread": (["-fsanitize=thread"], ["-fsanitize=thread"]),
+    # gcc's instrumentation, linked with the runtime of watch.h instead of the sanitizers'.
+    WATCH: (
+        [
+            "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
+            "--param=tsan-instrument-func-entry-exit=0",
+            *("-U__SANITIZE_THREAD__", "-DWATCH"),
+            "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
+            *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
+        ],
+        ["-no-pie"],
+    ),
 }
 FLAGS = [
     "-O2",
@@ -46,10 +44,11 @@ FLAGS = [
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
-    # The shared memory of other kernels in the source does not count.
-    *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
     "-fno-sanitize-recover=all",
+    *("-ffunction-sections", "-fdata-sections"),
 ]
+# The shared memory of other kernels in the source does not count.
+LINK_FLAGS = ["-Wl,--gc-sections"]
 # CUDA's headers without a counterpart here, as g++ misses them.
 FOREIGN_HEADER = re.compile(
     r"fatal error: ((?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)"
@@ -107,19 +106,16 @@ def build(
     }
     if name := _dynamic_shared(text):
         macros["DYNAMIC_SHARED"] = _quoted(name)
-    own = SANITIZERS[sanitizer]
+    compile_flags, link_flags = SANITIZERS[sanitizer]
     headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if operation.dtype == "float16" else [])]
     compiled = executable.with_suffix(".o")
     commands = [
-        [compiler, *FLAGS, *own, *(f"-D{name}={value}" for name, value in macros.items()),
+        [compiler, *FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items()),
          *(f"-I{folder}" for folder in (RUNTIME, *include)),
          *(part for header in headers for part in ("-include", str(RUNTIME / header))),
          "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
-        [compiler, "-Wl,--gc-sections", *([] if sanitizer is None else own[:1]),
-         str(compiled), "-o", str(executable)],
+        [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
     ]  # fmt: skip
-    if sanitizer == WATCH:
-        commands[1][2:3] = ["-no-pie"]
     for command in commands:
         completed = subprocess.run(command, capture_output=True, text=True)
         if completed.returncode != 0:

@@ -42,14 +42,20 @@ class Ended:
     err: str
 
 
+def can_contain() -> bool:
+    """Whether this Linux has Landlock of the version that knows every way to change a file: 6.2."""
+    version: int = ctypes.CDLL(None, use_errno=True).syscall(CREATE_RULESET, None, 0, 1)
+    return version >= 3
+
+
 def write_only_below(folder: Path) -> bool:
     """Let this process and its children change no file outside `folder`, by Linux's Landlock.
 
-    Returns whether this Linux can do that (from 6.2 on).
+    Returns whether this Linux can do that.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(CREATE_RULESET, None, 0, 1) < 3:
+    if not can_contain():
         return False
+    libc = ctypes.CDLL(None, use_errno=True)
     handled = ctypes.c_uint64(WRITES)
     rules = libc.syscall(CREATE_RULESET, ctypes.byref(handled), 8, 0)
     opened = os.open(folder, os.O_PATH | os.O_CLOEXEC)

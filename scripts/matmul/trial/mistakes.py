@@ -57,14 +57,12 @@ CURES = {
 
 @dataclass(frozen=True)
 class Mistake:
-    """kind: one of KINDS. line: in the file, 0 if unknown. key: what is the same at other
-    shapes."""
+    """kind: one of KINDS. line: in the file, 0 if unknown."""
 
     kind: str
     line: int
     what: str
     cure: str
-    key: str
     run: Run
 
     @property
@@ -95,12 +93,9 @@ class Teller:
         lines = (self.run.line(place, self.file) for place in finding.get("places", ()))
         return next((line for line in lines if line), 0)
 
-    def made(
-        self, kind: str, line: int, what: str, cure: str | None = None, key: str = ""
-    ) -> Mistake:
-        return Mistake(
-            kind, line, what, CURES.get(kind, "") if cure is None else cure, key or kind, self.run
-        )
+    def made(self, kind: str, line: int, what: str, cure: str | None = None) -> Mistake:
+        """A mistake; without `cure` with that of its kind."""
+        return Mistake(kind, line, what, CURES.get(kind, "") if cure is None else cure, self.run)
 
     def told(self, finding: Mapping[str, Any]) -> Mistake:
         tell = getattr(self, f"tell_{finding['kind']}", None)
@@ -129,7 +124,7 @@ class Teller:
             f"{name}[{element}], row {element // columns}, column {element % columns}"
         )  # fmt: skip
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
-        return self.made("out of bounds", line, what, key=f"{array}{line}")
+        return self.made("out of bounds", line, what)
 
     def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
         kind = finding["type"].strip("'")
@@ -209,7 +204,7 @@ class Teller:
             explanation.about, partial(self.access_line, explanation.about)
         )()
         what = f"{explanation.key}; {self.example()}"
-        return self.made(explanation.kind, line, what, "", explanation.key)
+        return self.made(explanation.kind, line, what, "")
 
     def wrong(self) -> Mistake:
         """What is wrong with C, where no other finding says why."""
