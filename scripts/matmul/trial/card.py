@@ -22,6 +22,7 @@ from matmul.measure.verification import accuracy
 from matmul.operations import OPERATIONS, fills
 from matmul.process.errors import HANG_SECONDS, UserError
 from matmul.trial.experiments import SEED
+from matmul.trial.launching import COLUMNS_FIRST
 from matmul.trial.program import FUNCTION
 from matmul.trial.verdict import Verdict
 
@@ -74,9 +75,8 @@ def standing(verdict: Verdict) -> Standing | str:
     with opened() as gpu, tempfile.TemporaryDirectory(prefix="try-gpu-") as name:
         folder = Path(name)
         operation = verdict.program.signature.operation
-        if OPERATIONS.get(operation.name) != operation:
-            product = f"{operation.name} in {operation.dtype}"
-            return f"not timed: no library of the project computes {product}"
+        if reason := refusal(verdict):
+            return f"not timed: {reason}"
         variant = entry_of(verdict, folder / "trial.cu")
         catalogue = load_catalogue()
         rivals = [catalogue[rung].variants[0] for rung in LADDER[operation.name]]
@@ -91,6 +91,19 @@ def standing(verdict: Verdict) -> Standing | str:
             return f"wrong on the GPU, though right on the CPU: {error}"
         except LostDevice as error:
             raise UserError(f"{verdict.path}: {error}") from None
+
+
+def refusal(verdict: Verdict) -> str | None:
+    """Why a hand-in cannot be timed beside the kernels of the catalogue, or None."""
+    assert verdict.bench
+    operation = verdict.program.signature.operation
+    if OPERATIONS.get(operation.name) != operation:
+        return f"no library of the project computes {operation.name} in {operation.dtype}"
+    if verdict.bench.launch.order != COLUMNS_FIRST:
+        return "blockIdx.x runs along no row of C"
+    if verdict.program.signature.accumulates or verdict.bench.adds:
+        return "it adds to what C held"
+    return None
 
 
 def entry_of(verdict: Verdict, source: Path) -> Variant:
