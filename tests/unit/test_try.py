@@ -125,6 +125,7 @@ def test_a_picture_is_of_one_file(command: Command) -> None:
         (RIGHT.replace("{\n", "{ __shared__ float t[8], u[9];\n", 1), "which block does f take"),
         ("// try: block=tall\n" + RIGHT, "write whole numbers"),
         ("// try: block\n" + RIGHT, "is no setting"),
+        ("// try: SIDE=8\n#define SIDE 16\n" + RIGHT, "the file defines it as 16"),
         ("// try: block=64x64\n" + RIGHT, "4096 threads; a block has 1 to 1024"),
         ("// try: m=rows\n" + RIGHT, "has no parameter rows"),
         ("// try: kernel=g\n" + RIGHT, "kernel=g: it has f"),
@@ -201,6 +202,11 @@ def test_settings_say_it_where_names_do_not() -> None:
         signature_of(kernel, {}, "f.cu")
     roles = signature_of(kernel, settings_of(["m=r", "n=q", "k=p"], ""), "f.cu")
     assert [p.role for p in roles.parameters] == ["A", "B", "C", "k", "n", "m"]
+
+
+def test_a_setting_goes_before_a_macro_that_asks_for_one(hand_in: Path) -> None:
+    hand_in.write_text("#ifndef SIDE\n#define SIDE 16\n#endif\n" + RIGHT)
+    assert judge(hand_in, {"SIDE": "8"}).program.defines == "#define SIDE 8\n"
 
 
 def test_what_pasting_breaks_is_mended_at_its_line(hand_in: Path) -> None:

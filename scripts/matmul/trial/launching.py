@@ -55,6 +55,12 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     where = f"{source.path}"
     constants = template_arguments(source, kernel)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
+    for name, value in constants.items():
+        if source.fixes(name) and source.defines[name] != value:
+            raise UserError(
+                f"{where}: {name}={value}, but the file defines it as {source.defines[name]}: "
+                "change it there, or leave the setting out"
+            )
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)
     block = extents(settings, "block", where) or block_of(source, kernel, values)

@@ -50,7 +50,7 @@ class Program:
         template = template_parameters(self.kernel)
         return "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
-            if name not in self.source.defines and name not in template
+            if not self.source.fixes(name) and name not in template
         )  # fmt: skip
 
     @property

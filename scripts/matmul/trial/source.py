@@ -25,7 +25,7 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"\n]+)[>\"]", re.M
 # Headers that say what a kernel may use; others are for the program around it.
 KERNEL_HEADERS = re.compile(
     r"(?:mma|cuda_(?:fp16|bf16|fp8|pipeline\w*)|cooperative_groups|cooperative_groups/\w+"
-    r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|(?:cub|cuda|cutlass|cute)/\S+?)"
+    r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
 HOST_ONLY = re.compile(r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|std\s*::\s*\w*stream)\b|<<<")
@@ -94,6 +94,11 @@ class Source:
     def defines(self) -> dict[str, str]:
         """The values of macros without arguments."""
         return {name: value.strip() for name, call, value in DEFINE.findall(self.bare) if not call}
+
+    def fixes(self, name: str) -> bool:
+        """Whether it defines a macro whatever was defined before."""
+        asked = rf"#[ \t]*ifndef[ \t]+{name}\b|!\s*defined\b\W*{name}\b"
+        return name in self.defines and not re.search(asked, self.bare)
 
     def line(self, number: int) -> str:
         lines = self.text.splitlines()
