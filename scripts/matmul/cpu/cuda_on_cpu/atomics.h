@@ -31,7 +31,8 @@ using Same = typename Exactly<Value>::type;
     template <typename Value>                                                                      \
     __attribute__((always_inline)) inline Value name(Value* address, cuda_on_cpu::Same<Value> own) \
     {                                                                                              \
-        return cuda_on_cpu::exchanged(address, [&](Value old) UNWATCHED { return Value(new_value); });       \
+        const auto change = [&](Value old) UNWATCHED { return Value(new_value); };                 \
+        return cuda_on_cpu::exchanged(address, change);                                            \
     }
 ATOMIC(atomicAdd, old + own)
 ATOMIC(atomicSub, old - own)

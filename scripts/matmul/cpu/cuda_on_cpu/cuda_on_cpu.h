@@ -15,6 +15,7 @@
 //   too much static shared memory           reported       reported             reported
 //   signed overflow, misaligned vector      unseen         source line          unseen
 // (*) always past the end; before the start unless by less than a page.
+// A fourth build, for verdicts on anyone's kernel, finds them all and says more: watch.h.
 //
 // A missing barrier gives a wrong result because no order of threads is certain: after each barrier
 // the first thread and the direction are drawn at random. The draws are the same in each run, so a
