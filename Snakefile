@@ -5,6 +5,7 @@ snakemake --cores 1 compile                             up to one step: compile,
                                                         figures, report, explore
 snakemake --cores 1 compare                             compare the measurements with the
                                                         published data set
+snakemake --cores 1 mistakes                            the gallery of mistakes, without a GPU
 snakemake --cores 1 all --configfile config/documents.yaml    every size in the documents
 """
 
@@ -57,6 +58,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/page.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/mistakes.smk"
 
 
 onstart:
@@ -88,6 +90,8 @@ localrules:
     readme,
     publish,
     compare,
+    run_mistakes,
+    mistakes,
 
 
 rule all:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.cpu.emulation import EmulationError
+from matmul.cpu.emulation import EmulationError, NotRunnable
 from matmul.dataset.tables import product_of, write_rows
 from matmul.gpu.device import NoDevice
 from matmul.measure.products import NotCompiled
@@ -133,6 +133,8 @@ def main() -> None:
                        options.hang_seconds, shared=True) as run,
             ):  # fmt: skip
                 rows = verify_parts(run, variant, extra, measured, options.fill, options.seed)
+        except NotRunnable as error:
+            rows = refused(variant, options.device, extra, "skipped", str(error))
         except (NotCompiled, EmulationError) as error:
             rows = refused(variant, options.device, extra, "failed", str(error))
         except NoDevice as error:

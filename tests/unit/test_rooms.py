@@ -10,7 +10,7 @@ from matmul.process.programs import imported_directly
 PACKAGE = ROOT / "scripts" / "matmul"
 # From the bottom up: each uses only those before it.
 ROOMS = ["process", "operations", "dataset", "catalogue", "build", "gpu", "cpu", "measure",
-         "settings", "report"]  # fmt: skip
+         "trial", "settings", "report"]  # fmt: skip
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -204,7 +204,14 @@ def emulated_sources(wildcards):
         for part in variant.parts(None, dispatched_shapes(variant))
         for file in source_files(part.kernel.code)
     ]
-    return [*dict.fromkeys(files), *sorted((ROOT / "scripts/matmul/cpu/cuda_on_cpu").iterdir())]
+    return [*dict.fromkeys(files), *runtime_on_cpu()]
+
+
+def runtime_on_cpu():
+    """The sources of the emulation."""
+    return sorted(
+        file for file in (ROOT / "scripts/matmul/cpu/cuda_on_cpu").rglob("*") if file.is_file()
+    )
 
 
 def run_identity(wildcards):

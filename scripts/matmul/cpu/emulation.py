@@ -20,21 +20,54 @@ from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
 
+WATCH = "watch"
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
-SANITIZERS = {None: [], "address": ["address,undefined"], "thread": ["thread"]}
+# Flags of the compiler and of the linker.
+SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
+    None: ([], []),
+    "address": (["-fsanitize=address,undefined"], ["-fsanitize=address,undefined"]),
+    "thread": (["-fsanitize=thread"], ["-fsanitize=thread"]),
+    # gcc's instrumentation, linked with the runtime of watch.h instead of the sanitizers'.
+    WATCH: (
+        [
+            "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
+            "--param=tsan-instrument-func-entry-exit=0",
+            *("-U__SANITIZE_THREAD__", "-DWATCH"),
+            "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
+            *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
+        ],
+        ["-no-pie"],
+    ),
+}
 FLAGS = [
     "-O2",
     "-g",
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
-    # The shared memory of other kernels in the source does not count.
-    *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
+    "-fno-sanitize-recover=all",
+    *("-ffunction-sections", "-fdata-sections"),
 ]
+# The shared memory of other kernels in the source does not count.
+LINK_FLAGS = ["-Wl,--gc-sections"]
+# CUDA's headers without a counterpart here, as g++ misses them.
+FOREIGN_HEADER = re.compile(
+    r"fatal error: ((?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)"
+    r"(?:\.\w+)?): No such file"
+)
+# Functions of CUDA without one.
+FOREIGN_NAME = re.compile(r"error: [‘'](__\w+|clock64|clock)[’'] was not declared")
 
 
 class EmulationError(Exception):
     """A kernel that does not compile or makes a mistake; the message is one line."""
+
+
+class NotRunnable(EmulationError):
+    """A kernel that is right for nvcc perhaps, but uses what the CPU has no counterpart of."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"not runnable on the CPU: {what}")
 
 
 def build(
@@ -54,10 +87,11 @@ def build(
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
     operation's dtype, then the dimensions; behind these come the workspace's parts and the tensor
     maps of these names. defines: the kernels' compile-time parameters.
-    sanitizer: None, "address" (with the undefined-behaviour sanitizer) or "thread".
+    sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
+    watched.launch.
     include: folders of the headers that the source names.
-    Raises EmulationError with the compiler's first error or without g++, and UserError if the
-    machine failed.
+    Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
+    if the machine failed.
     """
     compiler = shutil.which("g++")
     if compiler is None:
@@ -89,20 +123,24 @@ def build(
     }
     if name := _dynamic_shared(text):
         macros["DYNAMIC_SHARED"] = _quoted(name)
-    command = [
-        compiler,
-        *FLAGS,
-        *(f"-fsanitize={checks}" for checks in SANITIZERS[sanitizer]),
-        "-fno-sanitize-recover=all",
-        *(f"-D{name}={value}" for name, value in macros.items()),
-        *(f"-I{folder}" for folder in (RUNTIME, *include)),
-        *("-include", str(RUNTIME / "cuda_on_cpu.h"), str(RUNTIME / "driver.cpp")),
-        *("-o", str(executable)),
-    ]
-    completed = subprocess.run(command, capture_output=True, text=True)
-    if completed.returncode != 0:
-        check_machine(compiler, completed.stderr)
-        raise EmulationError(_explained(completed.stderr, functions, operation, parameters))
+    compile_flags, link_flags = SANITIZERS[sanitizer]
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if operation.dtype == "float16" else [])]
+    compiled = executable.with_suffix(".o")
+    commands = [
+        [compiler, *FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items()),
+         *(f"-I{folder}" for folder in (RUNTIME, *include)),
+         *(part for header in headers for part in ("-include", str(RUNTIME / header))),
+         "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
+        [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
+    ]  # fmt: skip
+    for command in commands:
+        completed = subprocess.run(command, capture_output=True, text=True)
+        if completed.returncode != 0:
+            check_machine(compiler, completed.stderr)
+            if what := _foreign(completed.stderr, text):
+                raise NotRunnable(what)
+            raise EmulationError(_explained(completed.stderr, functions, operation, parameters))
+    compiled.unlink()
 
 
 def launch(
@@ -125,12 +163,12 @@ def launch(
         paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
         for path, array in zip(paths, (*inputs, output), strict=True):
             path.write_bytes(array.tobytes())
-        numbers = (*_numbers(plan), *shape.elements, *shape.dimensions)
+        numbers = (*numbers_of(plan), *shape.elements, *shape.dimensions)
         _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
         return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
 
 
-def _numbers(plan: Plan) -> list[int]:
+def numbers_of(plan: Plan) -> list[int]:
     """A plan as the driver reads it."""
     found: list[int] = []
     for each in plan.launches:
@@ -179,6 +217,14 @@ def _parameters(
         *(f"void* {name}" for name in workspace),
         *(f"const CUtensorMap {name}" for name in tensor_maps),
     ]
+
+
+def _foreign(report: str, text: str) -> str | None:
+    """What of CUDA the compiler did not know, if that is why it failed."""
+    if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
+        return found[1]
+    assembler = re.search(r"Assembler messages|in ‘asm’|‘asm’ operand", report)
+    return "inline PTX" if assembler and re.search(r"\basm\b", text) else None
 
 
 def _explained(

@@ -9,7 +9,7 @@ import numpy as np
 
 from matmul.gpu.cublas import WORKSPACE_BYTES, Cublas
 from matmul.gpu.device import Gpu
-from matmul.operations import fills
+from matmul.operations import OPERATIONS, fills
 from matmul.operations.dtypes import DTYPES
 from matmul.operations.shapes import ceil_div
 from matmul.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
@@ -17,15 +17,16 @@ from matmul.process.errors import HANG_SECONDS, Unfinished, UserError, left_runn
 ONE = (1, 1, 1)
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
 MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
+FILLED = sorted({operation.dtype for operation in OPERATIONS.values()})  # types of matrices
 FUNCTIONS = {
     "hold": "PQ",
     "empty": "",
     "split": "PPPPdQ",
     "mirror": "Pi",
-    **{f"fill_{dtype}": "PQiQi" for dtype in DTYPES},
-    **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in DTYPES},
+    **{f"fill_{dtype}": "PQiQi" for dtype in FILLED},
+    **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in FILLED},
     # The kernels that compare with a wider type; float64 has none.
-    **{f"widen_{dtype}": "PPPQ" for dtype in DTYPES if dtype != "float64"},
+    **{f"widen_{dtype}": "PPPQ" for dtype in FILLED if dtype != "float64"},
 }
 
 

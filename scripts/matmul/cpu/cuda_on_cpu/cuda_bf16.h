@@ -26,12 +26,21 @@ struct __nv_bfloat16 {
         memcpy(&value, &word, sizeof value);
         return value;
     }
-};
 
-struct alignas(4) __nv_bfloat162 {
-    __nv_bfloat16 x, y;
+    __nv_bfloat16& operator+=(float other) { return *this = *this + other; }
+    __nv_bfloat16& operator-=(float other) { return *this = *this - other; }
+    __nv_bfloat16& operator*=(float other) { return *this = *this * other; }
 };
 
 inline __nv_bfloat16 __float2bfloat16(float value) { return value; }
 inline float __bfloat162float(__nv_bfloat16 value) { return value; }
+inline __nv_bfloat16 __float2bfloat16_rn(float value) { return value; }
+
+#define SHORT_FLOAT __nv_bfloat16
+#define SHORT_PAIR __nv_bfloat162
+#include "short_floats.h"
+
+using nv_bfloat16 = __nv_bfloat16;
+using nv_bfloat162 = __nv_bfloat162;
 inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {x, y}; }
+inline float2 __bfloat1622float2(__nv_bfloat162 pair) { return {pair.x, pair.y}; }

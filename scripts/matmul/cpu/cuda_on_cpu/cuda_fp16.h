@@ -1,40 +1,66 @@
-// CUDA's half on the CPU: what the kernels here use of cuda_fp16.h, by what CUDA says of it.
+// CUDA's half on the CPU: what classroom kernels use of cuda_fp16.h, by what CUDA says of it.
 #pragma once
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
-// A sign, 5 bits of exponent, and 11 bits of mantissa with the leading one.
+// IEEE binary16: a sign, 5 bits of exponent, 11 bits of mantissa with the leading one. Arithmetic
+// goes by way of float, whose 24 bits are enough that rounding twice gives the same half.
 struct __half {
     uint16_t bits;
 
     __half() = default;
 
-    // Rounded to nearest, ties to even; over 65504 it is infinite, and a NaN stays one.
+    // Rounded to nearest, ties to even, by adding to and taking from a float of the right exponent.
     __half(float value)
     {
-        const uint16_t sign = signbit(value) ? 0x8000 : 0;
-        const float size = fabsf(value);
-        if (isnan(value)) bits = 0x7FFF;
-        else if (size >= 65520.0f) bits = sign | 0x7C00;
-        else {
-            int exponent;
-            frexpf(size, &exponent);  // size < 2^exponent
-            const int least = size < 0x1p-14f ? -24 : exponent - 11;  // exponent of the last bit
-            const unsigned units = unsigned(nearbyintf(ldexpf(size, -least)));
-            bits = uint16_t(sign | (units + (unsigned(least + 24) << 10)));
+        uint32_t word;
+        memcpy(&word, &value, sizeof word);
+        const uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7FFFFFFF;
+        if (magnitude > 0x7F800000) {
+            bits = 0x7FFF;  // a NaN
+        } else if (magnitude >= 0x477FF000) {
+            bits = sign | 0x7C00;  // from 65520 on, infinity
+        } else if (magnitude < 0x38800000) {  // below 2⁻¹⁴ the unit is 2⁻²⁴
+            bits = sign | uint16_t(nearbyintf(fabsf(value) * 0x1p24f));
+        } else {
+            const uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1);
+            bits = sign | uint16_t((rounded - 0x38000000) >> 13);
         }
     }
 
     operator float() const
     {
-        const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-        float size = exponent ? ldexpf(float(1024 + fraction), exponent - 25) : ldexpf(float(fraction), -24);
-        if (exponent == 31) size = fraction ? NAN : INFINITY;
-        return bits & 0x8000 ? -size : size;
+        const uint32_t exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
+        float magnitude;
+        if (exponent == 0x1F)
+            magnitude = fraction ? NAN : INFINITY;
+        else
+            magnitude = exponent ? ldexpf(float(fraction | 0x400), int(exponent) - 25)
+                                 : ldexpf(float(fraction), -24);
+        return bits & 0x8000 ? -magnitude : magnitude;
     }
+
+    __half& operator+=(float other) { return *this = *this + other; }
+    __half& operator-=(float other) { return *this = *this - other; }
+    __half& operator*=(float other) { return *this = *this * other; }
 };
+using half = __half;
 
 inline __half __float2half(float value) { return value; }
 inline __half __float2half_rn(float value) { return value; }
+inline __half __double2half(double value) { return float(value); }
+inline __half __int2half_rn(int value) { return float(value); }
 inline float __half2float(__half value) { return value; }
+
+#define SHORT_FLOAT __half
+#define SHORT_PAIR __half2
+#include "short_floats.h"
+
+using half2 = __half2;
+inline __half2 __floats2half2_rn(float x, float y) { return {x, y}; }
+inline __half2 __float2half2_rn(float value) { return {value, value}; }
+inline __half2 __half2half2(__half value) { return {value, value}; }
+inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
+inline float2 __half22float2(__half2 pair) { return {pair.x, pair.y}; }

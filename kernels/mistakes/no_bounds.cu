@@ -1,0 +1,18 @@
+// A mistake on purpose: no thread asks whether its element exists.
+#define TILE 16
+
+__global__ void no_bounds(const float *A, const float *B, float *C, int n)
+{
+    __shared__ float tileA[TILE][TILE], tileB[TILE][TILE];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+    float sum = 0.0f;
+    for (int start = 0; start < n; start += TILE) {
+        tileA[y][x] = A[row * n + start + x];
+        tileB[y][x] = B[(start + y) * n + col];
+        __syncthreads();
+        for (int p = 0; p < TILE; p++) sum += tileA[y][p] * tileB[p][x];
+        __syncthreads();
+    }
+    C[row * n + col] = sum;
+}

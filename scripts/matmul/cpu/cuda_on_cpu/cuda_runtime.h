@@ -1,0 +1,1 @@
+// Nothing: cuda_on_cpu.h is included before every source.

@@ -1,0 +1,174 @@
+"""How a hand-in that is correct does on a GPU: its time in pairs beside kernels of the ladder
+and the library, what it takes of a multiprocessor, and the next step."""
+
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul.build.binaries import compile_instruments, compile_into
+from matmul.catalogue.entries import Kernel, Kind, Variant, load_catalogue
+from matmul.gpu.device import Gpu, opened
+from matmul.gpu.occupancy import occupancy
+from matmul.measure.bench import Case, LostDevice, Settings, Split, Wrong
+from matmul.measure.gpu_bench import GpuBench
+from matmul.measure.runner import GpuRunner, WrongAccess
+from matmul.measure.sampling import Rule, median_interval
+from matmul.measure.verification import accuracy
+from matmul.operations import OPERATIONS, fills
+from matmul.process.errors import HANG_SECONDS, UserError
+from matmul.trial.experiments import SEED
+from matmul.trial.launching import COLUMNS_FIRST
+from matmul.trial.program import FUNCTION
+from matmul.trial.verdict import Verdict
+
+SIZE = 2048  # of the square product that is timed, in all dimensions
+# The ladder that a student climbs, by operation, slowest first; the library is last.
+LADDER = {
+    "gemm": ("naive", "shared", "register_tile", "vectors", "pipelined", "cublas_sgemm"),
+    "gram": ("gram_naive", "gram_register_tile", "gram_tensor", "cublas_dsyrk"),
+    "gemm_bf16": ("naive_bf16", "cublas_gemm_bf16"),
+}
+SETTINGS = Settings(
+    seed=SEED, caches=("hot",), rule=Rule(10, 100, 0.01, 1.0), sample_seconds=0.005, copies=None,
+    warm_seconds={"burst": 0.2}, cool_celsius=75, cool_seconds=30, launch_seconds=10,
+    hang_seconds=HANG_SECONDS, memory_share=0.8, threads=1,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Standing:
+    """milliseconds: of a product of `shape`. ratios: of each rival, the median of its time over the
+    hand-in's in pairs, and its 95% interval. registers: of a thread. occupancy: the share of a
+    multiprocessor's threads that fit. next_step: the slowest kernel of the ladder that is
+    faster."""
+
+    gpu: str
+    shape: str
+    milliseconds: float
+    ratios: Mapping[str, tuple[float, float, float]]
+    registers: int
+    occupancy: float
+    next_step: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"{ratio:.1%} [{low:.1%}, {high:.1%}] of {name}"
+            for name, (ratio, low, high) in self.ratios.items()
+        )
+        return (
+            f"{self.milliseconds:.3f} ms at {self.shape} on {self.gpu}, which is {shares}; "
+            f"{self.registers} registers a thread, occupancy {self.occupancy:.0%}.\n"
+            f"  Next step: {self.next_step}."
+        )
+
+
+def standing(verdict: Verdict) -> Standing | str:
+    """How the hand-in does on the first GPU, or why it was not timed. Raises NoDevice."""
+    with opened() as gpu, tempfile.TemporaryDirectory(prefix="try-gpu-") as name:
+        folder = Path(name)
+        operation = verdict.program.signature.operation
+        if reason := refusal(verdict):
+            return f"not timed: {reason}"
+        variant = entry_of(verdict, folder / "trial.cu")
+        catalogue = load_catalogue()
+        rivals = [catalogue[rung].variants[0] for rung in LADDER[operation.name]]
+        rivals = [
+            one
+            for one in rivals
+            if one.kernel.kind is Kind.LIBRARY or one.runs_on(gpu.architecture)
+        ]
+        try:
+            return measured(verdict, variant, rivals, gpu, folder)
+        except (Wrong, WrongAccess) as error:
+            return f"wrong on the GPU, though right on the CPU: {error}"
+        except LostDevice as error:
+            raise UserError(f"{verdict.path}: {error}") from None
+
+
+def refusal(verdict: Verdict) -> str | None:
+    """Why a hand-in cannot be timed beside the kernels of the catalogue, or None."""
+    assert verdict.bench
+    operation = verdict.program.signature.operation
+    if OPERATIONS.get(operation.name) != operation:
+        return f"no library of the project computes {operation.name} in {operation.dtype}"
+    if verdict.bench.launch.order != COLUMNS_FIRST:
+        return "blockIdx.x runs along no row of C"
+    if verdict.program.signature.accumulates or verdict.bench.adds:
+        return "it adds to what C held"
+    return None
+
+
+def entry_of(verdict: Verdict, source: Path) -> Variant:
+    """The hand-in as an entry of the catalogue."""
+    assert verdict.bench and verdict.bench.launch.tile
+    launch = verdict.bench.launch
+    source.write_text(verdict.program.for_gpu)
+    kernel = Kernel(
+        name=verdict.kernel, operation=verdict.program.signature.operation.name, source=source,
+        function=FUNCTION, tile=launch.tile, threads=(launch.block[1], launch.block[0]),
+        dynamic_shared_bytes=launch.shared_bytes,
+    )  # fmt: skip
+    return Variant(kernel, "", {})
+
+
+def measured(
+    verdict: Verdict, variant: Variant, rivals: Sequence[Variant], gpu: Gpu, folder: Path
+) -> Standing:
+    """Verify at the verdict's shapes, then time. Raises Wrong, WrongAccess, LostDevice,
+    UserError."""
+    arch = gpu.architecture
+    compile_instruments(arch, folder / arch / "instruments.cubin")
+    records = {
+        one.name: compile_into(one, arch, folder)
+        for one in (variant, *rivals) if one.kernel.kind is Kind.CUDA
+    }  # fmt: skip
+    for name, record in records.items():
+        if record["reason"]:
+            raise UserError(f"{verdict.path}: {name} for {arch}: {record['reason']}")
+    verify(verdict, variant, GpuRunner(folder, HANG_SECONDS, gpu))
+    assert verdict.bench
+    shape = verdict.bench.shape(SIZE, SIZE, SIZE)
+    bench = GpuBench(gpu, variant, rivals, folder, SETTINGS, Split(), [shape])
+    try:
+        times = bench.measure(Case(shape, "uniform", "burst")).times
+    finally:
+        bench.close()
+    taken = {one.name: np.array(times[one.name, "kernel", "hot"]) for one in (variant, *rivals)}
+    own = taken.pop(variant.name)
+    ratios = {
+        name: (float(np.median(of / own)), *median_interval(of / own)) for name, of in taken.items()
+    }
+    record, threads = records[variant.name], math.prod(variant.block)
+    shared = int(str(record["shared_bytes"])) + variant.dynamic_shared_bytes
+    registers = int(str(record["registers"]))
+    return Standing(
+        gpu.device.name(), str(shape), float(np.median(own)), ratios, registers,
+        occupancy(threads, registers, shared, gpu.limits), next_step(rivals, ratios),
+    )  # fmt: skip
+
+
+def verify(verdict: Verdict, variant: Variant, runner: GpuRunner) -> None:
+    """Raise Wrong at the first shape at which the GPU's result is wrong."""
+    for shape in verdict.shapes:
+        inputs = fills.inputs("uniform", SEED, shape, variant.kernel.dtype)
+        share = accuracy(variant.kernel, runner.multiply(variant, shape, *inputs), *inputs).share
+        if not share <= 1:
+            raise Wrong(f"at {shape} an error is {share:.3g} times its bound")
+
+
+def next_step(rivals: Sequence[Variant], ratios: Mapping[str, tuple[float, float, float]]) -> str:
+    """The slowest kernel that is faster than the hand-in, and its lesson."""
+    faster = [one for one in rivals if ratios[one.name][0] < 1]
+    if not faster:
+        return "none: it is the fastest here"
+    above = max(faster, key=lambda one: ratios[one.name][0])
+    lesson = above.kernel.lesson.rstrip(".")
+    return f"{above.kernel.title}: {lesson} ({above.kernel.name} in kernels/catalogue.yaml)"

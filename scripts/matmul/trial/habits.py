@@ -1,0 +1,185 @@
+"""Mistakes of checking and of measuring, each shown by numbers that are computed or measured
+here."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from matmul.measure.timing import host_ms
+from matmul.operations import fills
+
+SEED = 2026
+
+
+@dataclass(frozen=True)
+class Habit:
+    """A mistake of checking or measuring: what is done, what it shows here, and what to do
+    instead."""
+
+    name: str
+    title: str
+    shown: str
+    cure: str
+
+
+def matrices(fill: str, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    return fills.matrix(fill, SEED, 0, m, k), fills.matrix(fill, SEED, 1, k, n)
+
+
+def habits() -> list[Habit]:
+    """All of them, run."""
+    return [*checking(), *measuring()]
+
+
+def differs(one: np.ndarray, other: np.ndarray) -> int:
+    """How many elements differ by more than rounding."""
+    return int((np.abs(one - other) > 1e-3 * np.abs(other).max()).sum())
+
+
+def checking() -> Iterator[Habit]:
+    n = 100
+    a, b = matrices("constant", n, n, n)
+    random_a, random_b = matrices("uniform", n, n, n)
+    yield Habit(
+        "constant_input", "Ones in A and twos in B",
+        f"With B transposed, {differs(a @ b.T, a @ b)} of {n * n} elements are wrong; with "
+        "random input "
+        f"{differs(random_a @ random_b.T, random_a @ random_b)} are.",
+        "Check with random input.",
+    )  # fmt: skip
+    index_a, index_b = matrices("index", n, n, n)
+    mixed = np.roll(index_a, 7, axis=0) @ index_b
+    yield Habit(
+        "index_modulo_100", "Index modulo 100, at n = 100",
+        f"With the rows of A in another order, {differs(mixed, index_a @ index_b)} elements "
+        "are wrong, because "
+        f"all rows are alike; at n = 101 {differs_at(101)} are.",
+        "Check with random input, at a prime size too.",
+    )  # fmt: skip
+    c = random_a @ random_b
+    c[3, 4] = np.nan
+    off = np.abs(c - random_a @ random_b)
+    yield Habit(
+        "nan_passes", "The largest difference as a loop of comparisons",
+        "An element that was never written holds NaN. `if (off > most) most = off` gives "
+        f"{np.fmax.reduce(off.ravel()):.3g}; "
+        f"{int((~np.isfinite(c)).sum())} element is not a number.",
+        "Fill C with NaN before each check, and count what is not finite as wrong.",
+    )  # fmt: skip
+    deep_a, deep_b = matrices("digits", 64, 64, 4096)
+    right = deep_a.astype(np.float64) @ deep_b
+    in_order = np.zeros((64, 64), np.float32)
+    for p in range(4096):
+        in_order += deep_a[:, p : p + 1] * deep_b[p]
+    worst = float(np.abs(in_order - right).max())
+    wide_a, wide_b = matrices("uniform", 64, 64, 4096)
+    sums = np.zeros((64, 64), np.float32)
+    for p in range(4096):
+        sums += wide_a[:, p : p + 1] * wide_b[p]
+    worst = max(worst, float(np.abs(sums - wide_a.astype(np.float64) @ wide_b).max()))
+    yield Habit(
+        "absolute_tolerance", "A tolerance of 1e-5, whatever the size",
+        f"A right float32 sum of 4096 products errs by {worst:.2g} here.",
+        "Let the bound grow with the number of terms and with Σ|a||b|.",
+    )  # fmt: skip
+    m, n, k = 3, 4, 5
+    a, b = matrices("uniform", m, n, k)
+    wrong = column_major(a, b)
+    yield Habit(
+        "column_major", "Row-major matrices for a column-major library",
+        f"sgemm(m, n, k, A, B) of row-major arrays has {differs(wrong, a @ b)} of {m * n} "
+        "elements wrong; "
+        f"with the operands exchanged {differs(exchanged(a, b), a @ b)}.",
+        "C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns: sgemm(n, m, k, B, A).",
+    )  # fmt: skip
+    square_a, square_b = matrices("uniform", 64, 64, 64)
+    both = square_a @ square_b.T
+    yield Habit(
+        "second_wrong_result", "Checking against a second wrong result",
+        "Where the loop on the CPU has the same wrong index, "
+        f"{differs(both, square_a @ square_b.T)} elements differ "
+        f"between the two; against a library's product {differs(both, square_a @ square_b)}.",
+        "Check against a product that somebody else wrote.",
+    )  # fmt: skip
+
+
+def differs_at(n: int) -> int:
+    a, b = matrices("index", n, n, n)
+    return differs(np.roll(a, 7, axis=0) @ b, a @ b)
+
+
+def column_major(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What a column-major product makes of row-major A and B, if it is called as if they were
+    its."""
+    (m, k), n = a.shape, b.shape[1]
+    by_columns = a.reshape(-1).reshape(k, m).T @ b.reshape(-1).reshape(n, k).T
+    return by_columns.T.reshape(m, n)
+
+
+def exchanged(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    (m, k), n = a.shape, b.shape[1]
+    by_columns = b.reshape(-1).reshape(k, n).T @ a.reshape(-1).reshape(m, k).T
+    return by_columns.T.reshape(m, n)
+
+
+def measuring() -> Iterator[Habit]:
+    a, b = matrices("uniform", 1024, 1024, 1024)
+    multiply: Callable[[], object] = lambda: a @ b  # noqa: E731
+    first = host_ms(multiply)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: None).result()
+        begun = time.perf_counter()
+        waiting = pool.submit(multiply)
+        submitted = (time.perf_counter() - begun) * 1e3
+        waiting.result()
+        done = (time.perf_counter() - begun) * 1e3
+    yield Habit(
+        "not_waiting", "A time without waiting for the device",
+        f"Handing over a product of 1024 takes {submitted:.3f} ms, and the product {done:.1f} "
+        "ms: as on a GPU, the "
+        "call returns before the work is done.",
+        "Wait for the device before the clock is read, or use its events.",
+    )  # fmt: skip
+    times = [host_ms(multiply) for _ in range(20)]
+    middle = statistics.median(times)
+    few = statistics.mean([first, *times[:4]])
+    yield Habit(
+        "first_in_the_mean", "The first launch in the mean",
+        f"The first product took {first:.1f} ms, the median of later ones {middle:.1f} ms; a "
+        "mean of five with the first "
+        f"says {few:.1f} ms.",
+        "Warm up, and give the median and its interval.",
+    )  # fmt: skip
+    small_a, small_b = matrices("uniform", 256, 256, 256)
+    product = statistics.median(host_ms(lambda: small_a @ small_b) for _ in range(20))
+    copied = statistics.median(
+        host_ms(lambda: (small_a.copy() @ small_b.copy()).copy()) for _ in range(20)
+    )
+    yield Habit(
+        "copies", "Copies counted, or not",
+        f"A product of 256 takes {product:.3f} ms, with copies of A, B and C {copied:.3f} ms.",
+        "Say which of the two it is, and compare like with like.",
+    )  # fmt: skip
+    ratios = {}
+    for n in (4, 256):
+        x, y = matrices("uniform", n, n, n)
+        loop = statistics.median(host_ms(partial(np.einsum, "ik,kj->ij", x, y)) for _ in range(5))
+        ratios[n] = loop / statistics.median(host_ms(partial(np.matmul, x, y)) for _ in range(5))
+    yield Habit(
+        "one_size",
+        "One size only",
+        f"A plain loop takes {ratios[4]:.1f} times as long as the library at n = 4, and "
+        f"{ratios[256]:.0f} times at n = 256.",
+        "Measure many sizes; no single one speaks for the others.",
+    )
+    yield Habit(
+        "one_run", "One run only",
+        f"Twenty products of 1024 took {min(times):.1f} to {max(times):.1f} ms: a single one "
+        "may be any of them.",
+        "Repeat, time rivals in turn, and give an interval.",
+    )  # fmt: skip

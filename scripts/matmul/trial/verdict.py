@@ -1,0 +1,200 @@
+"""The verdict on a hand-in: right or not, the worst mistake at its smallest shape, and the
+others."""
+
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from matmul.cpu.emulation import EmulationError, NotRunnable
+from matmul.operations.shapes import Shape
+from matmul.trial.experiments import Bench, Run
+from matmul.trial.explanation import Explanation, common
+from matmul.trial.launching import launch_of, template_arguments
+from matmul.trial.mistakes import Mistake, mistakes_of
+from matmul.trial.picture import MOST_ROWS
+from matmul.trial.program import CompileMistake, Program, build_for_cpu, check_with_nvcc
+from matmul.trial.signature import signature_of
+from matmul.trial.source import read
+
+CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
+CHECK_ARCHITECTURE = "sm_90"  # for nvcc's opinion where there is no card
+RUN_SECONDS, SHRINK_SECONDS = 10.0, 4.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
+
+    line, message: of the compiler, or why nothing ran. printed: by the kernel, at the worst
+    mistake's shape or the first one. mistakes: the worst first, each kind and
+    line once, at its smallest shape. shapes: those that were tried, and whether C was right there.
+    """
+
+    path: Path
+    kernel: str
+    status: str
+    program: Program
+    line: int = 0
+    message: str = ""
+    bench: Bench | None = None
+    mistakes: Sequence[Mistake] = ()
+    shapes: Mapping[Shape, bool] = field(default_factory=dict)
+    rule: str = ""
+    picture: Run | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """For graders: whole numbers, texts and lists only."""
+        found = [
+            {
+                "kind": one.kind,
+                "line": one.line,
+                "shape": str(one.run.shape),
+                "what": one.what,
+                "cure": one.cure,
+            }
+            for one in self.mistakes
+        ]
+        return {
+            "file": str(self.path),
+            "kernel": self.kernel,
+            "verdict": self.status,
+            "line": self.line,
+            "message": self.message,
+            "mistakes": found,
+            "rule": self.rule,
+            "printed": self.printed,
+            "shapes": {str(shape): right for shape, right in self.shapes.items()},
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
+    """The verdict on a file on the CPU. settings: key=value from the command line.
+
+    Raises UserError if the file is no kernel of a product, or if something has to be asked.
+    """
+    begun = time.monotonic()
+    source = read(path)
+    settings = {**source.settings, **settings}
+    kernel = source.kernel(settings.get("kernel"))
+    types = template_arguments(source, kernel)
+    signature = signature_of(kernel, {**types, **settings}, path)
+    program = Program(source, kernel, signature, launch_of(source, kernel, settings))
+    verdict = Verdict(path, kernel.name, NOT_RUN, program)
+    with tempfile.TemporaryDirectory(prefix="try-") as name:
+        verdict = tried(verdict, Path(name))
+    return replace(verdict, seconds=time.monotonic() - begun)
+
+
+def tried(verdict: Verdict, folder: Path) -> Verdict:
+    """The verdict after compiling and running the program."""
+    program = verdict.program
+    with ThreadPoolExecutor(2) as pool:
+        checked = pool.submit(check_with_nvcc, program, folder, CHECK_ARCHITECTURE)
+        built = pool.submit(build_for_cpu, program, folder)
+        try:
+            checked.result()
+        except CompileMistake as error:
+            built.cancel()
+            return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
+        try:
+            executable = built.result()
+        except NotRunnable as error:
+            return replace(verdict, message=str(error))
+        except EmulationError as error:  # nvcc took it
+            line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
+            said = str(error).partition("error: ")[2] or str(error)
+            return replace(verdict, line=int(line[1]) if line else 0,
+                           message=f"not runnable on the CPU: {said}")  # fmt: skip
+    try:
+        return ran(verdict, Bench(program, executable, program.launch).with_tile())
+    except EmulationError as error:
+        return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def ran(verdict: Verdict, bench: Bench) -> Verdict:
+    """The verdict after the launches."""
+    program = verdict.program
+    runs = list(bench.runs(RUN_SECONDS))
+    wrong = [run for run in runs if not run.right]
+    clean = [run for run in wrong if not run.mistaken]
+    explanation = common(clean, program.signature)
+    mistakes: dict[tuple[str, int], Mistake] = {}
+    for run in wrong:
+        for one in mistakes_of(run, program, explanation):
+            mistakes.setdefault((one.kind, one.line), one)
+    ordered = sorted(mistakes.values(), key=lambda one: one.rank)
+    shapes = {run.shape: run.right for run in runs}
+    verdict = replace(verdict, bench=bench, shapes=shapes)
+    if not ordered:
+        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
+    worst = smallest(ordered[0], bench, explanation)
+    others = [one for one in ordered[1:] if worth_telling(one, worst)]
+    return replace(
+        verdict, status=WRONG, mistakes=[worst, *others], rule=rule_of(shapes, bench),
+        printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
+    )  # fmt: skip
+
+
+def pictured(wrong: Sequence[Run]) -> Run | None:
+    """The run whose wrong elements show most: the largest C that is partly right, or else the
+    largest at all, of those that a terminal shows whole."""
+    shown = [(run.wrong, run) for run in wrong if run.wrong is not None and run.wrong.any()]
+    whole = [one for one in shown if len(one[0]) <= MOST_ROWS] or shown
+    best = max(whole, key=lambda one: (not one[0].all(), one[0].size), default=None)
+    return best[1] if best else None
+
+
+def worth_telling(other: Mistake, worst: Mistake) -> bool:
+    """Whether a further mistake may be one of its own: a wrong C mostly follows from the worst."""
+    follows = other.line == worst.line and (worst.kind, other.kind) in (
+        ("out of bounds", "race"),
+        ("missing barrier", "uninitialised shared memory"),
+    )
+    return other.kind not in ("wrong result", worst.kind) and not follows
+
+
+def smallest(mistake: Mistake, bench: Bench, explanation: Explanation | None) -> Mistake:
+    """The same mistake at a shape none of whose dimensions can be smaller."""
+    end = time.monotonic() + SHRINK_SECONDS
+    improved = mistake.kind != "endless loop"
+    while improved and time.monotonic() < end:
+        improved = False
+        for shape in bench.smaller(mistake.run.shape):
+            same = [one for one in mistakes_of(bench.run(shape), bench.program, explanation)
+                    if one.kind == mistake.kind]  # fmt: skip
+            if same:
+                mistake, improved = same[0], True
+                break
+            if time.monotonic() > end:
+                break
+    return mistake
+
+
+def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
+    """Where the kernel is right, in words, if that is simple."""
+    right = [shape for shape, fine in shapes.items() if fine]
+    wrong = [shape for shape, fine in shapes.items() if not fine]
+    if not right:
+        return "it is right at no shape"
+    if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
+        return "it is right at square shapes only"
+    names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
+    sides = sorted({*bench.launch.block[:2], *(bench.launch.tile or ())} - {1}, reverse=True)
+    for side in sides:
+        fits = [role for role, i in names.items()
+                if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
+        fits = fits[:1] if bench.signature.square else fits
+        if fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong):
+            which = f"{fits[0]} is a multiple" if len(fits) == 1 else (
+                f"{' and '.join(fits)} are multiples"
+            )  # fmt: skip
+            return f"it is right where {which} of {side}"
+    return ""

@@ -1,0 +1,139 @@
+"""Run the gallery of mistakes: what each one breaks, the smallest input that shows it, and which
+checks see it.
+
+    python scripts/mistakes.py --output results/mistakes
+    python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md
+
+It writes mistakes.json and a picture of each wrong C into the folder, and with --page the page of
+the docs. It needs no GPU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from matmul.dataset.tables import whole_file, write_json
+from matmul.process.errors import command_line
+from matmul.settings import arguments
+from matmul.trial.gallery import CHECKS, GALLERY, Exhibit, exhibits
+from matmul.trial.habits import Habit, habits
+from matmul.trial.picture import LEGEND, as_png, in_characters
+
+PAGE = """# The gallery of mistakes
+
+Kernels that are wrong on purpose, each with one mistake of the documents' listings or of
+classrooms. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
+`results/mistakes/` come from
+
+```
+uv run snakemake --cores 1 mistakes
+uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md
+```
+
+## Who would have seen it
+
+*found* names the mistake, *wrong C* shows only that something is wrong, and – sees nothing. The
+sanitizers run at the smallest shape that shows the mistake. `scripts/try.py` finds all of them.
+The check with ones and twos does not fill C with NaN before, as classrooms do not.
+
+{table}
+
+{exhibits}
+
+## Mistakes of checking and of measuring
+
+Each is shown by numbers that were computed or measured on the machine that wrote this page.
+
+{habits}
+"""
+ENTRY = """## {title}
+
+```cuda
+{source}
+```
+
+{kind} in line {line}, at {shape} and no smaller shape: {what}.{rule}
+
+{picture}Cure: `{cure}`
+
+"""
+
+
+def as_record(exhibit: Exhibit) -> dict[str, Any]:
+    """An exhibit for JSON."""
+    mistake = exhibit.mistake
+    return {
+        "name": exhibit.name,
+        "title": exhibit.entry["title"],
+        "documents": exhibit.entry["documents"],
+        "kind": mistake.kind,
+        "line": mistake.line,
+        "shape": str(mistake.run.shape),
+        "what": mistake.what,
+        "rule": exhibit.rule,
+        "cure": exhibit.entry["cure"],
+        "caught": dict(exhibit.caught),
+        "source": exhibit.source,
+        "picture": f"{exhibit.name}.png" if exhibit.picture else None,
+    }
+
+
+def page_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> str:
+    """docs/mistakes.md."""
+    head = f"| mistake | document | kind | {' | '.join(CHECKS.values())} |\n"
+    head += f"|{'---|' * (3 + len(CHECKS))}\n"
+    rows = [
+        f"| {one.entry['title']} | {', '.join(one.entry['documents']) or '–'} | "
+        f"{one.mistake.kind} | "
+        f"{' | '.join(one.caught.values())} |"
+        for one in shown
+    ]
+    told = "".join(f"**{one.title}.** {one.shown} {one.cure}\n\n" for one in wrong_habits).rstrip()
+    return PAGE.format(
+        table=head + "\n".join(rows),
+        exhibits="".join(map(told_exhibit, shown)).rstrip(),
+        habits=told,
+    )
+
+
+def told_exhibit(exhibit: Exhibit) -> str:
+    mistake, picture = exhibit.mistake, ""
+    if exhibit.picture:
+        rows = "\n".join(in_characters(exhibit.picture))
+        picture = f"C at {exhibit.picture.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
+    return ENTRY.format(
+        title=exhibit.entry["title"], source=exhibit.source.strip(), kind=mistake.kind.capitalize(),
+        line=mistake.line, shape=mistake.run.shape, what=mistake.what, picture=picture,
+        rule=f" In all, {exhibit.rule}." if exhibit.rule else "", cure=exhibit.entry["cure"],
+    )  # fmt: skip
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--page", type=Path, help="docs/mistakes.md, to write it anew")
+    parser.add_argument("--gallery", type=Path, default=GALLERY)
+    arguments.add_log(parser)
+    options = parser.parse_args()
+    arguments.start_log(options.log)
+
+    shown, wrong_habits = exhibits(options.gallery), habits()
+    options.output.mkdir(parents=True, exist_ok=True)
+    for one in shown:
+        if one.picture:
+            (options.output / f"{one.name}.png").write_bytes(as_png(one.picture))
+    record = {
+        "checks": CHECKS,
+        "exhibits": [as_record(one) for one in shown],
+        "habits": [asdict(one) for one in wrong_habits],
+    }
+    write_json(record, options.output / "mistakes.json")
+    if options.page:
+        with whole_file(options.page) as temporary:
+            temporary.write_text(page_of(shown, wrong_habits))
+
+
+if __name__ == "__main__":
+    main()

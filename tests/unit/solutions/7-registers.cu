@@ -1,0 +1,18 @@
+// C = A·B for any shape. A thread computes ROWS elements of a column of C.
+// try: block=16x4 tile=16x16
+#define ROWS 4
+
+__global__ void multiply(const float *A, const float *B, float *C, int m, int n, int k)
+{
+    int first = (blockIdx.y * blockDim.y + threadIdx.y) * ROWS;  // of the rows of this thread
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= n) return;
+    float sums[ROWS] = {};
+    for (int p = 0; p < k; p++) {
+        float b = B[p * n + col];
+        for (int i = 0; i < ROWS; i++)
+            if (first + i < m) sums[i] += A[(first + i) * k + p] * b;
+    }
+    for (int i = 0; i < ROWS; i++)
+        if (first + i < m) C[(first + i) * n + col] = sums[i];
+}

@@ -1,0 +1,77 @@
+"""What a hand-in becomes for a GPU, as far as a machine without one can tell."""
+
+from pathlib import Path
+
+import pytest
+
+from matmul.build.binaries import compile_into
+from matmul.catalogue.entries import load_catalogue
+from matmul.trial import card
+from matmul.trial.verdict import CORRECT, judge
+
+HAND_INS = Path(__file__).parent / "trial"
+
+
+@pytest.mark.parametrize("name", ["naive", "tiled", "gram", "warp", "vectors"])
+def test_the_gpus_program_compiles_and_takes_registers(name: str, tmp_path: Path) -> None:
+    verdict = judge(HAND_INS / f"{name}.cu", {})
+    assert verdict.status == CORRECT and verdict.bench
+    variant = card.entry_of(verdict, tmp_path / "trial.cu")
+    record = compile_into(variant, "sm_90", tmp_path)
+    assert record["status"] == "ok", record["reason"]
+    assert int(str(record["registers"])) > 8
+    for shape in verdict.shapes:
+        assert variant.grid(shape) == verdict.bench.launch.grid(shape)
+
+
+def test_bounds_of_a_launch_and_a_template_are_no_obstacle(tmp_path: Path) -> None:
+    file = tmp_path / "f.cu"
+    text = (HAND_INS / "naive.cu").read_text()
+    head = 'extern "C" __global__ void __launch_bounds__(256)'
+    file.write_text(text.replace("__global__ void", head))
+    variant = card.entry_of(judge(file, {}), tmp_path / "trial.cu")
+    assert compile_into(variant, "sm_90", tmp_path)["status"] == "ok"
+    file.write_text(text.replace("__global__", "template <typename T> __global__"))
+    variant = card.entry_of(judge(file, {}), tmp_path / "trial.cu")
+    assert compile_into(variant, "sm_90", tmp_path)["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("right", "other", "reason"),
+    [
+        ("float", "double", "no library of the project computes gemm in float64"),
+        (".y", ".w", "blockIdx.x runs along no row of C"),
+        ("C[row * n + col] = sum", "atomicAdd(&C[row * n + col], sum)", "adds to what C held"),
+        ("int k)", "int k, float beta)", "adds to what C held"),
+    ],
+)
+def test_what_cannot_stand_beside_the_ladder_is_refused(
+    right: str, other: str, reason: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.cu"
+    text = (HAND_INS / "naive.cu").read_text()
+    assert right in text
+    text = text.replace(right, other)
+    if other == ".w":  # x and y exchanged
+        text = text.replace(".x", ".y").replace(".w", ".x")
+    file.write_text(text)
+    verdict = judge(file, {})
+    assert verdict.status == CORRECT
+    assert reason in str(card.refusal(verdict))
+
+
+def test_the_ladder_is_in_the_catalogue_and_ends_with_a_library() -> None:
+    catalogue = load_catalogue()
+    for operation, names in card.LADDER.items():
+        assert {catalogue[name].operation for name in names} == {operation}
+        assert catalogue[names[-1]].library
+
+
+def test_the_next_step_is_the_slowest_kernel_that_is_faster() -> None:
+    catalogue = load_catalogue()
+    rivals = [catalogue[name].variants[0] for name in ("naive", "shared", "cublas_sgemm")]
+    times = {"naive/32": 1.5, "shared/32": 0.8, "cublas_sgemm": 0.1}
+    ratios = {name: (ratio, ratio, ratio) for name, ratio in times.items()}
+    assert card.next_step(rivals, ratios).startswith("shared: Tiles in shared memory")
+    faster = dict.fromkeys(times, (2.0, 2.0, 2.0))
+    assert card.next_step(rivals, faster) == "none: it is the fastest here"

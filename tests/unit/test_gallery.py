@@ -1,0 +1,70 @@
+"""The gallery of mistakes is what its entries and its page say."""
+
+from pathlib import Path
+
+import pytest
+from support import ROOT, Command
+
+from matmul.catalogue.schema import read_yaml
+from matmul.process.errors import UserError
+from matmul.trial.gallery import GALLERY, MISSED, Exhibit, exhibit, exhibits
+from matmul.trial.habits import checking, measuring
+
+PAGE = (ROOT / "docs/mistakes.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def shown() -> list[Exhibit]:
+    return exhibits()
+
+
+def test_every_kernel_of_the_folder_is_shown() -> None:
+    assert {file.stem for file in GALLERY.parent.glob("*.cu")} == set(read_yaml(GALLERY))
+
+
+def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
+    """`uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md`
+    writes it."""
+    for one in shown:
+        documents = ", ".join(one.entry["documents"]) or "–"
+        row = f"| {one.entry['title']} | {documents} | {one.mistake.kind} | "
+        assert row + " | ".join(one.caught.values()) in PAGE
+        assert f"in line {one.mistake.line}, at {one.mistake.run.shape} and no smaller" in PAGE
+        assert one.source.strip() in PAGE
+
+
+def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
+    missed = [one.name for one in shown if one.caught["ones"] == MISSED]
+    assert len(missed) > len(shown) / 2
+    assert all(set(one.caught.values()) != {MISSED} for one in shown)
+
+
+def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path: Path) -> None:
+    source = tmp_path / "last_slab.cu"
+    source.write_text((GALLERY.parent / "last_slab.cu").read_text())
+    entry = read_yaml(GALLERY)["last_slab"] | {"kind": "race"}
+    with pytest.raises(UserError, match=r"kind: race in gallery\.yaml, lost terms when run"):
+        exhibit(source, entry)
+    source.write_text((ROOT / "tests/unit/trial/naive.cu").read_text())
+    with pytest.raises(UserError, match="no mistake is found"):
+        exhibit(source, entry)
+
+
+def test_a_missing_gallery_is_one_line(command: Command, tmp_path: Path) -> None:
+    found = command("mistakes", "--output", tmp_path, "--gallery", tmp_path / "none.yaml")
+    assert "none.yaml" in found.error()
+
+
+def test_habits_of_checking_hide_what_is_wrong() -> None:
+    told = {habit.name: habit.shown for habit in checking()}
+    assert "0 of 10000 elements are wrong" in told["constant_input"]
+    assert "0 elements are wrong" in told["index_modulo_100"]
+    assert "12 of 12 elements wrong" in told["column_major"]
+    assert "exchanged 0" in told["column_major"]
+    assert "0 elements differ" in told["second_wrong_result"]
+
+
+def test_habits_of_measuring_are_measured() -> None:
+    assert {habit.name for habit in measuring()} == {
+        "not_waiting", "first_in_the_mean", "copies", "one_size", "one_run",
+    }  # fmt: skip

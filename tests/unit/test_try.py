@@ -1,0 +1,329 @@
+"""scripts/try.py: what it prints, what it refuses in one line, and what a hand-in cannot do."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support import Command
+
+from matmul.process.contained import can_contain, run_contained
+from matmul.process.errors import UserError
+from matmul.trial.signature import signature_of
+from matmul.trial.source import Kernel, read, settings_of
+from matmul.trial.verdict import CORRECT, NOT_COMPILED, NOT_RUN, WRONG, judge
+
+HAND_INS = Path(__file__).parent / "trial"
+FLOATS = "const float* A, const float* B, float* C"
+LOOP = "float s = 0; for (int p = 0; p < n; p++) s += A[row * n + p] * B[p * n + col];"
+INDEX = (
+    "int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;"
+)
+RIGHT = (
+    f"__global__ void f({FLOATS}, int n)\n{{\n{INDEX}\nif (row >= n || col >= n) return;\n{LOOP}\n"
+)
+RIGHT += "C[row * n + col] = s;\n}\n"
+
+
+@pytest.fixture
+def hand_in(tmp_path: Path) -> Path:
+    return tmp_path / "hand_in.cu"
+
+
+# ---- What it prints --------------------------------------------------------------------------
+
+
+def test_a_correct_kernel_exits_with_0(command: Command, no_gpu: None) -> None:
+    found = command("try", HAND_INS / "naive.cu")
+    assert found.code == 0 and "error" not in found.err
+    assert "multiply is correct" in found.out and "not timed: there is no NVIDIA" in found.out
+
+
+def test_a_wrong_kernel_exits_with_1_and_says_what_where_and_how_small(
+    command: Command, hand_in: Path
+) -> None:
+    hand_in.write_text(RIGHT.replace("row >= n || col >= n", "row >= n"))
+    found = command("try", hand_in)
+    assert found.code == 1 and "error" not in found.err
+    assert "f is not correct: out of bounds, line 5, at 1x1x1" in found.out
+    assert "thread (1,0) of block (0,0) reads B[1]" in found.out and "Cure: " in found.out
+
+
+def test_the_picture_shows_which_elements_are_wrong(command: Command, hand_in: Path) -> None:
+    hand_in.write_text(RIGHT.replace("row >= n ||", "row >= n - 1 ||"))
+    found = command("try", hand_in, "--png", hand_in.with_suffix(".png"))
+    rows = [line.strip() for line in found.out.splitlines() if set(line.strip()) <= set("·x?")]
+    *above, last = [row for row in rows if row]
+    assert set("".join(above)) == {"·"} and set(last) == {"?"}
+    assert hand_in.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_a_kernel_prints_is_shown(command: Command, hand_in: Path, no_gpu: None) -> None:
+    said = RIGHT.replace("if (row", 'if (row + col == 0) printf("n is %d\\n", n);\nif (row')
+    hand_in.write_text("#include <cstdio>\n" + said)
+    assert "It printed:\n    n is 1\n" in command("try", hand_in).out
+
+
+def test_a_page_to_hand_in_has_the_words_the_picture_and_the_source(
+    command: Command, hand_in: Path
+) -> None:
+    hand_in.write_text(RIGHT.replace("n + p]", "n + p] * 2"))
+    page = hand_in.with_suffix(".html")
+    command("try", hand_in, "--html", page)
+    text = page.read_text()
+    assert "every sum is counted 2 times" in text
+    assert "data:image/png;base64" in text and "blockIdx" in text
+    assert "http" not in text  # one file, without a network
+
+
+def test_graders_get_json_of_many_files(command: Command, hand_in: Path, no_gpu: None) -> None:
+    hand_in.write_text("int main() {}")
+    found = command("try", HAND_INS / "naive.cu", HAND_INS / "gram.cu", hand_in, "--json")
+    assert found.code == 1 and "error" not in found.err
+    grades = json.loads(found.out)
+    assert [one["verdict"] for one in grades] == ["correct", "correct", "not run"]
+    assert grades[0]["shapes"]["1x1x1"] is True and "no kernel" in grades[2]["message"]
+
+
+def test_a_folder_stands_for_its_sources(command: Command, hand_in: Path, no_gpu: None) -> None:
+    assert "no .cu file" in command("try", hand_in.parent).error()
+    hand_in.write_text(RIGHT)
+    assert json.loads(command("try", hand_in.parent, "--json").out)["verdict"] == "correct"
+
+
+def test_lines_are_known_of_a_path_as_it_is_typed(
+    hand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_in.write_text(RIGHT.replace("if (row >= n || col >= n) return;", ""))
+    monkeypatch.chdir(hand_in.parent)
+    assert judge(Path(hand_in.name), {}).mistakes[0].line == 5
+
+
+def test_a_picture_is_of_one_file(command: Command) -> None:
+    files = [HAND_INS / "naive.cu"] * 2
+    assert "--html and --png take one file" in command("try", *files, "--png", "x.png").error()
+
+
+# ---- What it asks and refuses ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("print('hello')\n", "no kernel in it"),
+        ("int main() { return 0; }", "no kernel in it"),
+        (f"__global__ void f({FLOATS}, int n)\n", "no whole kernel"),
+        (RIGHT + RIGHT.replace("void f", "void g"), "2 kernels: f, g; which one"),
+        (RIGHT.replace("int n", "int n, char x"), "parameter 'char x'"),
+        (RIGHT.replace("float* C", "double* C"), "matrices of double and float"),
+        ("__global__ void f(float* A) {}", "f has 1 pointers"),
+        ("__global__ void f(float* A, float* B, float* C, int p, int q, int r) {}",
+         "takes p, q, r: which is which"),
+        (RIGHT.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "what is TILE?"),
+        ("// try: block=8\n" + RIGHT.replace("{\n", "{ extern __shared__ float t[];\n", 1),
+         "how many bytes"),
+        (RIGHT.replace("{\n", "{ __shared__ float t[8], u[9];\n", 1), "which block does f take"),
+        ("// try: block=tall\n" + RIGHT, "write whole numbers"),
+        ("// try: block\n" + RIGHT, "is no setting"),
+        ("// try: SIDE=8\n#define SIDE 16\n" + RIGHT, "the file defines it as 16"),
+        ("// try: block=64x64\n" + RIGHT, "4096 threads; a block has 1 to 1024"),
+        ("// try: m=rows\n" + RIGHT, "has no parameter rows"),
+        ("// try: kernel=g\n" + RIGHT, "kernel=g: it has f"),
+        ("\0\1\2", "not a text"),
+    ],
+)  # fmt: skip
+def test_what_is_no_hand_in_is_one_line(
+    text: str, words: str, command: Command, hand_in: Path
+) -> None:
+    hand_in.write_text(text)
+    assert words in command("try", hand_in).error()
+
+
+def test_a_file_of_a_gigabyte_is_not_read(command: Command, hand_in: Path) -> None:
+    with hand_in.open("wb") as file:
+        file.truncate(1 << 30)
+    assert "1,073,741,824 bytes; a source has at most" in command("try", hand_in).error()
+    assert "there is no such file" in command("try", hand_in.with_name("x.cu")).error()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (RIGHT.replace("] = s;", "] = s"), 6, 'expected a ";"'),
+        (RIGHT.replace("return;", "return; undefined(n);"), 4, '"undefined" is undefined'),
+        (RIGHT.replace("return;", 'return; system("ls");'), 4, '("system")'),
+        ('#include "tile.h"\n' + RIGHT.replace("return;", "return; SIDE;"), 5,
+         'perhaps "tile.h" of line 1 has it'),
+    ],
+)  # fmt: skip
+def test_what_does_not_compile_is_told_in_the_lines_of_the_file(
+    text: str, line: int, words: str, hand_in: Path
+) -> None:
+    hand_in.write_text(text)
+    verdict = judge(hand_in, {})
+    assert verdict.status == NOT_COMPILED and words in verdict.message
+    assert abs(verdict.line - line) <= 1  # a missing `;` is seen at the next line
+
+
+def test_what_the_cpu_lacks_is_no_mistake(hand_in: Path) -> None:
+    hand_in.write_text("#include <mma.h>\n" + RIGHT)
+    verdict = judge(hand_in, {})
+    assert (verdict.status, verdict.message) == (NOT_RUN, "not runnable on the CPU: mma.h")
+
+
+# ---- What it reads -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "roles"),
+    [
+        ("float *A, float *B, float *C, int n", "A B C m"),
+        ("float *P, float *M, float *N, int width", "C A B m"),
+        ("int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C",
+         "m n k alpha A B beta C"),
+        ("float *a, float *b, float *c, int k, int m, int n", "A B C k m n"),
+        ("float *C, float *A, float *B, int hA, int wA, int wB", "C A B m k n"),
+        ("float *A, float *B, float *C, int numARows, int numAColumns, int numBRows,"
+         " int numBColumns", "A B C m k k n"),
+        ("float *M, float *N, float *P, int commonDim, int rowsM, int colsN", "A B C k m n"),
+        ("const double *A, double *C, int m, int n", "A C m n"),
+        ("double *A, double *C, int rows, int cols", "A C m n"),
+        ("float A[], float B[], float C[], size_t N", "A B C m"),
+    ],
+)  # fmt: skip
+def test_names_say_what_parameters_are(parameters: str, roles: str) -> None:
+    signature = signature_of(Kernel("f", "", parameters, 1, ""), {}, "f.cu")
+    assert " ".join(p.role for p in signature.parameters) == roles
+
+
+def test_settings_say_it_where_names_do_not() -> None:
+    kernel = Kernel("f", "", "float* x, float* y, float* z, int p, int q, int r", 1, "")
+    with pytest.raises(UserError, match="which is which"):
+        signature_of(kernel, {}, "f.cu")
+    roles = signature_of(kernel, settings_of(["m=r", "n=q", "k=p"], ""), "f.cu")
+    assert [p.role for p in roles.parameters] == ["A", "B", "C", "k", "n", "m"]
+
+
+def test_a_setting_goes_before_a_macro_that_asks_for_one(hand_in: Path) -> None:
+    hand_in.write_text("#ifndef SIDE\n#define SIDE 16\n#endif\n" + RIGHT)
+    assert judge(hand_in, {"SIDE": "8"}).program.defines == "#define SIDE 8\n"
+
+
+def test_what_pasting_breaks_is_mended_at_its_line(hand_in: Path) -> None:
+    numbered = "\n".join(f"{i} {line}" for i, line in enumerate(RIGHT.splitlines(), 1))
+    hand_in.write_text(f"```\n{numbered}\n```\n")
+    assert judge(hand_in, {}).status == CORRECT
+    hand_in.write_text(RIGHT.replace("return;", "return;// beyond the\nlast row or column"))
+    assert judge(hand_in, {}).status == CORRECT
+    assert read(hand_in).line(5) == "// last row or column"
+
+
+LAUNCHES = {
+    "a line of threads": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x, row = i / n, col = i % n;"
+        " if (i >= n * n) return;", "C[i] = s;", "96"),
+    "a row for each thread": (
+        "int row = blockIdx.x * blockDim.x + threadIdx.x; if (row >= n) return;"
+        " for (int col = 0; col < n; col++) {", "C[row * n + col] = s; }", "64"),
+    "rows along x": (
+        "int row = blockIdx.x * blockDim.x + threadIdx.x,"
+        " col = blockIdx.y * blockDim.y + threadIdx.y; if (row >= n || col >= n) return;",
+        "C[row * n + col] = s;", "dim3(8, 4)"),
+    "a stride of the grid": (
+        "for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < n;"
+        " row += gridDim.y * blockDim.y)"
+        " for (int col = blockIdx.x * blockDim.x + threadIdx.x; col < n;"
+        " col += gridDim.x * blockDim.x) {", "C[row * n + col] = s; }", "dim3(16, 8)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_the_grid_is_found_by_what_blocks_write(name: str, hand_in: Path) -> None:
+    begin, end, block = LAUNCHES[name]
+    text = f"__global__ void f({FLOATS}, int n)\n{{ {begin} {LOOP} {end} }}\n"
+    hand_in.write_text(text + f"int main() {{ f<<<1, {block}>>>(0, 0, 0, 1); }}\n")
+    verdict = judge(hand_in, {})
+    assert verdict.status == CORRECT, verdict.mistakes and verdict.mistakes[0].what
+
+
+@pytest.mark.parametrize(
+    ("template", "launch"),
+    [
+        ("template <typename T>", ""),
+        ("template <class T, int SIDE = 8>", ""),
+        ("template <int SIDE, typename T>", "f<8, double><<<1, dim3(8, 8)>>>(0, 0, 0, 1);"),
+    ],
+)
+def test_a_template_has_its_arguments_from_its_launch_or_their_defaults(
+    template: str, launch: str, hand_in: Path
+) -> None:
+    text = RIGHT.replace("float*", "T*").replace("float s", "T s")
+    hand_in.write_text(f"{template} {text}int main() {{ {launch} }}")
+    verdict = judge(hand_in, {})
+    assert verdict.status == CORRECT, verdict.message
+    wanted = "float64" if "double" in launch else "float32"
+    assert verdict.program.signature.operation.dtype == wanted
+
+
+@pytest.mark.parametrize("kind", ["int", "double", "__half", "__nv_bfloat16"])
+def test_matrices_of_other_types(kind: str, hand_in: Path) -> None:
+    header = {"__half": "#include <cuda_fp16.h>\n", "__nv_bfloat16": "#include <cuda_bf16.h>\n"}
+    text = RIGHT.replace("float*", f"{kind}*")
+    if kind in ("int", "double"):
+        text = text.replace("float s", f"{kind} s")
+    else:
+        text = text.replace("A[row * n + p] * B[p * n + col]",
+                            "float(A[row * n + p]) * float(B[p * n + col])")  # fmt: skip
+    hand_in.write_text(header.get(kind, "") + text)
+    assert judge(hand_in, {}).status == CORRECT
+    hand_in.write_text(header.get(kind, "") + text.replace("p = 0", "p = 1"))
+    assert judge(hand_in, {}).mistakes[0].kind == "lost terms"
+
+
+# ---- What a hand-in cannot do -------------------------------------------------------------------
+
+
+def test_endless_output_ends(hand_in: Path) -> None:
+    text = RIGHT.replace("return;", 'return; for (;;) printf("again and again\\n");')
+    hand_in.write_text("#include <cstdio>\n" + text)
+    [mistake, *_] = judge(hand_in, {}).mistakes
+    assert (mistake.kind, mistake.line) == ("endless output", 5)
+
+
+# nvcc compiles what __CUDA_ARCH__ selects, and lets no kernel call the C library; the CPU's build
+# has the other part.
+ESCAPE = """extern "C" int open(const char*, int, ...);
+extern "C" int fork();
+extern "C" unsigned sleep(unsigned);
+""" + RIGHT.replace(
+    "return;",
+    "return;\n#ifndef __CUDA_ARCH__\n"
+    'if (open("{folder}/escaped", 0102, 0600) < 0 && fork() < 0) return;\n#endif\n',
+)
+
+
+needs_landlock = pytest.mark.skipif(
+    not can_contain(), reason="this Linux has no Landlock of version 3 (Linux 6.2)"
+)
+
+
+@needs_landlock
+def test_a_hand_in_writes_nothing_outside_and_starts_no_process(hand_in: Path) -> None:
+    hand_in.write_text(ESCAPE.replace("{folder}", str(hand_in.parent)))
+    verdict = judge(hand_in, {})
+    # The kernel returns without a result if it could do neither.
+    assert verdict.status == WRONG and verdict.mistakes[0].kind == "elements not written"
+    assert [file.name for file in hand_in.parent.iterdir()] == [hand_in.name]
+
+
+@needs_landlock
+def test_a_contained_program_writes_to_its_own_folder_only(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    script = f"echo 1 > {own}/a; echo 2 > {other}/b; rm {other}/kept; echo done"
+    (other / "kept").touch()
+    ended = run_contained(["sh", "-c", script], own, 20, {"PATH": os.environ["PATH"]})
+    assert (own / "a").read_text() == "1\n" and ended.out == "done\n"
+    assert [file.name for file in other.iterdir()] == ["kept"]
+    assert "Permission denied" in ended.err

@@ -1,0 +1,176 @@
+"""What the CPU runs of CUDA beside the words of the catalogue's kernels: shuffles, votes, atomics,
+half and bfloat16, cooperative groups, printf; and what it skips, with a reason."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from matmul.catalogue.plans import Launch, Plan
+from matmul.cpu import emulation, watched
+from matmul.cpu.emulation import WATCH, EmulationError, NotRunnable
+from matmul.operations.gram import GRAM, Gram
+
+LANES = np.arange(64, dtype=np.float32)
+WARPS = LANES.reshape(2, 32)
+ARGUMENTS = "(const float* A, float* C, int m, int n)"
+
+
+def kernel(body: str, top: str = "", arguments: str = ARGUMENTS) -> str:
+    return f'{top}\nextern "C" __global__ void f{arguments}\n{{\n{body}\n}}\n'
+
+
+def one_block(threads: int) -> Plan:
+    return Plan((Launch((1, 1, 1), (threads, 1, 1)),))
+
+
+def run(
+    text: str, folder: Path, sanitizer: str | None = None, block: int = 64, dtype: str = "float32"
+) -> np.ndarray:
+    """The first 64 elements of C after one block, with A = 0, 1, 2 ... as matrices of 8×8."""
+    source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
+    source.write_text(text)
+    operation = replace(GRAM, dtype=dtype, sums="float32")
+    emulation.build(source, ["f"], operation, {}, executable, sanitizer)
+    a = LANES.astype(dtype).reshape(8, 8)
+    launch = (executable, one_block(block), Gram(8, 8), (a,), np.zeros_like(a))
+    if sanitizer == WATCH:
+        done = watched.launch(*launch, seconds=10)
+        assert done.c is not None and done.findings == ()
+        return done.c.ravel()
+    return emulation.launch(*launch).ravel()
+
+
+def pairs(values: np.ndarray) -> np.ndarray:
+    return values.reshape(-1, 2)[:, ::-1].ravel()
+
+
+WORDS = {
+    "shfl": ("C[i] = __shfl_sync(all, A[i], 3);", np.repeat(WARPS[:, 3], 32)),
+    "shfl in eights": ("C[i] = __shfl_sync(all, A[i], 3, 8);", LANES // 8 * 8 + 3),
+    "shfl_up": ("C[i] = __shfl_up_sync(all, A[i], 1, 4);", LANES - (LANES % 4 > 0)),
+    "shfl_down": ("C[i] = __shfl_down_sync(all, A[i], 2, 4);", LANES + 2 * (LANES % 4 < 2)),
+    "shfl_xor": ("C[i] = __shfl_xor_sync(all, A[i], 1);", pairs(LANES)),
+    "sum of a warp": (
+        "float x = A[i]; for (int by = 16; by; by /= 2) x += __shfl_xor_sync(all, x, by); C[i] "
+        "= x;",
+        np.repeat(WARPS.sum(1), 32)),
+    "one warp alone": (
+        "C[i] = 0; if (i < 32) C[i] = __shfl_sync(all, A[i], 7); __syncthreads();",
+        np.where(LANES < 32, 7, 0)),
+    "half a warp": (
+        "C[i] = 0; if (i % 32 < 16) C[i] = __shfl_sync(0xFFFF, A[i], 2);",
+        np.where(LANES % 32 < 16, LANES // 32 * 32 + 2, 0)),
+    "ballot": ("C[i] = __ballot_sync(all, i % 32 < 3);", np.full(64, 7)),
+    "any and all": (
+        "C[i] = 2 * __any_sync(all, i == 40) + __all_sync(all, i >= 32);",
+        np.where(LANES < 32, 0, 3)),
+    "count of a block": ("C[i] = __syncthreads_count(i % 4 == 0);", np.full(64, 16)),
+    "or and and of a block": (
+        "C[i] = 2 * __syncthreads_or(i == 9) + __syncthreads_and(i != 9);", np.full(64, 2)),
+    "syncwarp": (
+        "__shared__ float s[64]; s[i] = A[i]; __syncwarp(); C[i] = s[i ^ 1];", pairs(LANES)),
+    "atomicAdd": (
+        "__shared__ float s; if (i == 0) s = 0; __syncthreads(); atomicAdd(&s, A[i]);"
+        " __syncthreads(); C[i] = s;", np.full(64, LANES.sum())),
+    "atomicMax and atomicCAS": (
+        "__shared__ int s[2]; if (i < 2) s[i] = 0; __syncthreads(); atomicMax(&s[0], i);"
+        " atomicCAS(&s[1], 0, i + 1); __syncthreads(); C[i] = s[0] + (s[1] > 0);", np.full(64, 64)),
+    "cooperative groups": (
+        "namespace cg = cooperative_groups; auto block = cg::this_thread_block();"
+        " auto tile = cg::tiled_partition<8>(block); __shared__ float s[64]; s[i] = A[i];"
+        " block.sync(); float x = s[63 - i]; C[i] = tile.shfl(x, 0) + tile.thread_rank();",
+        63 - LANES // 8 * 8 + LANES % 8),
+    "products of 24 bits, and a constant": (
+        "C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
+    "reduce of a tile": (
+        "namespace cg = cooperative_groups;"
+        " auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
+        " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
+        np.repeat(LANES.reshape(-1, 4).sum(1), 4)),
+}  # fmt: skip
+TOP = """#include <cuda_runtime.h>
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+__constant__ float two[2] = {1, 2};"""
+
+
+@pytest.mark.parametrize("sanitizer", [None, "address", "thread", WATCH])
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_means_what_cuda_says(word: str, sanitizer: str | None, tmp_path: Path) -> None:
+    body, expected = WORDS[word]
+    text = kernel(f"const int i = threadIdx.x; const unsigned all = ~0u; {body}", TOP)
+    np.testing.assert_array_equal(run(text, tmp_path, sanitizer), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_short_floats_round_like_ieee(dtype: str, tmp_path: Path) -> None:
+    """Sums, products and conversions, bit for bit, of numbers that need rounding."""
+    name, header = {
+        "float16": ("__half", "cuda_fp16.h"),
+        "bfloat16": ("__nv_bfloat16", "cuda_bf16.h"),
+    }[dtype]
+    body = (
+        f"const int i = threadIdx.x; {name} x = A[i]; {name} y = float(x) / 3.0f + 1e-6f * i;"
+        " C[i] = __hfma(x, y, __hadd(x, y)); C[i] += y;"
+    )
+    text = kernel(body, f"#include <{header}>", f"(const {name}* A, {name}* C, int m, int n)")
+    kind = np.float16 if dtype == "float16" else ml_dtypes.bfloat16
+    y = (LANES / np.float32(3) + np.float32(1e-6) * LANES).astype(kind)
+    x = LANES.astype(kind)
+    wide = x.astype(np.float64) * y.astype(np.float64)
+    total = (wide + (x + y).astype(np.float64)).astype(np.float32).astype(kind)
+    np.testing.assert_array_equal(run(text, tmp_path, dtype=dtype), total + y)
+
+
+def test_every_half_survives_a_round_trip(tmp_path: Path) -> None:
+    """All 65536, by way of float, and halves of floats between two of them."""
+    body = (
+        "int wrong = 0; for (int b = 0; b < 65536; ++b) { __half h; h.bits = b; const float x = h;"
+        " if (x != x) continue; const __half back = x; wrong += back.bits != b; } C[threadIdx.x] ="
+        " wrong;"
+    )
+    assert not run(kernel(body, "#include <cuda_fp16.h>"), tmp_path, block=1)[0]
+
+
+def test_the_cpu_says_what_a_kernel_prints(tmp_path: Path) -> None:
+    source, executable = tmp_path / "f.cu", tmp_path / "f"
+    source.write_text(kernel('if (threadIdx.x == 1) printf("x = %g\\n", A[1]);'))
+    emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable, WATCH)
+    a = LANES.reshape(8, 8)
+    done = watched.launch(executable, one_block(2), Gram(8, 8), (a,), a, seconds=10)
+    assert done.printed == "x = 1\n"
+
+
+@pytest.mark.parametrize("sanitizer", [None, WATCH])
+def test_a_lane_that_others_wait_for_in_vain_is_reported(
+    sanitizer: str | None, tmp_path: Path
+) -> None:
+    text = kernel("if (threadIdx.x != 5) C[threadIdx.x] = __shfl_sync(~0u, A[0], 0);")
+    source, executable = tmp_path / "f.cu", tmp_path / "f"
+    source.write_text(text)
+    emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable, sanitizer)
+    a = LANES.reshape(8, 8)
+    launch = (executable, one_block(64), Gram(8, 8), (a,), a)
+    if sanitizer == WATCH:
+        [finding] = watched.launch(*launch, seconds=10).findings
+        assert "divergent warp" in finding["text"] and "line 4" in finding["text"]
+    else:
+        with pytest.raises(EmulationError, match=r"divergent warp in block .* waits at line 4"):
+            emulation.launch(*launch)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (kernel("", "#include <mma.h>"), r"mma\.h$"),
+        (kernel("", "#include <cub/cub.cuh>"), r"cub/cub\.cuh$"),
+        (kernel("C[0] = __dp4a(1, 2, 3);"), r"__dp4a$"),
+        (kernel('asm volatile("bar.sync 0;");'), r"inline PTX$"),
+    ],
+)
+def test_what_the_cpu_lacks_is_named(text: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(NotRunnable, match=rf"^not runnable on the CPU: {what}"):
+        run(text, tmp_path)
