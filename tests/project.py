@@ -74,9 +74,10 @@ class Project:
         """config/test.yaml: a run of seconds on the CPU at these shapes, with some keys changed."""
         whole = {"copies": "all", "cold": "all", "cpu_without": []}
         sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
-        # The catalogue may lack the dispatches.
+        # The catalogue may lack the kernels that these sweeps name.
         none = {"shapes": [], "kernels": "all"}
         sweeps |= dict.fromkeys(("random_gemm", "random_gram"), none)
+        sweeps["gemm_bf16"] = {"kernels": "all"}
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)
 

@@ -4,7 +4,7 @@
 rule run_mistakes:
     input:
         program("mistakes"),
-        sorted((ROOT / "kernels/mistakes").iterdir()),
+        sorted((ROOT / "kernels/mistakes").glob("*")),
         runtime_on_cpu(),
     output:
         "results/mistakes/mistakes.json",
