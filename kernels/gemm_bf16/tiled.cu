@@ -39,46 +39,22 @@
 //             these instructions also reach no more than some two thirds of the tensor cores' rate.
 #include <cuda_bf16.h>
 
-#include "../async_copy.cuh"
 #include "../mma.cuh"
+#include "pieces.cuh"
 #include "store.cuh"
 
 constexpr int warps_across = TILE_N / WARP_N, threads = 32 * (TILE_M / WARP_M) * warps_across;
-constexpr int piece = 8;  // elements
-
 struct Slab {
     __nv_bfloat16 a[TILE_M][TILE_K + piece];
     __nv_bfloat16 b[TILE_K][TILE_N + piece];
 };
 
-// Where a tile or a slab lies in a matrix.
-struct Place {
-    const __nv_bfloat16* matrix;
-    int rows, columns;  // of the matrix
-    bool pieces;        // whether rows begin at 16 bytes
-
-    __device__ Place(const __nv_bfloat16* matrix, int rows, int columns)
-        : matrix(matrix), rows(rows), columns(columns),
-          pieces((size_t)matrix % 16 == 0 && columns % piece == 0)
-    {
-    }
-};
-
-// A thread's copies of a part of a slab, which begins at (row, column). What lies outside is zero.
+// A thread's copies of a part of a slab, which begins at (row, column).
 template <int rows, int pitch>
 __device__ __forceinline__ void stage(__nv_bfloat16 (&part)[rows][pitch], const Place& from, int row, int column)
 {
     constexpr int across = (pitch - piece) / piece;  // pieces of a row
-    for (int i = threadIdx.x; i < rows * across; i += threads) {
-        const int r = i / across, c = i % across * piece;
-        const bool inside = row + r < from.rows && column + c < from.columns;
-        const __nv_bfloat16* source = from.matrix + (inside ? (size_t)(row + r) * from.columns + column + c : 0);
-        if (from.pieces)
-            copy_async<16>(&part[r][c], source, inside);
-        else
-            for (int e = 0; e < piece; e++)
-                part[r][c + e] = inside && column + c + e < from.columns ? source[e] : __float2bfloat16(0.0f);
-    }
+    copy_pieces<rows, across, threads>(from, row, column, [&](int r, int p) { return &part[r][p * piece]; });
 }
 
 // A warp's tile of sums, 16×8 at a time.

@@ -34,42 +34,16 @@
 // Removes     The fragments: the loads by ldmatrix, their registers, and what warps loaded twice.
 // Limit       The copies. All threads compute addresses and issue them between the products, and the tensor
 //             cores stand still while a warpgroup waits for its own.
-#include "../async_copy.cuh"
 #include "../async_proxy.cuh"
+#include "pieces.cuh"
 #include "warpgroup_tile.cuh"
 
-constexpr int piece = 8;  // elements
-
-// Where a slab comes from.
-struct Place {
-    const __nv_bfloat16* matrix;
-    int rows, columns;  // of the matrix
-    bool pieces;        // whether rows begin at 16 bytes
-
-    __device__ Place(const __nv_bfloat16* matrix, int rows, int columns)
-        : matrix(matrix), rows(rows), columns(columns),
-          pieces((size_t)matrix % 16 == 0 && columns % piece == 0)
-    {
-    }
-};
-
-// A thread's copies of rows of 64 elements, of which the first begins at (row, column). What lies outside is
-// zero.
+// A thread's copies of rows of 64 elements, of which the first begins at (row, column), to swizzled places.
 template <int rows>
 __device__ __forceinline__ void stage(__nv_bfloat16 (&part)[rows][64], const Place& from, int row, int column)
 {
-    constexpr int across = 64 / piece;
-    for (int i = threadIdx.x; i < rows * across; i += threads) {
-        const int r = i / across, c = i % across * piece;
-        const bool inside = row + r < from.rows && column + c < from.columns;
-        const __nv_bfloat16* source = from.matrix + (inside ? (size_t)(row + r) * from.columns + column + c : 0);
-        __nv_bfloat16* place = part[r] + (c / piece ^ r % 8) * piece;
-        if (from.pieces)
-            copy_async<16>(place, source, inside);
-        else
-            for (int e = 0; e < piece; e++)
-                place[e] = inside && column + c + e < from.columns ? source[e] : __float2bfloat16(0.0f);
-    }
+    copy_pieces<rows, 64 / piece, threads>(from, row, column,
+                                           [&](int r, int p) { return &part[r][(p ^ r % 8) * piece]; });
 }
 
 extern "C" __global__ void __launch_bounds__(threads)
