@@ -32,6 +32,9 @@ extern "C" {
 Function FUNCTIONS;
 }
 
+// Here, where a kernel may have a name that the runtime has too.
+static Function* const functions[] = {FUNCTIONS};
+
 namespace cuda_on_cpu {
 
 // Address space on either side of an array that nobody may touch. It costs no memory.
@@ -51,7 +54,6 @@ Array arrays[] = {MATRICES}, &C = arrays[sizeof arrays / sizeof *arrays - 1];
 int dimensions[DIMENSIONS];
 Memory<char> parts[PARTS + 1];  // of the workspace; no array is empty
 CUtensorMap maps[MAPS + 1];
-Function* const functions[] = {FUNCTIONS};
 Function* launched;
 
 void call_kernel() { launched(ARGUMENTS); }

@@ -63,16 +63,19 @@ UNWATCHED inline const uint64_t* exchange(unsigned mask, uint64_t given, size_t 
     return lane.seen;
 }
 
-// Ends the program if a thread waits for lanes that do not come.
+// Ends the program if a thread waits for lanes that do not come, and none for anything but threads.
 UNWATCHED inline void report_divergent_warp(const Block& block)
 {
+    const Fiber* stuck = nullptr;
     for (size_t i = 0; i < thread_count; ++i) {
         const Fiber& fiber = block.fibers[i];
-        if (fiber.wait.over == lanes_met)
-            (Line() << "divergent warp in block " << block.index << ": thread " << fiber.index
-                    << " waits at line " << fiber.wait.line
-                    << " for lanes that do not come there").leave(Stuck);
+        if (fiber.wait.over == lanes_met) stuck = &fiber;
+        else if (fiber.wait.over != with_the_block) return;
     }
+    if (stuck)
+        (Line() << "divergent warp in block " << block.index << ": thread " << stuck->index
+                << " waits at line " << stuck->wait.line
+                << " for lanes that do not come there").leave(Stuck);
 }
 
 template <typename Value>
