@@ -131,6 +131,22 @@ __device__ __forceinline__ constexpr void check_product()
     static_assert(std::is_same_v<Number, __half> || std::is_same_v<Number, __nv_bfloat16>, "16-bit numbers");
 }
 
+#ifndef __CUDACC__
+// All of a product but A.
+template <class Number, bool transposed_b, int count>
+cuda_on_cpu::Product product_on_cpu(float (&sums)[count], unsigned long long b, bool add)
+{
+    cuda_on_cpu::Product product = {};
+    product.sums = sums;
+    product.columns = 2 * count;
+    product.add = add;
+    product.half = std::is_same_v<Number, __half>;
+    product.transposed_b = transposed_b;
+    product.descriptor_b = b;
+    return product;
+}
+#endif
+
 // sums += A·B, or sums = A·B without `add`. transposed_b: rows of B run along n, as it lies in memory.
 template <class Number, bool transposed_b, int count>
 __device__ __forceinline__ void multiply_tiles(float (&sums)[count], unsigned long long a,
@@ -145,14 +161,8 @@ __device__ __forceinline__ void multiply_tiles(float (&sums)[count], unsigned lo
         PRODUCTS("bf16");
     }
 #else
-    cuda_on_cpu::Product product = {};
-    product.sums = sums;
-    product.columns = columns;
-    product.add = add;
-    product.half = std::is_same_v<Number, __half>;
-    product.transposed_b = transposed_b;
+    auto product = product_on_cpu<Number, transposed_b>(sums, b, add);
     product.descriptor_a = a;
-    product.descriptor_b = b;
     cuda_on_cpu::issue_product(product);
 #endif
 }
@@ -172,13 +182,6 @@ __device__ __forceinline__ void multiply_registers(float (&sums)[count], const u
         PRODUCTS_OF_REGISTERS("bf16");
     }
 #else
-    cuda_on_cpu::Product product = {};
-    product.sums = sums;
-    product.columns = columns;
-    product.add = add;
-    product.half = std::is_same_v<Number, __half>;
-    product.transposed_b = transposed_b;
-    product.descriptor_b = b;
-    cuda_on_cpu::issue_product_of_registers(product, a, line);
+    cuda_on_cpu::issue_product_of_registers(product_on_cpu<Number, transposed_b>(sums, b, add), a, line);
 #endif
 }

@@ -99,27 +99,13 @@ def build(
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
-    arrays, dimensions = operation.signature
     parameters = _parameters(operation, workspace, tensor_maps)
     macros = {
         **defines,
+        **_macros(operation, len(workspace), len(tensor_maps)),
         "KERNEL_SOURCE": _quoted(source.resolve()),
         "FUNCTIONS": ",".join(functions),
-        "ELEMENT": operation.element.cpp,
-        "MATRICES": ",".join(f'{{"{name}"}}' for name in operation.matrices),
-        "DIMENSIONS": dimensions,
-        "PARTS": len(workspace),
-        "MAPS": len(tensor_maps),
         "PARAMETERS": ",".join(parameters),
-        "ARGUMENTS": ",".join(
-            [
-                *(f"arrays[{i}].data" for i in range(arrays)),
-                *(f"dimensions[{i}]" for i in range(dimensions)),
-                *(f"parts[{i}].data" for i in range(len(workspace))),
-                *(f"maps[{i}]" for i in range(len(tensor_maps))),
-            ]
-        ),
-        "MOST_STATIC_SHARED": STATIC_SHARED,
     }
     if name := _dynamic_shared(text):
         macros["DYNAMIC_SHARED"] = _quoted(name)
@@ -225,6 +211,27 @@ def _foreign(report: str, text: str) -> str | None:
         return found[1]
     assembler = re.search(r"Assembler messages|in ‘asm’|‘asm’ operand", report)
     return "inline PTX" if assembler and re.search(r"\basm\b", text) else None
+
+
+def _macros(operation: Operation, parts: int, maps: int) -> dict[str, int | str]:
+    """What the driver has to know of the arrays: the operation's, so many parts of a workspace,
+    and so many tensor maps."""
+    arrays, dimensions = operation.signature
+    arguments = [
+        *(f"arrays[{i}].data" for i in range(arrays)),
+        *(f"dimensions[{i}]" for i in range(dimensions)),
+        *(f"parts[{i}].data" for i in range(parts)),
+        *(f"maps[{i}]" for i in range(maps)),
+    ]
+    return {
+        "ELEMENT": operation.element.cpp,
+        "MATRICES": ",".join(f'{{"{name}"}}' for name in operation.matrices),
+        "DIMENSIONS": dimensions,
+        "PARTS": parts,
+        "MAPS": maps,
+        "ARGUMENTS": ",".join(arguments),
+        "MOST_STATIC_SHARED": STATIC_SHARED,
+    }
 
 
 def _explained(

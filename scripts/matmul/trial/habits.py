@@ -71,17 +71,7 @@ def checking() -> Iterator[Habit]:
         f"{int((~np.isfinite(c)).sum())} element is not a number.",
         "Fill C with NaN before each check, and count what is not finite as wrong.",
     )  # fmt: skip
-    deep_a, deep_b = matrices("digits", 64, 64, 4096)
-    right = deep_a.astype(np.float64) @ deep_b
-    in_order = np.zeros((64, 64), np.float32)
-    for p in range(4096):
-        in_order += deep_a[:, p : p + 1] * deep_b[p]
-    worst = float(np.abs(in_order - right).max())
-    wide_a, wide_b = matrices("uniform", 64, 64, 4096)
-    sums = np.zeros((64, 64), np.float32)
-    for p in range(4096):
-        sums += wide_a[:, p : p + 1] * wide_b[p]
-    worst = max(worst, float(np.abs(sums - wide_a.astype(np.float64) @ wide_b).max()))
+    worst = max(map(error_in_order, ("digits", "uniform")))
     yield Habit(
         "absolute_tolerance", "A tolerance of 1e-5, whatever the size",
         f"A right float32 sum of 4096 products errs by {worst:.2g} here.",
@@ -106,6 +96,15 @@ def checking() -> Iterator[Habit]:
         f"between the two; against a library's product {differs(both, square_a @ square_b)}.",
         "Check against a product that somebody else wrote.",
     )  # fmt: skip
+
+
+def error_in_order(fill: str) -> float:
+    """The largest error of sums of 4096 products in float32, one after the other."""
+    a, b = matrices(fill, 64, 64, 4096)
+    sums = np.zeros((64, 64), np.float32)
+    for p in range(4096):
+        sums += a[:, p : p + 1] * b[p]
+    return float(np.abs(sums - a.astype(np.float64) @ b).max())
 
 
 def differs_at(n: int) -> int:
