@@ -17,6 +17,10 @@ inline int __mul24(int a, int b)
 }
 inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xFFFFFF) * (b & 0xFFFFFF); }
 
+// A value of the same bits.
+inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
+inline int __float_as_int(float value) { return __builtin_bit_cast(int, value); }
+
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
