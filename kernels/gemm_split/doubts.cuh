@@ -1,19 +1,21 @@
 // Elements of C of which halves may have lost too much: found, and computed by multiply-adds in float32.
 //
-// Test        What is lost of a row of A takes at most lost·Σ|b| from an element, and the same the other way round.
-//             An element is in doubt if both together exceed 2^-21 of it. It is not larger than its Σ|a||b|, so an
-//             element that passes is as right as its sum. An infinite or NaN element of A or B has lost all.
+// Test        What is lost of a row of A changes an element of C by at most lost·Σ|b|; the same holds the other way
+//             round. An element is in doubt if both together may exceed 2^-21 of it, so what passes has lost less
+//             than 2^-21 of its Σ|a||b|. A line with an infinity or NaN has lost all.
 //
-//             a row      8 · 2^70   3        5            C passes where b is not tiny beside 2^70; where it is
-//             a column      0       1        2            zero, as here, C is 13 and in doubt
+//                 a row of A       2^40   3   5       These have lost bits beside 2^40.
+//                 a column of B       7   1   2       The sum is large: what is lost does not show.
+//                 another one         0   1   2       The sum is 13: in doubt.
 //
-// A warp has 16 rows of a tile, and 2 rows of a lane's sums are `Lane` below. Few doubts are settled one by one, all
-// lanes sharing out a sum; where there are more, the warp computes all of its part again.
+// Few doubts of a warp are settled one by one, its lanes sharing out the steps of k. Where there are more, the warp
+// computes all of its part of the tile again.
 #pragma once
 
 #include "splitting.cuh"
 
 constexpr int few_doubts = 32;  // of a warp
+constexpr int short_sum = 64;   // steps of k
 
 // Where a lane's sums lie in C (wgmma.cuh).
 struct Lane {
@@ -63,7 +65,8 @@ __device__ __forceinline__ int doubts_of_warp(unsigned long long doubts)
     return count;
 }
 
-// Compute a lane's sums; what lies outside of C is a copy of what lies at its edge.
+// Compute a lane's sums; what lies outside of C is a copy of what lies at its edge. Short sums are added up to
+// long ones, so that fewer additions round a large number.
 template <int count>
 __device__ __forceinline__ void compute(float (&sums)[count], const Factors& of, Lane lane)
 {
@@ -71,11 +74,16 @@ __device__ __forceinline__ void compute(float (&sums)[count], const Factors& of,
     const float* below = of.A + (size_t)min(lane.row_of(2), of.m - 1) * of.k;
 #pragma unroll
     for (int i = 0; i < count; i++) sums[i] = 0;
-    for (int step = 0; step < of.k; step++) {
-        const float a[2] = {above[step], below[step]};
-        const float* b = of.B + (size_t)step * of.n;
+    for (int first = 0; first < of.k; first += short_sum) {
+        float part[count] = {};
+        for (int step = first; step < min(first + short_sum, of.k); step++) {
+            const float a[2] = {above[step], below[step]};
+            const float* b = of.B + (size_t)step * of.n;
 #pragma unroll
-        for (int i = 0; i < count; i++) sums[i] = fmaf(a[i / 2 % 2], b[min(lane.column_of(i), of.n - 1)], sums[i]);
+            for (int i = 0; i < count; i++) part[i] = fmaf(a[i / 2 % 2], b[min(lane.column_of(i), of.n - 1)], part[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < count; i++) sums[i] += part[i];
     }
 }
 

@@ -1,10 +1,11 @@
-// A float as two halves, and what is known of a row of A or a column of B: a line.
+// A float as two halves, and what is known of a line: a row of A or a column of B.
 //
 //     x·2^exponent = high + low·2^-12 + left          |low·2^-12| ≤ 2^-11 |high|
 //
-// The exponent is the line's. It brings the line's largest element to 2^14 to 2^15, the top of a half's range, and
-// so low to at most 2^15. Of elements down to 2^-30 of the largest, `left` is at most 2^-21 of the element, mostly
-// 2^-24. Of smaller ones low has too few bits: what is left then, at most 2^-51 of the largest, is `lost`.
+// The exponent is the line's. It brings the line's largest element to 2^14 to 2^15, near the top of a half's range,
+// and so low to at most 2^15. Down to 2^-28 of the largest element, `left` is at most 2^-23 of an element. Below, low
+// is too small for all its bits. What is left then is at most 2^-51 of the largest element; where it is more than
+// 2^-21 of its own element, it is `lost`.
 #pragma once
 
 #include <cuda_fp16.h>

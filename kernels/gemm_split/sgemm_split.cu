@@ -1,48 +1,51 @@
-// C = A·B in float32 by three products of halves on the tensor cores, more accurate than SGEMM.
+// C = A·B in float32 by three products of halves on the tensor cores.
 //
-// Words       high, low    the two halves of a float: x·2^e = high + low·2^-12 (halves.cuh)
-//             line         a row of A or a column of B; e is its own
+// Words       line         a row of A or a column of B
+//             high, low    the two halves of a float: x·2^exponent = high + low·2^-12 (halves.cuh); the exponent
+//                          is the line's
 //             slab         32 steps of k: highs and lows of the tile's rows of A and columns of B
-//             doubt        an element of C from which halves may have lost too much (doubts.cuh)
+//             doubt        an element of C for which halves may have lost too much (doubts.cuh)
 //
-// Idea        A half has 11 bits, two have 22 and a sign between them, nearly a float's 24:
+// Idea        A half has 11 bits. Two of them, and the sign between them, have 23 of a float's 24. So three products
+//             of halves are nearly one of floats; low·low is too small to matter:
 //
-//                 a·b = high·high + (high·low + low·high)·2^-12 + what is too small to matter
+//                 a·b ≈ high·high + (high·low + low·high)·2^-12
 //
-//             The tensor cores multiply halves exactly, 16 times as fast as float32 is multiplied elsewhere. But
-//             they do not round: they cut off what lies 25 bits below the largest term, so that long sums drift
-//             towards zero. So their sums of highs are short. After MOVE slabs they move to float32 registers,
-//             where they are added with rounding, and begin anew. The lows' sums are 2^-12 of these. They stay.
+//             The tensor cores multiply halves exactly, but they do not round the sum. They cut off what lies some
+//             25 bits below the largest term, so long sums drift towards zero. Sums of highs are therefore short:
+//             after MOVE slabs they move to float32 registers, which round, and begin anew. Sums of lows are 2^-12
+//             of these and stay. The tensor cores are busy with lows while the sums of highs move.
 //
-//                 tensor cores    high·high    high·low + low·high     high·high    high·low ...
-//                                          └─ moves meanwhile ─┐                └─ moves meanwhile ...
-//                 registers                       total += high                        total += high
+//                 tensor cores    high·high │ high·low, low·high │ high·high │ high·low, low·high │ ...
+//                 registers                   total += high                    total += high
 //
-//             A half's range is small, 2^-24 to 2^16. Each line has an exponent that brings its largest element to
-//             the top. Far smaller elements lose bits, and so does a line with infinities. The first launch notes
-//             how much, the second one sees by it which elements of C are in doubt, and computes these again.
+//             A half reaches from 2^-24 to 2^16. The exponents bring the largest element of each line to the top.
+//             Elements far below it lose bits, and infinities fit in no half. The first launch notes what each line
+//             has lost. The second one sees by it which elements of C are in doubt, and computes those in float32.
 //
-// Order       split_factors    halves and lines of A and B, to the workspace (splitting.cuh).
-//             sgemm_split      Blocks that stay, as in gemm_bf16/persistent.cu. Producer, for each slab: wait until its
-//                              stage is empty, load it; B's part is shared out over the cluster.
-//                              Consumers, for each slab:
-//                                1. Wait until the stage is full. Issue the product of highs, then the other two.
-//                                2. Wait for all but the other two; leave the last slab's stage.
+// Order       split_factors    Lines, highs and lows of A and B go to the workspace (splitting.cuh).
+//             sgemm_split      Blocks that stay (resident.cuh). The producer, for each slab:
+//                                1. Wait until its stage is empty.
+//                                2. Load it. The blocks of a cluster need the same slab of B: each loads a part.
+//                              The consumers, for each slab:
+//                                1. Wait until its stage is full. Issue the product of highs, then the other two.
+//                                2. Wait for all but the other two, and leave the stage of the last slab.
 //                                3. After MOVE slabs, add the sums of highs to the total.
-//                              At the end of a tile: total += low·2^-12, the lines' exponents taken back, doubts
-//                              settled, and the tile stored.
+//                              At the end of a tile they add the sums of lows, take the exponents back, store the
+//                              tile, and settle its doubts.
 //
-// Error       Of Σ|a||b| at most 2^-20, of which 2^-21 come from bits that two halves lack, 2^-22 from low·low, and
-//             the rest from short sums; and what SGEMM's additions round, of 32·MOVE times fewer additions.
+// Error       With MOVE 1 at most 2^-18 + k·2^-29 of Σ|a||b|: 2^-20 for bits that two halves lack, 2^-22 for low·low,
+//             2^-21 for doubts that pass, 2^-19 for what is cut off; the rest grows with the number of sums that
+//             move. SGEMM's bound is k·2^-24.
 // Source      H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the
-//             FP32 theoretical peak performance (arXiv 2203.03341): low scaled up, sums outside of the tensor cores.
+//             FP32 theoretical peak performance, arXiv 2203.03341: lows that are scaled up, sums that move.
 //
-// Traffic     Splitting: 4 bytes are read once or twice, and 4 written, per element of A and B. Product: as a product
-//             of halves with 2k steps.
-// Removes     The limit of float32's units: 3 half multiply-adds cost a fifth of one in float32.
-// Limit       Power. In small products the launches and the splitting.
-#include "../tile_copy.cuh"
+// Traffic     4 bytes are read twice, mostly from a cache the second time, and 4 are written for each element of A
+//             and B. Then 4k(1/TILE_M + 1/(CLUSTER·TILE_N)) bytes from the L2 per element of C.
+// Removes     The limit of float32's own units.
+// Limit       Power. In small products the launches, the splitting, and the end of a tile.
 #include "../resident.cuh"
+#include "../tile_copy.cuh"
 #include "../warp_roles.cuh"
 #include "../wgmma.cuh"
 #include "doubts.cuh"

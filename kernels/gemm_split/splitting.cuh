@@ -12,9 +12,7 @@
 
 #include "halves.cuh"
 
-constexpr int slab_steps = 32;
-
-constexpr int splitting_warps = 32;
+constexpr int slab_steps = 32, splitting_warps = 32;
 
 struct Sum {
     __device__ float operator()(float a, float b) const { return a + b; }
