@@ -165,7 +165,7 @@ class Race:
                 self.tools.wait()
             except NoRoom as error:
                 raise UserError(str(error)) from None
-            except (self.tools.drv.LaunchError, Unfinished) as error:
+            except (self.tools.drv.Error, Unfinished) as error:
                 raise UserError(f"{variant.name} at {shape}: {error}") from None
             (found,) = truth.errors([c], [variant.kernel])
             if found.share <= 1:

@@ -1,18 +1,18 @@
 """What a product takes on the device: launches, a workspace and tensor maps, for each shape."""
 
+import ctypes
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pycuda import _pvt_struct
 from support import Entry, WriteCatalogue
 
 from matmul.build.binaries import compile_variant
 from matmul.catalogue.architectures import has_instructions, target
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.catalogue.plans import Launch, TensorMap
-from matmul.gpu import tensor_maps
+from matmul.gpu import direct, tensor_maps
 from matmul.measure import products
 from matmul.measure.products import NoRoom, Preparation, parameter_format
 from matmul.operations.gemm import Gemm
@@ -138,12 +138,64 @@ def test_a_card_without_the_instructions_is_a_row_that_says_so(tmp_path: Path) -
     assert "needs compute capability 9.0a, not sm_80" in str(record["reason"])
 
 
-def test_tensor_maps_lie_at_multiples_of_64_bytes_of_the_parameters() -> None:
-    packed = _pvt_struct.pack(
-        parameter_format(HOPPER["split"]), 1, 2, 3, 4, 5, 6, 7, 8, b"a" * 128, b"b" * 128
-    )
-    assert (packed.index(b"a"), packed.index(b"b"), len(packed)) == (64, 192, 320)
+def test_a_function_s_parameters_are_a_letter_each() -> None:
+    assert parameter_format(HOPPER["split"]) == "PPPiiiPPMM"
     assert parameter_format(load_catalogue()["naive"]) == "PPPiii"
+
+
+class Driver:
+    """A driver that keeps what it is called with, and answers `error`."""
+
+    class LaunchError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        self.calls, self.error = list[tuple[str, list[Any]]](), 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> int:
+            self.calls.append((name, list(arguments)))
+            return 0 if name == "cuGetErrorString" else self.error
+
+        return call
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    made = Driver()
+    monkeypatch.setattr(direct, "driver_library", lambda: made)
+    return made
+
+
+def launched(driver: Any, *arguments: Any) -> None:
+    function = direct.Module(driver, Path("mine.cubin")).get_function("mine").prepare("PiM")
+    function.set_attribute(8, 65536)
+    stream = SimpleNamespace(handle=7)
+    function.prepared_async_call((2, 1, 1), (128, 1, 1), stream, *arguments, shared_size=65536)
+
+
+def test_a_kernel_with_tensor_maps_gets_a_pointer_to_each_parameter(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+
+    def launch(*arguments: Any) -> int:
+        assert arguments[1:8] == (2, 1, 1, 128, 1, 1, 65536) and arguments[8].value == 7
+        seen.extend(ctypes.string_at(p, n) for p, n in zip(arguments[9], (8, 4, 128), strict=True))
+        return 0
+
+    monkeypatch.setattr(driver, "cuLaunchKernel", launch, raising=False)
+    launched(driver, 1 << 40, 5, b"a" * 128)
+    assert seen == [(1 << 40).to_bytes(8, "little"), (5).to_bytes(4, "little"), b"a" * 128]
+    assert [name for name, _ in driver.calls] == [
+        "cuModuleLoad", "cuModuleGetFunction", "cuFuncSetAttribute"
+    ]  # fmt: skip
+
+
+def test_what_the_driver_refuses_is_its_error(driver: Driver) -> None:
+    driver.error = 1
+    with pytest.raises(Driver.LaunchError, match="cuModuleLoad failed: unknown error"):
+        launched(driver, 1, 2, b"a" * 128)
 
 
 class Memory:

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.catalogue.plans import Plan, TensorMap
 from matmul.dataset.tables import read_json
 from matmul.gpu import tensor_maps
+from matmul.gpu.direct import Module
 from matmul.gpu.instruments import Instruments
 from matmul.operations.shapes import Shape, ceil_div
 from matmul.process.errors import UserError
@@ -155,7 +155,10 @@ def load(variant: Variant, tools: Instruments) -> list[Any]:
     calls. Raises NotCompiled."""
     compile_record(variant, tools.binaries)
     kernel = variant.kernel
-    module = tools.drv.module_from_file(str(tools.binaries / f"{variant.slug}.cubin"))
+    cubin = tools.binaries / f"{variant.slug}.cubin"
+    # PyCUDA's parameters are no place for tensor maps.
+    direct = bool(kernel.tensor_maps)
+    module = Module(tools.drv, cubin) if direct else tools.drv.module_from_file(str(cubin))
     functions = [module.get_function(name) for name in kernel.functions]
     attribute = tools.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
     plan = variant.plan(variant.fitted(kernel.product.parse(1)), tools.binaries.name)
@@ -167,13 +170,10 @@ def load(variant: Variant, tools: Instruments) -> list[Any]:
 
 
 def parameter_format(kernel: Kernel) -> str:
-    """The parameters of a kernel's functions, as PyCUDA's struct packs them."""
+    """The parameters of a kernel's functions, a letter each."""
     arrays, dimensions = kernel.product.signature
     numbers = "P" * arrays + "i" * dimensions + "P" * len(kernel.workspace)
-    if not kernel.tensor_maps:
-        return numbers
-    padding = -struct.calcsize(numbers) % tensor_maps.ALIGNMENT
-    return f"{numbers}{padding}x" + f"{tensor_maps.BYTES}s" * len(kernel.tensor_maps)
+    return numbers + "M" * len(kernel.tensor_maps)
 
 
 def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
