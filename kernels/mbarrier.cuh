@@ -55,14 +55,15 @@ __device__ __forceinline__ void arrive(Mbarrier& mbarrier)
 #endif
 }
 
-// Arrive at the mbarrier that lies at the same place in another block of the cluster, or in this one.
+// Arrive at the mbarrier that lies at the same place in another block of the cluster, or in this one. What this
+// thread has written need not be visible there: a release for the cluster would wait for all of its stores.
 __device__ __forceinline__ void arrive_in_block(Mbarrier& mbarrier, unsigned rank)
 {
 #ifdef __CUDACC__
     asm volatile("{\n"
                  ".reg .b32 remote;\n"
                  "mapa.shared::cluster.u32 remote, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
                  "}"
                  :: "r"(address_of(mbarrier)), "r"(rank) : "memory");
 #else
@@ -90,22 +91,6 @@ __device__ __forceinline__ void wait_for_phase(Mbarrier& mbarrier, unsigned pari
     asm volatile("{\n"
                  ".reg .pred ended;\n"
                  "again: mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
-                 "@!ended bra again;\n"
-                 "}"
-                 :: "r"(address_of(mbarrier)), "r"(parity) : "memory");
-#else
-    cuda_on_cpu::wait_for_phase(&mbarrier, parity, line);
-#endif
-}
-
-// The same where threads of other blocks of the cluster arrive, whose work has to be visible then.
-__device__ __forceinline__ void wait_for_phase_of_cluster(Mbarrier& mbarrier, unsigned parity,
-                                                          int line = __builtin_LINE())
-{
-#ifdef __CUDACC__
-    asm volatile("{\n"
-                 ".reg .pred ended;\n"
-                 "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%0], %1;\n"
                  "@!ended bra again;\n"
                  "}"
                  :: "r"(address_of(mbarrier)), "r"(parity) : "memory");
