@@ -46,11 +46,11 @@ __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave
     leave((ring.stage + STAGES - 1) % STAGES);
 }
 
-// A multiprocessor has 65536 registers for RESIDENT blocks. All threads begin with as many; the producer keeps
-// `few`, and each consumer takes what then is there.
-constexpr int per_warpgroup = 512 / RESIDENT;  // if a block had a single one
-constexpr int few = 32, many_there = (per_warpgroup - few) / (threads / 128) / 8 * 8;
-constexpr int many = many_there < 240 ? many_there : 240, at_first = per_warpgroup / (threads / 128 + 1) / 8 * 8;
+// A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for RESIDENT blocks. All threads begin
+// with `at_first` of them, as ptxas gives them by __launch_bounds__. The producer keeps `few`, and consumers take
+// as many as are there then: more would let them wait for ever.
+constexpr int consumers = threads / 128, at_first = 512 / RESIDENT / (consumers + 1) / 8 * 8;
+constexpr int few = 32, there = (at_first + (at_first - few) / consumers) / 8 * 8, many = there < 240 ? there : 240;
 
 __device__ __forceinline__ void keep_few_registers()
 {
