@@ -3,7 +3,8 @@
 // entry with `cluster`.
 //
 //     A block's shared memory has to be there while others use it: the cluster meets before a block uses
-//     another one's, so that all have begun, and before a block returns.
+//     another one's, so that all have begun. Before a block returns, it meets again, or the block knows by its
+//     mbarriers that the others are done.
 #pragma once
 
 #ifndef __CUDACC__
@@ -45,6 +46,18 @@ __device__ __forceinline__ void wait_for_cluster(int line = __builtin_LINE())
 __device__ __forceinline__ void sync_cluster(int line = __builtin_LINE())
 {
     arrive_at_cluster();
+    wait_for_cluster(line);
+}
+
+// Wait until all blocks of the cluster have begun and published their mbarriers. Other stores need not be visible
+// then, so this is sooner done.
+__device__ __forceinline__ void meet_cluster(int line = __builtin_LINE())
+{
+#ifdef __CUDACC__
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#else
+    cuda_on_cpu::arrive_cluster();
+#endif
     wait_for_cluster(line);
 }
 

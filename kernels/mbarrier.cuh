@@ -98,19 +98,3 @@ __device__ __forceinline__ void wait_for_phase(Mbarrier& mbarrier, unsigned pari
     cuda_on_cpu::wait_for_phase(&mbarrier, parity, line);
 #endif
 }
-
-// The same where threads of other blocks of the cluster arrive, whose work has to be visible then.
-__device__ __forceinline__ void wait_for_phase_of_cluster(Mbarrier& mbarrier, unsigned parity,
-                                                          int line = __builtin_LINE())
-{
-#ifdef __CUDACC__
-    asm volatile("{\n"
-                 ".reg .pred ended;\n"
-                 "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%0], %1;\n"
-                 "@!ended bra again;\n"
-                 "}"
-                 :: "r"(address_of(mbarrier)), "r"(parity) : "memory");
-#else
-    cuda_on_cpu::wait_for_phase(&mbarrier, parity, line);
-#endif
-}

@@ -19,8 +19,8 @@ struct Slab {
 // A thread's sums.
 using Sums = float[TILE_N / 2];
 
-// sums += a·b for a slab, which all see; the products are a group that is under way.
-__device__ __forceinline__ void multiply(Sums& sums, const Slab& slab)
+// sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
+__device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true)
 {
     constexpr int pattern = 1024;  // bytes of eight rows
     const int group = threadIdx.x / 128;
@@ -28,7 +28,7 @@ __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab)
 #pragma unroll
     for (int k = 0; k < TILE_K; k += 16)
         multiply_tiles<__nv_bfloat16, true>(sums, operand(&slab.a[64 * group][k], pattern),
-                                            operand(slab.b[0][k], pattern, sizeof slab.b[0]), true);
+                                            operand(slab.b[0][k], pattern, sizeof slab.b[0]), add || k > 0);
     commit_products();
 }
 

@@ -12,7 +12,7 @@ from support import ROOT
 from matmul.build.binaries import flags
 from matmul.build.toolchain import nvcc, read_ptxas, run
 from matmul.catalogue.architectures import target
-from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue, source_files
 from matmul.catalogue.plans import Launch, Plan
 from matmul.catalogue.schema import read_yaml
 from matmul.cpu import emulation
@@ -35,16 +35,22 @@ SHAPES = {
     "roles_bf16": ["128x256x64", "1x8x8", "37x48x72", "136x264x520"],
     "persistent_bf16": ["128x256x64", "1x8x8", "37x48x72", "136x264x520"],
     "sgemm_split": ["128x128x64", "1x1x1", "37x41x70", "300x137x265"],
+    "split_bf16": ["128x128x256", "1x8x8", "37x48x72", "136x264x520"],
+    "padded_bf16": ["128x256x64", "1x1x1", "37x41x70", "136x263x521"],
 }
 
 
 def spoilt(variant: Variant, right: str, wrong: str, folder: Path) -> Path:
-    """The kernel's source with a bug."""
-    text = variant.kernel.code.read_text()
+    """The kernel's source with a bug in it, or in one of its headers beside it."""
+    own = variant.kernel.code
+    files = [file for file in source_files(own) if file.parent == own.parent]
+    (spoilt_file,) = [file for file in files if right in file.read_text()]
+    for file in files:
+        (folder / file.name).write_text(file.read_text())
+    text = spoilt_file.read_text()
     assert text.count(right) == 1, right
-    source = folder / variant.kernel.code.name
-    source.write_text(text.replace(right, wrong))
-    return source
+    (folder / spoilt_file.name).write_text(text.replace(right, wrong))
+    return folder / own.name
 
 
 def shares(

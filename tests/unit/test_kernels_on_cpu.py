@@ -91,16 +91,42 @@ def test_tiles_of_the_folded_triangle_are_right_wherever_rows_begin(
     multiply(variant, kernel.source, sanitizer, tmp_path, shapes)
 
 
-@pytest.mark.parametrize(("cluster", "stages"), [(1, 3), (2, 2)])
+@pytest.mark.parametrize(
+    ("cluster", "own"),
+    [
+        ((1, 1), {"STAGES": 3}),
+        ((2, 1), {"STAGES": 2, "TILE_M": 64}),
+        ((1, 2), {"STAGES": 3, "BANDS": 1}),
+        ((2, 2), {"STAGES": 2, "TILE_M": 192, "BANDS": 3}),
+        ((2, 1), {"STAGES": 2, "RESIDENT": 2}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["persistent_bf16", "padded_bf16"])
 def test_clusters_take_tile_after_tile_in_patches(
-    cluster: int, stages: int, tmp_path: Path
+    name: str, cluster: tuple[int, int], own: dict[str, int], tmp_path: Path
 ) -> None:
     """One cluster, and up to two rows and three columns of its tiles. Slabs go round the ring from
     one tile to the next, and the last tiles lie partly or wholly outside of C."""
-    kernel = load_catalogue()["persistent_bf16"]
-    own = {"TILE_N": 64, "STAGES": stages, "CLUSTER": cluster, "PATCH": 1, "MULTIPROCESSORS": 2}
+    kernel = load_catalogue()[name]
+    known = dict(kernel.variants[0].parameters)
+    size = {"TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1], "PATCH": 1}
+    alone = {"MULTIPROCESSORS": max(math.prod(cluster) // own.get("RESIDENT", 1), 1)}
+    given = {key: value for key, value in own.items() if key in known}
+    variant = kernel.tiled("test", known | size | alone | given)
+    odd = name == "padded_bf16"
+    shapes = [GemmBf16(264, 136 + odd, 200), GemmBf16(9, 192, 64 + odd), GemmBf16(130, 8, 8)]
+    multiply(variant, kernel.source, None, tmp_path, shapes)
+
+
+@pytest.mark.parametrize("splits", [1, 2, 8])
+@pytest.mark.parametrize("columns", [64, 256])
+def test_blocks_of_a_cluster_share_a_tile(splits: int, columns: int, tmp_path: Path) -> None:
+    """Some have no slab at all."""
+    kernel = load_catalogue()["split_bf16"]
+    own = {"TILE_M": 64, "TILE_N": columns, "STAGES": 2 + columns // 128, "SPLITS": splits}
     variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
-    shapes = [GemmBf16(264, 136, 200), GemmBf16(9, 192, 64), GemmBf16(130, 8, 8)]
+    shapes = [GemmBf16(70, 136, 720), GemmBf16(9, 264, 128)]
     multiply(variant, kernel.source, None, tmp_path, shapes)
 
 

@@ -81,8 +81,15 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
     if variant.kernel.half:
         full, light = across * (across - 1) // 2, across
     blocks = variant.resident * multiprocessors
-    if not blocks:
+    if variant.kernel.shares == "cluster":
+        parts = variant.cluster
+        shares = Shares(
+            ceil_div(slabs, parts), full * parts, full * slabs, parts if parts > 1 else 0
+        )
+    elif not blocks:
         shares = Shares(slabs, full + light, (full + LIGHT * light) * slabs, 0)
+    elif variant.kernel.shares == "tiles":
+        shares = whole(variant, full, slabs, blocks)
     elif variant.kernel.shares == "splits":
         shares = split(variant, full + light, slabs, blocks)
     else:
@@ -120,6 +127,18 @@ class Shares:
     blocks: int  # with work
     slabs: float  # of all blocks
     parts: float  # blocks that a tile is shared out to; 0 if every tile is one block's
+
+
+def whole(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:
+    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh. Clusters take as many as they have
+    blocks."""
+    clusters, taken = blocks // variant.cluster, ceil_div(tiles, variant.cluster)
+    return Shares(
+        longest=ceil_div(taken, clusters) * slabs,
+        blocks=min(taken, clusters) * variant.cluster,
+        slabs=taken * variant.cluster * slabs,
+        parts=0,
+    )
 
 
 def split(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:

@@ -265,6 +265,8 @@ class Variant:
             return max(blocks // cluster, 1) * cluster, 1, 1
         tiles = triangle_of if self.kernel.schedule == "triangle" else grid_of
         x, y, z = tiles(shape, self.tile)
+        if self.kernel.shares == "cluster":
+            return x * cluster, y, z
         return ceil_div(x, cluster) * cluster, y, z
 
     def plan(self, shape: Shape, arch: str | None = None) -> Plan:

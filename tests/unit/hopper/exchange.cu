@@ -58,7 +58,7 @@ exchange(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int m
         if (threadIdx.x / 32 == 4 && elected())
             for (int slab = 0; slab < slabs; slab++) {
                 const int stage = slab % stages;
-                wait_for_phase_of_cluster(empty[stage], 1 - slab / stages % 2);
+                wait_for_phase(empty[stage], 1 - slab / stages % 2);
                 expect_bytes(full[stage], sizeof(Stage));
                 load_tile_to_blocks(memory.ring[stage].a[32 * rank], in_a, full[stage], row + 32 * rank, 64 * slab, 3);
                 load_tile(memory.ring[stage].b, in_b, full[stage], 64 * slab, column);

@@ -1,0 +1,120 @@
+// Blocks that stay on their multiprocessors, in clusters that share what they load. persistent.cu explains them.
+#pragma once
+
+#include "../cluster.cuh"
+#include "ring.cuh"
+
+constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
+constexpr int rows_of_a = TILE_M / CLUSTER_N, rows_of_b = TILE_K / CLUSTER_M;  // of a slab, that a block loads
+
+// This block's place in its cluster: blocks are numbered column by column.
+__device__ __forceinline__ int2 place_in_cluster()
+{
+    const int rank = rank_in_cluster();
+    return {rank % CLUSTER_M, rank / CLUSTER_M};
+}
+
+// The tiles of this block, one after the other.
+struct Tiles {
+    int rows, columns;  // of clusters' tiles
+    int index = blockIdx.x / CLUSTER, turn = 0;
+
+    __device__ Tiles(int m, int n)
+        : rows((m + CLUSTER_M * TILE_M - 1) / (CLUSTER_M * TILE_M)),
+          columns((n + CLUSTER_N * TILE_N - 1) / (CLUSTER_N * TILE_N))
+    {
+    }
+
+    __device__ bool left() const { return index < rows * columns; }
+    __device__ void next() { index += gridDim.x / CLUSTER, turn++; }
+
+    // The first row and column of C.
+    __device__ int2 position(int2 place) const
+    {
+        const int patch = index / (PATCH * columns), first = patch * PATCH, height = min(PATCH, rows - first);
+        const int within = index - first * columns;
+        return {((first + within % height) * CLUSTER_M + place.x) * TILE_M,
+                (within / height * CLUSTER_N + place.y) * TILE_N};
+    }
+
+    // Whether the sums of this tile begin at the end of k.
+    __device__ bool backwards() const { return turn % 2; }
+};
+
+// Load this block's part of a box's rows, for `blocks` of the cluster.
+template <bool shared>
+__device__ __forceinline__ void load_part(void* part, const CUtensorMap& map, Mbarrier& full, int row, int column,
+                                          unsigned short blocks)
+{
+    if constexpr (shared)
+        load_tile_to_blocks(part, map, full, row, column, blocks);
+    else
+        load_tile(part, map, full, row, column);
+}
+
+__device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorMap& in_a, const CUtensorMap& in_b,
+                                     int2 tile, int k, int2 place)
+{
+    constexpr unsigned column = (1u << CLUSTER_M) - 1, row = ((1u << CLUSTER) - 1) / column;  // as bits of the blocks
+    const int a = place.y * rows_of_a, b = place.x * rows_of_b;
+    expect_bytes(full, sizeof slab);
+    load_part<(CLUSTER_N > 1)>(slab.a[a], in_a, full, tile.x + a, k, row << place.x);
+    for (int panel = 0; panel < TILE_N / 64; panel++)
+        load_part<(CLUSTER_M > 1)>(slab.b[panel][b], in_b, full, k + b, tile.y + 64 * panel,
+                                   column << place.y * CLUSTER_M);
+}
+
+// Fill the ring with the slabs of all tiles, and stay until its last ones are read: then nobody writes to this
+// block's shared memory any more.
+__device__ __forceinline__ void produce(Ring ring, Tiles tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
+                                        int slabs)
+{
+    const int2 place = place_in_cluster();
+    for (; tiles.left(); tiles.next()) {
+        const int2 tile = tiles.position(place);
+        const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
+#pragma unroll 1
+        for (int s = 0; s < slabs; s++, ring.next()) {
+            wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
+            load(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tile, (begin + step * s) * TILE_K, place);
+        }
+    }
+    for (int i = 0; i < STAGES; i++, ring.next()) wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
+}
+
+// Whether the block of this lane's number loads for this block: it has the same row or the same column.
+__device__ __forceinline__ bool serves()
+{
+    const int lane = threadIdx.x % 32;
+    const int2 place = place_in_cluster();
+    return lane < CLUSTER && (lane % CLUSTER_M == place.x || lane / CLUSTER_M == place.y);
+}
+
+// Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y.
+template <class Store>
+__device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorMap& in_a, const CUtensorMap& in_b,
+                                              int m, int n, int k, Store store)
+{
+    __shared__ Mbarrier full[STAGES], empty[STAGES];
+    Ring ring = {slabs_there, full, empty};
+    Tiles tiles(m, n);
+    const int slabs = (k + TILE_K - 1) / TILE_K;
+    ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+    meet_cluster();  // the mbarriers of all blocks are there
+    if (threadIdx.x >= threads) {
+        keep_few_registers();
+        if (produces()) produce(ring, tiles, in_a, in_b, slabs);
+    } else {
+        take_many_registers();
+        const bool served = serves();
+        const auto leave = [&](int stage) {
+            if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
+        };
+        Sums sums = {};
+        const int2 place = place_in_cluster();
+        for (; tiles.left(); tiles.next()) {
+            consume(ring, sums, slabs, leave);
+            store(sums, tiles.position(place));
+        }
+    }
+}
