@@ -133,30 +133,32 @@ class Race:
     """Candidates and their libraries, side by side."""
 
     def __init__(
-        self, tools: Instruments, variants: Sequence[Variant], libraries: Sequence[Variant]
-    ) -> None:
+        self, tools: Instruments, variants: Sequence[Variant], libraries: Sequence[Variant],
+        fill: str = FILL,
+    ) -> None:  # fmt: skip
         self.tools, self.variants, self.libraries = tools, variants, libraries
+        self.fill = fill
         self.stream = HeldStream(tools)
         self.random = np.random.default_rng(SEED)
         self.products = {v.name: gpu_product(v, tools) for v in [*variants, *libraries]}
 
     def run(self, shape: Shape, measured: Collection[str]) -> pd.DataFrame:
-        """A row for each candidate that takes the shape, is correct there and is not `measured`:
+        """A row for each candidate that may be chosen there, is correct and is not `measured`:
         variant, microseconds, those of the fastest library beside it, error and largest_error as
         shares of the last library's. Empty without such a candidate.
 
         Raises UserError if a launch does not end.
         """
-        able = [v for v in self.variants if v.name not in measured and not v.refusal(shape)]
+        able = [v for v in self.variants if v.name not in measured and v.may_be_chosen(shape)]
         if not able:
             return pd.DataFrame()
         dtype = self.libraries[0].kernel.dtype
         inputs = [
-            self.tools.filled(FILL, SEED, which, count, dtype)
+            self.tools.filled(self.fill, SEED, which, count, dtype)
             for which, count in enumerate(shape.elements[:-1])
         ]
         c = self.tools.poisoned(shape.elements[-1], dtype)
-        truth = reference(self.tools, shape, FILL, inputs)
+        truth = reference(self.tools, shape, self.fill, inputs)
         rows = {}
         for variant in [*self.libraries, *able]:
             self.tools.poison(c, shape.elements[-1], dtype)
@@ -271,7 +273,8 @@ def search(
         arch = gpu.architecture
         compile_instruments(arch, build / arch / "instruments.cubin")
         kept = compiled([v for v in every.values() if v.runs_on(arch)], arch, build)
-        race = Race(Instruments(gpu, build, HANG_SECONDS), kept, catalogue.rivals(dispatch))
+        tools, libraries = Instruments(gpu, build, HANG_SECONDS), catalogue.rivals(dispatch)
+        race = Race(tools, kept, libraries, space.get("fill", FILL))
         return arch, measured(race, shapes, output), kept
 
 

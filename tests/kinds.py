@@ -5,32 +5,42 @@ from collections.abc import Callable
 import numpy as np
 
 Factors = tuple[np.ndarray, np.ndarray]
-Draw = Callable[[tuple[int, int]], np.ndarray]
+Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
-def kinds(m: int, n: int, k: int, seed: int = 1) -> dict[str, Factors]:
-    """Factors of ordinary sizes, by name."""
-    rng = np.random.default_rng(seed)
-    normal = rng.standard_normal
+def normal(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    return rng.standard_normal(shape)
 
-    def spread(shape: tuple[int, int]) -> np.ndarray:
-        return normal(shape) * np.exp(3 * normal(shape))
 
-    def both(draw: Draw) -> Factors:
-        return single(draw((m, k)), draw((k, n)))
+def spread(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    return normal(rng, shape) * np.exp(3 * normal(rng, shape))
 
-    huge = normal((m, k))
-    huge[np.arange(m), rng.integers(0, k, m)] = 1e10
-    return {
-        "normal": both(normal),
-        "uniform [0, 1]": both(rng.random),
-        "uniform [-1, 1]": both(lambda shape: rng.uniform(-1, 1, shape)),
-        "normal·exp(3·normal)": both(spread),
-        "rows that span 2⁷⁸": both(lambda shape: spread(shape) * np.exp(6 * normal(shape))),
-        "one huge element per row": single(huge, normal((k, n))),
-        "Hilbert": both(lambda shape: 1 / (1 + np.add.outer(*map(np.arange, shape)))),
-        "integers": both(lambda shape: rng.integers(-2048, 2049, shape)),
-    }
+
+def one_huge(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    found = normal(rng, shape)
+    found[np.arange(shape[0]), rng.integers(0, shape[1], shape[0])] = 1e10
+    return found
+
+
+# How both factors of ordinary sizes are drawn.
+ALIKE: dict[str, Draw] = {
+    "normal": normal,
+    "uniform [0, 1]": lambda rng, shape: rng.random(shape),
+    "uniform [-1, 1]": lambda rng, shape: rng.uniform(-1, 1, shape),
+    "normal·exp(3·normal)": spread,
+    "rows that span 2⁷⁸": lambda rng, shape: spread(rng, shape) * np.exp(6 * normal(rng, shape)),
+    "Hilbert": lambda _, shape: 1 / (1 + np.add.outer(*map(np.arange, shape))),
+    "integers": lambda rng, shape: rng.integers(-2048, 2049, shape),
+}
+KINDS = {kind: (draw, draw) for kind, draw in ALIKE.items()}
+KINDS["one huge element per row"] = one_huge, normal
+
+
+def factors(kind: str, m: int, n: int, k: int) -> Factors:
+    """Factors of one of KINDS."""
+    rng = np.random.default_rng(1)
+    draw_a, draw_b = KINDS[kind]
+    return single(draw_a(rng, (m, k)), draw_b(rng, (k, n)))
 
 
 def hard_kinds(m: int, n: int, k: int) -> dict[str, Factors]:

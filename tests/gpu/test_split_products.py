@@ -1,80 +1,112 @@
 """Float32 products by halves on the device: as right as cublasSgemm, for every kind of factors."""
 
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from kinds import hard_kinds, kinds, not_finite
+from kinds import KINDS, factors, hard_kinds, not_finite
 
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.gpu.device import Gpu
-from matmul.measure.runner import GpuRunner
-from matmul.measure.verification import Accuracy, accuracy
+from matmul.gpu.instruments import Instruments, as_bytes
+from matmul.measure.products import gpu_product
+from matmul.measure.verification import accuracy
 from matmul.operations.gemm import Gemm
-from matmul.process.errors import HANG_SECONDS
 
 pytestmark = pytest.mark.gpu
 
 KERNELS = load_catalogue()
-VARIANTS = KERNELS["sgemm_split"].variants
+VARIANTS = KERNELS["three_products"].every_variant
+# Others do the same arithmetic in other tiles.
+BY_MOVE = {v.parameters["MOVE"]: v for v in reversed(VARIANTS)}.values()
 LIBRARY = KERNELS.variant("cublas_sgemm")
 MARGIN = 1.02  # of a mean: both round once where one term is all there is, but not alike
+SIDE = 2048  # of a C large enough that the library shares out no sum
+DRAWN = 64  # of its rows and columns, which repeat
+LOOKED_AT = np.arange(DRAWN) * (SIDE // DRAWN - 1)  # rows and columns all over C, of each kind one
 
-drawn = lru_cache(1)(kinds)
-
-Multiply = Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]
+Products = Callable[[Sequence[Variant], np.ndarray, np.ndarray], list[np.ndarray]]
 
 
 @pytest.fixture
-def multiply(gpu: Gpu, compiled: Callable[[Variant], Path]) -> Multiply:
-    """A product by a variant; cuBLAS needs no binary of its own."""
+def products(tools: Instruments, gpu: Gpu, compiled: Callable[[Variant], Path]) -> Products:
+    """A·B by each of some variants; cuBLAS needs no binary of its own."""
     if not VARIANTS[0].runs_on(gpu.architecture):
         pytest.skip("it needs compute capability 9.0a")
-    runner = cache(lambda variant: GpuRunner(compiled(variant), HANG_SECONDS, gpu))
 
-    def run(variant: Variant, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return runner(variant).multiply(variant, Gemm(len(a), b.shape[1], len(b)), a, b)
+    @cache
+    def product(variant: Variant) -> Callable[..., None]:
+        compiled(variant)
+        return gpu_product(variant, tools)
+
+    def run(variants: Sequence[Variant], a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+        shape = Gemm(len(a), b.shape[1], len(b))
+        on_device = [gpu.drv.to_device(as_bytes(np.ascontiguousarray(x))) for x in (a, b)]
+        found = []
+        for variant in variants:
+            there = tools.poisoned(shape.elements[-1], "float32")
+            product(variant)(shape, *on_device, there)
+            tools.wait()
+            found.append(np.empty(shape.output, np.float32))
+            gpu.drv.memcpy_dtoh(as_bytes(found[-1]), there)
+        return found
 
     return run
 
 
-def errors(multiply: Multiply, variant: Variant, a: np.ndarray, b: np.ndarray) -> Accuracy:
-    return accuracy(variant.kernel, multiply(variant, a, b), a, b)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [128, 512, 1000, 4096, 100_000])
+def test_it_errs_no_more_than_sgemm(products: Products, kind: str, k: int) -> None:
+    a, b = factors(kind, DRAWN, DRAWN, k)
+    times = SIDE // DRAWN
+    variants = [LIBRARY, *(v for v in BY_MOVE if v.fewest_terms <= k)]
+    results = products(variants, np.tile(a, (times, 1)), np.tile(b, times))
+    which = LOOKED_AT % DRAWN
+    library, *own = [
+        accuracy(LIBRARY.kernel, c[np.ix_(LOOKED_AT, LOOKED_AT)], a[which], b[:, which])
+        for c in results
+    ]
+    for errors in own:
+        assert errors.mean <= MARGIN * library.mean
+        assert errors.largest <= library.largest
 
 
-@pytest.mark.parametrize("kind", kinds(2, 2, 2))
-@pytest.mark.parametrize("k", [128, 1000, 4096, 100_000])
-def test_it_errs_no_more_than_sgemm(multiply: Multiply, kind: str, k: int) -> None:
-    factors = drawn(*((250, 260) if k < 10_000 else (50, 60)), k)[kind]
-    library = errors(multiply, LIBRARY, *factors)
-    own = errors(multiply, VARIANTS[0], *factors)
-    assert own.mean <= MARGIN * library.mean
-    assert own.largest <= library.largest
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "shape", [(250, 260, 1), (250, 260, 33), (250, 260, 1000), (50, 60, 100_000)]
+)
+def test_small_products_are_right(
+    products: Products, kind: str, shape: tuple[int, int, int]
+) -> None:
+    pair = factors(kind, *shape)
+    for c in products([*BY_MOVE], *pair):
+        assert accuracy(LIBRARY.kernel, c, *pair).share <= 1
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
 @pytest.mark.parametrize("kind", hard_kinds(10, 10, 10))
-def test_it_is_right_where_halves_are_not(multiply: Multiply, variant: Variant, kind: str) -> None:
-    factors = hard_kinds(150, 301, 200)[kind]
-    assert errors(multiply, variant, *factors).share <= 1
+def test_it_is_right_where_halves_are_not(products: Products, kind: str) -> None:
+    pair = hard_kinds(150, 301, 200)[kind]
+    for c in products(VARIANTS, *pair):
+        assert accuracy(LIBRARY.kernel, c, *pair).share <= 1
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
-def test_infinities_and_nan_are_those_of_sgemm(multiply: Multiply, variant: Variant) -> None:
-    factors = not_finite(150, 301, 200)
-    own, library = multiply(variant, *factors), multiply(LIBRARY, *factors)
-    np.testing.assert_array_equal(np.isnan(own), np.isnan(library))
+def test_infinities_and_nan_are_those_of_sgemm(products: Products) -> None:
+    library, *results = products([LIBRARY, *VARIANTS], *not_finite(150, 301, 200))
     infinite = np.isinf(library)
     assert infinite.any()
-    np.testing.assert_array_equal(own[infinite], library[infinite])
-    assert np.isfinite(own[~infinite & ~np.isnan(library)]).all()
+    for own in results:
+        np.testing.assert_array_equal(np.isnan(own), np.isnan(library))
+        np.testing.assert_array_equal(own[infinite], library[infinite])
+        assert np.isfinite(own[~infinite & ~np.isnan(library)]).all()
 
 
-def test_products_are_reproducible(multiply: Multiply) -> None:
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+def test_products_are_reproducible(products: Products, variant: Variant) -> None:
     """No race: the same factors give the same bits, also where elements are in doubt."""
-    for factors in (kinds(700, 900, 1100)["normal"], hard_kinds(700, 900, 1100)["one masked"]):
-        first = multiply(VARIANTS[0], *factors)
-        for _ in range(5):
-            np.testing.assert_array_equal(first, multiply(VARIANTS[0], *factors))
+    shape = 700, 900, 1100
+    for pair in (factors("normal", *shape), hard_kinds(*shape)["one masked"]):
+        first, *others = products([variant] * 6, *pair)
+        for other in others:
+            np.testing.assert_array_equal(first, other)

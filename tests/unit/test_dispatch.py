@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from support import Entry, WriteCatalogue
 
 from matmul.build.binaries import digest
@@ -273,6 +274,67 @@ def test_one_of_the_first_cards_rows_is_for_the_oldest_card(load: Load) -> None:
     said = refused(load, table(row("new/16"), SMALL | {"architecture": "sm_80"}))
     assert "cards that it was not fitted on take the rows for 'sm_90'" in said
     assert "runs from 7.5 on" in said
+
+
+def test_the_fewest_terms_keep_a_variant_out_of_shorter_sums(load: Load) -> None:
+    """In a known shape too."""
+    catalogue = load(
+        table(SMALL, row("mine/32", launch=0.5, shapes="9x9x63")), fewest_terms="TILE // 32 * 64"
+    )
+    assert [choice(catalogue, shape) for shape in ("9x9x63", "9x9x64")] == ["mine/8", "mine/32"]
+
+
+# ---- Another dispatch ----
+
+
+@pytest.fixture
+def load_both(load: Load, write_catalogue: WriteCatalogue, tmp_path: Path) -> Load:
+    """Reads the same catalogue with `large`, a dispatch that leaves shapes to `chosen`."""
+
+    def read(text: str, otherwise: str = "chosen", **mine_too: object) -> Catalogue:
+        load(**mine_too)
+        (tmp_path / "large.csv").write_text(text)
+        every = yaml.safe_load((tmp_path / "catalogue.yaml").read_text())
+        choosing = {"operation": "gemm", "dispatch": "large.csv", "otherwise": otherwise}
+        first = {name: every.pop(name) for name in ("mine", "chosen")}
+        return load_catalogue(write_catalogue({**first, "both": choosing, **every}))
+
+    return read
+
+
+def choice_of_both(catalogue: Catalogue, *shapes: str, arch: str = "sm_90") -> list[str]:
+    both = catalogue.variant("both")
+    return [both.part(parse_shape(shape, "gemm"), arch).name for shape in shapes]
+
+
+def test_the_table_that_predicts_less_decides(load_both: Load) -> None:
+    catalogue = load_both(table(row("mine/32", launch=4, slabs=0.01)))
+    assert choice_of_both(catalogue, "1", "640") == ["mine/8", "mine/32"]
+
+
+def test_a_known_shape_of_a_slower_table_does_not_count(load_both: Load) -> None:
+    own = table(row("mine/32", launch=1000, shapes="640"), row("mine/24", launch=900))
+    assert choice_of_both(load_both(own), "640") == ["mine/16"]
+    own = table(row("mine/32", launch=4, shapes="640"), row("mine/24", launch=3))
+    assert choice_of_both(load_both(own), "640", "641") == ["mine/32", "mine/24"]
+
+
+@pytest.mark.parametrize("own", [table(), table(row("mine/32", 0.1))])
+def test_what_no_own_row_takes_is_left_to_the_other(load_both: Load, own: str) -> None:
+    catalogue = load_both(own, fewest_terms="TILE // 32 * 64")
+    assert choice_of_both(catalogue, "1") == ["mine/8"]
+
+
+def test_a_card_is_told_what_to_compile_of_both(load_both: Load) -> None:
+    catalogue = load_both(table(row("mine/32")))
+    parts = catalogue.variant("both").parts("sm_90")
+    assert [part.name for part in parts] == ["mine/32", "mine/8", "mine/16"]
+
+
+@pytest.mark.parametrize("other", ["mine", "both", "large"])
+def test_the_other_is_a_dispatch_above(load_both: Load, other: str) -> None:
+    with pytest.raises(UserError, match=f"both: otherwise: '{other}' is no dispatch of gemm above"):
+        load_both(table(), other)
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120", None])

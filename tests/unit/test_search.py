@@ -38,7 +38,7 @@ def test_what_a_table_names_is_a_candidate_of_its_search(path: Path) -> None:
         for variant in search.candidates(catalogue[name], [])
     }
     assert {cost.variant.name for cost in catalogue[space["dispatch"]].costs} <= tried
-    assert space["everywhere"] in tried
+    assert "everywhere" not in space or space["everywhere"] in tried
 
 
 @spaces
@@ -60,8 +60,10 @@ def test_every_box_has_candidates_and_a_name_is_one_of_them(path: Path) -> None:
 
 @spaces
 def test_the_variant_for_every_card_runs_on_each_at_every_shape(path: Path) -> None:
-    space = read_yaml(path)
-    variant = load_catalogue().variant(space["everywhere"])
+    space, catalogue = read_yaml(path), load_catalogue()
+    if catalogue[space["dispatch"]].otherwise:
+        return  # which has one
+    variant = catalogue.variant(space["everywhere"])
     assert variant.runs_on("sm_75")
     assert variant.kernel.accepts == "any" and variant.takes_every_extent
 
@@ -113,7 +115,7 @@ def test_no_shape_is_in_two_sets(path: Path) -> None:
     assert [str(shape) for shape in found["known"]] == [
         str(search.parse_shape(text, operation)) for text in space["known"]
     ]
-    assert len(found["fitted"]) > 2 * len(found["judged"]) > 100
+    assert len(found["fitted"]) >= 2 * len(found["judged"]) >= 100
 
 
 def test_a_shape_is_in_the_first_set_that_has_it() -> None:
@@ -237,10 +239,11 @@ def test_the_projects_tables_are_as_a_search_writes_them(path: Path, tmp_path: P
     (tmp_path / "table.csv").write_text(before)
     table = pd.read_csv(own.dispatch).set_index("variant")
     assert list(table.columns) == [column for column in HEADER if column != "variant"]
-    assert len(set(table.architecture)) == 1
-    search.write_table(tmp_path / "table.csv", table.architecture.iloc[0], table.fillna(
-        {"shapes": "", "most_terms": 0}
-    ))  # fmt: skip
+    assert len(set(table.architecture)) <= 1
+    for arch in set(table.architecture):
+        search.write_table(
+            tmp_path / "table.csv", arch, table.fillna({"shapes": "", "most_terms": 0})
+        )
     assert (tmp_path / "table.csv").read_text() == before
 
 
@@ -278,7 +281,7 @@ def raced(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def opened() -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(architecture="sm_86")
 
-    def race(_: object, variants: Collection[Variant], libraries: object) -> FakeRace:
+    def race(_: object, variants: Collection[Variant], *libraries_and_fill: object) -> FakeRace:
         races.append([variant.name for variant in variants])
         return FakeRace(variants)
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kinds import hard_kinds, in_order, kinds, not_finite
+from kinds import KINDS, factors, hard_kinds, in_order, not_finite
 
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.cpu import emulation
 from matmul.measure.verification import accuracy
 from matmul.operations.gemm import Gemm
 
-KERNEL = load_catalogue()["sgemm_split"]
+KERNEL = load_catalogue()["three_products"]
 SHAPE = (70, 140, 200)
 
 
@@ -36,9 +36,9 @@ def multiply(executable: Path, variant: Variant, a: np.ndarray, b: np.ndarray) -
     return emulation.launch(executable, variant.plan(shape), shape, (a, b), c, 60)
 
 
-@pytest.mark.parametrize("kind", kinds(2, 2, 2))
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_errs_no_more_than_sgemm(executable: Path, kind: str) -> None:
-    a, b = kinds(*SHAPE)[kind]
+    a, b = factors(kind, *SHAPE)
     own = accuracy(KERNEL, multiply(executable, KERNEL.variants[0], a, b), a, b)
     other = accuracy(KERNEL, in_order(a, b), a, b)
     assert own.mean <= other.mean
@@ -62,7 +62,7 @@ def test_infinities_and_nan_are_those_of_sgemm(executable: Path) -> None:
 def test_every_tiling_is_right(variant: Variant, tmp_path: Path) -> None:
     build(variant, tmp_path / "split")
     for m, n, k in ((1, 1, 1), (37, 41, 70), (300, 137, 330)):
-        a, b = kinds(m, n, k)["normal"]
+        a, b = factors("normal", m, n, k)
         c = multiply(tmp_path / "split", variant, a, b)
         assert accuracy(KERNEL, c, a, b).share <= 1
 
@@ -81,8 +81,8 @@ def add_cut(sums: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return cut(total, 2.0 ** (np.floor(np.log2(size)) - 23))
 
 
-def by_tensor_cores(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A·B by three products of halves, with sums that move every 32 steps."""
+def by_tensor_cores(a: np.ndarray, b: np.ndarray, steps: int) -> np.ndarray:
+    """A·B by three products of halves, with sums that move every so many steps."""
     exponents = [14 - np.floor(np.log2(np.abs(x).max(axis, keepdims=True)))
                  for axis, x in ((1, a), (0, b))]  # fmt: skip
     highs, lows = [], []
@@ -91,9 +91,9 @@ def by_tensor_cores(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         highs.append(scaled.astype(np.float16).astype(np.float64))
         lows.append(((scaled - highs[-1]) * 4096).astype(np.float16).astype(np.float64))
     total = low = np.zeros((len(a), b.shape[1]))
-    for first in range(0, len(b), 32):
+    for first in range(0, len(b), steps):
         high = np.zeros_like(total)
-        for k in (slice(first, first + 16), slice(first + 16, first + 32)):
+        for k in (slice(step, step + 16) for step in range(first, first + steps, 16)):
             high = add_cut(high, highs[0][:, k], highs[1][k])
             low = add_cut(low, highs[0][:, k], lows[1][k])
             low = add_cut(low, lows[0][:, k], highs[1][k])
@@ -101,14 +101,18 @@ def by_tensor_cores(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return ((total + low / 4096) * 2.0 ** -sum(exponents)).astype(np.float32)
 
 
-@pytest.mark.parametrize("k", [128, 1000])
+@pytest.mark.parametrize("k", [None, 1000])
+@pytest.mark.parametrize("tiling", ["128x128", "128x128-move2"])
 @pytest.mark.parametrize(
     "kind", ["normal", "uniform [0, 1]", "uniform [-1, 1]", "normal·exp(3·normal)", "Hilbert"]
 )
-def test_sums_that_are_cut_off_err_less_than_rounded_ones(kind: str, k: int) -> None:
-    """What halves and tensor cores lose, by a model of the card."""
-    a, b = kinds(24, 24, k)[kind]
-    own = accuracy(KERNEL, by_tensor_cores(a, b), a, b)
+def test_sums_that_are_cut_off_err_less_than_rounded_ones(
+    kind: str, tiling: str, k: int | None
+) -> None:
+    """What halves and tensor cores lose, by a model of the card, from the fewest terms on."""
+    variant = KERNEL.tiled(tiling, KERNEL.tilings[tiling])
+    a, b = factors(kind, 24, 24, k or variant.fewest_terms)
+    own = accuracy(KERNEL, by_tensor_cores(a, b, 32 * variant.parameters["MOVE"]), a, b)
     other = accuracy(KERNEL, in_order(a, b), a, b)
     assert own.mean < other.mean
     assert own.largest < other.largest

@@ -67,6 +67,7 @@ class Kernel:
     function: str = ""
     library: str | None = None
     dispatch: Path | None = None
+    otherwise: str | None = None
     accepts: str | Mapping[str, int | str] = field(default="any", hash=False)
     documents: tuple[str, ...] = ()
     lesson: str = ""
@@ -84,6 +85,7 @@ class Kernel:
     tensor_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     least: int | str = 1
     shares: str = "stretches"
+    fewest_terms: int | str = 0
     since: str = "7.5"
     schedule: str = "full"
     writes: str = "full"
@@ -96,7 +98,8 @@ class Kernel:
     shared_bytes: int | str = 0
     dynamic_shared_bytes: int | str = 0
     layout: Mapping[str, Any] | None = field(default=None, hash=False)
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[Cost, ...] = ()  # of its own table
+    others: tuple[Cost, ...] = ()  # of the dispatch that `otherwise` names
 
     @cached_property
     def variants(self) -> list["Variant"]:
@@ -230,6 +233,11 @@ class Variant:
         """The fewest slabs that are worth a block of their own, where a tile is shared out."""
         return evaluate(self.kernel.least, self.parameters)
 
+    @property
+    def fewest_terms(self) -> int:
+        """Terms of a sum below which no dispatch chooses it: it would err more than the library."""
+        return evaluate(self.kernel.fewest_terms, self.parameters)
+
     @cached_property
     def resident(self) -> int:
         """Blocks of a multiprocessor, if the grid has a fixed number of blocks; otherwise 0."""
@@ -335,15 +343,18 @@ class Variant:
             return f"{self.name}: a grid of {blocks} blocks in y, over {MAXIMUM_GRID_Y}"
         return None
 
+    def may_be_chosen(self, shape: Shape) -> bool:
+        """Whether a dispatch may choose it at a shape."""
+        return shape.terms >= self.fewest_terms and not self.refusal(shape)
+
     def costs(self, arch: str | None) -> list[Cost]:
-        """A dispatch's rows for an architecture. A card that it was not fitted on takes as a guess
-        those rows of the first card that name variants that run there."""
-        rows = self.kernel.costs
-        first = rows[0].architecture
-        wanted = arch or first
-        return [row for row in rows if row.architecture == wanted] or [
-            row for row in rows if row.architecture == first and row.variant.runs_on(wanted)
-        ]
+        """A dispatch's rows for an architecture, and those of the other one that it may leave a
+        shape to."""
+        return [row for rows in self.tables(arch) for row in rows]
+
+    def tables(self, arch: str | None) -> list[list[Cost]]:
+        """These rows, table by table."""
+        return [rows_for(arch, rows) for rows in (self.kernel.costs, self.kernel.others) if rows]
 
     def runs_on(self, arch: str) -> bool:
         """Whether an architecture has the instructions and the shared memory that it needs."""
@@ -376,16 +387,12 @@ class Variant:
         return variant
 
     def fastest(self, shape: Shape, arch: str | None) -> "Variant | None":
-        """A dispatch's choice: the variant that was the fastest when this shape was measured, else
-        the one with the least predicted time; None if none takes the shape."""
-        able = [row for row in self.costs(arch) if row.variant.refusal(shape) is None]
-        for row in able:
-            if shape in row.shapes:
-                return row.variant
+        """A dispatch's choice, of the table that predicts the least time; None if no variant takes
+        the shape."""
         of_card = architecture(arch).multiprocessors
-        competing = [row for row in able if row.competes(shape)]
-        least = min(competing, key=lambda row: row.microseconds(shape, of_card), default=None)
-        return least.variant if least else None
+        choices = [choice(rows, shape, of_card) for rows in self.tables(arch)]
+        _, variant = min(choices, key=lambda found: found[0])
+        return variant
 
     @property
     def optimization(self) -> int | None:
@@ -397,7 +404,7 @@ class Variant:
     def launch_identity(self) -> list[object]:
         """What determines its launch and timing, besides its sources and flags."""
         kernel = self.kernel
-        geometry: list[object] = [row.identity for row in kernel.costs]
+        geometry: list[object] = [row.identity for row in (*kernel.costs, *kernel.others)]
         if kernel.tile:
             geometry = [self.tile, self.block, kernel.blocks, self.dynamic_shared_bytes]
         return [
@@ -410,6 +417,32 @@ class Variant:
             list(kernel.product.rivals),
             [kernel.cluster, kernel.before, kernel.after, kernel.workspace, kernel.tensor_maps],
         ]
+
+
+def rows_for(arch: str | None, rows: Sequence[Cost]) -> list[Cost]:
+    """The rows of a table for an architecture. A card that it was not fitted on takes as a guess
+    those rows of the first card that name variants that run there."""
+    first = rows[0].architecture
+    wanted = arch or first
+    return [row for row in rows if row.architecture == wanted] or [
+        row for row in rows if row.architecture == first and row.variant.runs_on(wanted)
+    ]
+
+
+def choice(
+    rows: Sequence[Cost], shape: Shape, multiprocessors: int
+) -> tuple[float, Variant | None]:
+    """The least microseconds that a table's rows predict, and the variant that was the fastest when
+    this shape was measured, else the one with that time; infinite and None if none takes it."""
+    able = [row for row in rows if row.variant.may_be_chosen(shape)]
+    predicted = [
+        (row.microseconds(shape, multiprocessors), row.variant)
+        for row in able
+        if row.competes(shape)
+    ]
+    least, variant = min(predicted, key=lambda found: found[0], default=(math.inf, None))
+    known = [row.variant for row in able if shape in row.shapes]
+    return least, known[0] if known else variant
 
 
 def launch_of(entry: Mapping[str, Any], values: Mapping[str, int]) -> Launch:
@@ -487,7 +520,11 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
     for name, kernel in catalogue.items():
         try:
             if kernel.dispatch:
-                catalogue[name] = replace(kernel, costs=tuple(read_costs(kernel, catalogue)))
+                others = others_of(kernel, catalogue)
+                costs = read_costs(kernel, catalogue)
+                if not others:
+                    check_costs(costs, kernel)
+                catalogue[name] = replace(kernel, costs=tuple(costs), others=others)
             check_kernel(kernel)
         except UserError as error:
             raise UserError(f"{path}: {name}: {error}") from None
@@ -550,6 +587,26 @@ def read_costs(kernel: Kernel, catalogue: Catalogue) -> list[Cost]:
             raise UserError(f"{kernel.dispatch}: there is no column {error}") from None
         except UserError as error:
             raise UserError(f"{kernel.dispatch}, line {line}: {error}") from None
+    return costs
+
+
+def others_of(kernel: Kernel, catalogue: Catalogue) -> tuple[Cost, ...]:
+    """The rows of the dispatch that a dispatch leaves other shapes to. Raises UserError."""
+    if kernel.otherwise is None:
+        return ()
+    other = catalogue.variant(kernel.otherwise).kernel
+    if not other.costs or other.operation != kernel.operation:
+        raise UserError(
+            f"otherwise: '{kernel.otherwise}' is no dispatch of {kernel.operation} above this entry"
+        )
+    return other.costs
+
+
+def check_costs(costs: Sequence[Cost], kernel: Kernel) -> None:
+    """Check that a dispatch's rows leave no shape without a variant, on any card.
+
+    Raises UserError.
+    """
     if not costs:
         raise UserError(f"{kernel.dispatch}: there is no row")
     archs = list(dict.fromkeys(cost.architecture for cost in costs))
@@ -562,7 +619,6 @@ def read_costs(kernel: Kernel, catalogue: Catalogue) -> list[Cost]:
             f"{kernel.dispatch}: cards that it was not fitted on take the rows for '{archs[0]}'; "
             f"one of them must name a variant that takes every shape and runs from {oldest} on"
         )
-    return costs
 
 
 def cost_of(row: Mapping[str, str], catalogue: Catalogue) -> Cost:
@@ -611,7 +667,7 @@ def takes_every_shape(cost: Cost, kernel: Kernel) -> bool:
     variant = cost.variant
     competes = bool(cost.coefficients) and not cost.most_terms
     accepts = variant.kernel.accepts in ("any", kernel.accepts)
-    return competes and accepts and variant.takes_every_extent
+    return competes and accepts and variant.takes_every_extent and variant.fewest_terms <= 1
 
 
 def named(text: str, catalogue: Catalogue) -> Variant:

@@ -24,7 +24,7 @@
 //             has lost. The second one sees by it which elements of C are in doubt, and computes those in float32.
 //
 // Order       split_factors    Lines, highs and lows of A and B go to the workspace (splitting.cuh).
-//             sgemm_split      Blocks that stay (resident.cuh). The producer, for each slab:
+//             three_products   Blocks that stay (resident.cuh). The producer, for each slab:
 //                                1. Wait until its stage is empty.
 //                                2. Load it. The blocks of a cluster need the same slab of B: each loads a part.
 //                              The consumers, for each slab:
@@ -181,7 +181,7 @@ __device__ __forceinline__ void finish(Sums& sums, float* C, const Factors& of, 
     if (0 < count && count <= few_doubts) settle<TILE_N / 2>(doubtful, C, of, lane);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(threads + 128, 1) sgemm_split(OPERANDS)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(threads + 128, 1) three_products(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Mbarrier full[STAGES], empty[STAGES];
