@@ -84,6 +84,7 @@ class Kernel:
     workspace: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     tensor_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     least: int | str = 1
+    at_once: int | str = 0
     shares: str = "stretches"
     fewest_terms: int | str = 0
     since: str = "7.5"
@@ -242,6 +243,16 @@ class Variant:
     def resident(self) -> int:
         """Blocks of a multiprocessor, if the grid has a fixed number of blocks; otherwise 0."""
         return evaluate(self.kernel.blocks, {MULTIPROCESSORS: 1, **self.parameters})
+
+    @cached_property
+    def at_once(self) -> int:
+        """Blocks that a multiprocessor holds, if the grid has one for each tile; 0: unknown."""
+        return evaluate(self.kernel.at_once, self.parameters)
+
+    @property
+    def chains(self) -> int:
+        """Chains of additions that make up a sum (the parameter CHAINS)."""
+        return self.parameters.get("CHAINS", 1)
 
     @cached_property
     def slab(self) -> int:
@@ -438,7 +449,7 @@ def choice(
     predicted = [
         (row.microseconds(shape, multiprocessors), row.variant)
         for row in able
-        if row.competes(shape)
+        if row.competes(shape, multiprocessors)
     ]
     least, variant = min(predicted, key=lambda found: found[0], default=(math.inf, None))
     known = [row.variant for row in able if shape in row.shapes]
@@ -631,12 +642,12 @@ def cost_of(row: Mapping[str, str], catalogue: Catalogue) -> Cost:
     shapes = frozenset(
         parse_shape(text, variant.kernel.operation) for text in row["shapes"].split()
     )
-    most_terms = int(number(row, "most_terms") if row["most_terms"] else 0)
+    most_additions = int(number(row, "most_additions") if row["most_additions"] else 0)
     terms = [term for term in TERMS if row[term]]
     if 0 < len(terms) < len(TERMS) or not (terms or shapes):
         missing = next(term for term in TERMS if term not in terms)
         raise UserError(f"{missing}: a row has all costs, or none and the shapes that it is for")
-    return Cost(arch, variant, tuple(number(row, term) for term in terms), most_terms, shapes)
+    return Cost(arch, variant, tuple(number(row, term) for term in terms), most_additions, shapes)
 
 
 def number(row: Mapping[str, str], column: str) -> float:
@@ -658,14 +669,14 @@ def check_rows(arch: str, costs: Sequence[Cost], kernel: Kernel) -> None:
     if not any(takes_every_shape(cost, kernel) for cost in costs):
         raise UserError(
             f"{kernel.dispatch}: one of the rows for '{arch}' must name a variant that takes every "
-            f"shape that {kernel.name} accepts, with costs and without most_terms"
+            f"shape that {kernel.name} accepts, with costs and without most_additions"
         )
 
 
 def takes_every_shape(cost: Cost, kernel: Kernel) -> bool:
     """Whether a row may be chosen at every shape that the dispatch accepts."""
     variant = cost.variant
-    competes = bool(cost.coefficients) and not cost.most_terms
+    competes = bool(cost.coefficients) and not cost.most_additions
     accepts = variant.kernel.accepts in ("any", kernel.accepts)
     return competes and accepts and variant.takes_every_extent and variant.fewest_terms <= 1
 
