@@ -43,8 +43,8 @@ __device__ __forceinline__ float split(float x, const Scale& scale, __half& high
     const float rest = scaled - __half2float(high);
     low = __float2half_rn(rest / low_unit);
     const float left = fabsf(rest - __half2float(low) * low_unit);
-    if (left <= share_left * fabsf(scaled) && (scaled != 0 || x == 0)) return lost;
-    return fmaxf(lost, left < INFINITY ? fmaxf(left, 0x1p-126f) : INFINITY);
+    const bool kept = (left <= share_left * fabsf(scaled)) & (scaled != 0 | x == 0);
+    return kept ? lost : fmaxf(lost, left < INFINITY ? fmaxf(left, 0x1p-126f) : INFINITY);
 }
 
 // A line of which all has been split. Where one element is all there is to a sum, SGEMM rounds it once, and
