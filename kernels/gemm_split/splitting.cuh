@@ -57,12 +57,10 @@ __device__ __forceinline__ void for_elements(const float* __restrict__ line, int
     const int batches = (end - first + batch * stride - 1) / (batch * stride);
     for (int b = 0; b < batches; b++) {
         const int begin = first + (backwards ? batches - 1 - b : b) * batch * stride;
+        const float* from = line + (size_t)begin * apart;
         float x[batch];
 #pragma unroll
-        for (int i = 0; i < batch; i++) {
-            const int step = begin + i * stride;
-            x[i] = step < k ? line[(size_t)step * apart] : 0;
-        }
+        for (int i = 0; i < batch; i++, from += (size_t)stride * apart) x[i] = begin + i * stride < k ? *from : 0;
 #pragma unroll
         for (int i = 0; i < batch; i++) use(begin + i * stride, x[i]);
     }

@@ -166,6 +166,14 @@ def test_the_few_are_those_that_complete_one_another(variants: list[Variant]) ->
     assert list(own.most_additions) == [0, 0, 0] and list(own.shapes) == ["", "", ""]
 
 
+def test_without_a_variant_for_every_card_there_are_those_that_are_chosen(
+    variants: list[Variant],
+) -> None:
+    time = microseconds(variants, SPECIALISTS)
+    own = fit.fitted(found(at_all(time, NAMES)), variants, GEMM, ARCH, None)
+    assert set(own.index) == {"grid", "other"}
+
+
 def test_a_known_shape_is_remembered_where_the_choice_loses(variants: list[Variant]) -> None:
     time = microseconds(variants, SPECIALISTS)
     times = at_all(time, NAMES)
