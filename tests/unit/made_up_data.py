@@ -15,10 +15,10 @@ import pandas as pd
 
 from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
+from matmul.dataset.intervals import lower_rank
 from matmul.dataset.provenance import VERSION
 from matmul.dataset.tables import COLUMNS, POINT, product_of, write_json, write_table
 from matmul.measure.bench import MODES
-from matmul.measure.sampling import lower_rank
 from matmul.operations import parse_shape
 from matmul.operations.fills import FILLS
 from matmul.operations.shapes import Shape

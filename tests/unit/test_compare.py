@@ -11,8 +11,8 @@ import pytest
 from made_up_data import DEVICE, made_up
 from support import Command
 
+from matmul.dataset.intervals import median_interval
 from matmul.dataset.tables import read_table, write_table
-from matmul.measure.sampling import median_interval
 from matmul.report.facts import changes
 from matmul.report.facts.changes import KEY, TABLE, VALUES, compare_points, compare_variants, judged
 from matmul.report.figures.changes import draw_changes

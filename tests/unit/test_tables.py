@@ -26,6 +26,7 @@ from made_up_data import (
 import report
 import tables
 from matmul.catalogue.schema import read_yaml
+from matmul.dataset.intervals import median_interval
 from matmul.dataset.tables import (
     POINT,
     STATE,
@@ -35,7 +36,6 @@ from matmul.dataset.tables import (
     write_json,
     write_table,
 )
-from matmul.measure.sampling import median_interval
 from matmul.operations import OPERATIONS
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
