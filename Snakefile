@@ -87,6 +87,7 @@ localrules:
     write_page,
     verdict,
     pass_verdict,
+    check,
     readme,
     publish,
     compare,

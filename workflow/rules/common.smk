@@ -112,7 +112,7 @@ def check_run():
 def tell_verdict():
     """Print the verdict that this run wrote as its last words; a failed verdict ends the run."""
     file, rest = Path(VERDICT), {job.rule.name for job in workflow.dag.needrun_jobs()}
-    spoken = "pass_verdict" in rest and rest <= {"pass_verdict", "all", "publish"}
+    spoken = "pass_verdict" in rest and rest <= {"pass_verdict", "all", "check", "publish"}
     if not file.exists() or not (spoken or file.stat().st_mtime >= BEGUN):
         return
     text = file.read_text().strip()

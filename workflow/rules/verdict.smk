@@ -64,10 +64,32 @@ rule readme:
         " --readme {params.readme:q} --kernels {params.kernels:q} 2>&1 | tee {log:q}"
 
 
+# Whether the data set follows from its samples, before anybody else reads it.
+rule check:
+    input:
+        program("check_set"),
+        data=expand("results/local/{name}", name=[*DATA_SET, "ceilings.csv"]),
+        catalogue=config["catalogue"],
+    output:
+        touch("results/local/checked"),
+    log:
+        "results/local/logs/check.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("check_set")[0],
+        folder=lambda wildcards, input: os.path.dirname(input.data[0]),
+    message:
+        "hold the data set against its samples"
+    shell:
+        "python {params.script:q} {params.folder} --catalogue {input.catalogue:q} 2>&1 | tee {log:q}"
+
+
 rule publish:
     input:
         program("publish"),
         rules.pass_verdict.output,
+        rules.check.output,
         report="results/local/report.pdf",
     log:
         "results/local/logs/publish.log",
