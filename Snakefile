@@ -80,6 +80,7 @@ localrules:
     compile_cuda,
     compile_c,
     compile_instruments,
+    disassemble,
     collect,
     draw_figures,
     tabulate,
@@ -98,6 +99,7 @@ localrules:
 rule all:
     default_target: True
     input:
+        rules.disassemble.output,
         rules.report.input,
         rules.explore.input,
         rules.pass_verdict.output,

@@ -16,7 +16,7 @@ from made_up_data import the_catalogue
 from support import ROOT, Command
 
 from matmul.build.binaries import digest
-from matmul.dataset.tables import read_json, read_table
+from matmul.dataset.tables import COLUMNS, LOOP, read_json, read_table
 from matmul.process.errors import UserError
 from matmul.process.programs import program_digest
 from matmul.report.acceptance import check_set, other_sources
@@ -62,6 +62,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in folder.glob("*.csv*"):
         table = read(path)
         write(table[[wanted(row) for row in table.itertuples()]], path)
+    loop = dict.fromkeys(LOOP, "0") | {"ffma": "64", "loop_instructions": "64"}
+    kernels = read(folder / "kernels.csv").query("registers != ''")
+    code = kernels.assign(architecture="sm_90", code_bytes="4096", loop_start="0", **loop)
+    write(code.reindex(columns=COLUMNS["instructions.csv"]), folder / "instructions.csv")
     return folder
 
 
@@ -208,6 +212,8 @@ EDITS = {
     "a ceiling outside its interval": Edit("ceilings.csv", {"value": times(1.1)}),
     "a ceiling of another card": Edit("ceilings.csv", {"gpu": to("NVIDIA H200")}),
     "a ceiling of another program": Edit("ceilings.csv", {"sha256": lambda text: text[::-1]}),
+    "a loop that multiplies more": Edit("instructions.csv", {"ffma": to("65")}),
+    "machine code of other sources": Edit("instructions.csv", {"sha256": to("0" * 64)}),
     "a check outside its interval": Edit("cross_check.csv", {"do_bench_ms": times(1.5)}),
     "a check of the timer outside its interval": Edit("timer_check.csv", {"time_ms": times(2)}),
 }  # fmt: skip

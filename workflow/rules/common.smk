@@ -347,6 +347,12 @@ def data_of(wildcards):
     return list(filter(os.path.exists, files)) if published else files
 
 
+def instructions_of(wildcards):
+    """The table of machine code: this run's, or a published one if it is there."""
+    file = f"{folder_of(wildcards)}/instructions.csv"
+    return [file] if wildcards.dataset == "local" or os.path.exists(file) else []
+
+
 def checks_of(wildcards):
     """The checks of the timing of a data set, if there are any."""
     files = [f"{folder_of(wildcards)}/{name}" for name in CHECKS]

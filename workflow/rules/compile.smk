@@ -71,3 +71,42 @@ rule compile_instruments:
 rule compile:
     input:
         [record for variant in VARIANTS.values() for record in built(variant)],
+
+
+# The arguments of `disassemble`, one per line, as those of `collect`.
+rule list_binaries:
+    input:
+        template=ROOT / "workflow/templates/lines.jinja2",
+    output:
+        "results/local/build/list.txt",
+    log:
+        "results/local/logs/build/list.log",
+    localrule: True
+    params:
+        lines=lambda wildcards: ["--records", *rules.compile.input],
+    message:
+        "list the binaries"
+    template_engine:
+        "jinja2"
+
+
+# What the binaries are made of. It reads them and runs nothing, so it needs no GPU.
+rule disassemble:
+    input:
+        program("disassemble"),
+        rules.compile.input,
+        records=rules.list_binaries.output,
+        catalogue=config["catalogue"],
+    output:
+        "results/local/instructions.csv",
+    log:
+        "results/local/logs/disassemble.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("disassemble")[0],
+    message:
+        "take the machine code apart"
+    shell:
+        "python {params.script:q} @{input.records:q} --catalogue {input.catalogue:q} --output {output:q}"
+        " --log {log:q}"

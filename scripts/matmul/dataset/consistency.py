@@ -16,6 +16,7 @@ import pandas as pd
 from matmul.dataset.derived import SPAN, pair_ratios, summarise
 from matmul.dataset.provenance import VERSION
 from matmul.dataset.tables import (
+    LOOP,
     OPTIONAL,
     POINT,
     STATE,
@@ -41,6 +42,7 @@ KEYS = {
     "ceilings.csv": ["name"],
     "cross_check.csv": ["variant", *POINT, "cache"],
     "timer_check.csv": ["variant", "n", "recorder"],
+    "instructions.csv": ["variant", "architecture"],
 }
 DERIVED = ["kernel", "samples", "time_ms", "time_low_ms", "time_high_ms", "tflops"]
 RATIOS = ["kernel", "pairs", "ratio", "ratio_low", "ratio_high"]
@@ -73,6 +75,7 @@ MEASURED = {
     "summary.csv": ["time_ms"],
     "verification.csv": ["error"],
     "ceilings.csv": ["value", "value_low", "value_high"],
+    "instructions.csv": ["code_bytes", *LOOP],
 }
 STATUSES = ("ok", "skipped", "failed")
 WHEN = ("before", "during", "after")
@@ -160,7 +163,7 @@ def findings(data: DataSet) -> Iterator[str]:
         yield data.said("samples.csv.gz", "there is no sample, so nothing follows from this set")
     for check in (
         repeated, out_of_bounds, reasonless, unknown_names, unlike_jobs, miscounted, unsummarised,
-        unpaired, unlike_states, unverified,
+        unpaired, unlike_states, unverified, other_code,
     ):  # fmt: skip
         yield from check(data)
 
@@ -353,3 +356,14 @@ def unverified(data: DataSet) -> Iterator[str]:
         on_gpu = verification.variant.isin(summary.variant[data.on_gpu(summary)])
         wrong = verification["where"] != np.where(on_gpu, "gpu", "cpu")
         yield from data.rows("verification.csv", wrong, "where", "not where the variant was timed")
+
+
+def other_code(data: DataSet) -> Iterator[str]:
+    """Hot loops that are not the sum of their instructions, and binaries of other sources."""
+    code, kernels = data["instructions.csv"], data["kernels.csv"].set_index("variant")
+    known = code[code.status == "ok"]
+    wrong = code.index.isin(known.index[known[LOOP].sum(axis=1) != known.loop_instructions])
+    yield from data.rows("instructions.csv", wrong, "loop_instructions", "not the sum of its kinds")
+    measured = code.variant.map(kernels.sha256)
+    wrong = measured.notna() & (code.sha256 != measured)
+    yield from data.rows("instructions.csv", wrong, "sha256", "and kernels.csv has another")
