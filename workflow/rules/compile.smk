@@ -96,7 +96,6 @@ rule disassemble:
         program("disassemble"),
         rules.compile.input,
         records=rules.list_binaries.output,
-        catalogue=config["catalogue"],
     output:
         "results/local/instructions.csv",
     log:
@@ -105,8 +104,9 @@ rule disassemble:
         "../../environment.yml"
     params:
         script=program("disassemble")[0],
+        catalogue=config["catalogue"],
     message:
         "take the machine code apart"
     shell:
-        "python {params.script:q} @{input.records:q} --catalogue {input.catalogue:q} --output {output:q}"
+        "python {params.script:q} @{input.records:q} --catalogue {params.catalogue:q} --output {output:q}"
         " --log {log:q}"

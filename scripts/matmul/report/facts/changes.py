@@ -146,11 +146,16 @@ def judged(changes: pd.DataFrame) -> pd.DataFrame:
 
 def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
     """`248 points: 235 same, 1 faster, 0 slower, 12 unclear; kernels slower: none`."""
+    slower = ", ".join(map(name_of, variants[variants.verdict == "slower"].itertuples()))
+    return f"{points_line(points)}; kernels slower: {slower or 'none'}"
+
+
+def points_line(points: pd.DataFrame) -> str:
+    """`248 points: 235 same, 1 faster, 0 slower, 12 unclear`."""
     counts = points.verdict.value_counts().reindex(VERDICTS, fill_value=0)
     lacking = points.change_low.isna().sum()
     note = f" ({lacking} with too few samples for an interval)" if lacking else ""
-    slower = ", ".join(map(name_of, variants[variants.verdict == "slower"].itertuples()))
-    return f"{len(points)} points: {counted(counts)}{note}; kernels slower: {slower or 'none'}"
+    return f"{len(points)} points: {counted(counts)}{note}"
 
 
 def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
