@@ -100,6 +100,7 @@ rule all:
     default_target: True
     input:
         rules.disassemble.output,
+        rules.count.output,
         rules.report.input,
         rules.explore.input,
         rules.pass_verdict.output,

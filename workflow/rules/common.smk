@@ -27,7 +27,7 @@ from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
 
 # Rules whose jobs need a GPU, unless the CPU is measured.
-ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings"}
+ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings", "count"}
 
 # The program replaces the shell, so Snakemake is its parent, and it dies with its parent.
 shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")

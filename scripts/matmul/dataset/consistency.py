@@ -19,6 +19,7 @@ from matmul.dataset.tables import (
     LOOP,
     OPTIONAL,
     POINT,
+    PRODUCT,
     STATE,
     columns_of,
     order_of,
@@ -43,6 +44,7 @@ KEYS = {
     "cross_check.csv": ["variant", *POINT, "cache"],
     "timer_check.csv": ["variant", "n", "recorder"],
     "instructions.csv": ["variant", "architecture"],
+    "counters.csv": ["variant", *PRODUCT],
 }
 DERIVED = ["kernel", "samples", "time_ms", "time_low_ms", "time_high_ms", "tflops"]
 RATIOS = ["kernel", "pairs", "ratio", "ratio_low", "ratio_high"]
@@ -76,6 +78,7 @@ MEASURED = {
     "verification.csv": ["error"],
     "ceilings.csv": ["value", "value_low", "value_high"],
     "instructions.csv": ["code_bytes", *LOOP],
+    "counters.csv": ["duration_ns"],
 }
 STATUSES = ("ok", "skipped", "failed")
 WHEN = ("before", "during", "after")

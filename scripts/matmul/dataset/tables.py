@@ -33,6 +33,16 @@ LOOP = [
     "shared_loads_32", "shared_loads_64", "shared_loads_128",
     "stores", "local", "barriers", "integer", "rest",
 ]  # fmt: skip
+# Hardware counters of a product: nanoseconds, counts, bytes, percent of a peak, and how many warps
+# wait for what at an issue.
+COUNTERS = [
+    "duration_ns", "shared_wavefronts", "bank_conflicts", "l1_bytes", "l2_bytes", "dram_bytes",
+    "fma_percent", "fp64_percent", "tensor_percent", "load_store_percent", "memory_percent",
+    "dram_percent", "issue_percent", "occupancy_percent",
+    "stall_barrier", "stall_lg_throttle", "stall_long_scoreboard", "stall_math_pipe_throttle",
+    "stall_mio_throttle", "stall_not_selected", "stall_no_instruction", "stall_short_scoreboard",
+    "stall_wait",
+]  # fmt: skip
 COLUMNS = {
     "kernels.csv": [
         "kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
@@ -76,6 +86,7 @@ COLUMNS = {
         "kernel", "variant", "architecture", "sha256", "status", "reason", "registers",
         "spill_bytes", "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt",
     ],
+    "counters.csv": ["kernel", "variant", *PRODUCT, "status", "reason", *COUNTERS],
 }  # fmt: skip
 # The version of the project that added a column, for columns that older data sets lack.
 ADDED = {
@@ -89,7 +100,7 @@ PUBLISHED = ROOT / "reports" / "published"
 # Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
 # A data set is complete without these: checks are run by hand, and older ones lack others.
-OPTIONAL = [*CHECKS, "ceilings.csv", "instructions.csv"]
+OPTIONAL = [*CHECKS, "ceilings.csv", "instructions.csv", "counters.csv"]
 # A finished data set. points.csv belongs to a job, before its samples are summarised.
 DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
 TEXT = [
