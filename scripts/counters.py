@@ -1,7 +1,8 @@
 """Hardware counters of every variant that runs on a GPU, at a large and a small size, by ncu.
 
 Where there is no GPU or no ncu, or the counters are not permitted, each row says why. Clocks are
-left as they are. ncu starts this program a second time, which then launches the products.
+left as they are. ncu starts this program a second time, which then launches the products. An
+argument @FILE stands for the lines of FILE.
 """
 
 import argparse
@@ -121,6 +122,7 @@ def row_of(case: Case, found: dict[str, Any] | str) -> dict[str, Any]:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
+    parser.fromfile_prefix_chars = "@"
     arguments.add_catalogue(parser)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)

@@ -313,6 +313,13 @@ def collect_options():
     ]
 
 
+def arguments_of(wildcards):
+    """The binaries that are taken apart, or the variants whose counters are read."""
+    if wildcards.step == "disassemble":
+        return ["--records", *rules.compile.input]
+    return ["--variants", *dict.fromkeys(v.name for v in VARIANTS.values() if v.kernel.on_gpu)]
+
+
 def published():
     """The published data sets, as `published/<device>`, if they have all tables of today."""
     folders = (file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))

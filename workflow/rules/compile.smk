@@ -73,19 +73,21 @@ rule compile:
         [record for variant in VARIANTS.values() for record in built(variant)],
 
 
-# The arguments of `disassemble`, one per line, as those of `collect`.
-rule list_binaries:
+# Arguments that grow with the catalogue, one per line, as those of `collect`.
+rule list_arguments:
     input:
         template=ROOT / "workflow/templates/lines.jinja2",
     output:
-        "results/local/build/list.txt",
+        "results/local/build/{step}.txt",
     log:
-        "results/local/logs/build/list.log",
+        "results/local/logs/build/{step}.log",
+    wildcard_constraints:
+        step="disassemble|counters",
     localrule: True
     params:
-        lines=lambda wildcards: ["--records", *rules.compile.input],
+        lines=arguments_of,
     message:
-        "list the binaries"
+        "list what {wildcards.step} reads"
     template_engine:
         "jinja2"
 
@@ -95,7 +97,7 @@ rule disassemble:
     input:
         program("disassemble"),
         rules.compile.input,
-        records=rules.list_binaries.output,
+        records="results/local/build/disassemble.txt",
     output:
         "results/local/instructions.csv",
     log:

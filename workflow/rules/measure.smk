@@ -73,6 +73,7 @@ rule count:
         built_tools("instruments"),
         rules.compile.input,
         program("counters"),
+        variants="results/local/build/counters.txt",
     output:
         "results/local/counters.csv",
     log:
@@ -88,14 +89,13 @@ rule count:
         script=program("counters")[0],
         catalogue=config["catalogue"],
         device=DEVICE,
-        variants=sorted({v.name for v in VARIANTS.values() if v.kernel.on_gpu}),
         identity=MACHINE,
         build="results/local/build",
     message:
         "read the hardware counters"
     shell:
         "python {params.script:q} --build {params.build} --device {params.device}"
-        " --catalogue {params.catalogue:q} --variants {params.variants:q} --output {output:q} --log {log:q}"
+        " @{input.variants:q} --catalogue {params.catalogue:q} --output {output:q} --log {log:q}"
 
 
 rule measure:
