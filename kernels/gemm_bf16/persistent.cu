@@ -98,6 +98,7 @@ persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __rest
     Slab* slabs = (Slab*)memory;
     Bands& bands = ((Bands*)(slabs + STAGES))[threadIdx.x / 128];
     int turn = 0;
+    if (threadIdx.x == 0) prefetch_map(out);
     compute_tiles(slabs, in_a, in_b, m, n, k,
                   [&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
     if (threadIdx.x < threads && stores()) wait_until_tiles_are_read<0>();
