@@ -9,9 +9,9 @@ candidates and the library are timed in random order, each several launches in a
 ones more often. The output has a row for each candidate and shape; a search that is started again
 goes on from there.
 
---table writes this architecture's rows of the dispatch: few variants, each with its costs
-(matmul/catalogue/cost.py), chosen so that the choice by predicted time loses least. New tilings are
-printed, to be added to the catalogue.
+--table writes this architecture's rows of the dispatch: the variants that the choice by predicted
+time takes at some shape, each with its costs (matmul/catalogue/cost.py). New tilings are printed,
+to be added to the catalogue.
 """
 
 import itertools
@@ -23,6 +23,7 @@ from argparse import Namespace
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ SEED, FILL = 2026, "uniform"
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 HANG_SECONDS = 10.0  # after which a launch, and the search with it, is given up
 SAMPLE_SECONDS = 0.0002  # of launches in a row
+SAVE_SECONDS = 5.0  # so that a search that is stopped loses few shapes
 ROUNDS = 4  # samples of a candidate that is not much slower than the fastest
 
 
@@ -181,9 +183,12 @@ class Race:
         return table.drop(names).rename_axis("variant").reset_index()
 
     def times(self, products: Mapping[str, Any], product: tuple[Any, ...]) -> dict[str, float]:
-        """Milliseconds of each: the median of some samples, for a slow one a first launch's."""
+        """Milliseconds of each: the median of some samples, for a slow one a second launch's. At a
+        first launch the kernel's code is not in the instruction cache, and takes up to half as long
+        again."""
         launches = {name: (lambda f=f: f(*product)) for name, f in products.items()}
-        first = dict(zip(launches, self.held(list(launches.values())), strict=True))
+        twice = [launch for launch in launches.values() for _ in range(2)]
+        first = dict(zip(launches, self.held(twice)[1::2], strict=True))
         near = [name for name, ms in first.items() if ms <= fit.FAR * min(first.values())]
         counts = {n: launches_of(SAMPLE_SECONDS, first[n], MOST_LAUNCHES // 4) for n in near}
         taken: dict[str, list[float]] = {name: [] for name in near}
@@ -216,18 +221,27 @@ def shapes_of(space: Mapping[str, Any], operation: str) -> dict[str, list[Shape]
 
 
 def measured(race: Race, shapes: Mapping[str, Sequence[Shape]], output: Path) -> pd.DataFrame:
-    """The rows of all shapes; `set` says which they belong to. Written as they come, beside those
-    of earlier searches, which may have had other candidates."""
+    """The rows of all shapes; `set` says which they belong to. Written every SAVE_SECONDS, beside
+    those of earlier searches, which may have had other candidates."""
     found = pd.read_csv(output) if output.exists() else pd.DataFrame(columns=["shape", "variant"])
-    for name, own in shapes.items():
-        for shape in tqdm(own, desc=name):
-            known = set(found[found["shape"] == str(shape)].variant)
-            rows = race.run(shape, known).assign(set=name, shape=str(shape))
-            found = pd.concat([found, rows], ignore_index=True)
-            if len(rows):
-                with whole_file(output) as temporary:
-                    found.to_csv(temporary, index=False)
+    saved = monotonic()
+    try:
+        for name, own in shapes.items():
+            for shape in tqdm(own, desc=name):
+                known = set(found[found["shape"] == str(shape)].variant)
+                rows = race.run(shape, known).assign(set=name, shape=str(shape))
+                found = pd.concat([found, rows], ignore_index=True)
+                if monotonic() > saved + SAVE_SECONDS:
+                    save(found, output)
+                    saved = monotonic()
+    finally:
+        save(found, output)
     return found
+
+
+def save(found: pd.DataFrame, output: Path) -> None:
+    with whole_file(output) as temporary:
+        found.to_csv(temporary, index=False)
 
 
 def write_table(path: Path, arch: str, costs: pd.DataFrame) -> None:
@@ -237,7 +251,7 @@ def write_table(path: Path, arch: str, costs: pd.DataFrame) -> None:
         return "" if np.isnan(value) else f"{value:.4g}"
 
     rows = costs.loc[:, list(TERMS)].map(text)
-    rows["most_terms"] = [f"{most:.0f}" if most > 0 else "" for most in costs.most_terms]
+    rows["most_additions"] = [f"{most:.0f}" if most > 0 else "" for most in costs.most_additions]
     rows["shapes"] = costs.shapes
     rows = rows.rename_axis("variant").reset_index()
     rows.insert(0, "architecture", arch)
@@ -287,7 +301,7 @@ def main() -> None:
             raise UserError(f"a search needs a GPU, and {error}") from None
     dispatch = catalogue[space["dispatch"]]
     product = dispatch.product
-    costs = fit.fitted(found, kept, product, arch, space["variants"], space["everywhere"])
+    costs = fit.fitted(found, kept, product, arch, space["everywhere"])
     print(fit.judgement(found, costs, kept, product, arch))
     if options.table and dispatch.dispatch:
         write_table(dispatch.dispatch, arch, costs)

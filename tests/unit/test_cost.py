@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import Entry, WriteCatalogue
 
-from matmul.catalogue.cost import LIGHT, NEAR_MEGABYTES, TERMS, Cost, stretched, work
+from matmul.catalogue.cost import LIGHT, NEAR_MEGABYTES, TERMS, Cost, additions, stretched, work
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
@@ -18,6 +18,7 @@ from matmul.operations.shapes import ceil_div
 
 Make = Callable[..., Variant]
 MULTIPROCESSORS = 4
+BLOCKS = [f"{number}_slabs" for number in ("first", "second", "third", "further")]
 
 
 @pytest.fixture
@@ -34,10 +35,19 @@ def make(entry: Entry, write_catalogue: WriteCatalogue) -> Make:
 
 
 def quantities(variant: Variant, shape: Gemm | Gram) -> dict[str, float]:
-    """Of a product on a card of four multiprocessors, without the launch and without what is 0."""
+    """Of a product on a card of four multiprocessors, without the launch and without what is 0; in
+    place of the slabs of its first, second, third and further blocks those of the busiest
+    multiprocessor."""
     found = asdict(work(variant, shape, MULTIPROCESSORS))
     assert found.pop("launch") == 1
+    found["slabs"] = sum(found.pop(name) for name in BLOCKS)
     return {name: value for name, value in found.items() if value}
+
+
+def of_blocks(variant: Variant, shape: Gemm | Gram) -> list[float]:
+    """The slabs of the first, second, third and further blocks."""
+    found = asdict(work(variant, shape, MULTIPROCESSORS))
+    return [found[name] for name in BLOCKS]
 
 
 def megabytes(*elements: int, size: int = 4) -> float:
@@ -47,14 +57,14 @@ def megabytes(*elements: int, size: int = 4) -> float:
 def test_a_block_for_each_tile(make: Make) -> None:
     # 3×3 tiles of 13 slabs: one multiprocessor has three of the nine.
     assert quantities(make(), Gemm(96, 192, 100)) == {
-        "slabs_of_block": 13, "slabs": 3 * 13, "tiles": 3,
+        "slabs": 3 * 13, "tiles": 3,
         "megabytes": pytest.approx(megabytes(96 * 100, 100 * 192, 96 * 192)),
     }  # fmt: skip
 
 
 def test_a_kernel_without_slabs_has_slabs_of_a_term(make: Make) -> None:
     found = quantities(make(layout=None), Gemm(32, 64, 100))
-    assert (found["slabs_of_block"], found["slabs"], found["tiles"]) == (100, 100, 1)
+    assert (found["slabs"], found["tiles"]) == (100, 1)
 
 
 def streamed(make: Make, resident: int = 1, least: int = 1, **more: object) -> Variant:
@@ -66,7 +76,7 @@ def test_a_fixed_grid_whose_blocks_have_whole_tiles_alone(make: Make) -> None:
     # Eight tiles for four blocks.
     found = quantities(streamed(make), Gemm(256, 64, 80))
     assert found.pop("megabytes") == pytest.approx(megabytes(256 * 80, 80 * 64, 256 * 64))
-    assert found == {"slabs_of_block": 20, "slabs": 20, "tiles": 2}
+    assert found == {"slabs": 20, "tiles": 2}
 
 
 def test_a_fixed_grid_with_a_whole_tile_and_a_stretch(make: Make) -> None:
@@ -74,44 +84,68 @@ def test_a_fixed_grid_with_a_whole_tile_and_a_stretch(make: Make) -> None:
     # that are left a stretch of 5·16/4 = 20 slabs.
     found = quantities(streamed(make), Gemm(9 * 32, 64, 128))
     assert found.pop("megabytes") > 0
-    assert found == {"slabs_of_block": 36, "slabs": 36, "tiles": 3, "waits": 1}
+    assert found == {"slabs": 36, "tiles": 3, "waits": 1}
 
 
 def test_a_fixed_grid_that_shares_out_the_sums_of_one_tile(make: Make) -> None:
     # One tile of 16 slabs, shared by four blocks: each has four slabs, and one adds three sums.
     found = quantities(streamed(make), Gemm(32, 64, 128))
     assert found.pop("megabytes") > 0
-    assert found == {"slabs_of_block": 4, "slabs": 4, "tiles": 1, "waits": 1, "sums": 3}
+    assert found == {"slabs": 4, "tiles": 1, "waits": 1, "sums": 3}
 
 
 def test_no_stretch_has_fewer_than_the_least_slabs(make: Make) -> None:
     # Two stretches of eight slabs, not four of four.
     found = quantities(streamed(make, least=6), Gemm(32, 64, 128))
-    assert (found["slabs_of_block"], found["slabs"], found["sums"]) == (8, 8, 1)
+    assert (found["slabs"], found["sums"]) == (8, 1)
 
 
 def test_a_wave_that_lacks_little_is_not_shared_out(make: Make) -> None:
     # Seven tiles of 16 slabs: the second wave lacks 16 slabs, which are four for each block.
     shared = quantities(streamed(make, least=4), Gemm(7 * 32, 64, 128))
-    assert (shared["slabs_of_block"], shared["waits"]) == (7 * 16 / 4, 1)
+    assert (shared["slabs"], shared["waits"]) == (7 * 16 / 4, 1)
     whole = quantities(streamed(make, least=5), Gemm(7 * 32, 64, 128))
-    assert whole["slabs_of_block"] == 2 * 16 and "waits" not in whole
+    assert whole["slabs"] == 2 * 16 and "waits" not in whole
 
 
 def test_a_multiprocessor_has_the_slabs_of_its_resident_blocks(make: Make) -> None:
     # Eight blocks share a tile of 16 slabs, two on each multiprocessor.
-    found = quantities(streamed(make, resident=2), Gemm(32, 64, 128))
-    assert (found["slabs_of_block"], found["slabs"], found["sums"]) == (2, 4, 7)
+    variant, shape = streamed(make, resident=2), Gemm(32, 64, 128)
+    assert of_blocks(variant, shape) == [2, 2, 0, 0]
+    assert quantities(variant, shape)["sums"] == 7
     # Of 17 slabs the busiest block has three; two blocks together have a quarter of all.
-    found = quantities(streamed(make, resident=2), Gemm(32, 64, 136))
-    assert found["slabs_of_block"] == 3 and found["slabs"] == 17 / 8 * 2
+    first, second, *_ = of_blocks(variant, Gemm(32, 64, 136))
+    assert first == 3 and first + second == 17 / 8 * 2
+
+
+def test_blocks_of_a_grid_with_one_for_each_tile_run_in_waves(make: Make) -> None:
+    # Tiles of 13 slabs. Twelve are a wave of three blocks on each of four multiprocessors; of 18,
+    # the six that are left are two for the busiest one. Without the key there are no waves.
+    waves = make(parameters={"RESIDENT": 3}, at_once="RESIDENT")
+    assert of_blocks(waves, Gemm(12 * 32, 64, 100)) == [13, 13, 13, 0]
+    assert of_blocks(waves, Gemm(18 * 32, 64, 100)) == [26, 26, 13, 0]
+    assert of_blocks(make(), Gemm(18 * 32, 64, 100)) == [13, 13, 13, 2 * 13]
+
+
+def test_the_longest_chain_of_additions(make: Make) -> None:
+    def longest(variant: Variant, k: int) -> int:
+        return additions(variant, Gemm(32, 64, k), MULTIPROCESSORS)
+
+    assert longest(make(), 100) == 104  # 13 slabs of 8 terms
+    # Four blocks share the tile, or three chains a whole one.
+    assert longest(streamed(make), 320) == 80
+    chains = streamed(make, least=1000)
+    assert longest(chains, 480) == 480
+    parameters = {"RESIDENT": 1, "LEAST": 1000, "CHAINS": 3}
+    assert longest(make(parameters=parameters, blocks="4", least="LEAST"), 480) == 160
+    layout = {"slab": 8, "teams": 2, "warp": [32, 32], "thread": [4, 8], "piece": [4, 4]}
+    assert longest(make(threads=[1, 128], layout=layout), 160) == 80
 
 
 def test_teams_share_out_the_slabs_of_a_block(make: Make) -> None:
     layout = {"slab": 8, "teams": 2, "warp": [32, 32], "thread": [4, 8], "piece": [4, 4]}
     found = quantities(make(threads=[1, 128], layout=layout), Gemm(32, 64, 100))
-    assert found["slabs_of_block"] == 7  # of 13
-    assert found["slabs"] == 7
+    assert found["slabs"] == 7  # of 13
 
 
 def test_splits_give_each_tile_as_many_blocks_as_another_one(make: Make) -> None:
@@ -119,19 +153,19 @@ def test_splits_give_each_tile_as_many_blocks_as_another_one(make: Make) -> None
     variant = streamed(make, resident=2, shares="splits")
     found = quantities(variant, Gemm(64, 64, 128))
     assert found.pop("megabytes") > 0
-    assert found == {"slabs_of_block": 4, "slabs": 8, "tiles": 1, "waits": 1, "sums": 3}
+    assert found == {"slabs": 8, "tiles": 1, "waits": 1, "sums": 3}
     # Five tiles: no block to spare. Nine: one block has two.
     found = quantities(variant, Gemm(5 * 32, 64, 128))
-    assert (found["slabs_of_block"], found["slabs"], found["tiles"]) == (16, 32, 2)
+    assert (found["slabs"], found["tiles"]) == (32, 2)
     assert not found.keys() & {"waits", "sums"}
-    assert quantities(variant, Gemm(9 * 32, 64, 128))["slabs_of_block"] == 32
+    assert of_blocks(variant, Gemm(9 * 32, 64, 128))[0] == 32
 
 
 def test_no_split_has_fewer_than_the_least_slabs(make: Make) -> None:
     found = quantities(streamed(make, shares="splits", least=6), Gemm(32, 64, 128))
-    assert (found["slabs_of_block"], found["sums"]) == (8, 1)
+    assert (found["slabs"], found["sums"]) == (8, 1)
     found = quantities(streamed(make, shares="splits", least=9), Gemm(32, 64, 128))
-    assert found["slabs_of_block"] == 16 and "waits" not in found
+    assert found["slabs"] == 16 and "waits" not in found
 
 
 def test_of_a_symmetric_c_one_triangle_is_work_and_its_diagonal_less(make: Make) -> None:
@@ -139,11 +173,10 @@ def test_of_a_symmetric_c_one_triangle_is_work_and_its_diagonal_less(make: Make)
     # 3×3 tiles: three above the diagonal, three on it, of 10 slabs.
     found = quantities(make(**upper), Gram(80, 96))
     assert found == {
-        "slabs_of_block": 10, "slabs": pytest.approx((3 + 3 * LIGHT) * 10 / 6 * 2), "tiles": 2,
+        "slabs": pytest.approx((3 + 3 * LIGHT) * 10 / 6 * 2), "tiles": 2,
         "megabytes": pytest.approx(megabytes(80 * 96, 96 * 96, size=8)),
     }  # fmt: skip
     one = quantities(streamed(make, **upper), Gram(80, 32))  # on the diagonal, of four blocks
-    assert one["slabs_of_block"] == 2
     assert one["slabs"] == pytest.approx(max(LIGHT * 10 / 4, 2))
 
 
@@ -183,10 +216,12 @@ def test_the_predicted_time_is_the_sum_of_the_terms(make: Make) -> None:
 
 def test_who_competes(make: Make) -> None:
     own = (1.0,) * len(TERMS)
-    assert Cost("sm_90", make(), own).competes(Gemm(1, 1, 10**6))
-    assert Cost("sm_90", make(), own, most_terms=9).competes(Gemm(10, 10, 9))
-    assert not Cost("sm_90", make(), own, most_terms=9).competes(Gemm(1, 1, 10))
-    assert not Cost("sm_90", make(), (), shapes=frozenset({Gemm(1, 1, 1)})).competes(Gemm(1, 1, 1))
+    assert Cost("sm_90", make(), own).competes(Gemm(1, 1, 10**6), 132)
+    assert Cost("sm_90", make(), own, most_additions=16).competes(Gemm(10, 10, 9), 132)
+    assert not Cost("sm_90", make(), own, most_additions=16).competes(Gemm(1, 1, 17), 132)
+    assert not Cost("sm_90", make(), (), shapes=frozenset({Gemm(1, 1, 1)})).competes(
+        Gemm(1, 1, 1), 132
+    )
 
 
 def schedule(heavy: int, slabs: int, blocks: int, least: int) -> list[list[tuple[int, int, int]]]:

@@ -139,7 +139,7 @@ class FakeRace:
         self.runs.append((str(shape), set(measured)))
         rows = [
             {
-                "variant": v.name, "microseconds": 2 + 0.1 * work(v, shape, 132).slabs,
+                "variant": v.name, "microseconds": 2 + 0.1 * work(v, shape, 132).first_slabs,
                 "library": 10.0, "error": 1.0, "largest_error": 1.0,
             }
             for v in self.variants
@@ -201,13 +201,13 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:
 
 # ---- The table ----
 
-HEADER = ["architecture", "variant", *TERMS, "most_terms", "shapes"]
+HEADER = ["architecture", "variant", *TERMS, "most_additions", "shapes"]
 
 
 def rows_of(**own: dict[str, Any]) -> pd.DataFrame:
     """What fit.fitted returns of variants with some costs."""
     rows = pd.DataFrame.from_dict(own, orient="index")
-    return rows.reindex(columns=[*TERMS, "most_terms", "shapes"])
+    return rows.reindex(columns=[*TERMS, "most_additions", "shapes"])
 
 
 def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
     some = dict.fromkeys(TERMS, 1 / 3) | {"launch": 123456.0, "waits": 0.0}
     search.write_table(
         path, "sm_90",
-        rows_of(new=some | {"most_terms": 512.0, "shapes": ""},
-                any=some | {"most_terms": 0.0, "shapes": "8 9x9x9"}, alone={"shapes": "7"}),
+        rows_of(new=some | {"most_additions": 512.0, "shapes": ""},
+                any=some | {"most_additions": 0.0, "shapes": "8 9x9x9"}, alone={"shapes": "7"}),
     )  # fmt: skip
     lines = path.read_text().splitlines()
     assert lines[:2] == [",".join(HEADER), old.strip()]
@@ -239,7 +239,7 @@ def test_the_projects_tables_are_as_a_search_writes_them(path: Path, tmp_path: P
     assert list(table.columns) == [column for column in HEADER if column != "variant"]
     assert len(set(table.architecture)) == 1
     search.write_table(tmp_path / "table.csv", table.architecture.iloc[0], table.fillna(
-        {"shapes": "", "most_terms": 0}
+        {"shapes": "", "most_additions": 0}
     ))  # fmt: skip
     assert (tmp_path / "table.csv").read_text() == before
 

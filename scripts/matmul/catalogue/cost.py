@@ -26,8 +26,10 @@ class Work:
     """The quantities; a variant has a coefficient for each, in microseconds."""
 
     launch: float  # 1 for every product
-    slabs_of_block: float  # that the busiest block multiplies, one after the other
-    slabs: float  # that the busiest multiprocessor multiplies
+    first_slabs: float  # of a block on the busiest multiprocessor, and of those that follow it
+    second_slabs: float  # of a second block that runs there beside the first
+    third_slabs: float  # of a third one
+    further_slabs: float  # of all others that run beside them
     tiles: float  # that it stores
     waits: float  # 1 if blocks share a tile, so that one waits for the others
     sums: float  # tiles of sums that a block adds to its own
@@ -35,7 +37,7 @@ class Work:
     far_megabytes: float  # of those, what the L2 does not keep
     ragged_slabs: float  # slabs, where rows of C do not begin at a multiple of ROW_BYTES
     ragged_tiles: float  # tiles, there
-    edge_slabs_of_block: float  # slabs_of_block, where the last tile of a row crosses C's edge
+    edge_slabs_of_block: float  # the busiest block's, where a row's last tile crosses C's edge
     edge_slabs: float  # that the busiest multiprocessor multiplies of such tiles
 
 
@@ -47,25 +49,29 @@ class Cost:
     """A row of a dispatch's table: what a variant costs on an architecture.
 
     coefficients: microseconds, in the order of TERMS; empty for one that runs at `shapes` only.
-    most_terms: the longest sum up to which it errs hardly more than the library; 0: any.
+    most_additions: the longest chain of additions (`additions`) up to which it errs hardly more
+    than the library; 0: any.
     shapes: where it is the fastest, as measured there.
     """
 
     architecture: str
     variant: "Variant"
     coefficients: tuple[float, ...]
-    most_terms: int = 0
+    most_additions: int = 0
     shapes: frozenset[Shape] = frozenset()
 
     @property
     def identity(self) -> tuple[object, ...]:
         """All that the choice goes by."""
         shapes = sorted(map(str, self.shapes))
-        return self.architecture, self.variant.name, self.coefficients, self.most_terms, shapes
+        return self.architecture, self.variant.name, self.coefficients, self.most_additions, shapes
 
-    def competes(self, shape: Shape) -> bool:
+    def competes(self, shape: Shape, multiprocessors: int) -> bool:
         """Whether it may be chosen at a shape by its predicted time."""
-        return bool(self.coefficients) and shape.terms <= (self.most_terms or shape.terms)
+        short = not self.most_additions or (
+            additions(self.variant, shape, multiprocessors) <= self.most_additions
+        )
+        return bool(self.coefficients) and short
 
     def microseconds(self, shape: Shape, multiprocessors: int) -> float:
         """The predicted time of a product."""
@@ -75,38 +81,23 @@ class Cost:
 
 def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
     """The quantities of a product of `shape`, by the shares that the kernel's blocks take."""
-    tile, slabs = variant.tile, ceil_div(shape.terms, variant.slab)
-    (rows, columns), across = shape.output, ceil_div(shape.output[1], tile[1])
-    full, light = ceil_div(rows, tile[0]) * across, 0
-    if variant.kernel.half:
-        full, light = across * (across - 1) // 2, across
-    blocks = variant.resident * multiprocessors
-    if variant.kernel.shares == "cluster":
-        parts = variant.cluster
-        shares = Shares(
-            ceil_div(slabs, parts), full * parts, full * slabs, parts if parts > 1 else 0
-        )
-    elif not blocks:
-        shares = Shares(slabs, full + light, (full + LIGHT * light) * slabs, 0)
-    elif variant.kernel.shares == "tiles":
-        shares = whole(variant, full, slabs, blocks)
-    elif variant.kernel.shares == "splits":
-        shares = split(variant, full + light, slabs, blocks)
-    else:
-        shares = stretched(variant, full, light, slabs, blocks)
-    at_once = ceil_div(shares.blocks, multiprocessors)  # blocks of the busiest multiprocessor
+    (rows, columns), tile = shape.output, variant.tile
+    shares = shares_of(variant, shape, multiprocessors)
+    of_block = ceil_div(shares.longest, variant.teams)
+    first, second, third, further = crowded(variant, shares, of_block, multiprocessors)
+    slabs_of_all = first + second + third + further
     element = variant.kernel.product.element.bytes
     megabytes = element * sum(shape.elements) / 1e6
     ragged = element * columns % ROW_BYTES > 0
     edge = columns % tile[1] > 0 and not ragged
-    of_block = ceil_div(shares.longest, variant.teams)
-    slabs_of_all = max(shares.slabs / shares.blocks * at_once / variant.teams, of_block)
-    tiles = ceil_div(full + light, multiprocessors)
+    tiles = ceil_div(shares.tiles, multiprocessors)
     edge_tiles = edge * ceil_div(ceil_div(rows, tile[0]), multiprocessors)
     return Work(
         launch=1,
-        slabs_of_block=of_block,
-        slabs=slabs_of_all,
+        first_slabs=first,
+        second_slabs=second,
+        third_slabs=third,
+        further_slabs=further,
         tiles=tiles,
         waits=shares.parts > 0,
         sums=max(shares.parts - 1, 0),
@@ -115,25 +106,83 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
         ragged_slabs=ragged * slabs_of_all,
         ragged_tiles=ragged * tiles,
         edge_slabs_of_block=edge * of_block,
-        edge_slabs=edge_tiles * slabs / variant.teams,
+        edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
     )
+
+
+def additions(variant: "Variant", shape: Shape, multiprocessors: int) -> int:
+    """The longest chain of additions in one register: of a whole sum, or of the share of a team, a
+    block or a chain, which begin anew."""
+    longest = ceil_div(shares_of(variant, shape, multiprocessors).longest, variant.teams)
+    whole = ceil_div(ceil_div(shape.terms, variant.slab), variant.teams * variant.chains)
+    return min(longest, whole) * variant.slab
+
+
+def crowded(
+    variant: "Variant", shares: "Shares", of_block: int, multiprocessors: int
+) -> tuple[float, float, float, float]:
+    """The slabs of the busiest multiprocessor's first, second, third and further blocks.
+
+    A second block takes what the first one leaves unused, so its slabs cost less, and those of a
+    third one may cost more again: that depends on the kernel. A grid of a block for each tile runs
+    in waves; in the last one fewer blocks may run beside each other.
+    """
+    share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
+    places = (0 if variant.resident else variant.at_once) * multiprocessors
+    full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
+    waves = [
+        (full, max(variant.at_once * share, 1)),
+        (left > 0, max(ceil_div(left, multiprocessors) * share, 1)),
+    ]
+
+    def slabs(number: int, most: float = 1) -> float:
+        """Of the block of this number, from 0 on, and up to `most` together."""
+        return of_block * sum(n * min(max(blocks - number, 0), most) for n, blocks in waves)
+
+    return slabs(0), slabs(1), slabs(2), slabs(3, math.inf)
 
 
 @dataclass(frozen=True)
 class Shares:
     """How the blocks of a launch share out the slabs of all tiles."""
 
+    tiles: int
     longest: int  # slabs of the busiest block
     blocks: int  # with work
     slabs: float  # of all blocks
     parts: float  # blocks that a tile is shared out to; 0 if every tile is one block's
 
 
-def whole(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:
-    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh. Clusters take as many as they have
-    blocks."""
-    clusters, taken = blocks // variant.cluster, ceil_div(tiles, variant.cluster)
+def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
+    """The shares of the blocks of a product of `shape`."""
+    tile, slabs = variant.tile, ceil_div(shape.terms, variant.slab)
+    rows, columns = shape.output
+    across = ceil_div(columns, tile[1])
+    full, light = ceil_div(rows, tile[0]) * across, 0
+    if variant.kernel.half:
+        full, light = across * (across - 1) // 2, across
+    blocks = variant.resident * multiprocessors
+    if variant.kernel.shares == "cluster":
+        parts = variant.cluster
+        together = parts if parts > 1 else 0
+        return Shares(full, ceil_div(slabs, parts), full * parts, full * slabs, together)
+    if not blocks:
+        return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
+    if variant.kernel.shares == "tiles":
+        return whole(variant, shape, slabs, blocks)
+    if variant.kernel.shares == "splits":
+        return split(variant, full + light, slabs, blocks)
+    return stretched(variant, full, light, slabs, blocks)
+
+
+def whole(variant: "Variant", shape: Shape, slabs: int, blocks: int) -> Shares:
+    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh. A cluster takes as many neighbouring
+    tiles as it has blocks, though some may lie outside of C."""
+    sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
+    taken = math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
+    clusters = blocks // variant.cluster
     return Shares(
+        tiles=taken * variant.cluster,
         longest=ceil_div(taken, clusters) * slabs,
         blocks=min(taken, clusters) * variant.cluster,
         slabs=taken * variant.cluster * slabs,
@@ -145,6 +194,7 @@ def split(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:
     """Each tile shared out to as many blocks as another one: kernels/gram/tensor_direct.cu."""
     splits = max(min(blocks // tiles, slabs // variant.least), 1)
     return Shares(
+        tiles=tiles,
         longest=ceil_div(slabs, splits) * ceil_div(tiles, blocks),
         blocks=min(tiles * splits, blocks),
         slabs=tiles * slabs,
@@ -166,6 +216,7 @@ def stretched(variant: "Variant", full: int, light: int, slabs: int, blocks: int
     stretch = math.ceil(left / stretches)
     splits = stretches > 1 and stretch % slabs > 0
     return Shares(
+        tiles=full + light,
         longest=ceil_div(whole, blocks) * slabs if not left else whole // blocks * slabs + stretch,
         blocks=max(min(whole, blocks), stretches if left else 0),
         slabs=whole * slabs + left,

@@ -84,6 +84,7 @@ class Kernel:
     workspace: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     tensor_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     least: int | str = 1
+    at_once: int | str = 0
     shares: str = "stretches"
     since: str = "7.5"
     schedule: str = "full"
@@ -237,6 +238,16 @@ class Variant:
         return evaluate(self.kernel.blocks, {MULTIPROCESSORS: 1, **self.parameters})
 
     @cached_property
+    def at_once(self) -> int:
+        """Blocks that a multiprocessor holds, if the grid has one for each tile; 0: unknown."""
+        return evaluate(self.kernel.at_once, self.parameters)
+
+    @property
+    def chains(self) -> int:
+        """Chains of additions that make up a sum (the parameter CHAINS)."""
+        return self.parameters.get("CHAINS", 1)
+
+    @cached_property
     def slab(self) -> int:
         """Terms of the sums that a block multiplies at a time."""
         return self.layout.slab if self.layout and self.layout.slab else 1
@@ -257,6 +268,12 @@ class Variant:
     def cluster(self) -> int:
         """Blocks of a cluster of the launch that multiplies."""
         return evaluate(self.kernel.cluster, self.parameters)
+
+    @property
+    def cluster_sides(self) -> tuple[int, int]:
+        """Tiles of a cluster from top to bottom and from left to right, where it takes neighbours
+        (the parameters CLUSTER_M and CLUSTER_N)."""
+        return self.parameters.get("CLUSTER_M", 1), self.parameters.get("CLUSTER_N", 1)
 
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture: whole
@@ -384,7 +401,7 @@ class Variant:
             if shape in row.shapes:
                 return row.variant
         of_card = architecture(arch).multiprocessors
-        competing = [row for row in able if row.competes(shape)]
+        competing = [row for row in able if row.competes(shape, of_card)]
         least = min(competing, key=lambda row: row.microseconds(shape, of_card), default=None)
         return least.variant if least else None
 
@@ -583,12 +600,12 @@ def cost_of(row: Mapping[str, str], catalogue: Catalogue) -> Cost:
     shapes = frozenset(
         parse_shape(text, variant.kernel.operation) for text in row["shapes"].split()
     )
-    most_terms = int(number(row, "most_terms") if row["most_terms"] else 0)
+    most_additions = int(number(row, "most_additions") if row["most_additions"] else 0)
     terms = [term for term in TERMS if row[term]]
     if 0 < len(terms) < len(TERMS) or not (terms or shapes):
         missing = next(term for term in TERMS if term not in terms)
         raise UserError(f"{missing}: a row has all costs, or none and the shapes that it is for")
-    return Cost(arch, variant, tuple(number(row, term) for term in terms), most_terms, shapes)
+    return Cost(arch, variant, tuple(number(row, term) for term in terms), most_additions, shapes)
 
 
 def number(row: Mapping[str, str], column: str) -> float:
@@ -610,14 +627,14 @@ def check_rows(arch: str, costs: Sequence[Cost], kernel: Kernel) -> None:
     if not any(takes_every_shape(cost, kernel) for cost in costs):
         raise UserError(
             f"{kernel.dispatch}: one of the rows for '{arch}' must name a variant that takes every "
-            f"shape that {kernel.name} accepts, with costs and without most_terms"
+            f"shape that {kernel.name} accepts, with costs and without most_additions"
         )
 
 
 def takes_every_shape(cost: Cost, kernel: Kernel) -> bool:
     """Whether a row may be chosen at every shape that the dispatch accepts."""
     variant = cost.variant
-    competes = bool(cost.coefficients) and not cost.most_terms
+    competes = bool(cost.coefficients) and not cost.most_additions
     accepts = variant.kernel.accepts in ("any", kernel.accepts)
     return competes and accepts and variant.takes_every_extent
 

@@ -1,4 +1,4 @@
-"""Fit what work costs each variant to measured times, and pick the few that a dispatch needs."""
+"""Fit what work costs each variant to measured times, and pick those that a dispatch needs."""
 
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -8,43 +8,42 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from matmul.catalogue.architectures import architecture
-from matmul.catalogue.cost import TERMS, work
+from matmul.catalogue.cost import TERMS, additions, work
 from matmul.catalogue.entries import Variant
 from matmul.operations import parse_shape
 from matmul.operations.operation import Operation
 
 ERROR_RATIO = 1.5  # to the library's error, in the mean and at most
 ERRING = 0.04  # share of the shapes at which a variant may err more
+FEW_ADDITIONS = 600  # in a row, which every variant may have
 NEAR = 1.25  # times the fastest: where a variant's errors count, since it may be chosen
 FAR, FAR_WEIGHT = 1.6, 0.15  # slower ones are timed by one launch, and matter less
-MISSED = 0.15  # of the predicted time: a miss
-MISSES = 0.05  # the share of the shapes at which costs may miss, or
-MORE_MISSES = 3.5  # times the median of all variants
 SMALLEST = 3  # shapes to fit a variant to
 LEAST_LAUNCH = 0.7  # of the shortest time: what every product takes, whatever its work
 STEPS = 6  # of reweighting
-GAIN = 0.0002  # that another variant must bring, as a share of the time
+LATE = 2  # a time beyond the predicted one counts as much more: the choice takes what is predicted
+# to be fast, so it meets these
 SLACK = 0.005  # that a choice may lose at a known shape, as a share of the time
 
 
 def fitted(
-    found: pd.DataFrame, variants: Sequence[Variant], operation: Operation, arch: str, most: int,
+    found: pd.DataFrame, variants: Sequence[Variant], operation: Operation, arch: str,
     everywhere: str,
 ) -> pd.DataFrame:  # fmt: skip
-    """The variants of a dispatch: at most `most` that compete by their costs, among them
+    """The variants of a dispatch: those that the choice by costs takes at one of the shapes,
     `everywhere`, which runs on every card, and those that known shapes want.
 
     found: rows of a search: set, shape, variant, microseconds, those of the library beside it,
     error and largest_error as shares of the library's. Returns a row for each variant: TERMS in
-    microseconds (NaN for one that does not compete), most_terms, the most terms of a sum up to
-    which it errs hardly more than the library (0: any), and shapes, the known shapes where it is
-    the fastest and the choice by costs loses more than SLACK.
+    microseconds (NaN for one that does not compete), most_additions, the longest chain of additions
+    up to which it errs hardly more than the library (0: any), and shapes, the known shapes where it
+    is the fastest and the choice by costs loses more than SLACK.
     """
     own = Measured(found[found.set != "judged"], variants, operation, arch)
     costs = pd.DataFrame({name: own.costs(name) for name in own.names}).T
     costs.columns = pd.Index(TERMS)
-    costs["most_terms"] = [own.most_terms(name) for name in own.names]
-    table = costs.loc[own.few(costs, most, everywhere)]
+    costs["most_additions"] = [own.most_additions(name) for name in own.names]
+    table = costs.loc[list(dict.fromkeys([everywhere, *own.chosen(costs)]))]
     shapes = own.remembered(table, found[found.set == "known"]["shape"].unique())
     names = [*table.index, *(name for name in shapes if name not in table.index)]
     return table.reindex(names).assign(shapes=[" ".join(shapes.get(name, [])) for name in names])
@@ -92,8 +91,11 @@ class Measured:
         self.names = [n for n in self.times if self.times[n].notna().sum() >= SMALLEST]
         self.allowed = self.times.mask(self.errs)
         self.fastest = self.allowed.min(axis=1)
-        self.terms = pd.Series({text: shape.terms for text, shape in self.shapes.items()})
         of_card = architecture(arch).multiprocessors
+        self.additions = pd.DataFrame(
+            {name: [additions(known[name], s, of_card) for s in self.shapes.values()]
+             for name in self.times}, index=list(self.shapes),
+        )  # fmt: skip
         self.work = {
             name: np.array([astuple(work(known[name], s, of_card)) for s in self.shapes.values()])
             for name in self.times
@@ -114,19 +116,22 @@ class Measured:
         weights = trust / times
         for _ in range(STEPS):
             beyond, _ = nnls(done * weights[:, None], (times - done @ least) * weights)
-            missed = np.abs(done @ (least + beyond) / times - 1)
-            weights = trust / times / np.sqrt(np.maximum(missed, 0.02))
+            missed = done @ (least + beyond) / times - 1
+            weights = trust / times / np.sqrt(np.maximum(np.abs(missed), 0.02))
+            weights *= np.where(missed < 0, LATE, 1)
         return np.asarray(least + beyond)
 
-    def most_terms(self, name: str) -> int:
-        """Up to how many terms of a sum it errs at one of the shapes near the fastest, or ERRING of
-        them; 0 if no number is too large."""
+    def most_additions(self, name: str) -> int:
+        """Up to how many additions in a row it errs at one of the shapes near the fastest, or at
+        ERRING of them; 0 if no number is too large. FEW_ADDITIONS are never too many: there it is
+        the library that errs less than usual, because it shares out the sums."""
         near = self.times[name] <= NEAR * self.fastest
-        errs = self.errs[name][near].groupby(self.terms[near]).agg(["sum", "count"]).cumsum()
+        own = self.errs[name][near].groupby(self.additions[name][near])
+        errs = own.agg(["sum", "count"]).cumsum()
         allowed = errs.index[errs["sum"] <= np.maximum(ERRING * errs["count"], 1)]
         if not len(errs) or list(allowed[-1:]) == list(errs.index[-1:]):
             return 0
-        return int(allowed[-1]) if len(allowed) else 1
+        return max(int(allowed[-1]) if len(allowed) else 1, FEW_ADDITIONS)
 
     def predicted(self, costs: pd.DataFrame) -> pd.DataFrame:
         """Microseconds by the model, NaN where a variant does not take a shape or would err."""
@@ -135,8 +140,9 @@ class Measured:
              for name, row in costs.iterrows()}, index=self.times.index,
         )  # fmt: skip
         short = pd.DataFrame(
-            {name: (self.terms <= most) | (most == 0) for name, most in costs.most_terms.items()}
-        )
+            {name: (self.additions[name] <= most) | (most == 0)
+             for name, most in costs.most_additions.items()}
+        )  # fmt: skip
         return found.where(self.times[list(costs.index)].notna() & short)
 
     def chosen(self, costs: pd.DataFrame) -> pd.Series:
@@ -155,33 +161,3 @@ class Measured:
     def at(self, table: pd.DataFrame, chosen: pd.Series) -> pd.Series:
         """The cell of the chosen variant at each shape."""
         return pd.Series({shape: table.loc[shape, name] for shape, name in chosen.items()})
-
-    def explained(self, predicted: pd.DataFrame) -> list[str]:
-        """The variants that are seldom much slower than predicted."""
-        near = self.times[predicted.columns].le(FAR * self.fastest, axis=0) & predicted.notna()
-        missed = self.times[predicted.columns] > (1 + MISSED) * predicted
-        misses = (missed & near).sum() / near.sum()
-        return list(misses.index[misses <= max(MISSES, MORE_MISSES * misses.median())])
-
-    def few(self, costs: pd.DataFrame, most: int, everywhere: str) -> list[str]:
-        """Variants whose times the costs explain, picked one by one so that the choice among them
-        takes the least time, in the geometric mean. An erring choice counts as ERROR_RATIO times
-        its time."""
-        predicted = self.predicted(costs)
-        costs = costs.loc[list(dict.fromkeys([everywhere, *self.explained(predicted)]))]
-        times = np.log(self.times[list(costs.index)].mask(self.errs, self.times * ERROR_RATIO))
-        chosen, reached = [everywhere], self.mean_of(times, predicted, [everywhere])
-        while len(chosen) < most:
-            tried = {name: self.mean_of(times, predicted, [*chosen, name])
-                     for name in costs.index if name not in chosen}  # fmt: skip
-            best = min(tried, key=lambda name: tried[name])
-            if reached - tried[best] < GAIN:
-                break
-            chosen, reached = [*chosen, best], tried[best]
-        return chosen
-
-    @staticmethod
-    def mean_of(times: pd.DataFrame, predicted: pd.DataFrame, names: list[str]) -> float:
-        """The mean of the logarithms of the times of those that are predicted to be fastest."""
-        places = np.nan_to_num(predicted[names].to_numpy(), nan=np.inf).argmin(axis=1)
-        return float(np.nanmean(times[names].to_numpy()[np.arange(len(places)), places]))
