@@ -80,6 +80,7 @@ localrules:
     compile_cuda,
     compile_c,
     compile_instruments,
+    disassemble,
     collect,
     draw_figures,
     tabulate,
@@ -87,6 +88,7 @@ localrules:
     write_page,
     verdict,
     pass_verdict,
+    check,
     readme,
     publish,
     compare,
@@ -97,6 +99,8 @@ localrules:
 rule all:
     default_target: True
     input:
+        rules.disassemble.output,
+        rules.count.output,
         rules.report.input,
         rules.explore.input,
         rules.pass_verdict.output,

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from matmul.build.binaries import tool_source
+from matmul.dataset.intervals import median_interval
 from matmul.dataset.tables import write_rows
 from matmul.gpu.device import Gpu, NoDevice, opened
 from matmul.gpu.instruments import Instruments
 from matmul.gpu.state import Recorder, state_of
-from matmul.measure.sampling import Rule, collect, median_interval, run_for
+from matmul.measure.sampling import Rule, collect, run_for
 from matmul.measure.timing import HeldStream
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest

@@ -138,7 +138,7 @@ def main() -> None:
     sources = [side_line(side) for side in (reference, new)]
     print(f"A {folders[0]}: {sources[0]}\nB {folders[1]}: {sources[1]}")
     said = [heading(what, reference, new), summary_line(points, variants), lacking]
-    print("\n".join(filter(None, [*said, *variant_lines(variants)])))
+    print("\n".join([*filter(None, said), *variant_lines(variants)]))
     if options.csv:
         write_text(points[TABLE].to_csv(None, index=False, lineterminator="\n"), options.csv)
     if options.figure:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import tool_source
 from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import (
@@ -23,9 +22,8 @@ from matmul.dataset.tables import (
 )
 from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
-from matmul.process.programs import program_digest
+from matmul.report.acceptance import other_sources
 from matmul.report.selection import (
-    changed_variants,
     picture_of,
     published_name,
     thermally_throttled,
@@ -43,13 +41,8 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
             "commits; commit, then measure again with snakemake --forcerun measure_variant"
         )
     kernels = read_table("kernels.csv", data / "kernels.csv")
-    other = changed_variants(kernels, load_catalogue())
-    if device.get("code") != program_digest(ROOT / "scripts" / "measure.py"):
-        other.insert(0, "scripts/measure.py")
     ceilings = read_optional("ceilings.csv", data / "ceilings.csv")
-    program = ROOT / "scripts" / "ceilings.py"
-    if set(ceilings.sha256) - {program_digest(program, tool_source("ceilings"))}:
-        other.insert(0, "scripts/ceilings.py")
+    other = other_sources(device, kernels, ceilings, load_catalogue())
     if other:
         raise UserError(
             f"{data}: measured with another {', '.join(other)} than this checkout's; "

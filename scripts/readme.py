@@ -1,6 +1,7 @@
-"""Write the measured results into README.md and docs/kernels.md, from the published data sets.
+"""Write the measured results into README.md, docs/kernels.md and the list of the published sets.
 
-Everything between the markers in these two files is computed; nothing there is written by hand.
+They come from the published data sets. Everything between the markers in these files is computed;
+nothing there is written by hand.
 """
 
 import itertools
@@ -14,9 +15,16 @@ import pandas as pd
 
 from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
-from matmul.dataset.tables import POINT, write_text
+from matmul.dataset.tables import POINT, PUBLISHED, write_text
 from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
+from matmul.report.facts.changes import (
+    TOLERANCE,
+    VALUES,
+    comparable,
+    compare_points,
+    points_line,
+)
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
     Results,
@@ -24,9 +32,11 @@ from matmul.report.selection import (
     load_results,
     picture_of,
     processor,
+    published_name,
     rate_unit,
     squares,
     verdict_of,
+    version_words,
 )
 from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
@@ -71,6 +81,67 @@ def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
     return framed(paragraphs)
 
 
+def gallery_block(data_sets: Sequence[DataSet], page: Path) -> str:
+    """The text between the markers of the list of sets: a row each, the current one first, then the
+    newest. Raises UserError for two sets of one device."""
+    head = ["card", "measured", "kernels", "the fastest kernels", "beside the current set", "files"]
+    newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
+    lines = [head, ["---"] * len(head)]
+    folders: dict[str, Path] = {}
+    for folder, results in sorted(newest, key=lambda one: one[1].earlier):
+        name = published_name(results.device)
+        if name in folders:
+            raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
+        folders[name] = folder
+        lines.append(
+            [
+                f"{processor(results.device)}, {counted_cards(results)}",
+                str(results.device.get("date")),
+                version_words(results) or f"today's, of version {results.device['version']}",
+                "<br>".join(fastest_kernels(results)),
+                beside(quoted(data_sets)[0][1], results),
+                files(folder, os.path.relpath(folder, page.parent)),
+            ]
+        )
+    return framed([markdown(lines)] if folders else [])
+
+
+def counted_cards(results: Results) -> str:
+    """`1 card`, `2 cards`."""
+    count = len(results.cards)
+    return f"{count} card" + ("" if count == 1 else "s")
+
+
+def fastest_kernels(results: Results) -> Iterator[str]:
+    """Of each operation the fastest hand-written kernel, its rate and its shares."""
+    for operation in OPERATIONS:
+        view = results.of(operation)
+        best = best_rung(view, ladder(view))
+        for row in best.itertuples():
+            rate = rate_of(row.tflops, *rate_unit(best.tflops))
+            at = f"{view.product.title}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
+            yield ", ".join([at, *shares(view, best)])
+
+
+def beside(current: Results, other: Results) -> str:
+    """What `compare.py` says of a set, with the current one as the reference."""
+    if other is current:
+        return "it is the newest" if current.earlier else "it is the current one"
+    what = comparable(current, other)
+    points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
+    return f"{what}: {points_line(points)}" if len(points) else f"{what}: no common point"
+
+
+def files(folder: Path, at: str) -> str:
+    """Links to the data of a set and to what was made of them."""
+    names = {"report": "report.pdf"} | {
+        f"{operation.title} in {operation.dtype}": picture_of(operation)
+        for operation in OPERATIONS.values()
+    }
+    links = [f"[{words}]({at}/{name})" for words, name in names.items() if (folder / name).exists()]
+    return ", ".join([f"[data]({at}/)", *links])
+
+
 def framed(paragraphs: Sequence[str]) -> str:
     """The paragraphs, each surrounded by empty lines."""
     return "".join(f"\n{text}\n" for text in paragraphs) + "\n"
@@ -97,29 +168,42 @@ def found_of(view: Results) -> Iterator[str]:
     """The results for one operation: how its fastest kernel compares with the libraries, at which
     sizes, and over which steps."""
     rungs = ladder(view)
-    own = rungs[rungs.kernel.map(view.hand_written).astype(bool)]
-    if not own.empty:
-        best = own.nlargest(1, "tflops")
+    best = best_rung(view, rungs)
+    if not best.empty:
         yield headline(view, best)
         yield from by_size(view, best.kernel.iloc[0])
     if len(rungs) > 1:
         yield steps(view, rungs)
 
 
+def best_rung(view: Results, rungs: pd.DataFrame) -> pd.DataFrame:
+    """The row of the fastest hand-written kernel; no row if there is none."""
+    own = rungs[rungs.kernel.map(view.hand_written).astype(bool)]
+    return own.nlargest(1, "tflops")
+
+
 def headline(view: Results, best: pd.DataFrame) -> str:
     """The fastest kernel (one row) at the size of the ladder, and its share of each library."""
-    unit, per_tflops = rate_unit(best.tflops)
+    row, own = best.iloc[0], shares(view, best)
+    return (
+        f"The fastest hand-written kernel for {view.product.title} in {view.product.dtype}, "
+        f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} "
+        f"at n = {row.n}" + (f": {' and '.join(own)}." if own else ".")
+    )
+
+
+def shares(view: Results, best: pd.DataFrame) -> list[str]:
+    """A kernel's (one row) share of each library that fills C, in words."""
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
-    shares = [
+    return [
         f"{share(held[held.baseline == library])} of *{view.title(library)}*"
         for library in full_libraries(view, held)
     ]
-    row = best.iloc[0]
-    return (
-        f"The fastest hand-written kernel for {view.product.title} in {view.product.dtype}, "
-        f"*{view.title(row.kernel)}*, reaches {significant(row.tflops * per_tflops)} {unit} "
-        f"at n = {row.n}" + (f": {' and '.join(shares)}." if shares else ".")
-    )
+
+
+def rate_of(tflops: float, unit: str, per_tflops: int) -> str:
+    """A rate with its unit."""
+    return f"{significant(tflops * per_tflops)} {unit}"
 
 
 def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
@@ -216,6 +300,11 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
                 *(share(own[own.baseline == library]) for library in libraries),
             ]
         )
+    return markdown(lines)
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A table from its cells; the second line says how columns are aligned."""
     return "\n".join(f"| {' | '.join(map(plain, cells))} |" for cells in lines)
 
 
@@ -253,11 +342,14 @@ def with_block(page: str, name: str, text: str) -> str:
     return marked.sub(lambda _: text, page)
 
 
-def pages(data_sets: Sequence[DataSet], readme: Path, kernels: Path) -> dict[Path, str]:
-    """The new text of both pages. Raises UserError naming a page that lacks its markers."""
+def pages(
+    data_sets: Sequence[DataSet], readme: Path, kernels: Path, gallery: Path
+) -> dict[Path, str]:
+    """The new text of the pages. Raises UserError naming a page that lacks its markers."""
     blocks = {
         readme: ("published", findings_block(data_sets, readme)),
         kernels: ("ladder", ladder_block(data_sets, kernels)),
+        gallery: ("sets", gallery_block(data_sets, gallery)),
     }
     written = {}
     for page, (name, text) in blocks.items():
@@ -275,11 +367,12 @@ def main() -> None:
     arguments.add_catalogue(parser)
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--kernels", type=Path, default=ROOT / "docs" / "kernels.md")
+    parser.add_argument("--gallery", type=Path, default=PUBLISHED / "README.md")
     options = parser.parse_args()
 
     catalogue = load_catalogue(options.catalogue)
     data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]
-    for page, text in pages(data_sets, options.readme, options.kernels).items():
+    for page, text in pages(data_sets, options.readme, options.kernels, options.gallery).items():
         write_text(text, page)
         print(f"wrote the results into {page}")
 

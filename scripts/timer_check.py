@@ -20,12 +20,13 @@ import pandas as pd
 
 from matmul.build.binaries import compile_instruments
 from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.intervals import median_interval
 from matmul.dataset.tables import write_table
 from matmul.gpu.device import Gpu, NoDevice, opened
 from matmul.gpu.instruments import Instruments
 from matmul.gpu.state import Recorder
 from matmul.measure.products import library_product
-from matmul.measure.sampling import median_interval, run_for
+from matmul.measure.sampling import run_for
 from matmul.measure.timing import HeldStream
 from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError, command_line

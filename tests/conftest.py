@@ -50,16 +50,17 @@ LONG = (
     "test_documented_commands", "test_recipes", "test_kernels_that_fail", "test_folders",
     "test_page", "test_start", "test_charts", "test_cuda_on_cpu", "test_any_grid",
     "test_any_samples", "test_planted_mistakes", "test_words_of_cuda_on_cpu", "test_exercises",
-    "test_kernels_of_the_catalogue_pass", "test_compare", "test_any_table", "test_verification",
+    "test_kernels_of_the_catalogue_pass", "test_check_set", "test_compare", "test_any_table",
+    "test_verification",
 )  # fmt: skip
 
 
-# Of tests/unit, files that compile for sanitizers, draw, or typeset in most tests. All that lies in
-# other folders runs whole workflows, kills them, or tries ten thousand cases.
+# Of tests/unit, files that compile for sanitizers, draw, typeset, or check data sets in most tests.
+# All that lies in other folders runs whole workflows, kills them, or tries ten thousand cases.
 SLOW = (
     "test_kernels_on_cpu", "test_cuda_on_cpu", "test_charts", "test_page", "test_tables",
     "test_planted_mistakes", "test_kernels_of_the_catalogue_pass", "test_words_of_cuda_on_cpu",
-    "test_exercises", "test_gallery",
+    "test_exercises", "test_gallery", "test_check_set",
 )  # fmt: skip
 
 

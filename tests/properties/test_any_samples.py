@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collect import resampled_interval
+from matmul.dataset.derived import resampled_interval
+from matmul.dataset.intervals import SMALLEST, median_interval, settled
 from matmul.measure import sampling
-from matmul.measure.sampling import SMALLEST, Rule, collect, median_interval, settled
+from matmul.measure.sampling import Rule, collect
 from matmul.report.facts.changes import KEY, VERDICTS, compare_points, compare_variants, judged
 from matmul.report.selection import quotient_interval, verdict_of
 

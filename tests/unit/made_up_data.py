@@ -15,10 +15,10 @@ import pandas as pd
 
 from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
+from matmul.dataset.intervals import lower_rank
 from matmul.dataset.provenance import VERSION
-from matmul.dataset.tables import COLUMNS, POINT, product_of, write_json, write_table
+from matmul.dataset.tables import COLUMNS, LOOP, POINT, product_of, write_json, write_table
 from matmul.measure.bench import MODES
-from matmul.measure.sampling import lower_rank
 from matmul.operations import parse_shape
 from matmul.operations.fills import FILLS
 from matmul.operations.shapes import Shape
@@ -156,6 +156,7 @@ def made_up(
     write_table(summary, "summary.csv", folder / "summary.csv")
     write_table(verifications(variants, gpu), "verification.csv", folder / "verification.csv")
     write_table(records(chosen), "kernels.csv", folder / "kernels.csv")
+    write_table(instructions(chosen), "instructions.csv", folder / "instructions.csv")
     write_table(jobs(variants), "jobs.csv", folder / "jobs.csv")
     write_table(ceilings(gpu), "ceilings.csv", folder / "ceilings.csv")
     write_table(states(summary), "states.csv", folder / "states.csv")
@@ -347,6 +348,20 @@ def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
         for kernel in kernels for variant in kernel.variants
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["kernels.csv"])
+
+
+def instructions(kernels: Sequence[Kernel]) -> pd.DataFrame:
+    """A loop of 70 instructions for each kernel in CUDA, but for those without a loop."""
+    loop = {"loop_start": 160, "loop_instructions": 70} | dict.fromkeys(LOOP, 0)
+    loop |= {"ffma": 64, "shared_loads_128": 4, "integer": 2, "excerpt": "LDS R4,[R8]; FFMA R0,R4"}
+    none = {"status": "skipped", "reason": "no loop of it multiplies"}
+    own = records([kernel for kernel in kernels if kernel.kind is Kind.CUDA])
+    rows = [
+        row | {"architecture": "sm_90", "code_bytes": 4096}
+        | (none if row["kernel"] == "direct" else loop)
+        for row in own.to_dict("records")
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS["instructions.csv"])
 
 
 def jobs(variants: Sequence[Variant]) -> pd.DataFrame:

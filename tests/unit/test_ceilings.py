@@ -12,8 +12,8 @@ from support import ROOT, Command
 import ceilings
 from matmul.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
 from matmul.build.toolchain import nvcc, read_ptxas, run
+from matmul.dataset.intervals import SMALLEST
 from matmul.dataset.tables import read_table
-from matmul.measure import sampling
 from matmul.process.programs import program_digest
 
 LAUNCH_MS = 4.0
@@ -60,7 +60,7 @@ def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(
     assert row["status"] == "ok"
     assert row["value"] == pytest.approx(2 * 1000 * threads / (LAUNCH_MS / 1e3) / 1e12)
     assert row["value_low"] == row["value"] == row["value_high"]
-    assert sampling.SMALLEST <= row["samples"] <= ceilings.RULE.maximum
+    assert SMALLEST <= row["samples"] <= ceilings.RULE.maximum
 
 
 def test_launches_are_made_as_long_as_wanted(bench: ceilings.Bench) -> None:

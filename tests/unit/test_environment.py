@@ -13,6 +13,7 @@ CONDA_NAMES = {
     "seaborn": "seaborn-base",
     "snakemake": "snakemake-minimal",
     "ml-dtypes": "ml_dtypes",
+    "nvidia-cuda-nvdisasm": "cuda-nvdisasm",
     "typst": "typst-py",
 }
 # What conda brings as packages of its own, PyPI as the toolkit's wheels or the system's compiler.

@@ -16,8 +16,15 @@ from matmul.dataset.tables import DATA_SET
 from matmul.report.selection import Results, load_results
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
+GALLERY = ROOT / "reports" / "published" / "README.md"
 MARKED = "Before.\n<!-- {0} -->\nold\n<!-- end of {0} -->\nAfter.\n"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [
+    README,
+    GALLERY,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *(ROOT / "docs").glob("*.md"),
+]
 LINES, WORDS = 120, 1300  # of the README at most
 
 
@@ -40,7 +47,7 @@ def sentences(results: Results) -> list[str]:
 def test_the_pages_say_what_was_published() -> None:
     catalogue = load_catalogue()
     data_sets = [(folder, load_results(folder, catalogue)) for folder in published()]
-    for page, text in readme.pages(data_sets, README, KERNELS).items():
+    for page, text in readme.pages(data_sets, README, KERNELS, GALLERY).items():
         assert page.read_text() == text, "out of date: uv run snakemake --cores 1 readme"
 
 
@@ -50,7 +57,7 @@ def test_the_readme_is_a_page() -> None:
     assert len(text.split()) <= WORDS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     assert [
@@ -179,8 +186,9 @@ def test_a_title_does_not_end_its_cell(tmp_path: Path) -> None:
 
 
 def marked(folder: Path) -> list[Any]:
-    """Two pages with markers, as the program's options."""
-    pages = {"--readme": ("README.md", "published"), "--kernels": ("kernels.md", "ladder")}
+    """Three pages with markers, as the program's options."""
+    pages = {"--readme": ("README.md", "published"), "--kernels": ("kernels.md", "ladder"),
+             "--gallery": ("sets.md", "sets")}  # fmt: skip
     for file, name in pages.values():
         (folder / file).write_text(MARKED.format(name))
     return [word for option, (file, _) in pages.items() for word in (option, folder / file)]
@@ -205,3 +213,28 @@ def test_a_page_without_the_markers_is_one_clear_line(command: Command, tmp_path
     said = command("readme", *options).error()
     assert "kernels.md" in said and "<!-- ladder -->" in said
     assert "old" in options[1].read_text()  # neither page is written
+
+
+def test_the_list_has_a_row_per_set_the_current_one_first_and_then_the_newest(
+    tmp_path: Path,
+) -> None:
+    days = {"2026-01-03": True, "2026-01-01": False, "2026-01-04": True, "2026-01-02": False}
+    sets = [dated(tmp_path / day, day, earlier) for day, earlier in days.items()]
+    rows = rows_of(readme.gallery_block(sets, tmp_path / "README.md"))
+    order = ["2026-01-02", "2026-01-01", "2026-01-04", "2026-01-03"]
+    assert [*rows][2:] == [f"GPU of {day}, 1 card" for day in order]
+    cells = rows["GPU of 2026-01-03, 1 card"]
+    assert cells[0] == "2026-01-03" and cells[1].startswith("earlier kernels, of version")
+    assert re.search(r"C = A·B: \*naive\*, .*FLOP/s at n = 1024, .*% \[.*\] of \*cuBLAS", cells[2])
+    assert re.match(r"ratios: \d+ points: \d+ same, 0 faster, 0 slower", cells[3])
+    assert cells[4] == "[data](2026-01-03/)"
+    assert rows["GPU of 2026-01-02, 1 card"][3] == "it is the current one"
+    assert readme.gallery_block(sets[2:3], tmp_path / "README.md").count("it is the newest") == 1
+    assert readme.gallery_block([], tmp_path / "README.md").strip() == ""
+
+
+def test_two_sets_of_one_device_are_refused_in_one_line(command: Command, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        made_up(tmp_path / name, kernels=["naive", "cublas_sgemm"])
+    error = command("readme", tmp_path / "one", tmp_path / "other", *marked(tmp_path)).error()
+    assert "one" in error and "other: two sets of one device; remove one" in error

@@ -26,6 +26,7 @@ from made_up_data import (
 import report
 import tables
 from matmul.catalogue.schema import read_yaml
+from matmul.dataset.intervals import median_interval
 from matmul.dataset.tables import (
     POINT,
     STATE,
@@ -35,7 +36,6 @@ from matmul.dataset.tables import (
     write_json,
     write_table,
 )
-from matmul.measure.sampling import median_interval
 from matmul.operations import OPERATIONS
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
@@ -807,3 +807,15 @@ def test_without_gram_its_findings_and_rates_are_missing(tmp_path: Path) -> None
     assert all(found == {"missing": "not in this data set"} for found in gram)
     rates = computed["documents"][-1]["rates"]
     assert [rate["missing"] for rate in rates] == ["not in this data set"] * 3
+
+
+def test_hot_loops_are_in_the_catalogues_order_and_others_say_why(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "shared", "direct", "gram_naive"])
+    found = tables.machine_code(results)
+    assert [row["variant"] for row in found["rows"]] == [
+        "naive/32", "naive/16", "shared/32", "shared/16", "gram_naive/16",
+    ]  # fmt: skip
+    assert {row["share"]["text"] for row in found["rows"]} == {significant(64 / 70)}
+    assert [part["variant"] for part in found["excerpts"]] == ["naive/32", "gram_naive/16"]
+    [(reason, variants)] = found["reasons"].items()
+    assert reason == "no loop of it multiplies" and variants[0].startswith("direct/")

@@ -97,8 +97,8 @@ def planned(fresh: Fresh) -> Project:
 def measured(planned: Project, copy_of: Copy) -> Project:
     """The same with a data set in results/local: a published one."""
     project = copy_of(planned)
-    [first, *_] = sorted(project.path("reports/published").iterdir())
-    shutil.copytree(first, project.path("results/local"))
+    [first, *_] = sorted(project.path("reports/published").glob("*/device.json"))
+    shutil.copytree(first.parent, project.path("results/local"))
     return project
 
 

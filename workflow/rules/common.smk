@@ -27,7 +27,7 @@ from matmul.settings import cluster, configuration
 from snakemake.exceptions import WorkflowError
 
 # Rules whose jobs need a GPU, unless the CPU is measured.
-ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings"}
+ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings", "count"}
 
 # The program replaces the shell, so Snakemake is its parent, and it dies with its parent.
 shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
@@ -112,7 +112,7 @@ def check_run():
 def tell_verdict():
     """Print the verdict that this run wrote as its last words; a failed verdict ends the run."""
     file, rest = Path(VERDICT), {job.rule.name for job in workflow.dag.needrun_jobs()}
-    spoken = "pass_verdict" in rest and rest <= {"pass_verdict", "all", "publish"}
+    spoken = "pass_verdict" in rest and rest <= {"pass_verdict", "all", "check", "publish"}
     if not file.exists() or not (spoken or file.stat().st_mtime >= BEGUN):
         return
     text = file.read_text().strip()
@@ -313,6 +313,13 @@ def collect_options():
     ]
 
 
+def arguments_of(wildcards):
+    """The binaries that are taken apart, or the variants whose counters are read."""
+    if wildcards.step == "disassemble":
+        return ["--records", *rules.compile.input]
+    return ["--variants", *dict.fromkeys(v.name for v in VARIANTS.values() if v.kernel.on_gpu)]
+
+
 def published():
     """The published data sets, as `published/<device>`, if they have all tables of today."""
     folders = (file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
@@ -345,6 +352,12 @@ def data_of(wildcards):
     files = [f"{folder_of(wildcards)}/{name}" for name in (*DATA_SET, "ceilings.csv")]
     published = wildcards.dataset.startswith("published/")
     return list(filter(os.path.exists, files)) if published else files
+
+
+def instructions_of(wildcards):
+    """The table of machine code: this run's, or a published one if it is there."""
+    file = f"{folder_of(wildcards)}/instructions.csv"
+    return [file] if wildcards.dataset == "local" or os.path.exists(file) else []
 
 
 def checks_of(wildcards):

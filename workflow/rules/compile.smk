@@ -71,3 +71,44 @@ rule compile_instruments:
 rule compile:
     input:
         [record for variant in VARIANTS.values() for record in built(variant)],
+
+
+# Arguments that grow with the catalogue, one per line, as those of `collect`.
+rule list_arguments:
+    input:
+        template=ROOT / "workflow/templates/lines.jinja2",
+    output:
+        "results/local/build/{step}.txt",
+    log:
+        "results/local/logs/build/{step}.log",
+    wildcard_constraints:
+        step="disassemble|counters",
+    localrule: True
+    params:
+        lines=arguments_of,
+    message:
+        "list what {wildcards.step} reads"
+    template_engine:
+        "jinja2"
+
+
+# What the binaries are made of. It reads them and runs nothing, so it needs no GPU.
+rule disassemble:
+    input:
+        program("disassemble"),
+        rules.compile.input,
+        records="results/local/build/disassemble.txt",
+    output:
+        "results/local/instructions.csv",
+    log:
+        "results/local/logs/disassemble.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("disassemble")[0],
+        catalogue=config["catalogue"],
+    message:
+        "take the machine code apart"
+    shell:
+        "python {params.script:q} @{input.records:q} --catalogue {params.catalogue:q} --output {output:q}"
+        " --log {log:q}"

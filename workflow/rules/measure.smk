@@ -67,6 +67,37 @@ rule measure_ceilings:
         " --log {log:q}"
 
 
+# What holds each kernel back, by hardware counters; where they are not to be had, rows say why.
+rule count:
+    input:
+        built_tools("instruments"),
+        rules.compile.input,
+        program("counters"),
+        variants="results/local/build/counters.txt",
+    output:
+        "results/local/counters.csv",
+    log:
+        "results/local/logs/measure/counters.log",
+    localrule: DEVICE != "gpu"
+    conda:
+        "../../environment.yml"
+    threads: undisturbed_cores
+    resources:
+        gpu=gpus,
+        timing=1,
+    params:
+        script=program("counters")[0],
+        catalogue=config["catalogue"],
+        device=DEVICE,
+        identity=MACHINE,
+        build="results/local/build",
+    message:
+        "read the hardware counters"
+    shell:
+        "python {params.script:q} --build {params.build} --device {params.device}"
+        " @{input.variants:q} --catalogue {params.catalogue:q} --output {output:q} --log {log:q}"
+
+
 rule measure:
     input:
         measured("facts.json"),

@@ -57,17 +57,40 @@ rule readme:
         folders=expand(ROOT / "reports/{dataset}", dataset=published()),
         readme=ROOT / "README.md",
         kernels=ROOT / "docs/kernels.md",
+        gallery=ROOT / "reports/published/README.md",
     message:
-        "write the published results into README.md and docs/kernels.md"
+        "write the published results into the pages that quote them"
     shell:
         "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
-        " --readme {params.readme:q} --kernels {params.kernels:q} 2>&1 | tee {log:q}"
+        " --readme {params.readme:q} --kernels {params.kernels:q} --gallery {params.gallery:q} 2>&1 | tee {log:q}"
+
+
+# Whether the data set follows from its samples, before anybody else reads it.
+rule check:
+    input:
+        program("check_set"),
+        data=expand("results/local/{name}", name=[*DATA_SET, "ceilings.csv"]),
+        catalogue=config["catalogue"],
+    output:
+        touch("results/local/checked"),
+    log:
+        "results/local/logs/check.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("check_set")[0],
+        folder=lambda wildcards, input: os.path.dirname(input.data[0]),
+    message:
+        "hold the data set against its samples"
+    shell:
+        "python {params.script:q} {params.folder} --catalogue {input.catalogue:q} 2>&1 | tee {log:q}"
 
 
 rule publish:
     input:
         program("publish"),
         rules.pass_verdict.output,
+        rules.check.output,
         report="results/local/report.pdf",
     log:
         "results/local/logs/publish.log",

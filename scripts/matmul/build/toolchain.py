@@ -56,6 +56,12 @@ def nvcc() -> str:
 
 
 @cache
+def nvdisasm() -> str | None:
+    """Path of the disassembler: the wheels', conda's or a toolkit's, or None."""
+    return find_nvidia_binary_utility("nvdisasm") or shutil.which("nvdisasm")
+
+
+@cache
 def gcc() -> str:
     """Path of the C compiler. Raises UserError if there is none."""
     path = shutil.which("gcc") or shutil.which("cc")

@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 PRODUCT = ["operation", "dtype", "m", "n", "k"]
 POINT = ["sweep", *PRODUCT, "fill", "mode"]
 STATE = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "throttled"]
+# The kinds of instructions of a hot loop; each instruction is of one.
+LOOP = [
+    "ffma", "dfma", "tensor", "copies",
+    "global_loads_32", "global_loads_64", "global_loads_128",
+    "shared_loads_32", "shared_loads_64", "shared_loads_128",
+    "stores", "local", "barriers", "integer", "rest",
+]  # fmt: skip
+# Hardware counters of a product: nanoseconds, counts, bytes, percent of a peak, and how many warps
+# wait for what at an issue.
+COUNTERS = [
+    "duration_ns", "shared_wavefronts", "bank_conflicts", "l1_bytes", "l2_bytes", "dram_bytes",
+    "fma_percent", "fp64_percent", "tensor_percent", "load_store_percent", "memory_percent",
+    "dram_percent", "issue_percent", "occupancy_percent",
+    "stall_barrier", "stall_lg_throttle", "stall_long_scoreboard", "stall_math_pipe_throttle",
+    "stall_mio_throttle", "stall_not_selected", "stall_no_instruction", "stall_short_scoreboard",
+    "stall_wait",
+]  # fmt: skip
 COLUMNS = {
     "kernels.csv": [
         "kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
@@ -65,6 +82,11 @@ COLUMNS = {
         "name", "unit", "value", "value_low", "value_high", "samples", "status", "reason", *STATE,
         "gpu", "uuid", "sha256",
     ],
+    "instructions.csv": [
+        "kernel", "variant", "architecture", "sha256", "status", "reason", "registers",
+        "spill_bytes", "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt",
+    ],
+    "counters.csv": ["kernel", "variant", *PRODUCT, "status", "reason", *COUNTERS],
 }  # fmt: skip
 # The version of the project that added a column, for columns that older data sets lack.
 ADDED = {
@@ -77,14 +99,15 @@ BEFORE = "0"  # for data sets and jobs from before versions
 PUBLISHED = ROOT / "reports" / "published"
 # Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
-# A data set is complete without these: checks are run by hand, and older ones lack ceilings.
-OPTIONAL = [*CHECKS, "ceilings.csv"]
+# A data set is complete without these: checks are run by hand, and older ones lack others.
+OPTIONAL = [*CHECKS, "ceilings.csv", "instructions.csv", "counters.csv"]
 # A finished data set. points.csv belongs to a job, before its samples are summarised.
 DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
 TEXT = [
     "kernel", "variant", "ran", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
     "status", "reason", "sha256", "throttled", "where", "sweep", "fill", "mode", "stopped", "when",
     "torch", "triton", "cublas", "uuid", "recorder", "name", "unit", "gpu",
+    "architecture", "excerpt",
 ]  # fmt: skip
 
 

@@ -52,6 +52,8 @@ class Results:
     cross_check: pd.DataFrame
     timer_check: pd.DataFrame
     ceilings: pd.DataFrame
+    instructions: pd.DataFrame
+    counters: pd.DataFrame
     states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything

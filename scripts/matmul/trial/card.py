@@ -12,12 +12,13 @@ import numpy as np
 
 from matmul.build.binaries import compile_instruments, compile_into
 from matmul.catalogue.entries import Kernel, Kind, Variant, load_catalogue
+from matmul.dataset.intervals import median_interval
 from matmul.gpu.device import Gpu, opened
 from matmul.gpu.occupancy import occupancy
 from matmul.measure.bench import Case, LostDevice, Settings, Split, Wrong
 from matmul.measure.gpu_bench import GpuBench
 from matmul.measure.runner import GpuRunner, WrongAccess
-from matmul.measure.sampling import Rule, median_interval
+from matmul.measure.sampling import Rule
 from matmul.measure.verification import accuracy
 from matmul.operations import OPERATIONS, fills
 from matmul.process.errors import HANG_SECONDS, UserError

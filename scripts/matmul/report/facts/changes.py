@@ -9,6 +9,7 @@ or if it is missing because a median had too few samples. The interval covers th
 runs; the allowance covers everything else in which two runs differ.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ IDENTITY = ["kernel", "variant", *POINT, "cache"]
 KEY = [*IDENTITY, "baseline"]
 COMPARED = ["kernel", "variant", "baseline"]  # one verdict over all points of each
 NAMED = 3  # variants that a line about missing points names
+UNKNOWN = "–"
+CELLS = ["variant", "verdict", "change", "from", "to", "points", "same", "faster", "slower",
+         "unclear"]  # fmt: skip
+TEXTS = 2  # of these; the others are numbers
 VERDICTS = ["same", "faster", "slower", "unclear"]
 TABLE = [
     *KEY, "value_a", "low_a", "high_a", "value_b", "low_b", "high_b",
@@ -146,11 +151,17 @@ def judged(changes: pd.DataFrame) -> pd.DataFrame:
 
 def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
     """`248 points: 235 same, 1 faster, 0 slower, 12 unclear; kernels slower: none`."""
+    slower = (variants.verdict == "slower").sum()
+    count = f"{slower} of {len(variants)}" if slower else "none"
+    return f"{points_line(points)}; kernels slower: {count}"
+
+
+def points_line(points: pd.DataFrame) -> str:
+    """`248 points: 235 same, 1 faster, 0 slower, 12 unclear`."""
     counts = points.verdict.value_counts().reindex(VERDICTS, fill_value=0)
     lacking = points.change_low.isna().sum()
     note = f" ({lacking} with too few samples for an interval)" if lacking else ""
-    slower = ", ".join(map(name_of, variants[variants.verdict == "slower"].itertuples()))
-    return f"{len(points)} points: {counted(counts)}{note}; kernels slower: {slower or 'none'}"
+    return f"{len(points)} points: {counted(counts)}{note}"
 
 
 def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
@@ -166,20 +177,43 @@ def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
 
 
 def variant_lines(variants: pd.DataFrame) -> list[str]:
-    """A line per variant that is faster, slower or unclear, as a whole or at some point."""
-    other = (variants.verdict != "same") | (variants.faster > 0) | (variants.slower > 0)
+    """Tables of the variants that are faster, slower or unclear, as a whole or at some point, one
+    per library: the slower ones first, each kind by its change. Lines fit a page."""
+    other = variants[(variants.verdict != "same") | (variants.faster > 0) | (variants.slower > 0)]
+    rank = other.verdict.map(["slower", "faster", "unclear", "same"].index)
+    order = other.assign(rank=rank).sort_values(["rank", "change"], ascending=[True, False])
+    lines = []
+    for library, rows in order.groupby("baseline"):
+        lines += ["", *([f"beside {library}"] if library else [])]
+        lines += aligned([CELLS, *(row_of(row) for _, row in rows.iterrows())])
+    if other.change.isna().any():
+        lines += [
+            "",
+            f"{UNKNOWN}: no point has both an interval and a time long enough for the timer",
+        ]
+    return lines
+
+
+def row_of(row: pd.Series) -> list[str]:
+    """A variant in words, by CELLS."""
+    known = pd.notna(row.change)
+    ends = [row.change, row.change_low, row.change_high]
+    changes = [f"{end - 1:+.1%}" for end in ends] if known else [UNKNOWN] * 3
+    counts = [row[verdict] for verdict in VERDICTS]
+    whole = [str(int(count)) for count in (sum(counts), *counts)]
+    return [row.variant, row.verdict, *changes, *whole]
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with columns of one width; TEXTS columns stand left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
-        f"{name_of(row)}: {row.verdict}{mean_change(row)}; its points: {counted(row[VERDICTS])}"
-        for _, row in variants[other].iterrows()
+        "  ".join(
+            cell.ljust(width) if i < TEXTS else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
     ]
-
-
-def mean_change(row: Any) -> str:
-    """`, +3.0% (+2.9% to +3.1%) over 12 points`, or why there is no mean."""
-    if pd.isna(row.change):
-        return ", no point has both an interval and a time long enough for the timer"
-    change, low, high = (f"{x - 1:+.1%}" for x in (row.change, row.change_low, row.change_high))
-    return f", {change} ({low} to {high}) over {row.resolved:.0f} points"
 
 
 def name_of(row: Any) -> str:

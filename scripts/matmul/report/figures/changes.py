@@ -1,4 +1,4 @@
-"""The figure of the changes between two data sets: one line per kernel over the size."""
+"""The figure of the changes between two data sets: a line per kernel, a panel per operation."""
 
 from collections.abc import Sequence
 
@@ -8,40 +8,56 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from scipy.stats import gmean
 
+from matmul.operations import OPERATIONS
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import kernel_lines, look, name_lines
 from matmul.report.selection import Results
 
 QUANTITY = {"times": "time", "ratios": "time relative to the library"}
+LARGE = 3  # times the smallest change, from which on a panel is in doublings
 
 
 def draw_changes(
     points: pd.DataFrame, results: Results, what: str, tolerance: float, sources: Sequence[str]
 ) -> Figure:
-    """The changes of compare_points over the size, for the key `what` of VALUES.
+    """The changes of compare_points over the size, for the key `what` of VALUES, in a panel per
+    operation.
 
     `results` decides how the kernels look; `sources` says where A and B come from.
     """
     sized = points.assign(n=size(points))
-    means = sized.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
+    own = [(OPERATIONS[name], rows) for name, rows in sized.groupby("operation", sort=False)]
     with style.theme():
-        made, (ax,) = style.panels(height=4.4)
-        ax.axhspan(1 / (1 + tolerance), 1 + tolerance, color=style.PALE, alpha=0.5, linewidth=0)
-        style.parity(ax)
-        drawn = kernel_lines(ax, results, means, "change")
-        single_points(ax, results, sized[sized.verdict.isin(["faster", "slower"])])
-        style.size_axis(ax, means.n, words="size: the cube root of m·n·k, for AᵀA of m·n·n")
-        low, high = ax.get_ylim()
-        ax.set_ylim(min(low, 1 - 2 * tolerance), max(high, 1 + 2 * tolerance))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"{change - 1:+.1%}"))
-        ax.set_ylabel(f"change of {QUANTITY[what]}")
-        name_lines([ax], results, [drawn])
+        made, grid = style.panel_rows(len(own), 1, height=4.4 if len(own) == 1 else 3.2)
+        for ax, (operation, rows) in zip(grid[:, 0], own, strict=True):
+            draw_operation(ax, rows, results, tolerance)
+            ax.set_title(f"{operation.title} in {operation.dtype}", loc="left")
+        made.supylabel(f"change of {QUANTITY[what]}", fontsize="medium")
+        grid[-1, 0].set_xlabel("size: the cube root of m·n·k, for AᵀA of m·n·n")
         style.finish(made, f"Change of {QUANTITY[what]}, from A to B", "\n".join([
             *(f"{side}: {source}" for side, source in zip("AB", sources, strict=True)),
             "lines: geometric means over variants and caches; bars: points faster or slower",
             f"shaded: ±{tolerance:.1%} from run to run; the timer's step adds to it",
         ]))  # fmt: skip
     return made
+
+
+def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: float) -> None:
+    """The changes of the kernels of one operation; in doublings where they are large."""
+    means = points.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
+    ax.axhspan(1 / (1 + tolerance), 1 + tolerance, color=style.PALE, alpha=0.5, linewidth=0)
+    style.parity(ax)
+    drawn = kernel_lines(ax, results, means, "change")
+    single_points(ax, results, points[points.verdict.isin(["faster", "slower"])])
+    style.size_axis(ax, means.n, words="")
+    if means.change.max() > LARGE * means.change.min():
+        ax.set_yscale("log", base=2)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"×{change:g}"))
+    else:
+        low, high = ax.get_ylim()
+        ax.set_ylim(min(low, 1 - 2 * tolerance), max(high, 1 + 2 * tolerance))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"{change - 1:+.1%}"))
+    name_lines([ax], results, [drawn])
 
 
 def size(points: pd.DataFrame) -> pd.Series:

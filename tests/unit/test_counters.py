@@ -1,0 +1,135 @@
+"""What ncu prints becomes a row per product, and what it refuses a reason in each row."""
+
+import itertools
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support import Command
+
+import counters as program
+from matmul.dataset.tables import COUNTERS, read_table, write_json
+from matmul.gpu import counters
+from matmul.gpu.counters import DURATION, METRICS, combined, parsed, products
+
+HEADER = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",'
+    '"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+)
+DENIED = (
+    "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+    "Performance Counters on the target device 0. For instructions see"
+)
+
+
+def launch(number: int, kernel: str, values: dict[str, str]) -> str:
+    """The lines of a launch as ncu --csv --print-units base prints them, with made-up values."""
+    start = (
+        f'"{number}","7","python3","host","{kernel}","1","7","(256, 1, 1)","(8, 8, 1)","0","9.0"'
+    )
+    return "".join(
+        f'{start},"Command line profiler metrics","{METRICS[column]}","","{value}"\n'
+        for column, value in values.items()
+    )
+
+
+def log(*launches: str) -> str:
+    lines = "==PROF== Connected to process 7 (/usr/bin/python3)\n" + HEADER + "\n"
+    return lines + "".join(launches) + "==PROF== Disconnected from process 7\n"
+
+
+MARK = {DURATION: "1,000"}
+TWO = log(
+    launch(0, "empty()", MARK),
+    launch(1, "naive(const float *, float *, int)", {
+        DURATION: "2,000,000", "fma_percent": "20.5", "dram_bytes": "1,048,576",
+        "tensor_percent": "n/a"}),
+    launch(2, "empty()", MARK),
+    launch(3, "part", {DURATION: "3,000", "fma_percent": "80", "dram_bytes": "10"}),
+    launch(4, "fixup", {DURATION: "1,000", "fma_percent": "0", "dram_bytes": "5"}),
+)  # fmt: skip
+
+
+def test_the_counters_are_the_columns() -> None:
+    assert list(METRICS) == COUNTERS
+
+
+def test_a_launch_has_its_name_and_the_counters_that_the_card_has() -> None:
+    found = parsed(TWO)
+    assert [one.kernel for one in found] == ["empty", "naive", "empty", "part", "fixup"]
+    assert combined(found[1:2]) == {DURATION: 2e6, "fma_percent": 20.5, "dram_bytes": 1048576}
+
+
+def test_the_launches_of_a_product_are_added_or_weighted_by_their_time() -> None:
+    one, two = products(parsed(TWO))
+    assert [len(one), len(two)] == [1, 2]
+    assert combined(two) == {DURATION: 4000, "fma_percent": 60, "dram_bytes": 15}
+
+
+def test_a_counter_that_one_launch_lacks_is_not_made_up_from_the_others() -> None:
+    both = parsed(log(launch(0, "a", {DURATION: "1", "fma_percent": "5"}), launch(1, "b", MARK)))
+    assert combined(both) == {DURATION: 1001}
+
+
+def test_a_case_that_was_not_launched_keeps_its_reason_and_the_others_their_counters() -> None:
+    first, skipped, last = program.assigned(TWO, ["", "squares only", ""], "")
+    assert skipped == "squares only"
+    assert (first[DURATION], last[DURATION]) == (2e6, 4000)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "why"),
+    [
+        ("", DENIED, "ERR_NVGPUCTRPERM"),
+        (TWO, "==ERROR== Failed to find metric x", "ncu: Failed to find metric x"),
+        ("", "", "ncu printed nothing"),
+    ],
+)
+def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(
+    text: str, said: str, why: str
+) -> None:
+    found = program.assigned(text, ["", "squares only", "", ""], said)
+    assert found[1] == "squares only"
+    assert all(why in reason for reason in (found[0], *found[2:]))
+
+
+def run(command: Command, folder: Path, device: str) -> pd.DataFrame:
+    output = folder / "counters.csv"
+    done = command("counters", "--build", folder, "--device", device, "--variants", "naive/32",
+                   "cublas_sgemm", "--output", output, "--log", folder / "log")  # fmt: skip
+    assert done.code == 0, done.err
+    return read_table("counters.csv", output)
+
+
+@pytest.mark.parametrize(
+    ("device", "why"), [("cpu", "there is no GPU"), ("gpu", "there is no ncu on this machine")]
+)
+def test_each_row_says_why_nothing_was_counted(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, why: str
+) -> None:
+    monkeypatch.setattr(counters, "ncu", lambda: None)
+    rows = run(command, tmp_path, device)
+    assert rows.variant.tolist() == ["naive/32"] * 2 + ["cublas_sgemm"] * 2
+    assert rows.n.tolist() == [512, 4096] * 2
+    assert set(rows.status) == {"skipped"} and rows.reason.str.startswith(why).all()
+    assert rows[COUNTERS].isna().all(axis=None)
+
+
+def test_ncu_watches_the_same_program_and_leaves_the_clocks(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        at = dict(itertools.pairwise(words))
+        assert at["--clock-control"] == "none" and at["--profile-from-start"] == "off"
+        write_json(["", "", "no room", "no room"], Path(at["--inside"]))
+        Path(at["--log-file"]).write_text(TWO)
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+    monkeypatch.setattr(counters, "ncu", lambda: "/usr/bin/ncu")
+    monkeypatch.setattr(subprocess, "run", watch)
+    rows = run(command, tmp_path, "gpu")
+    assert rows.status.tolist() == ["ok", "ok", "skipped", "skipped"]
+    assert rows.duration_ns.tolist()[:2] == [2e6, 4000]
+    assert set(rows.reason[2:]) == {"no room"}

@@ -1,0 +1,161 @@
+"""The hot loop of a kernel is found, and every instruction of it is of one kind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import RIGHT_KERNEL, TILED_KERNEL, Command, Entry, WriteCatalogue
+
+from matmul.build import machine_code, toolchain
+from matmul.build.binaries import compile_variant
+from matmul.build.machine_code import Instruction, disassembled, excerpt, hot_loop, kinds, mix
+from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import LOOP, read_table, write_json
+from matmul.process.errors import UserError
+
+needs_nvdisasm = pytest.mark.skipif(not toolchain.nvdisasm(), reason="there is no nvdisasm")
+
+
+def code(*opcodes: str) -> list[Instruction]:
+    """Instructions in order; what follows the opcode are its operands."""
+    words = [text.partition(" ") for text in opcodes]
+    return [Instruction(16 * i, opcode, rest) for i, (opcode, _, rest) in enumerate(words)]
+
+
+def opcodes(loop: Any) -> list[str]:
+    return [instruction.opcode for instruction in loop]
+
+
+def test_the_kinds_are_the_columns() -> None:
+    assert kinds() == LOOP
+
+
+def test_the_hot_loop_multiplies_most_and_holds_no_other_that_multiplies() -> None:
+    found = hot_loop(code(
+        "LDG", "FFMA", "BRA 0x10",  # one multiplication
+        "LDS", "FFMA", "FFMA", "BRA 0x40", "BAR.SYNC", "BRA 0x30",  # two, in an outer loop
+        "DFMA", "DFMA", "DFMA", "EXIT",  # three, in no loop
+    ))  # fmt: skip
+    assert [instruction.place for instruction in found] == [0x40, 0x50, 0x60]
+
+
+def test_a_loop_that_waits_is_no_reason_to_leave_the_one_around_it() -> None:
+    found = hot_loop(code("FFMA", "SYNCS.PHASECHK", "BRA UR4,0x10", "FFMA", "BRA 0x0"))
+    assert opcodes(found).count("FFMA") == 2
+
+
+def test_a_kernel_without_a_loop_that_multiplies_has_no_hot_loop() -> None:
+    assert not hot_loop(code("FFMA", "FFMA", "IADD3", "BRA 0x20", "BRA 0x60", "EXIT", "NOP"))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "kind"),
+    [
+        ("FFMA", "ffma"), ("DFMA", "dfma"), ("DMMA.16x8x8", "tensor"),
+        ("HMMA.16816.F32.BF16", "tensor"), ("HGMMA.64x256x16.F32.BF16", "tensor"),
+        ("HFMA2.MMA", "rest"), ("LDGSTS.E.BYPASS.128", "copies"), ("UTMALDG.2D", "copies"),
+        ("UBLKCP.S.G", "copies"), ("LDG.E.128.CONSTANT", "global_loads_128"),
+        ("LDG.E.U16.CONSTANT", "global_loads_32"), ("LD.E.64", "global_loads_64"),
+        ("LDS", "shared_loads_32"), ("LDS.64", "shared_loads_64"),
+        ("LDSM.16.M88.4", "shared_loads_128"), ("LDSM.16.MT88.2", "shared_loads_64"),
+        ("STS.128", "stores"), ("STG.E", "stores"), ("LDL.64", "local"), ("STL", "local"),
+        ("LDGDEPBAR", "barriers"), ("DEPBAR.LE", "barriers"), ("WARPGROUP.ARRIVE", "barriers"),
+        ("SYNCS.ARRIVE.TRANS64", "barriers"), ("BAR.SYNC.DEFER_BLOCKING", "barriers"),
+        ("IADD3.X", "integer"), ("UIADD3", "integer"), ("IMAD.WIDE.U32", "integer"),
+        ("LOP3.LUT", "integer"), ("ISETP.GE.AND", "integer"), ("VIADD", "integer"),
+        ("IMAD.MOV.U32", "rest"), ("I2F.RP", "rest"), ("BRA", "rest"), ("MOV", "rest"),
+        ("FADD", "rest"), ("BSYNC", "rest"), ("LDC.64", "rest"), ("ULDC.64", "rest"),
+    ],
+)  # fmt: skip
+def test_an_instruction_is_of_its_kind(opcode: str, kind: str) -> None:
+    assert Instruction(0, opcode).kind == kind
+    assert mix([Instruction(0, opcode)]) == dict.fromkeys(kinds(), 0) | {kind: 1}
+
+
+def test_an_instruction_that_never_runs_is_no_load() -> None:
+    assert Instruction(0, "LDS", "RZ,[RZ]", "@!PT").kind == "rest"
+
+
+def test_an_excerpt_shows_the_place_with_most_kinds() -> None:
+    loop = code(*["FFMA"] * 30, "LDS.128", "IADD3", *["FFMA"] * 30, "BRA 0x0")
+    shown = excerpt(loop)
+    assert len(shown) == machine_code.EXCERPT
+    assert {"LDS.128", "IADD3", "FFMA"} <= {*shown}
+    assert excerpt(loop[:3]) == ["FFMA"] * 3
+
+
+def compiled(path: Path, folder: Path) -> Path:
+    """The cubin of the kernel `mine`, with its record beside it."""
+    cubin = folder / "mine.cubin"
+    variant = load_catalogue(path).variant("mine")
+    write_json(compile_variant(variant, "sm_90", cubin), cubin.with_suffix(".json"))
+    return cubin
+
+
+def row(command: Command, catalogue: Path, record: Path) -> Any:
+    output = record.parent / "instructions.csv"
+    done = command("disassemble", "--catalogue", catalogue, "--records", record,
+                   "--output", output, "--log", record.parent / "log")  # fmt: skip
+    assert done.code == 0, done.err
+    [found] = read_table("instructions.csv", output).itertuples()
+    return found
+
+
+@needs_nvdisasm
+def test_the_loop_of_a_tiled_kernel_is_what_its_source_says(
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+) -> None:
+    """A slab: two elements loaded and stored, two barriers, 16 multiplications, unrolled."""
+    catalogue = write_catalogue({"mine": entry()}, mine=TILED_KERNEL)
+    cubin = compiled(catalogue, tmp_path)
+    found = row(command, catalogue, cubin.with_suffix(".json"))
+    assert (found.status, found.reason) == ("ok", "")
+    assert (found.ffma, found.dfma, found.tensor) == (16, 0, 0)
+    assert (found.global_loads_32, found.stores, found.barriers) == (2, 2, 2)
+    loads = {32: found.shared_loads_32, 64: found.shared_loads_64, 128: found.shared_loads_128}
+    assert loads[32] == 16 and sum(width // 32 * count for width, count in loads.items()) == 32
+    assert found.loop_instructions == sum(getattr(found, kind) for kind in LOOP)
+    assert found.code_bytes == 16 * len(disassembled(cubin, "mine")) > found.loop_start
+    assert found.registers == json.loads(cubin.with_suffix(".json").read_text())["registers"]
+    assert len(found.excerpt.split("; ")) == machine_code.EXCERPT
+
+
+@needs_nvdisasm
+def test_a_function_that_a_binary_lacks_is_named(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+) -> None:
+    cubin = compiled(write_catalogue({"mine": entry()}), tmp_path)
+    with pytest.raises(UserError, match="no function yours"):
+        disassembled(cubin, "yours")
+    cubin.write_bytes(b"nothing")
+    with pytest.raises(UserError, match="nvdisasm: "):
+        disassembled(cubin, "mine")
+
+
+@needs_nvdisasm
+def test_a_kernel_without_a_loop_has_a_row_that_says_so(
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+) -> None:
+    head, tail = RIGHT_KERNEL.split("    for ")
+    once = head + "    sum += A[row] * B[col];\n    C" + tail.split("    C")[1]
+    catalogue = write_catalogue({"mine": entry()}, mine=once)
+    found = row(command, catalogue, compiled(catalogue, tmp_path).with_suffix(".json"))
+    assert (found.status, found.reason) == ("skipped", "no loop of it multiplies")
+    assert found.code_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "said"),
+    [(RIGHT_KERNEL, "skipped", "there is no nvdisasm"), ("int;", "failed", "does not compile")],
+    ids=["no disassembler", "does not compile"],
+)
+def test_a_row_says_why_there_is_no_machine_code(
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, source: str, status: str, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(toolchain, "nvdisasm", lambda: None)
+    catalogue = write_catalogue({"mine": entry()}, mine=source)
+    found = row(command, catalogue, compiled(catalogue, tmp_path).with_suffix(".json"))
+    assert found.status == status
+    assert said in found.reason
