@@ -124,9 +124,9 @@ bulk(const float* __restrict__ A, const float* __restrict__ B, float* __restrict
     const int2 tile = Block::tile_position(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
     const int row = tile.x * Tiling::tile_m, col = tile.y * Tiling::tile_n;
     Block::Slab* ring = (Block::Slab*)memory;
-    if (!rows_hold_fours(B, C, n) || col + Tiling::tile_n > n) {
+    if (!Block::takes_fours(B, C, n, col)) {
         Block::compute_tile<Block::SlabCopies<false>>(A, B, C, m, n, k, row, col, ring);
-    } else if constexpr (BULK_COPIES) {
+    } else if (BULK_COPIES && col + Tiling::tile_n <= n) {
         init_mbarriers(arrived, warps);
         Block::compute_tile<BulkCopies>(A, B, C, m, n, k, row, col, ring);
     } else {

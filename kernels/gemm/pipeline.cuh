@@ -140,10 +140,21 @@ struct BlockTile {
         static __device__ __forceinline__ int col() { return threadIdx.x % team_threads % across * words; }
     };
 
+    // At the right edge of C four words of B lie all inside or all outside, if rows begin at 16 bytes. So
+    // edges need no loop of their own: two loops of 18 KB would displace each other from the instruction
+    // cache that neighbouring multiprocessors share (WORKLOG.md). With more than four copies of a row to
+    // compare with its end ptxas spills 5 KB.
+    static constexpr bool fours_at_edges = LayoutOfB<4>::copies_per_pass <= 4;
+
+    // Whether a tile that begins at column `col` can be copied and stored four words at a time.
+    static __device__ __forceinline__ bool takes_fours(const float* B, const float* C, int n, int col)
+    {
+        return rows_hold_fours(B, C, n) && (fours_at_edges || col + T::tile_n <= n);
+    }
+
     // A thread's copies: from where in A and B, and to where in a slab. In place of rows below A's last
     // one the last one is copied; the results are never stored. Outside of B, and from the end of k on,
-    // zeros are filled in. `vectors`: one copy moves four words of B, which needs a tile that ends inside
-    // of C, and rows of B and C that begin at 16 bytes.
+    // zeros are filled in. `vectors`: one copy moves four words of B; see takes_fours.
     template <bool vectors>
     struct SlabCopies {
         using OfB = LayoutOfB<vectors ? 4 : 1>;
@@ -204,8 +215,9 @@ struct BlockTile {
                 } else {
                     const int i = (e - copies_of_a) / OfB::copies_per_pass, p = i * OfB::rows_per_pass;
                     const int c = (e - copies_of_a) % OfB::copies_per_pass * OfB::stride;
+                    const bool inside = (vectors && !fours_at_edges) || c < remaining_columns;
                     copy_async<vectors ? 16 : 4>(to + to_b + p * T::tile_n + c, B + pass_b[i] + c,
-                                                 p < remaining_k_of_b && (vectors || c < remaining_columns));
+                                                 p < remaining_k_of_b && inside);
                 }
             }
         }
@@ -333,7 +345,8 @@ struct BlockTile {
             if (r >= m) continue;
 #pragma unroll
             for (int j = 0; j < T::thread_n; j += 4) {
-                store_four<true>(C + (size_t)r * n + col + j * lanes_n, in_own_registers(&results[i][j]), 4);
+                const int c = col + j * lanes_n;
+                store_four<true>(C + (size_t)r * n + c, in_own_registers(&results[i][j]), n - c);
             }
         }
     }

@@ -47,8 +47,8 @@
 //               2. Load the fragments of the next step into the set that is free.
 //               3. In every (TILE_K / PORTIONS)th step: issue a portion of the copies of slab
 //                  s + STAGES - 1, into the stage that slab s - 1 has left. A copy of A is one word, which
-//                  goes to its transposed place. A copy of B is four words; it is one word where the tile
-//                  crosses the right edge of C, or where rows do not begin at 16 bytes.
+//                  goes to its transposed place. A copy of B is four words; it is one word where rows do
+//                  not begin at 16 bytes.
 //               4. Multiply step p: THREAD_M·THREAD_N multiply-adds, to and fro along the rows of the
 //                  results, in the order i ^ XOR_M and j ^ XOR_N.
 //             Thread  stores its sums to C, four words at a time. Where they have to go word by word, a
@@ -96,7 +96,7 @@ pipelined(const float* __restrict__ A, const float* __restrict__ B, float* __res
     const int2 tile = Block::tile_position(blockIdx.y * gridDim.x + blockIdx.x, gridDim.y, gridDim.x);
     const int row = tile.x * Tiling::tile_m, col = tile.y * Tiling::tile_n;
     Block::Slab* ring = (Block::Slab*)memory;
-    if (rows_hold_fours(B, C, n) && col + Tiling::tile_n <= n)
+    if (Block::takes_fours(B, C, n, col))
         Block::compute_tile<Block::SlabCopies<true>>(A, B, C, m, n, k, row, col, ring);
     else
         Block::compute_tile<Block::SlabCopies<false>>(A, B, C, m, n, k, row, col, ring);

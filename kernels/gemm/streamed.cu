@@ -165,7 +165,7 @@ streamed(const float* __restrict__ A, const float* __restrict__ B, float* __rest
                                                        const Stream::Part& part) {
         // ptxas places the expected branch first. After the launch of another kernel, code that lies 80 KB
         // after the kernel's start arrives at a fifth of the speed (WORKLOG.md).
-        if (__builtin_expect(rows_hold_fours(B, C, n) && corner(part, m, n).y + Tiling::tile_n <= n, true))
+        if (__builtin_expect(Block::takes_fours(B, C, n, corner(part, m, n).y), true))
             run<true>(A, B, C, m, n, k, schedule, part);
         else
             run<false>(A, B, C, m, n, k, schedule, part);
