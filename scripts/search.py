@@ -1,8 +1,9 @@
 """Fit a dispatch to this card: time its candidates at random shapes, and write what they cost.
 
 A file in config/search names the dispatch, its candidates (boxes of values of compile-time
-parameters beside the catalogue's tilings), and the shapes: those that costs are fitted to, and
-others, of another seed, at which the choice is judged. Before anything is timed, candidates are
+parameters beside the catalogue's tilings), the values of the inputs (`fill`, uniform without it),
+and the shapes: those that costs are fitted to, and others, of another seed, at which the choice is
+judged. Before anything is timed, candidates are
 dropped whose parameters do not fit each other or a multiprocessor, that do not compile (a
 static_assert says why), or that spill registers. At each shape each candidate is verified; then the
 candidates and the library are timed in random order, each several launches in a row, the fastest
@@ -48,7 +49,7 @@ from matmul.process.errors import Unfinished, UserError, command_line
 from matmul.settings import arguments
 from matmul.settings.configuration import drawn_shapes
 
-SEED, FILL = 2026, "uniform"
+SEED = 2026
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 HANG_SECONDS = 10.0  # after which a launch, and the search with it, is given up
 SAMPLE_SECONDS = 0.0002  # of launches in a row
@@ -136,11 +137,10 @@ class Race:
 
     def __init__(
         self, tools: Instruments, variants: Sequence[Variant], libraries: Sequence[Variant],
-        fill: str = FILL,
+        fill: str = "uniform",
     ) -> None:  # fmt: skip
         self.tools, self.variants, self.libraries = tools, variants, libraries
-        self.fill = fill
-        self.stream = HeldStream(tools)
+        self.fill, self.stream = fill, HeldStream(tools)
         self.random = np.random.default_rng(SEED)
         self.products = {v.name: gpu_product(v, tools) for v in [*variants, *libraries]}
 
@@ -287,8 +287,8 @@ def search(
         arch = gpu.architecture
         compile_instruments(arch, build / arch / "instruments.cubin")
         kept = compiled([v for v in every.values() if v.runs_on(arch)], arch, build)
-        tools, libraries = Instruments(gpu, build, HANG_SECONDS), catalogue.rivals(dispatch)
-        race = Race(tools, kept, libraries, space.get("fill", FILL))
+        tools, rivals = Instruments(gpu, build, HANG_SECONDS), catalogue.rivals(dispatch)
+        race = Race(tools, kept, rivals, space.get("fill", "uniform"))
         return arch, measured(race, shapes, output), kept
 
 

@@ -41,7 +41,7 @@
 //             FP32 theoretical peak performance, arXiv 2203.03341: lows that are scaled up, sums that move.
 //
 // Traffic     4 bytes are read twice, mostly from a cache the second time, and 4 are written for each element of A
-//             and B. Then 4k(1/TILE_M + 1/(CLUSTER·TILE_N)) bytes from the L2 per element of C.
+//             and B. Then 4k(1/TILE_M + 1/(CLUSTER_M·TILE_N)) bytes from the L2 per element of C.
 // Removes     The limit of float32's own units.
 // Limit       Power. In small products the launches, the splitting, and the end of a tile.
 #include "../resident.cuh"
@@ -52,7 +52,7 @@
 
 constexpr int threads = 2 * TILE_M;  // that consume
 
-constexpr int slab_rows = 2 * slab_steps, rows_of_b = slab_rows / CLUSTER;  // of a slab, and those a block loads
+constexpr int slab_rows = 2 * slab_steps, rows_of_b = slab_rows / CLUSTER_M;  // of a slab, and those a block loads
 
 // Rows of 128 bytes, swizzled: of A 32 highs and 32 lows, of B 64 columns.
 struct Slab {
@@ -61,7 +61,7 @@ struct Slab {
 };
 
 using Slabs = Ring<Slab, STAGES>;
-using OwnTiles = Tiles<TILE_M, TILE_N, CLUSTER, PATCH>;
+using OwnTiles = Tiles<TILE_M, TILE_N, CLUSTER_M, PATCH>;
 using Sums = float[TILE_N / 2];
 
 #define OPERANDS const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int m, int n, int k, \
@@ -82,8 +82,8 @@ __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorM
     load_tile(slab.a, in_a, full, tile.x, k);
     const int first = rank_in_cluster() * rows_of_b;
     for (int panel = 0; panel < TILE_N / 64; panel++)
-        if constexpr (CLUSTER > 1)
-            load_tile_to_blocks(slab.b[panel][first], in_b, full, k + first, tile.y + 64 * panel, (1 << CLUSTER) - 1);
+        if constexpr (CLUSTER_M > 1)
+            load_tile_to_blocks(slab.b[panel][first], in_b, full, k + first, tile.y + 64 * panel, (1 << CLUSTER_M) - 1);
         else
             load_tile(slab.b[panel], in_b, full, k, tile.y + 64 * panel);
 }
@@ -102,7 +102,7 @@ __device__ __forceinline__ void produce(Slabs ring, OwnTiles tiles, const CUtens
 __device__ __forceinline__ void leave(const Slabs& ring, int stage)
 {
     const int lane = threadIdx.x % 32;
-    if (lane < CLUSTER) arrive_in_block(ring.empty[stage], lane);
+    if (lane < CLUSTER_M) arrive_in_block(ring.empty[stage], lane);
 }
 
 // sums += a·b of a slab: `a` and `b` are the first steps of its highs or lows.
@@ -181,14 +181,14 @@ __device__ __forceinline__ void finish(Sums& sums, float* C, const Factors& of, 
     if (0 < count && count <= few_doubts) settle<TILE_N / 2>(doubtful, C, of, lane);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(threads + 128, 1) three_products(OPERANDS)
+extern "C" __global__ void __cluster_dims__(CLUSTER_M, 1, 1) __launch_bounds__(threads + 128, 1) three_products(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Mbarrier full[STAGES], empty[STAGES];
     Slabs ring = {(Slab*)memory, full, empty};
     OwnTiles tiles(m, n);
     const int slabs = round_up(k, slab_steps * MOVE) / slab_steps;
-    if (threadIdx.x == 0) ring.init(CLUSTER * threads / 32);
+    if (threadIdx.x == 0) ring.init(CLUSTER_M * threads / 32);
     sync_cluster();  // the mbarriers of all blocks are there
     if (threadIdx.x >= threads) {
         keep_registers<40>();

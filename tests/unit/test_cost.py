@@ -127,6 +127,24 @@ def test_blocks_of_a_grid_with_one_for_each_tile_run_in_waves(make: Make) -> Non
     assert of_blocks(make(), Gemm(18 * 32, 64, 100)) == [13, 13, 13, 2 * 13]
 
 
+def test_clusters_take_whole_tiles_by_turns(make: Make) -> None:
+    # 3×3 tiles for clusters of two, one above the other: six clusters' tiles, though some tiles lie
+    # outside of C, for the two clusters of four blocks.
+    clusters = {"shares": "tiles", "blocks": "MULTIPROCESSORS", "cluster": "CLUSTER_M"}
+    variant = make(parameters={"CLUSTER_M": 2}, **clusters)
+    assert of_blocks(variant, Gemm(96, 192, 100)) == [3 * 13, 0, 0, 0]
+    assert quantities(variant, Gemm(96, 192, 100))["tiles"] == 3
+
+
+def test_the_blocks_of_a_cluster_share_out_a_tile(make: Make) -> None:
+    # Two tiles of 16 slabs in four parts each: two blocks on each multiprocessor.
+    variant = make(parameters={"SPLITS": 4}, shares="cluster", cluster="SPLITS")
+    assert of_blocks(variant, Gemm(64, 64, 128)) == [4, 4, 0, 0]
+    assert quantities(variant, Gemm(64, 64, 128))["sums"] == 3
+    alone = quantities(make(parameters={"SPLITS": 1}, shares="cluster"), Gemm(64, 64, 128))
+    assert "waits" not in alone and "sums" not in alone
+
+
 def test_the_longest_chain_of_additions(make: Make) -> None:
     def longest(variant: Variant, k: int) -> int:
         return additions(variant, Gemm(32, 64, k), MULTIPROCESSORS)

@@ -281,7 +281,7 @@ def raced(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def opened() -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(architecture="sm_86")
 
-    def race(_: object, variants: Collection[Variant], *libraries_and_fill: object) -> FakeRace:
+    def race(_: object, variants: Collection[Variant], libraries: object, fill: str) -> FakeRace:
         races.append([variant.name for variant in variants])
         return FakeRace(variants)
 

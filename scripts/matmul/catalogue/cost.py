@@ -161,26 +161,28 @@ def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
     full, light = ceil_div(rows, tile[0]) * across, 0
     if variant.kernel.half:
         full, light = across * (across - 1) // 2, across
-    tiles, blocks = full + light, variant.resident * multiprocessors
+    blocks = variant.resident * multiprocessors
     if variant.kernel.shares == "cluster":
         parts = variant.cluster
-        shared = parts if parts > 1 else 0
-        return Shares(tiles, ceil_div(slabs, parts), tiles * parts, tiles * slabs, shared)
+        together = parts if parts > 1 else 0
+        return Shares(full, ceil_div(slabs, parts), full * parts, full * slabs, together)
     if not blocks:
-        return Shares(tiles, slabs, tiles, (full + LIGHT * light) * slabs, 0)
+        return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
     if variant.kernel.shares == "tiles":
-        return whole(variant, tiles, slabs, blocks)
+        return whole(variant, shape, slabs, blocks)
     if variant.kernel.shares == "splits":
-        return split(variant, tiles, slabs, blocks)
+        return split(variant, full + light, slabs, blocks)
     return stretched(variant, full, light, slabs, blocks)
 
 
-def whole(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:
-    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh. Clusters take as many as they have
-    blocks."""
-    clusters, taken = blocks // variant.cluster, ceil_div(tiles, variant.cluster)
+def whole(variant: "Variant", shape: Shape, slabs: int, blocks: int) -> Shares:
+    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh. A cluster takes as many neighbouring
+    tiles as it has blocks, though some may lie outside of C."""
+    sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
+    taken = math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
+    clusters = blocks // variant.cluster
     return Shares(
-        tiles=tiles,
+        tiles=taken * variant.cluster,
         longest=ceil_div(taken, clusters) * slabs,
         blocks=min(taken, clusters) * variant.cluster,
         slabs=taken * variant.cluster * slabs,

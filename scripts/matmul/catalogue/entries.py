@@ -79,6 +79,7 @@ class Kernel:
     threads: tuple[int | str, int | str] | None = None
     blocks: int | str = 0
     cluster: int | str = 1
+    early: bool = False
     before: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     after: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     workspace: Mapping[str, int | str] = field(default_factory=dict, hash=False)
@@ -276,6 +277,12 @@ class Variant:
         """Blocks of a cluster of the launch that multiplies."""
         return evaluate(self.kernel.cluster, self.parameters)
 
+    @property
+    def cluster_sides(self) -> tuple[int, int]:
+        """Tiles of a cluster from top to bottom and from left to right, where it takes neighbours
+        (the parameters CLUSTER_M and CLUSTER_N)."""
+        return self.parameters.get("CLUSTER_M", 1), self.parameters.get("CLUSTER_N", 1)
+
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture: whole
         clusters, of a fixed number of blocks no more than that, so that all can be resident."""
@@ -426,7 +433,14 @@ class Variant:
             kernel.writes,
             kernel.arithmetic,
             list(kernel.product.rivals),
-            [kernel.cluster, kernel.before, kernel.after, kernel.workspace, kernel.tensor_maps],
+            [
+                kernel.cluster,
+                kernel.early,
+                kernel.before,
+                kernel.after,
+                kernel.workspace,
+                kernel.tensor_maps,
+            ],
         ]
 
 
@@ -705,6 +719,8 @@ def check_kernel(kernel: Kernel) -> None:
             f"documents: '{unknown[0]}' is not one of those in reports/documents.yaml: "
             f"{', '.join(document_names())}"
         )
+    if kernel.early and not kernel.tensor_maps:
+        raise UserError("early: only a kernel with tensor_maps is launched by the driver itself")
     if both := kernel.tilings.keys() & kernel.dispatched.keys():
         raise UserError(f"dispatched: '{both.pop()}' is already one of its tilings")
     names = kernel.variants[0].parameters
