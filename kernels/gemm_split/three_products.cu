@@ -181,7 +181,8 @@ __device__ __forceinline__ void finish(Sums& sums, float* C, const Factors& of, 
     if (0 < count && count <= few_doubts) settle<TILE_N / 2>(doubtful, C, of, lane);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER_M, 1, 1) __launch_bounds__(threads + 128, 1) three_products(OPERANDS)
+extern "C" __global__ void __cluster_dims__(CLUSTER_M, 1, 1) __launch_bounds__(threads + 128, 1)
+three_products(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Mbarrier full[STAGES], empty[STAGES];
