@@ -49,8 +49,8 @@ __device__ __forceinline__ void sync_cluster(int line = __builtin_LINE())
     wait_for_cluster(line);
 }
 
-// Wait until all blocks of the cluster have begun and published their mbarriers, or have all that they load from
-// each other. Stores need not be visible then, so this is sooner done.
+// Wait until all blocks of the cluster have begun and published their mbarriers. Other stores need not be visible
+// then, so this is sooner done.
 __device__ __forceinline__ void meet_cluster(int line = __builtin_LINE())
 {
 #ifdef __CUDACC__

@@ -36,7 +36,6 @@ extern "C" __global__ void pad_bf16(const __nv_bfloat16* __restrict__ A, const _
                                     const __grid_constant__ CUtensorMap in_a,
                                     const __grid_constant__ CUtensorMap in_b)
 {
-    allow_next_launch();
     const bool of_b = blockIdx.x >= m;
     const int row = of_b ? blockIdx.x - m : blockIdx.x, length = of_b ? n : k, padded = (length + 7) / 8 * 8;
     copy_row((of_b ? B : A) + (size_t)row * length, (__nv_bfloat162*)(of_b ? b : a) + (size_t)row * (padded / 2),

@@ -30,8 +30,6 @@
 //               2. Round the sums and write them there, swizzled (stmatrix); meet the warpgroup.
 //               3. One thread gives TMA the band.
 //             Block   A block ends with its cluster: others may still write to its memory.
-//             Launch  The stream's next launch begins where blocks have left (last_launch.cuh): it sets up its
-//                     mbarriers and fetches the tensor maps, and its producers wait until this one has ended.
 //
 // Takes       As tma.cu. C is stored by TMA too.
 //
@@ -39,7 +37,7 @@
 //             share their rows of A and their columns of B in the L2 cache. A block multiplies every second
 //             tile from the end of k to its beginning: of the rows of A that stay the same from one column of a
 //             patch to the next, the L2 has what came last.
-// Removes     The start and the end of a block, half of the loads of B, and a part of the launch.
+// Removes     The start and the end of a block, and half of the loads of B.
 // Limit       Power. Between the last product of a tile and the first of the next one the tensor cores wait for
 //             the sums to be written to shared memory.
 #include "../mma.cuh"
@@ -100,7 +98,6 @@ persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __rest
     Slab* slabs = (Slab*)memory;
     Bands& bands = ((Bands*)(slabs + STAGES))[threadIdx.x / 128];
     int turn = 0;
-    if (threadIdx.x == 0) prefetch_map(out);
     compute_tiles(slabs, in_a, in_b, m, n, k,
                   [&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
     if (threadIdx.x < threads && stores()) wait_until_tiles_are_read<0>();

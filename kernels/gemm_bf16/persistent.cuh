@@ -18,30 +18,23 @@ __device__ __forceinline__ int2 place_in_cluster()
 struct Tiles {
     int rows, columns;  // of clusters' tiles
     int index = blockIdx.x / CLUSTER, turn = 0;
-    int2 place = place_in_cluster(), tile;  // tile: its first row and column of C
 
     __device__ Tiles(int m, int n)
         : rows((m + CLUSTER_M * TILE_M - 1) / (CLUSTER_M * TILE_M)),
           columns((n + CLUSTER_N * TILE_N - 1) / (CLUSTER_N * TILE_N))
     {
-        locate();
     }
 
     __device__ bool left() const { return index < rows * columns; }
+    __device__ void next() { index += gridDim.x / CLUSTER, turn++; }
 
-    __device__ void next()
-    {
-        index += gridDim.x / CLUSTER, turn++;
-        locate();
-    }
-
-    __device__ void locate()
+    // The first row and column of C.
+    __device__ int2 position(int2 place) const
     {
         const int patch = index / (PATCH * columns), first = patch * PATCH, height = min(PATCH, rows - first);
         const int within = index - first * columns;
-        if (left())
-            tile = {((first + within % height) * CLUSTER_M + place.x) * TILE_M,
-                    (within / height * CLUSTER_N + place.y) * TILE_N};
+        return {((first + within % height) * CLUSTER_M + place.x) * TILE_M,
+                (within / height * CLUSTER_N + place.y) * TILE_N};
     }
 
     // Whether the sums of this tile begin at the end of k.
@@ -60,9 +53,8 @@ __device__ __forceinline__ void load_part(void* part, const CUtensorMap& map, Mb
 }
 
 __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorMap& in_a, const CUtensorMap& in_b,
-                                     const Tiles& tiles, int k)
+                                     int2 tile, int k, int2 place)
 {
-    const int2 tile = tiles.tile, place = tiles.place;
     constexpr unsigned column = (1u << CLUSTER_M) - 1, row = ((1u << CLUSTER) - 1) / column;  // as bits of the blocks
     const int a = place.y * rows_of_a, b = place.x * rows_of_b;
     expect_bytes(full, sizeof slab);
@@ -77,16 +69,16 @@ __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorM
 __device__ __forceinline__ void produce(Ring ring, Tiles tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
                                         int slabs)
 {
-    wait_for_last_launch();
+    const int2 place = place_in_cluster();
     for (; tiles.left(); tiles.next()) {
+        const int2 tile = tiles.position(place);
         const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
 #pragma unroll 1
         for (int s = 0; s < slabs; s++, ring.next()) {
             wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
-            load(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tiles, (begin + step * s) * TILE_K);
+            load(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tile, (begin + step * s) * TILE_K, place);
         }
     }
-    allow_next_launch();
     for (int i = 0; i < STAGES; i++, ring.next()) wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
 }
 
@@ -105,8 +97,7 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
 {
     __shared__ Mbarrier full[STAGES], empty[STAGES];
     Ring ring = {slabs_there, full, empty};
-    fetch_maps(in_a, in_b);
-    Tiles tiles(m, n);  // divides, while the maps come
+    Tiles tiles(m, n);
     const int slabs = (k + TILE_K - 1) / TILE_K;
     ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
     meet_cluster();  // the mbarriers of all blocks are there
@@ -120,9 +111,10 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
             if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
         };
         Sums sums = {};
+        const int2 place = place_in_cluster();
         for (; tiles.left(); tiles.next()) {
             consume(ring, sums, slabs, leave);
-            store(sums, tiles.tile);
+            store(sums, tiles.position(place));
         }
     }
 }

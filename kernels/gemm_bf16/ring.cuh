@@ -2,7 +2,6 @@
 // registers of both. roles.cu explains it. Threads 0 to `threads` - 1 consume; the warpgroup behind them produces.
 #pragma once
 
-#include "../last_launch.cuh"
 #include "../tile_copy.cuh"
 #include "../warp_roles.cuh"
 #include "warpgroup_tile.cuh"
@@ -32,12 +31,6 @@ struct Ring {
 
 // Whether this thread is the one that issues all loads.
 __device__ __forceinline__ bool produces() { return threadIdx.x / 32 == threads / 32 && elected(); }
-
-// Fetch the tensor maps of A and B, before the block meets: the first load need not wait for them then.
-__device__ __forceinline__ void fetch_maps(const CUtensorMap& in_a, const CUtensorMap& in_b)
-{
-    if (threadIdx.x == threads) prefetch_map(in_a), prefetch_map(in_b);
-}
 
 // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.
 template <class Leave>

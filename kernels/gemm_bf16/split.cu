@@ -41,7 +41,6 @@ static_assert(sizeof(Left) <= STAGES * sizeof(Slab), "the sums find room in the 
 __device__ __forceinline__ void produce(Ring ring, const CUtensorMap& in_a, const CUtensorMap& in_b, int row,
                                         int column, int begin, int end)
 {
-    wait_for_last_launch();
 #pragma unroll 1
     for (int slab = begin; slab < end; slab++, ring.next()) {
         Mbarrier& full = ring.full[ring.stage];
@@ -51,7 +50,6 @@ __device__ __forceinline__ void produce(Ring ring, const CUtensorMap& in_a, cons
         for (int panel = 0; panel < TILE_N / 64; panel++)
             load_tile(ring.slabs[ring.stage].b[panel], in_b, full, slab * TILE_K, column + 64 * panel);
     }
-    allow_next_launch();
 }
 
 // Leave a thread's sums for all blocks of the cluster.
@@ -93,7 +91,6 @@ split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
     const int row = blockIdx.y * TILE_M, column = blockIdx.x / SPLITS * TILE_N;
     const int slabs = (k + TILE_K - 1) / TILE_K, rank = rank_in_cluster();
     const int begin = slabs * rank / SPLITS, end = slabs * (rank + 1) / SPLITS;
-    fetch_maps(in_a, in_b);
     ring.set_up(threads / 32);
     __syncthreads();
     if (threadIdx.x >= threads) {
@@ -112,5 +109,5 @@ split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
         sync_cluster();  // all sums of the tile are there
         store_total(left, C, m, n, row, column);
     }
-    meet_cluster();
+    sync_cluster();
 }

@@ -347,7 +347,7 @@ def test_tf32_is_never_called_the_fastest(tmp_path: Path) -> None:
     assert all(x["kernel"]["name"] == "cublas_sgemm" for x in findings["over_cpu"]["over"])
     for table in (computed["rates"]["gemm"], computed["cold_over_hot"]["gemm"]):
         assert TF32 not in [kernel["name"] for kernel in table["kernels"]]
-    (entry,) = (k for k in findings["accuracy"]["kernels"] if k["reduced"])
+    (entry,) = (k for k in findings["accuracy"]["kernels"] if k["arithmetic"] == "tf32")
     assert entry["name"] == TF32
     assert TF32 in [kernel["name"] for kernel in computed["catalogue"]]
     assert typeset(results, tmp_path).startswith(b"%PDF")

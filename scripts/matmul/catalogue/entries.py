@@ -79,7 +79,6 @@ class Kernel:
     threads: tuple[int | str, int | str] | None = None
     blocks: int | str = 0
     cluster: int | str = 1
-    early: bool = False
     before: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     after: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     workspace: Mapping[str, int | str] = field(default_factory=dict, hash=False)
@@ -433,14 +432,7 @@ class Variant:
             kernel.writes,
             kernel.arithmetic,
             list(kernel.product.rivals),
-            [
-                kernel.cluster,
-                kernel.early,
-                kernel.before,
-                kernel.after,
-                kernel.workspace,
-                kernel.tensor_maps,
-            ],
+            [kernel.cluster, kernel.before, kernel.after, kernel.workspace, kernel.tensor_maps],
         ]
 
 
@@ -712,15 +704,13 @@ def check_kernel(kernel: Kernel) -> None:
         raise UserError(f"source: there is no file {kernel.source}")
     if kernel.library:
         check_routine(kernel)
-    elif kernel.arithmetic != "full":
-        raise UserError("arithmetic: only a library routine can have another one than full")
+    elif kernel.arithmetic == "tf32":
+        raise UserError("arithmetic: only a library routine can have tf32")
     if unknown := [name for name in kernel.documents if name not in document_names()]:
         raise UserError(
             f"documents: '{unknown[0]}' is not one of those in reports/documents.yaml: "
             f"{', '.join(document_names())}"
         )
-    if kernel.early and not kernel.tensor_maps:
-        raise UserError("early: only a kernel with tensor_maps is launched by the driver itself")
     if both := kernel.tilings.keys() & kernel.dispatched.keys():
         raise UserError(f"dispatched: '{both.pop()}' is already one of its tilings")
     names = kernel.variants[0].parameters

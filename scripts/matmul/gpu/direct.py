@@ -16,28 +16,6 @@ from matmul.gpu.device import driver_library
 
 KINDS = {"P": c_void_p, "i": c_int, "M": ctypes.c_char * tensor_maps.BYTES}  # of parameters
 
-PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_...
-
-
-class Attribute(ctypes.Structure):
-    """The driver's CUlaunchAttribute, with a number for its value."""
-
-    _fields_ = (
-        ("kind", c_int), ("padding", c_int), ("value", c_int), ("rest", ctypes.c_char * 60),
-    )  # fmt: skip
-
-    def __init__(self, kind: int, value: int) -> None:
-        super().__init__(kind=kind, value=value)
-
-
-class Configuration(ctypes.Structure):
-    """The driver's CUlaunchConfig."""
-
-    _fields_ = (
-        ("extents", ctypes.c_uint * 6), ("shared_bytes", ctypes.c_uint), ("stream", c_void_p),
-        ("attributes", ctypes.POINTER(Attribute)), ("attributes_used", ctypes.c_uint),
-    )  # fmt: skip
-
 
 class Module:
     """A cubin in the current context, where it stays."""
@@ -67,7 +45,6 @@ class Function:
     def __init__(self, module: Module, handle: c_void_p) -> None:
         self.module, self.handle = module, handle
         self.kinds: list[Any] = []
-        self.early = False  # whether a launch may begin while the stream's last one ends
 
     def set_attribute(self, attribute: int, value: int) -> None:
         self.module.call("cuFuncSetAttribute", self.handle, int(attribute), value)
@@ -87,8 +64,7 @@ class Function:
             for kind, value in zip(self.kinds, arguments, strict=True)
         ]
         pointers = (c_void_p * len(values))(*map(ctypes.addressof, values))
-        early = Attribute(PROGRAMMATIC_STREAM_SERIALIZATION, 1)
-        launch = Configuration(
-            (*grid, *block), shared_size, stream.handle, ctypes.pointer(early), self.early
-        )
-        self.module.call("cuLaunchKernelEx", byref(launch), self.handle, pointers, None)
+        self.module.call(
+            "cuLaunchKernel", self.handle, *grid, *block, shared_size, c_void_p(stream.handle),
+            pointers, None,
+        )  # fmt: skip

@@ -165,8 +165,6 @@ def load(variant: Variant, tools: Instruments) -> list[Any]:
     for function, launch in zip(functions, plan.launches, strict=True):
         if launch.shared_bytes > STATIC_SHARED:
             function.set_attribute(attribute, launch.shared_bytes)
-    if kernel.early:
-        functions[len(kernel.before)].early = True
     arguments = parameter_format(kernel)
     return [function.prepare(arguments) for function in functions]
 

@@ -355,13 +355,12 @@ def accuracy(results: Results) -> dict[str, Any]:
     if rows.empty:
         raise Missing(results.absence(results.order))
     unit, factor = rate_unit(rows.tflops)
-    full = set(results.rivals(rows).kernel)
     return {
         "n": int(rows.n.iloc[0]),
         "unit": unit,
         "kernels": [
             named(results, row.kernel, row.variant)
-            | {"reduced": row.kernel not in full}
+            | {"arithmetic": results.catalogue[row.kernel].arithmetic}
             | {"rate": cell(row, "tflops").times(factor).json(), "limits": limits_of(row.throttled)}
             | {name: cell(row, name).json() for name in ("mean_error", "largest_error", "error")}
             for _, row in rows.iterrows()
