@@ -90,7 +90,7 @@ rule count:
         catalogue=config["catalogue"],
         device=DEVICE,
         identity=MACHINE,
-        build="results/local/build",
+        build=subpath(input.variants, parent=True),
     message:
         "read the hardware counters"
     shell:
