@@ -45,6 +45,12 @@ def test_a_loop_that_waits_is_no_reason_to_leave_the_one_around_it() -> None:
     assert opcodes(found).count("FFMA") == 2
 
 
+def test_the_hot_loop_is_that_of_the_tensor_cores() -> None:
+    """Such a kernel may have a loop of multiply-adds beside it."""
+    found = hot_loop(code("HGMMA.64x128x16.F32", "BRA 0x0", "FFMA", "FFMA", "BRA 0x20"))
+    assert [each.opcode for each in found] == ["HGMMA.64x128x16.F32", "BRA"]
+
+
 def test_a_kernel_without_a_loop_that_multiplies_has_no_hot_loop() -> None:
     assert not hot_loop(code("FFMA", "FFMA", "IADD3", "BRA 0x20", "BRA 0x60", "EXIT", "NOP"))
 

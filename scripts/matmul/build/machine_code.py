@@ -107,14 +107,15 @@ def parsed(text: Any, function: str) -> list[Instruction]:
 
 def hot_loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
     """The loop that multiplies most: from the target of a backward branch to that branch. Of loops
-    in one another that multiply, it is an innermost one. Empty if no loop multiplies."""
+    in one another that multiply, it is an innermost one; where tensor cores multiply, it is theirs,
+    since one of their instructions multiplies a tile. Empty if no loop multiplies."""
     found = [loop for loop in loops(code) if multiplies(loop)]
     innermost = [
         loop
         for loop in found
         if not any(other is not loop and inside(other, loop) for other in found)
     ]
-    return max(innermost, key=multiplies, default=[])
+    return max(innermost, key=lambda loop: (has_tensor(loop), multiplies(loop)), default=[])
 
 
 def loops(code: Sequence[Instruction]) -> Iterator[Sequence[Instruction]]:
@@ -132,6 +133,11 @@ def inside(one: Sequence[Instruction], other: Sequence[Instruction]) -> bool:
 def multiplies(code: Sequence[Instruction]) -> int:
     """How many of these instructions multiply what the kernel is about."""
     return sum(instruction.kind in MULTIPLIES for instruction in code)
+
+
+def has_tensor(code: Sequence[Instruction]) -> bool:
+    """Whether one of these instructions multiplies on tensor cores."""
+    return any(instruction.kind == "tensor" for instruction in code)
 
 
 def mix(code: Sequence[Instruction]) -> dict[str, int]:
