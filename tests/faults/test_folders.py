@@ -194,7 +194,7 @@ def test_a_cut_table(tmp_path: Path, tried: Tried) -> None:
             tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("a table has no header, another one, or a column under another name", 33)
+@pytest.mark.fault("a table has no header, another one, or a column under another name", 39)
 def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
     for kind in COLUMNS:
         path, whole = tmp_path / kind, whole_table(kind)

@@ -86,7 +86,7 @@ WORDS = {
     "products of 24 bits, and a constant": (
         "C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
     "values of the same bits": (
-        "C[i] = __int_as_float(127 + i << 23) + __float_as_int(1.5f) - 0x3FC00000;", 2.0**LANES),
+        "C[i] = __int_as_float(127 + i << 23) + (__float_as_int(1.5f) - 0x3FC00000);", 2.0**LANES),
     "reduce of a tile": (
         "namespace cg = cooperative_groups;"
         " auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
