@@ -3,12 +3,11 @@
 A file in config/search names the dispatch, its candidates (boxes of values of compile-time
 parameters beside the catalogue's tilings), the values of the inputs (`fill`, uniform without it),
 and the shapes: those that costs are fitted to, and others, of another seed, at which the choice is
-judged. Before anything is timed, candidates are
-dropped whose parameters do not fit each other or a multiprocessor, that do not compile (a
-static_assert says why), or that spill registers. At each shape each candidate is verified; then the
-candidates and the library are timed in random order, each several launches in a row, the fastest
-ones more often. The output has a row for each candidate and shape; a search that is started again
-goes on from there.
+judged. Before anything is timed, candidates are dropped whose parameters do not fit each other or a
+multiprocessor, that do not compile (a static_assert says why), or that spill registers. At each
+shape each candidate is verified; then the candidates and the library are timed in random order,
+each several launches in a row, the fastest ones more often. The output has a row for each candidate
+and shape; a search that is started again goes on from there.
 
 --table writes this architecture's rows of the dispatch: the variants that the choice by predicted
 time takes at some shape, each with its costs (matmul/catalogue/cost.py). New tilings are printed,

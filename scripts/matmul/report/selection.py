@@ -106,8 +106,7 @@ class Results:
 
         The others (TF32) do less work, so their speed cannot be compared with float32's.
         """
-        reduced = [name for name, kernel in self.catalogue.items() if kernel.arithmetic != "full"]
-        return rows[~rows.kernel.isin(reduced)]
+        return rows[rows.kernel.map(self.arithmetic) == "full"]
 
     @cached_property
     def views(self) -> dict[tuple[str, bool], "Results"]:
@@ -217,6 +216,9 @@ class Results:
 
     def kind(self, kernel: str) -> Kind:
         return self.catalogue[kernel].kind if kernel in self.catalogue else Kind.CUDA
+
+    def arithmetic(self, kernel: str) -> str:
+        return self.catalogue[kernel].arithmetic if kernel in self.catalogue else "full"
 
     def hand_written(self, kernel: str) -> bool:
         """Whether it runs on a GPU and is not a library routine."""

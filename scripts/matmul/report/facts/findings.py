@@ -355,17 +355,12 @@ def accuracy(results: Results) -> dict[str, Any]:
     if rows.empty:
         raise Missing(results.absence(results.order))
     unit, factor = rate_unit(rows.tflops)
-    reduced = {
-        name: kernel.arithmetic
-        for name, kernel in results.catalogue.items()
-        if kernel.arithmetic != "full"
-    }
     return {
         "n": int(rows.n.iloc[0]),
         "unit": unit,
         "kernels": [
             named(results, row.kernel, row.variant)
-            | {"arithmetic": reduced.get(row.kernel, "full")}
+            | {"arithmetic": results.arithmetic(row.kernel)}
             | {"rate": cell(row, "tflops").times(factor).json(), "limits": limits_of(row.throttled)}
             | {name: cell(row, name).json() for name in ("mean_error", "largest_error", "error")}
             for _, row in rows.iterrows()
