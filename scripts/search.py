@@ -10,8 +10,8 @@ each several launches in a row, the fastest ones more often. The output has a ro
 and shape; a search that is started again goes on from there.
 
 --table writes this architecture's rows of the dispatch: the variants that the choice by predicted
-time takes at some shape, each with its costs (matmul/catalogue/cost.py). New tilings are printed,
-to be added to the catalogue.
+time takes at some shape, each with its costs (matmul/catalogue/cost.py). If new tilings are among
+them, these are printed instead, to be added to the catalogue first.
 """
 
 import itertools
@@ -306,11 +306,13 @@ def main() -> None:
     costs = fit.fitted(found, kept, product, arch, space.get("everywhere"))
     print(fit.judgement(found, costs, kept, product, arch))
     if options.table and dispatch.dispatch:
-        write_table(dispatch.dispatch, arch, costs)
-        for variant in kept:
-            if variant.name in costs.index and variant.slug not in catalogue.buildable:
-                print(f"add to `dispatched` of {variant.kernel.name}, perhaps with a better name:")
-                print(entry(variant))
+        new = [v for v in kept if v.name in costs.index and v.slug not in catalogue.buildable]
+        for variant in new:
+            print(f"add to `dispatched` of {variant.kernel.name}:\n{entry(variant)}")
+        if new:
+            print("then search again: all times are kept, and the table will be written")
+        else:
+            write_table(dispatch.dispatch, arch, costs)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The search: which candidates and shapes it tries, and what it writes."""
 
+import re
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -332,18 +333,26 @@ def test_a_table_that_was_fitted_is_read_again(
         assert times[part.name] == pytest.approx(times.min(), rel=0.05)
 
 
-def test_new_tilings_are_printed_to_be_added(
+def test_new_tilings_are_printed_to_be_added_before_a_table_is_written(
     monkeypatch: pytest.MonkeyPatch, catalogue: Path, raced: list[list[str]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    before = (catalogue.parent / "table.csv").read_text()
     run(monkeypatch, catalogue, "--table")
-    told = capsys.readouterr().out
-    table = pd.read_csv(catalogue.parent / "table.csv")
-    new = set(table.variant) - {"mine/16", "mine/24"}
-    assert new
-    for name in new:
-        size = name.partition("/")[2]
-        assert f"add to `dispatched` of mine, perhaps with a better name:\n    {size}: {{" in told
+    printed = re.findall(
+        r"add to `dispatched` of mine:\n    (\d+): (\{.*\})", capsys.readouterr().out
+    )
+    assert printed
+    assert (catalogue.parent / "table.csv").read_text() == before
+    entries = yaml.safe_load(catalogue.read_text())
+    new = {int(tiling): yaml.safe_load(values) for tiling, values in printed}
+    entries["mine"]["dispatched"] = new
+    catalogue.write_text(yaml.safe_dump(entries))
+    run(monkeypatch, catalogue, "--table")
+    assert "add to" not in capsys.readouterr().out
+    assert {f"mine/{tiling}" for tiling in new} <= set(
+        pd.read_csv(catalogue.parent / "table.csv").variant
+    )
 
 
 def test_without_a_gpu_a_search_says_so(

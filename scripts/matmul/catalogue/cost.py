@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 LIGHT = 0.65  # the work of a tile on the diagonal of AᵀA, as a share of any other tile's
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
-ROW_BYTES = 16  # a multiple of this lets four words, or two of float64, be one access
+ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
+SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Work:
     sums: float  # tiles of sums that a block adds to its own
     megabytes: float  # of all matrices
     far_megabytes: float  # of those, what the L2 does not keep
-    ragged_slabs: float  # slabs, where rows of C do not begin at a multiple of ROW_BYTES
-    ragged_tiles: float  # tiles, there
+    ragged_slabs: float  # slabs, where rows of C do not begin at multiples of ACCESS_BYTES
+    ragged_tiles: float  # tiles, where they do not begin at multiples of SECTOR_BYTES
     edge_slabs_of_block: float  # the busiest block's, where a row's last tile crosses C's edge
     edge_slabs: float  # that the busiest multiprocessor multiplies of such tiles
 
@@ -88,7 +89,7 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
     slabs_of_all = first + second + third + further
     element = variant.kernel.product.element.bytes
     megabytes = element * sum(shape.elements) / 1e6
-    ragged = element * columns % ROW_BYTES > 0
+    ragged = element * columns % ACCESS_BYTES > 0
     edge = columns % tile[1] > 0 and not ragged
     tiles = ceil_div(shares.tiles, multiprocessors)
     edge_tiles = edge * ceil_div(ceil_div(rows, tile[0]), multiprocessors)
@@ -104,7 +105,7 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
         megabytes=megabytes,
         far_megabytes=max(megabytes - NEAR_MEGABYTES, 0),
         ragged_slabs=ragged * slabs_of_all,
-        ragged_tiles=ragged * tiles,
+        ragged_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,
         edge_slabs_of_block=edge * of_block,
         edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
     )
