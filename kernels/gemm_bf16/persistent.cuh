@@ -18,23 +18,30 @@ __device__ __forceinline__ int2 place_in_cluster()
 struct Tiles {
     int rows, columns;  // of clusters' tiles
     int index = blockIdx.x / CLUSTER, turn = 0;
+    int2 place = place_in_cluster(), first;  // the tile's first row and column of C
 
     __device__ Tiles(int m, int n)
         : rows((m + CLUSTER_M * TILE_M - 1) / (CLUSTER_M * TILE_M)),
           columns((n + CLUSTER_N * TILE_N - 1) / (CLUSTER_N * TILE_N))
     {
+        find();
     }
 
     __device__ bool left() const { return index < rows * columns; }
-    __device__ void next() { index += gridDim.x / CLUSTER, turn++; }
 
-    // The first row and column of C.
-    __device__ int2 position(int2 place) const
+    __device__ void next()
     {
-        const int patch = index / (PATCH * columns), first = patch * PATCH, height = min(PATCH, rows - first);
-        const int within = index - first * columns;
-        return {((first + within % height) * CLUSTER_M + place.x) * TILE_M,
-                (within / height * CLUSTER_N + place.y) * TILE_N};
+        index += gridDim.x / CLUSTER, turn++;
+        find();
+    }
+
+    __device__ void find()
+    {
+        if (!left()) return;
+        const int patch = index / (PATCH * columns), above = patch * PATCH, height = min(PATCH, rows - above);
+        const int within = index - above * columns;
+        first = {((above + within % height) * CLUSTER_M + place.x) * TILE_M,
+                 (within / height * CLUSTER_N + place.y) * TILE_N};
     }
 
     // Whether the sums of this tile begin at the end of k.
@@ -69,14 +76,13 @@ __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorM
 __device__ __forceinline__ void produce(Ring ring, Tiles tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
                                         int slabs)
 {
-    const int2 place = place_in_cluster();
     for (; tiles.left(); tiles.next()) {
-        const int2 tile = tiles.position(place);
         const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
 #pragma unroll 1
         for (int s = 0; s < slabs; s++, ring.next()) {
             wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
-            load(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tile, (begin + step * s) * TILE_K, place);
+            load(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tiles.first, (begin + step * s) * TILE_K,
+                 tiles.place);
         }
     }
     for (int i = 0; i < STAGES; i++, ring.next()) wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
@@ -97,7 +103,8 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
 {
     __shared__ Mbarrier full[STAGES], empty[STAGES];
     Ring ring = {slabs_there, full, empty};
-    Tiles tiles(m, n);
+    if (produces()) prefetch_map(in_a), prefetch_map(in_b);
+    Tiles tiles(m, n);  // the first one is found while the maps come
     const int slabs = (k + TILE_K - 1) / TILE_K;
     ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
     meet_cluster();  // the mbarriers of all blocks are there
@@ -111,10 +118,9 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
             if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
         };
         Sums sums = {};
-        const int2 place = place_in_cluster();
         for (; tiles.left(); tiles.next()) {
             consume(ring, sums, slabs, leave);
-            store(sums, tiles.position(place));
+            store(sums, tiles.first);
         }
     }
 }

@@ -91,6 +91,7 @@ split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
     const int row = blockIdx.y * TILE_M, column = blockIdx.x / SPLITS * TILE_N;
     const int slabs = (k + TILE_K - 1) / TILE_K, rank = rank_in_cluster();
     const int begin = slabs * rank / SPLITS, end = slabs * (rank + 1) / SPLITS;
+    if (produces()) prefetch_map(in_a), prefetch_map(in_b);
     ring.set_up(threads / 32);
     __syncthreads();
     if (threadIdx.x >= threads) {
