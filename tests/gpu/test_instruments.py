@@ -25,7 +25,6 @@ from matmul.measure.reference import panel_rows, row_bytes
 from matmul.measure.timing import HeldStream
 from matmul.measure.verification import Accuracy, accuracy
 from matmul.operations import OPERATIONS, fills
-from matmul.operations.dtypes import DTYPES as NUMBER_TYPES
 from matmul.operations.gemm import Gemm
 from matmul.operations.gemm_bf16 import GemmBf16
 from matmul.operations.gram import Gram
@@ -46,7 +45,7 @@ def host_copy(tools: Instruments, pointer: Any, count: int, dtype: Any = np.floa
 
 
 @pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("dtype", NUMBER_TYPES)
+@pytest.mark.parametrize("dtype", instruments.FILLED)
 @pytest.mark.parametrize("fill", fills.FILLS)
 def test_device_fill_is_the_hosts_bit_for_bit(
     tools: Instruments, fill: str, dtype: str, which: int

@@ -207,12 +207,14 @@ def test_matrices_that_the_l2_does_not_keep(make: Make) -> None:
 def test_rows_that_begin_anywhere_are_ragged(make: Make) -> None:
     found = quantities(make(), Gemm(96, 190, 100))
     assert (found["ragged_slabs"], found["ragged_tiles"]) == (found["slabs"], found["tiles"])
+    assert found["cut_tiles"] == found["tiles"]
     assert not found.keys() & {"edge_slabs", "edge_slabs_of_block"}
     # Of float64, two are one access, and four a sector.
     gram = {"operation": "gram", "tile": [32, 32]}
     found = quantities(make(**gram), Gram(96, 190))
-    assert "ragged_slabs" not in found and found["ragged_tiles"] == found["tiles"]
-    assert not quantities(make(**gram), Gram(96, 188)).keys() & {"ragged_slabs", "ragged_tiles"}
+    assert not found.keys() & {"ragged_slabs", "ragged_tiles"}
+    assert found["cut_tiles"] == found["tiles"]
+    assert "cut_tiles" not in quantities(make(**gram), Gram(96, 188))
     assert "ragged_slabs" in quantities(make(**gram), Gram(96, 191))
 
 
@@ -220,7 +222,7 @@ def test_a_tile_that_crosses_the_edge_of_c(make: Make) -> None:
     # Five tiles in the last column of tiles; one multiprocessor has two of them.
     found = quantities(make(), Gemm(5 * 32, 184, 100))
     assert (found["edge_slabs_of_block"], found["edge_slabs"]) == (13, 2 * 13)
-    assert not found.keys() & {"ragged_slabs", "ragged_tiles"}
+    assert not found.keys() & {"ragged_slabs", "ragged_tiles", "cut_tiles"}
     assert "edge_slabs" not in quantities(make(), Gemm(150, 192, 100))  # rows do not matter
 
 

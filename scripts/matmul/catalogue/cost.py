@@ -37,7 +37,8 @@ class Work:
     megabytes: float  # of all matrices
     far_megabytes: float  # of those, what the L2 does not keep
     ragged_slabs: float  # slabs, where rows of C do not begin at multiples of ACCESS_BYTES
-    ragged_tiles: float  # tiles, where they do not begin at multiples of SECTOR_BYTES
+    ragged_tiles: float  # tiles, there
+    cut_tiles: float  # tiles, where rows of C do not begin at multiples of SECTOR_BYTES
     edge_slabs_of_block: float  # the busiest block's, where a row's last tile crosses C's edge
     edge_slabs: float  # that the busiest multiprocessor multiplies of such tiles
 
@@ -105,7 +106,8 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
         megabytes=megabytes,
         far_megabytes=max(megabytes - NEAR_MEGABYTES, 0),
         ragged_slabs=ragged * slabs_of_all,
-        ragged_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,
+        ragged_tiles=ragged * tiles,
+        cut_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,
         edge_slabs_of_block=edge * of_block,
         edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
     )
