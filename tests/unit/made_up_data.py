@@ -33,7 +33,7 @@ SHAPES = {
 PACE = {Kind.C: 1e-6, Kind.CUDA: 1e-10, Kind.DISPATCH: 1e-10, Kind.LIBRARY: 2e-11}  # ms each
 # Sweeps that vary an axis at one size: kernels, shape, fills and modes, as documents.yaml has them.
 STUDIES = {
-    "fills": (("shared_rect", "cublas_sgemm"), 2048, FILLS, ("sustained",)),
+    "fills": (("shared_rect", "cublas_sgemm", "cublas_sgemm_tf32"), 2048, FILLS, ("sustained",)),
     "sustained": (
         ("gram_register_tile", "cublas_dgemm", "cublas_dsyrk"),
         3000,

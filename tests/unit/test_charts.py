@@ -104,7 +104,7 @@ GRAM = ["gram_duration", "gram_share", "gram_roofline", "gram_ladder",
         "gram_heat_map"]  # fmt: skip
 GPU_ONLY = ["duration_milliseconds", "share", "tile_width", "copies", "time_split", "first_launch",
             "hot_and_cold", "roofline", "ladder", "heat_map", "clocks", *GRAM,
-            "fills", "sustained"]  # fmt: skip
+            "fills", "error_and_speed", "sustained"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GPU_ONLY)
@@ -242,7 +242,7 @@ def test_rates_stand_in_the_panel_of_their_form_under_the_peaks(results: Results
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     results = made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32)
     drawn = {name for name, draw in FIGURES.items() if TF32 in dict(lines_of(draw(results)))}
-    assert drawn == {"accuracy"}
+    assert drawn == {"accuracy", "error_and_speed"}
 
 
 def test_an_error_stands_beside_its_rate_with_the_largest_as_whisker(results: Results) -> None:
@@ -295,6 +295,20 @@ def test_the_fills_are_points_in_their_order(results: Results) -> None:
     rows = results.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'")
     assert line.get_ydata().tolist() == rows.tflops.to_list()
     assert line.get_linestyle() == "None"
+
+
+def test_errors_stand_over_rates_in_a_panel_for_each_fill(tmp_path: Path) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(mean_error=summary.mean_error.mask(summary.fill == "constant", 0))
+
+    results = made_up(tmp_path, change=change)
+    axes = FIGURES["error_and_speed"](results).axes
+    assert [ax.get_title(loc="left") for ax in axes] == [f for f in FILLS if f != "constant"]
+    (line,) = [line for line in axes[-1].get_lines() if line.get_label() == "cublas_sgemm"]
+    (row,) = results.summary.query(
+        f"kernel == 'cublas_sgemm' and sweep == 'fills' and fill == '{FILLS[-1]}'"
+    ).itertuples()
+    assert line.get_xydata().tolist() == [[row.tflops, row.mean_error]]
 
 
 def test_a_library_that_writes_half_of_c_is_said_to(results: Results) -> None:

@@ -78,13 +78,14 @@ class Results:
         """Which rows are of shapes drawn at random."""
         return rows.sweep.isin(self.random_sweeps)
 
-    def study(self, axis: str) -> pd.DataFrame:
+    def study(self, axis: str, reduced: bool = False) -> pd.DataFrame:
         """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
-        return self.launches[self.launches.index.isin(self.varying(axis).index)]
+        return self.launches[self.launches.index.isin(self.varying(axis, reduced).index)]
 
-    def varying(self, axis: str) -> pd.DataFrame:
-        """All rows of the sweeps that vary `axis`."""
-        rows = self.rivals(self.summary)
+    def varying(self, axis: str, reduced: bool = False) -> pd.DataFrame:
+        """All rows of the sweeps that vary `axis`; of kernels with reduced arithmetic only on
+        request."""
+        rows = self.summary if reduced else self.rivals(self.summary)
         return rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
 
     def study_absence(self, axis: str) -> str:
@@ -94,11 +95,11 @@ class Results:
             return f"no sweep of this data set varies the {axis}"
         return self.absence(rows.kernel.unique())
 
-    def study_points(self, axis: str) -> pd.DataFrame:
+    def study_points(self, axis: str, reduced: bool = False) -> pd.DataFrame:
         """For each kernel of a study, the rows of one variant that differ only in `axis`, in its
         order: at the largest shape, hot if possible, with the other axis at its first value. The
         variant is the fastest one at the first value of `axis`."""
-        studied = self.study(axis).groupby("kernel")
+        studied = self.study(axis, reduced).groupby("kernel")
         return pd.concat([kernel_study(rows, axis) for _, rows in studied] or [self.summary[:0]])
 
     def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:

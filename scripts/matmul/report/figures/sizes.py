@@ -271,6 +271,30 @@ def sustained(results: Results) -> Figure:
     return study_panels(results, "mode", columns, joined=True)
 
 
+@figure(None, "Error against speed, by what the inputs hold")
+def error_and_speed(results: Results) -> Figure:
+    """Mean error over rate in a panel for each fill, at one large size. Kernels with reduced
+    arithmetic are among them; an error of zero has no place on the axis."""
+    rows = results.study_points("fill", reduced=True).query("mean_error > 0")
+    if rows.empty:
+        raise NothingToDraw(f"Not measured: {results.study_absence('fill')}.")
+    unit, per_tflops = rate_unit(rows.tflops)
+    rows = rows.assign(rate=rows.tflops * per_tflops)
+    values = [value for value in AXES["fill"] if value in set(rows.fill)]
+    made, axes = style.panels(len(values))
+    drawn = []
+    for ax, value in zip(axes, values, strict=True):
+        own = rows[rows.fill == value]
+        drawn.append(kernel_lines(ax, results, own, "mean_error", "rate", joined=False))
+        style.log_values(ax, style.power_of_ten)
+        ax.set_xlim(0, rows.rate.max() * 1.1)
+        ax.set_xlabel(f"rate in {unit}")
+        ax.set_title(value, loc="left")
+    axes[0].set_ylabel(f"mean error, share of Σ|a||b|, n = {size_name(shapes_of(rows)[0])}")
+    name_lines(axes, results, drawn)
+    return made
+
+
 def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined: bool) -> Figure:
     """A panel for the rate and one for each known column of `columns`, over the axis values."""
     rows = results.study_points(axis)
