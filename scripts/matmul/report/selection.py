@@ -24,7 +24,7 @@ from matmul.dataset.tables import (
     read_table,
     version_of,
 )
-from matmul.gpu.state import THERMAL
+from matmul.gpu.state import POWER, THERMAL
 from matmul.measure.bench import CACHES, MODES
 from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.fills import FILLS
@@ -33,7 +33,6 @@ from matmul.operations.shapes import Shape
 from matmul.report.sourced_numbers import Number
 
 LINES = 7  # if more kernels would be drawn, only a representative few are
-POWER = "power_cap"  # of state.REASONS
 # The values of a sweep's axes, in display order.
 AXES = {"fill": FILLS, "mode": MODES}
 
@@ -289,10 +288,21 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     device = read_json(folder / "device.json")
     version = version_of(device)
     summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    summary["throttled"] = limited(summary, device)
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     kernels = table("kernels.csv")
     results = Results(catalogue, device, kernels, summary, *map(table, others))
     return dataclasses.replace(results, earlier=bool(changed_variants(kernels, catalogue)))
+
+
+def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
+    """What slowed the card down, without a power limit that left the median clock the highest:
+    older sets name it if it was seen once, in a launch of the library."""
+    full = summary.sm_clock_mhz >= (device.get("clock_mhz") or np.inf)
+    others = summary.throttled.map(
+        lambda text: "+".join(reason for reason in text.split("+") if reason != POWER)
+    )
+    return summary.throttled.where(~full, others)
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
