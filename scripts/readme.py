@@ -29,10 +29,12 @@ from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
     Results,
     fastest,
+    fastest_own,
     load_results,
     picture_of,
     processor,
     published_name,
+    quotable,
     rate_unit,
     squares,
     verdict_of,
@@ -116,7 +118,7 @@ def fastest_kernels(results: Results) -> Iterator[str]:
     """Of each operation the fastest hand-written kernel, its rate and its shares."""
     for operation in OPERATIONS:
         view = results.of(operation)
-        best = best_rung(view, ladder(view))
+        best = fastest_own(view, quotable(ladder(view)))
         for row in best.itertuples():
             rate = rate_of(row.tflops, *rate_unit(best.tflops))
             at = f"{view.product.title}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
@@ -167,19 +169,13 @@ def found(results: Results) -> Iterator[str]:
 def found_of(view: Results) -> Iterator[str]:
     """The results for one operation: how its fastest kernel compares with the libraries, at which
     sizes, and over which steps."""
-    rungs = ladder(view)
-    best = best_rung(view, rungs)
+    rungs = quotable(ladder(view))
+    best = fastest_own(view, rungs)
     if not best.empty:
         yield headline(view, best)
         yield from by_size(view, best.kernel.iloc[0])
     if len(rungs) > 1:
-        yield steps(view, rungs)
-
-
-def best_rung(view: Results, rungs: pd.DataFrame) -> pd.DataFrame:
-    """The row of the fastest hand-written kernel; no row if there is none."""
-    own = rungs[rungs.kernel.map(view.hand_written).astype(bool)]
-    return own.nlargest(1, "tflops")
+        yield steps(view, rungs, best)
 
 
 def headline(view: Results, best: pd.DataFrame) -> str:
@@ -214,7 +210,7 @@ def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
 
 def by_size(view: Results, kernel: str) -> Iterator[str]:
     """At which square sizes with an interval a kernel beats its libraries, in a sentence."""
-    rows = view.square_ratios().dropna(subset=["ratio_low", "ratio_high"])
+    rows = quotable(view.square_ratios())
     rows = rows[rows.kernel == kernel]
     rows = rows.loc[rows.groupby(["baseline", "n"]).ratio.idxmax()]  # the best of several tilings
     counts = [
@@ -238,13 +234,13 @@ def counted(pairs: pd.DataFrame) -> str:
     return count + (f" ({'; '.join(others)})" if others else "")
 
 
-def steps(view: Results, rungs: pd.DataFrame) -> str:
-    """The steps to the fastest kernel: each is A_STEP times as fast as the one named before it."""
+def steps(view: Results, rungs: pd.DataFrame, best: pd.DataFrame) -> str:
+    """The steps to the fastest kernel, `best` (one row; none without a GPU): each is A_STEP times
+    as fast as the one named before it."""
     unit, per_tflops = rate_unit(rungs.tflops)
-    best = rungs.tflops.idxmax()
     named: list[Any] = []
     for row in rungs.itertuples():
-        if not named or row.Index == best or row.tflops >= A_STEP * named[-1].tflops:
+        if not named or row.Index in best.index or row.tflops >= A_STEP * named[-1].tflops:
             named.append(row)
     places = [
         f"*{view.title(row.kernel)}* {significant(row.tflops * per_tflops)}"
@@ -272,12 +268,13 @@ def source(results: Results, at: str) -> str:
 
 def ladder(view: Results) -> pd.DataFrame:
     """The fastest variant of each kernel at the size of the comparison; a CPU kernel that does not
-    reach this size is shown at its largest."""
+    reach this size, with enough samples, is shown at its largest."""
     rows = squares(fastest(view.timed()))
     if view.compared is None or not view.compared.square:
         return rows[:0]
     here = view.at_compared(rows)
-    last = rows[(rows.n <= view.compared.n) & ~view.gpu(rows)].groupby("kernel").tail(1)
+    slow = quotable(rows[(rows.n <= view.compared.n) & ~view.gpu(rows)])
+    last = slow.groupby("kernel").tail(1)
     rungs = pd.concat([here[view.gpu(here)], last])
     return rungs.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")
 

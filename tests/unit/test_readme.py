@@ -84,6 +84,24 @@ def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
     assert re.search(r"n = 1024: \*naive\* [\d.]+, .*\*cuBLAS SGEMM\* [\d.]+\.$", steps)
 
 
+def test_nothing_is_quoted_from_fewer_samples_than_give_an_interval(tmp_path: Path) -> None:
+    def once(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(time_low_ms=None, time_high_ms=None)
+
+    assert sentences(made_up(tmp_path, change=once)) == []
+
+
+def test_the_share_of_the_library_decides_which_kernel_is_the_fastest(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "shared", "cublas_sgemm"])
+    pairs = results.ratios
+    pairs.loc[pairs.kernel == "naive", ["ratio", "ratio_low", "ratio_high"]] = 0.99, 0.98, 1.0
+    pairs.loc[pairs.kernel == "shared", ["ratio", "ratio_low", "ratio_high"]] = 0.5, 0.4, 0.6
+    own = results.summary
+    own.loc[own.kernel == "shared", "tflops"] = own.tflops.max() * 2
+    headline = sentences(results)[0]
+    assert "*naive*, reaches" in headline and "99.0% [98.0, 100.0]" in headline
+
+
 def test_a_data_set_of_one_operation_has_sentences_of_that_one(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["gram_naive", "cublas_dgemm"])
     found = sentences(results)

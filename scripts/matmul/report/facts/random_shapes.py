@@ -11,7 +11,7 @@ from matmul.measure.bench import CACHES
 from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.operation import COMPACT
 from matmul.report.facts.findings import interval, named
-from matmul.report.selection import Results, size_name, verdict_of
+from matmul.report.selection import Results, quotable, size_name, verdict_of
 from matmul.report.sourced_numbers import Number, cell, total
 from matmul.settings.configuration import dispatches
 
@@ -69,7 +69,8 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
     """What is reported of one dispatch, or why nothing was timed."""
     summary = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
     summary = summary[(summary.kernel == kernel) & (summary.phase == "kernel")]
-    rows = drawn_ratios(results, kernel)
+    drawn = drawn_ratios(results, kernel)
+    rows = quotable(drawn)
     operation = OPERATIONS[summary.operation.iloc[0]]
     about = {
         "operation": operation.name,
@@ -86,7 +87,8 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
         "missing": None,
         "all": spread(rows),
         "classes": [{"name": name} | spread(own) for name, own in classes if len(own)],
-        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower", "unknown")},
+        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")}
+        | {"unknown": len(drawn) - len(rows)},
         "rivals": [
             {"title": results.title(name), "shapes": int(fastest[name])}
             for name in operation.rivals
