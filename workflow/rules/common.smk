@@ -354,10 +354,10 @@ def data_of(wildcards):
     return list(filter(os.path.exists, files)) if published else files
 
 
-def instructions_of(wildcards):
-    """The table of machine code: this run's, or a published one if it is there."""
-    file = f"{folder_of(wildcards)}/instructions.csv"
-    return [file] if wildcards.dataset == "local" or os.path.exists(file) else []
+def evidence_of(wildcards):
+    """The tables of machine code and of counters: this run's, or published ones if they are there."""
+    files = [f"{folder_of(wildcards)}/{name}.csv" for name in ("instructions", "counters")]
+    return [file for file in files if wildcards.dataset == "local" or os.path.exists(file)]
 
 
 def checks_of(wildcards):

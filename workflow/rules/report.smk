@@ -6,7 +6,7 @@ rule tabulate:
         program("tables"),
         data=data_of,
         checks=checks_of,
-        instructions=instructions_of,
+        evidence=evidence_of,
         documents=ROOT / "reports/documents.yaml",
         catalogue=config["catalogue"],
     output:

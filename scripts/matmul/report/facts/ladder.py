@@ -9,6 +9,7 @@ from matmul.catalogue.architectures import ARCHITECTURES
 from matmul.catalogue.entries import Variant
 from matmul.operations import shape_of
 from matmul.operations.shapes import Shape
+from matmul.report.facts.held_back import counted, hot_loop
 from matmul.report.facts.quotients import quotient
 from matmul.report.facts.traffic import asked, intensity
 from matmul.report.selection import (
@@ -124,6 +125,8 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
         "layout": picture(ran),
         "traffic": traffic(ran, shape),
         "resources": resources(results, ran),
+        "loop": hot_loop(results, ran.name if ran else None),
+        "counters": counted(results, told.variant),
         "choices": choices(results, told.variant),
     }
 
