@@ -52,7 +52,7 @@ PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm"]  # kernels enough for most questions
 GEMM_ONLY = {"gemm": SHAPES["gemm"]}
-CELL = re.compile(r"([a-z_]+\.csv):(\d+):([a-z0-9_]+)")
+CELL = re.compile(r"((?:[a-z0-9-]+/)?[a-z_]+\.csv):(\d+):([a-z0-9_]+)")
 
 
 def traced(tree: Any) -> Iterator[dict[str, Any]]:

@@ -347,6 +347,20 @@ def folder_of(wildcards):
     return "results/local" if dataset == "local" else f"results/local/{dataset}"
 
 
+def beside(wildcards):
+    """The folders of the published data sets, but for this one: their cards may be other ones."""
+    own = Path(folder_of(wildcards))
+    folders = [ROOT / "reports" / name for name in published()]
+    return [folder for folder in folders if folder != own]
+
+
+def tables_beside(wildcards):
+    """The tables of those data sets."""
+    names = [*DATA_SET, "ceilings.csv"]
+    files = [folder / name for folder in beside(wildcards) for name in names]
+    return list(filter(os.path.exists, files))
+
+
 def data_of(wildcards):
     """The tables of a data set; an old published one may lack the ceilings."""
     files = [f"{folder_of(wildcards)}/{name}" for name in (*DATA_SET, "ceilings.csv")]

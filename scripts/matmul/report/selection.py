@@ -4,6 +4,7 @@ Selected rows keep their index in the file, so that a number can name its line.
 """
 
 import dataclasses
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.fills import FILLS
 from matmul.operations.operation import OTHER, Operation
 from matmul.operations.shapes import Shape
+from matmul.process.errors import UserError
 from matmul.report.sourced_numbers import Number
 
 LINES = 7  # if more kernels would be drawn, only a representative few are
@@ -60,6 +62,7 @@ class Results:
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything
     briefer: pd.DataFrame | None = None  # rows of its sweep for which those of a longer one stand
+    others: tuple["Results", ...] = ()  # the published sets of other cards
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only: the points of the
@@ -328,6 +331,21 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     kernels = table("kernels.csv")
     results = Results(catalogue, device, kernels, summary, *map(table, others))
     return dataclasses.replace(results, earlier=bool(changed_variants(kernels, catalogue)))
+
+
+def with_others(results: Results, folders: Iterable[Path]) -> Results:
+    """A card's data set with those of other models of card in these folders. One that cannot be
+    read is left out, and the log says why."""
+    found = []
+    for folder in folders if results.device.get("gpu") else ():
+        try:
+            other = load_results(folder, results.catalogue)
+        except UserError as error:
+            logging.warning("not compared: %s", error)
+            continue
+        if other.device.get("gpu") not in (None, results.device["gpu"]):
+            found.append(other)
+    return dataclasses.replace(results, others=tuple(found))
 
 
 def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
