@@ -23,6 +23,7 @@ from matmul.report.selection import (
     common_sizes,
     compared_errors,
     fastest,
+    fastest_own,
     limits_of,
     over_hot,
     power_capped,
@@ -594,7 +595,8 @@ def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -
 
 @finding(GRAM)
 def gram_tile_widths(results: Results) -> dict[str, Any]:
-    """The time of each variant of the register tile at each square size, and the fastest."""
+    """The time of each variant of the register tile at each square size, and the fastest by its
+    share of the library."""
     rows = squares(results.timed())
     rows = rows[rows.kernel == "gram_register_tile"]
     kernel = results.catalogue.get("gram_register_tile")
@@ -602,7 +604,9 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
         raise Missing(results.absence(["gram_register_tile"]))
     timed = [variant for variant in kernel.variants if variant.name in set(rows.variant)]
     timed.sort(key=lambda variant: variant.tile)
-    by_size = [tile_row(own, [variant.name for variant in timed]) for _, own in rows.groupby("n")]
+    by_size = [
+        tile_row(results, own, [variant.name for variant in timed]) for _, own in rows.groupby("n")
+    ]
     names = [variant.tiling for variant in timed]
     return named(results, kernel.name, "") | {
         "variants": [
@@ -613,14 +617,14 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
     }
 
 
-def tile_row(rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
-    """The times of the variants at one size, and which is the shortest."""
+def tile_row(results: Results, rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
+    """The times of the variants at one size, and which is the fastest."""
     own = {row.variant: row for _, row in rows.iterrows()}
     times = [cell(own[name], "time_ms") if name in own else None for name in variants]
     return {
         "n": int(rows.n.iloc[0]),
         "times_ms": [time and time.json() for time in times],
-        "fastest": list(variants).index(rows.loc[rows.time_ms.idxmin()].variant),
+        "fastest": list(variants).index(fastest_own(results, rows).variant.iloc[0]),
     }
 
 
