@@ -348,7 +348,12 @@ def folder_of(wildcards):
 
 
 def beside(wildcards):
-    """The folders of the published data sets, but for this one: their cards may be other ones."""
+    """The folders of the published data sets, but for this one: their cards may be other ones.
+
+    A run without a GPU has no card to hold against them.
+    """
+    if DEVICE == "cpu" and not wildcards.dataset.startswith("published/"):
+        return []
     own = Path(folder_of(wildcards))
     folders = [ROOT / "reports" / name for name in published()]
     return [folder for folder in folders if folder != own]
