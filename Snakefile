@@ -86,6 +86,7 @@ localrules:
     tabulate,
     typeset,
     write_page,
+    gallery,
     verdict,
     pass_verdict,
     check,

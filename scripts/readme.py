@@ -18,40 +18,32 @@ from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, PUBLISHED, write_text
 from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
-from matmul.report.facts.changes import (
-    TOLERANCE,
-    VALUES,
-    comparable,
-    compare_points,
-    points_line,
+from matmul.report.facts.published import (
+    DataSet,
+    entries,
+    full_libraries,
+    ladder,
+    quoted,
+    rate_of,
+    share,
+    shares,
 )
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
     Results,
-    fastest,
+    fastest_own,
     load_results,
     picture_of,
     processor,
-    published_name,
+    quotable,
     rate_unit,
-    squares,
     verdict_of,
-    version_words,
 )
 from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
 SENTENCES = 5  # at most, so that the README stays one page
 A_STEP = 1.5  # the sentence names a kernel that is this many times as fast as the last one it named
-
-DataSet = tuple[Path, Results]
-
-
-def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
-    """The data set for the README: the newest with today's kernels, or else the newest; None if
-    nothing is published."""
-    by_age = sorted(data_sets, key=lambda one: str(one[1].device.get("date")))
-    return sorted(by_age, key=lambda one: not one[1].earlier)[-1:]
 
 
 def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
@@ -82,64 +74,18 @@ def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
 
 
 def gallery_block(data_sets: Sequence[DataSet], page: Path) -> str:
-    """The text between the markers of the list of sets: a row each, the current one first, then the
-    newest. Raises UserError for two sets of one device."""
+    """The text between the markers of the list of sets: a row each."""
     head = ["card", "measured", "kernels", "the fastest kernels", "beside the current set", "files"]
-    newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
     lines = [head, ["---"] * len(head)]
-    folders: dict[str, Path] = {}
-    for folder, results in sorted(newest, key=lambda one: one[1].earlier):
-        name = published_name(results.device)
-        if name in folders:
-            raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
-        folders[name] = folder
-        lines.append(
-            [
-                f"{processor(results.device)}, {counted_cards(results)}",
-                str(results.device.get("date")),
-                version_words(results) or f"today's, of version {results.device['version']}",
-                "<br>".join(fastest_kernels(results)),
-                beside(quoted(data_sets)[0][1], results),
-                files(folder, os.path.relpath(folder, page.parent)),
-            ]
-        )
-    return framed([markdown(lines)] if folders else [])
-
-
-def counted_cards(results: Results) -> str:
-    """`1 card`, `2 cards`."""
-    count = len(results.cards)
-    return f"{count} card" + ("" if count == 1 else "s")
-
-
-def fastest_kernels(results: Results) -> Iterator[str]:
-    """Of each operation the fastest hand-written kernel, its rate and its shares."""
-    for operation in OPERATIONS:
-        view = results.of(operation)
-        best = best_rung(view, ladder(view))
-        for row in best.itertuples():
-            rate = rate_of(row.tflops, *rate_unit(best.tflops))
-            at = f"{view.product.title}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
-            yield ", ".join([at, *shares(view, best)])
-
-
-def beside(current: Results, other: Results) -> str:
-    """What `compare.py` says of a set, with the current one as the reference."""
-    if other is current:
-        return "it is the newest" if current.earlier else "it is the current one"
-    what = comparable(current, other)
-    points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
-    return f"{what}: {points_line(points)}" if len(points) else f"{what}: no common point"
-
-
-def files(folder: Path, at: str) -> str:
-    """Links to the data of a set and to what was made of them."""
-    names = {"report": "report.pdf"} | {
-        f"{operation.title} in {operation.dtype}": picture_of(operation)
-        for operation in OPERATIONS.values()
-    }
-    links = [f"[{words}]({at}/{name})" for words, name in names.items() if (folder / name).exists()]
-    return ", ".join([f"[data]({at}/)", *links])
+    for entry in entries(data_sets):
+        paths = {
+            words: os.path.relpath(file, page.parent) + "/" * file.is_dir()
+            for words, file in entry.files.items()
+        }
+        links = ", ".join(f"[{words}]({path})" for words, path in paths.items())
+        about = [entry.card, entry.date, entry.kernels, "<br>".join(entry.fastest), entry.beside]
+        lines.append([*about, links])
+    return framed([markdown(lines)] if data_sets else [])
 
 
 def framed(paragraphs: Sequence[str]) -> str:
@@ -167,19 +113,13 @@ def found(results: Results) -> Iterator[str]:
 def found_of(view: Results) -> Iterator[str]:
     """The results for one operation: how its fastest kernel compares with the libraries, at which
     sizes, and over which steps."""
-    rungs = ladder(view)
-    best = best_rung(view, rungs)
+    rungs = quotable(ladder(view))
+    best = fastest_own(view, rungs)
     if not best.empty:
         yield headline(view, best)
         yield from by_size(view, best.kernel.iloc[0])
     if len(rungs) > 1:
-        yield steps(view, rungs)
-
-
-def best_rung(view: Results, rungs: pd.DataFrame) -> pd.DataFrame:
-    """The row of the fastest hand-written kernel; no row if there is none."""
-    own = rungs[rungs.kernel.map(view.hand_written).astype(bool)]
-    return own.nlargest(1, "tflops")
+        yield steps(view, rungs, best)
 
 
 def headline(view: Results, best: pd.DataFrame) -> str:
@@ -192,29 +132,9 @@ def headline(view: Results, best: pd.DataFrame) -> str:
     )
 
 
-def shares(view: Results, best: pd.DataFrame) -> list[str]:
-    """A kernel's (one row) share of each library that fills C, in words."""
-    held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
-    return [
-        f"{share(held[held.baseline == library])} of *{view.title(library)}*"
-        for library in full_libraries(view, held)
-    ]
-
-
-def rate_of(tflops: float, unit: str, per_tflops: int) -> str:
-    """A rate with its unit."""
-    return f"{significant(tflops * per_tflops)} {unit}"
-
-
-def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
-    """The libraries in these pairs that fill all of C, in the order of the catalogue."""
-    names = set(pairs.baseline)
-    return [name for name in view.order if name in names and not view.writes_half(name)]
-
-
 def by_size(view: Results, kernel: str) -> Iterator[str]:
     """At which square sizes with an interval a kernel beats its libraries, in a sentence."""
-    rows = view.square_ratios().dropna(subset=["ratio_low", "ratio_high"])
+    rows = quotable(view.square_ratios())
     rows = rows[rows.kernel == kernel]
     rows = rows.loc[rows.groupby(["baseline", "n"]).ratio.idxmax()]  # the best of several tilings
     counts = [
@@ -238,13 +158,13 @@ def counted(pairs: pd.DataFrame) -> str:
     return count + (f" ({'; '.join(others)})" if others else "")
 
 
-def steps(view: Results, rungs: pd.DataFrame) -> str:
-    """The steps to the fastest kernel: each is A_STEP times as fast as the one named before it."""
+def steps(view: Results, rungs: pd.DataFrame, best: pd.DataFrame) -> str:
+    """The steps to the fastest kernel, `best` (one row; none without a GPU): each is A_STEP times
+    as fast as the one named before it."""
     unit, per_tflops = rate_unit(rungs.tflops)
-    best = rungs.tflops.idxmax()
     named: list[Any] = []
     for row in rungs.itertuples():
-        if not named or row.Index == best or row.tflops >= A_STEP * named[-1].tflops:
+        if not named or row.Index in best.index or row.tflops >= A_STEP * named[-1].tflops:
             named.append(row)
     places = [
         f"*{view.title(row.kernel)}* {significant(row.tflops * per_tflops)}"
@@ -268,18 +188,6 @@ def source(results: Results, at: str) -> str:
         "A share is the library's time over the kernel's, the median of pairs timed in turn, with "
         f"its 95% interval. The data set and its report: [{at}]({at}/).*"
     )
-
-
-def ladder(view: Results) -> pd.DataFrame:
-    """The fastest variant of each kernel at the size of the comparison; a CPU kernel that does not
-    reach this size is shown at its largest."""
-    rows = squares(fastest(view.timed()))
-    if view.compared is None or not view.compared.square:
-        return rows[:0]
-    here = view.at_compared(rows)
-    last = rows[(rows.n <= view.compared.n) & ~view.gpu(rows)].groupby("kernel").tail(1)
-    rungs = pd.concat([here[view.gpu(here)], last])
-    return rungs.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")
 
 
 def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
@@ -315,18 +223,6 @@ def linked(view: Results, kernel: str, page: Path) -> str:
     if file is None:
         return view.title(kernel)
     return f"[{view.title(kernel)}]({os.path.relpath(file, page.parent)})"
-
-
-def share(pairs: pd.DataFrame) -> str:
-    """A kernel's share of a library in words; empty if they were not timed in turn."""
-    if pairs.empty:
-        return ""
-    row = pairs.iloc[0]
-    value, low, high = (f"{100 * end:.1f}" for end in (row.ratio, row.ratio_low, row.ratio_high))
-    verdict = verdict_of(row.ratio_low, row.ratio_high)
-    if verdict == "unknown":
-        return f"{value}%, too few pairs for an interval"
-    return f"{value}% [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
 
 
 def plain(text: str) -> str:

@@ -17,6 +17,7 @@ from matmul.dataset.tables import write_json
 from matmul.operations import OPERATIONS, fills, shape_of
 from matmul.operations.shapes import Shape
 from matmul.process.errors import command_line
+from matmul.report.facts.cards import cards
 from matmul.report.facts.checks import cross_check, timer_check
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
@@ -40,6 +41,7 @@ from matmul.report.selection import (
     size_name,
     verdict_of,
     version_words,
+    with_others,
 )
 from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
 from matmul.settings import arguments
@@ -67,6 +69,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         },
         "documents": compare_documents(results, documents),
         "random_shapes": random_shapes(results),
+        "cards": cards(results),
         "not_measured": not_measured(results),
         "verification": verification(results),
         "kernels": kernels(results),
@@ -441,12 +444,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
     parser.add_argument("--documents", type=Path, default=Path("reports/documents.yaml"))
     arguments.add_catalogue(parser)
+    arguments.add_beside(parser)
     parser.add_argument("--output", type=Path, required=True, help="tables.json")
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)
 
     results = load_results(options.data, load_catalogue(options.catalogue))
+    results = with_others(results, options.beside)
     write_json(tables_of(results, read_yaml(options.documents)), options.output)
 
 

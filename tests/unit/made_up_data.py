@@ -17,7 +17,15 @@ from matmul.build.binaries import digest
 from matmul.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
 from matmul.dataset.intervals import lower_rank
 from matmul.dataset.provenance import VERSION
-from matmul.dataset.tables import COLUMNS, LOOP, POINT, product_of, write_json, write_table
+from matmul.dataset.tables import (
+    COLUMNS,
+    COUNTERS,
+    LOOP,
+    POINT,
+    product_of,
+    write_json,
+    write_table,
+)
 from matmul.measure.bench import MODES
 from matmul.operations import parse_shape
 from matmul.operations.fills import FILLS
@@ -157,6 +165,7 @@ def made_up(
     write_table(verifications(variants, gpu), "verification.csv", folder / "verification.csv")
     write_table(records(chosen), "kernels.csv", folder / "kernels.csv")
     write_table(instructions(chosen), "instructions.csv", folder / "instructions.csv")
+    write_table(counted(chosen, gpu), "counters.csv", folder / "counters.csv")
     write_table(jobs(variants), "jobs.csv", folder / "jobs.csv")
     write_table(ceilings(gpu), "ceilings.csv", folder / "ceilings.csv")
     write_table(states(summary), "states.csv", folder / "states.csv")
@@ -362,6 +371,25 @@ def instructions(kernels: Sequence[Kernel]) -> pd.DataFrame:
         for row in own.to_dict("records")
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["instructions.csv"])
+
+
+def counted(kernels: Sequence[Kernel], gpu: bool) -> pd.DataFrame:
+    """Counters at two sizes: nothing is busy at the small one, and multiply-adds at the large one.
+    The card does not know what loads and stores do."""
+    small = dict.fromkeys(COUNTERS, 1.0) | {"load_store_percent": None, "memory_percent": 30.0}
+    small |= {"stall_barrier": 3.0, "stall_not_selected": 9.0, "shared_wavefronts": 8.0}
+    large = small | {"fma_percent": 90.0, "issue_percent": 85.0}
+    none = {"status": "skipped", "reason": "there is no GPU on this machine"}
+    rows = [
+        {"kernel": kernel.name, "variant": variant.name}
+        | product_of(kernel.dtype, parse_shape(n, kernel.operation))
+        | ({"status": "ok"} | found if gpu else none)
+        for kernel in kernels
+        if kernel.on_gpu
+        for variant in kernel.variants
+        for n, found in ((512, small), (4096, large))
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS["counters.csv"]).astype({"k": "Int64"})
 
 
 def jobs(variants: Sequence[Variant]) -> pd.DataFrame:

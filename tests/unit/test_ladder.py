@@ -125,6 +125,26 @@ def test_a_table_says_what_it_chose_at_which_shape(tmp_path: Path) -> None:
     assert large.name not in shapes  # its copies came with 8.0
 
 
+def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "direct"], shapes=GEMM)
+    found = {step["name"]: step for step in ladder(results, "gemm")["steps"]}
+    small, large = found["naive"]["counters"]
+    assert (small["size"], large["size"]) == ("512", "4096")
+    assert (small["busy"], small["busiest"], small["wait"]) == ([], "memory", "barrier")
+    assert large["busy"] == ["multiply", "issue"]
+    assert large["multiply"]["value"] == pytest.approx(0.9)
+    assert large["load_store"] is None
+    assert small["conflicts"]["value"] == 1 / 8
+    assert found["naive"]["loop"]["multiply"]["value"] == 64
+    assert found["direct"]["loop"] is None
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_without_counters_a_step_says_nothing_of_its_limit(tmp_path: Path) -> None:
+    own = steps(tmp_path, kernels=["naive"], gpu=False, shapes=GEMM)["naive"]
+    assert own["counters"] == [] and own["loop"] is not None
+
+
 def timed(times: dict[str, tuple[float, float, float]]) -> Change:
     """A change that gives kernels a median and its ends at 1024."""
 

@@ -56,6 +56,17 @@ def test_the_distribution_is_that_of_the_ratios(results: Results) -> None:
     assert sum(gemm["verdicts"].values()) == 40
 
 
+def test_shapes_with_too_few_pairs_are_counted_and_left_out(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
+    own = ratios(results, "random_gemm", "sgemm").sort_values("ratio")
+    results.ratios.loc[own.index[:3], ["ratio_low", "ratio_high"]] = None
+    gemm, _ = random_shapes(results)
+    assert gemm["all"]["worst"]["value"] == own.ratio.iloc[3]
+    assert (gemm["all"]["shapes"], gemm["verdicts"]["unknown"]) == (37, 3)
+    results.ratios.loc[own.index, ["ratio_low", "ratio_high"]] = None
+    assert random_shapes(results)[0]["missing"] == "fewer than 6 pairs or samples"
+
+
 def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results: Results) -> None:
     for entry, sweep in zip(random_shapes(results), ("random_gemm", "random_gram"), strict=True):
         kernel = entry["kernel"]["name"]

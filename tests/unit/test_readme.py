@@ -10,6 +10,7 @@ import pytest
 from made_up_data import made_up, the_catalogue
 from support import ROOT, Command
 
+import gallery
 import readme
 from matmul.catalogue.entries import Catalogue, load_catalogue
 from matmul.dataset.tables import DATA_SET
@@ -82,6 +83,24 @@ def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
     assert "than *cuBLAS SGEMM* at 1 of the 4 square sizes with an interval" in by_size
     assert by_size.endswith("(slower at 320, 640, 1024).")
     assert re.search(r"n = 1024: \*naive\* [\d.]+, .*\*cuBLAS SGEMM\* [\d.]+\.$", steps)
+
+
+def test_nothing_is_quoted_from_fewer_samples_than_give_an_interval(tmp_path: Path) -> None:
+    def once(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(time_low_ms=None, time_high_ms=None)
+
+    assert sentences(made_up(tmp_path, change=once)) == []
+
+
+def test_the_share_of_the_library_decides_which_kernel_is_the_fastest(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "shared", "cublas_sgemm"])
+    pairs = results.ratios
+    pairs.loc[pairs.kernel == "naive", ["ratio", "ratio_low", "ratio_high"]] = 0.99, 0.98, 1.0
+    pairs.loc[pairs.kernel == "shared", ["ratio", "ratio_low", "ratio_high"]] = 0.5, 0.4, 0.6
+    own = results.summary
+    own.loc[own.kernel == "shared", "tflops"] = own.tflops.max() * 2
+    headline = sentences(results)[0]
+    assert "*naive*, reaches" in headline and "99.0% [98.0, 100.0]" in headline
 
 
 def test_a_data_set_of_one_operation_has_sentences_of_that_one(tmp_path: Path) -> None:
@@ -238,3 +257,23 @@ def test_two_sets_of_one_device_are_refused_in_one_line(command: Command, tmp_pa
         made_up(tmp_path / name, kernels=["naive", "cublas_sgemm"])
     error = command("readme", tmp_path / "one", tmp_path / "other", *marked(tmp_path)).error()
     assert "one" in error and "other: two sets of one device; remove one" in error
+
+
+def test_the_page_of_the_sets_says_what_the_list_says(tmp_path: Path) -> None:
+    sets = [dated(tmp_path / day, day) for day in ("2026-01-01", "2026-01-02")]
+    sets[1][1].device["gpu"] = "GPU <of> 2026"
+    (tmp_path / "2026-01-01" / "report.pdf").touch()
+    template = (ROOT / "reports" / "gallery.html").read_text()
+    page = gallery.page(template, sets, tmp_path / "results")
+    first, second = re.findall(r"<tr><td>(.*)</tr>", page)
+    assert first.startswith("GPU &lt;of&gt; 2026, 1 card<td>2026-01-02<td>today's, of version")
+    assert re.search(r"C = A·B: <em>naive</em>, .* of <em>cuBLAS SGEMM</em><td>it is the", first)
+    assert second.split("<td>")[4].startswith("ratios: ")
+    links = dict(re.findall(r'<a href="([^"]*)">(\w+)</a>', second))
+    assert links == {"../2026-01-01": "data", "../2026-01-01/report.pdf": "report"}
+
+
+def test_a_set_that_cannot_be_read_is_one_line(command: Command, tmp_path: Path) -> None:
+    error = command("gallery", tmp_path / "none", "--output", tmp_path / "page.html").error()
+    assert "device.json" in error
+    assert not (tmp_path / "page.html").exists()

@@ -3,11 +3,31 @@
 from dataclasses import replace
 from pathlib import Path
 
-from made_up_data import made_up
+import pandas as pd
+from made_up_data import DEVICE, made_up
 
 from matmul.catalogue.entries import Catalogue
 from matmul.operations.gram import GRAM
 from matmul.report.facts.findings import all_findings
+from matmul.report.selection import at, over_hot, shapes_of
+
+
+def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> None:
+    flags = {"naive": "power_cap", "shared": "hw_slowdown+power_cap+sw_thermal"}
+    slowed = {"naive": 1980.0, "shared": 1980.0, "sgemm": 1965.0, "vectors": None}
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        clock = summary.kernel.map(slowed).where(summary.phase == "kernel")
+        return summary.assign(
+            throttled=summary.kernel.map(flags).fillna("power_cap"), sm_clock_mhz=clock
+        )
+
+    device = DEVICE | {"clock_mhz": 1980}
+    rows = made_up(tmp_path, kernels=list(slowed), device=device, change=change).launches
+    assert rows.groupby("kernel").throttled.first().to_dict() == {
+        "naive": "", "shared": "hw_slowdown+sw_thermal", "sgemm": "power_cap",
+        "vectors": "power_cap",
+    }  # fmt: skip
 
 
 def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path: Path) -> None:
@@ -16,3 +36,43 @@ def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path: Path
     results = replace(whole, catalogue=Catalogue(kept))
     assert results.of(GRAM.name).full_rivals == ["cublas_dgemm", "cublas_dsyrk"]
     assert all_findings(results)["gram_peaks"]["missing"] is None
+
+
+SWEEPS = DEVICE["configuration"]["sweeps"]
+LONGER = {"operation": "gemm", "shapes": [1024], "caches": ["hot"]}
+CONFIGURED = {
+    "long": LONGER | {"sampling": {"seconds": 3}},
+    "longest": LONGER | {"sampling": {"seconds": 9}},
+    "as_long": LONGER,
+    "drawn": LONGER | {"shapes": {"random": 1}, "sampling": {"seconds": 99}},
+}
+
+
+def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
+    """A change that repeats the hot kernel rows at 1024 in more sweeps, each slower than the one
+    before."""
+    own = summary[(summary.n == 1024) & (summary.phase == "kernel") & (summary.cache == "hot")]
+    times = ["time_ms", "time_low_ms", "time_high_ms"]
+    more = [
+        own.assign(sweep=name, **{column: own[column] * factor for column in times})
+        for factor, name in enumerate(CONFIGURED, 2)
+    ]
+    return pd.concat([summary, *more], ignore_index=True)
+
+
+def test_the_longest_sweep_of_a_point_speaks(tmp_path: Path) -> None:
+    configuration = DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}
+    device = DEVICE | {"configuration": configuration}
+    options = {"kernels": ["naive", "cublas_sgemm"], "shapes": {"gemm": (320, 1024)}}
+    results = made_up(tmp_path, **options, device=device, change=with_sweeps)
+    view = results.of("gemm")
+    for rows in (view.timed(), view.square_ratios()):
+        assert rows.groupby("n").sweep.unique().map(list).to_dict() == {
+            320: ["gemm"], 1024: ["longest"]
+        }  # fmt: skip
+        assert not rows.duplicated(["variant", "n"]).any()
+    small, large = shapes_of(view.timed())
+    assert set(at(view.summary, large).query("phase == 'h2d'").sweep) == {"gemm"}
+    # Cold launches are held against the hot ones of their own sweep.
+    cold = over_hot(view, "cold")
+    assert set(cold.sweep) == {"gemm"} and len(at(cold, large)) == len(at(cold, small)) == 2

@@ -17,15 +17,32 @@ IDLE = pynvml.nvmlClocksThrottleReasonGpuIdle
 def reading(
     celsius: float = 40, clock: float = 1980, watts: float = 500, reasons: int = 0
 ) -> Reading:
-    return Reading(0.0, clock, 2619, watts, celsius, reasons)
+    return Reading(0.0, clock, 2619, watts, celsius, 1980, reasons)
 
 
-def test_readings_become_medians_the_highest_temperature_and_every_reason() -> None:
-    capped = reading(44, 1500, 700.06, POWER_CAP)
-    found = state_of([reading(40, 1980, 690.04, IDLE), capped, reading(42, 1400, 100)])
+def test_readings_become_medians_the_highest_temperature_and_the_reasons() -> None:
+    capped, slow = reading(44, 1500, 700.06, POWER_CAP), reading(42, 1400, 100, POWER_CAP)
+    found = state_of([reading(40, 1980, 690.04, IDLE), capped, slow])
     assert found == State(1500, 2619, 690.0, 44, "power_cap")
-    both = state_of([reading(reasons=POWER_CAP), reading(reasons=THERMAL)])
+    both = state_of([capped, reading(reasons=THERMAL)])
     assert both.throttled == "power_cap+sw_thermal"
+
+
+@pytest.mark.parametrize(
+    ("readings", "expected"),
+    [
+        ([reading(clock=1965, reasons=POWER_CAP), reading()], "power_cap"),
+        ([reading(clock=1965, reasons=POWER_CAP), reading(), reading()], ""),
+        ([reading(watts=850, reasons=POWER_CAP)], ""),
+        ([reading(clock=1410)], ""),
+        ([reading(reasons=THERMAL), *[reading()] * 9], "sw_thermal"),
+    ],
+    ids=["in half", "in the library's launches", "at full clock", "no reason", "heat, once"],
+)
+def test_the_power_limit_is_named_where_it_held_the_clock_down_for_half_of_the_time(
+    readings: list[Reading], expected: str
+) -> None:
+    assert state_of(readings).throttled == expected
 
 
 def test_without_readings_nothing_is_known() -> None:

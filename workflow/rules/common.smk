@@ -347,6 +347,25 @@ def folder_of(wildcards):
     return "results/local" if dataset == "local" else f"results/local/{dataset}"
 
 
+def beside(wildcards):
+    """The folders of the published data sets, but for this one: their cards may be other ones.
+
+    A run without a GPU has no card to hold against them.
+    """
+    if DEVICE == "cpu" and not wildcards.dataset.startswith("published/"):
+        return []
+    own = Path(folder_of(wildcards))
+    folders = [ROOT / "reports" / name for name in published()]
+    return [folder for folder in folders if folder != own]
+
+
+def tables_beside(wildcards):
+    """The tables of those data sets."""
+    names = [*DATA_SET, "ceilings.csv"]
+    files = [folder / name for folder in beside(wildcards) for name in names]
+    return list(filter(os.path.exists, files))
+
+
 def data_of(wildcards):
     """The tables of a data set; an old published one may lack the ceilings."""
     files = [f"{folder_of(wildcards)}/{name}" for name in (*DATA_SET, "ceilings.csv")]
@@ -354,10 +373,10 @@ def data_of(wildcards):
     return list(filter(os.path.exists, files)) if published else files
 
 
-def instructions_of(wildcards):
-    """The table of machine code: this run's, or a published one if it is there."""
-    file = f"{folder_of(wildcards)}/instructions.csv"
-    return [file] if wildcards.dataset == "local" or os.path.exists(file) else []
+def evidence_of(wildcards):
+    """The tables of machine code and of counters: this run's, or published ones if they are there."""
+    files = [f"{folder_of(wildcards)}/{name}.csv" for name in ("instructions", "counters")]
+    return [file for file in files if wildcards.dataset == "local" or os.path.exists(file)]
 
 
 def checks_of(wildcards):

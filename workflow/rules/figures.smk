@@ -6,6 +6,7 @@ FIGURES = captions()
 rule draw_figures:
     input:
         program("figures"),
+        tables_beside,
         data=data_of,
         catalogue=config["catalogue"],
     output:
@@ -27,12 +28,13 @@ rule draw_figures:
     params:
         script=program("figures")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        beside=beside,
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:
         "draw the figures of {wildcards.dataset}"
     shell:
         "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
-        " --output {params.folder:q} --processes {threads} --log {log:q}"
+        " --beside {params.beside:q} --output {params.folder:q} --processes {threads} --log {log:q}"
 
 
 rule figures:

@@ -28,6 +28,28 @@ rule write_page:
         " --template {input.template:q} --output {output:q} --log {log:q}"
 
 
+rule gallery:
+    input:
+        program("gallery"),
+        expand(ROOT / "reports/{dataset}/{name}", dataset=published(), name=DATA_SET),
+        template=ROOT / "reports/gallery.html",
+        catalogue=config["catalogue"],
+    output:
+        "results/gallery.html",
+    log:
+        "results/local/logs/gallery.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("gallery")[0],
+        folders=expand(ROOT / "reports/{dataset}", dataset=published()),
+    message:
+        "write the page of the published data sets"
+    shell:
+        "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
+        " --template {input.template:q} --output {output:q} --log {log:q}"
+
+
 rule explore:
     input:
         expand("results/{dataset}/explore.html", dataset=reported()),

@@ -4,9 +4,10 @@
 rule tabulate:
     input:
         program("tables"),
+        tables_beside,
         data=data_of,
         checks=checks_of,
-        instructions=instructions_of,
+        evidence=evidence_of,
         documents=ROOT / "reports/documents.yaml",
         catalogue=config["catalogue"],
     output:
@@ -18,11 +19,12 @@ rule tabulate:
     params:
         script=program("tables")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        beside=beside,
     message:
         "compute the tables of {wildcards.dataset}"
     shell:
         "python {params.script:q} --data {params.data:q} --documents {input.documents:q}"
-        " --catalogue {input.catalogue:q} --output {output:q} --log {log:q}"
+        " --beside {params.beside:q} --catalogue {input.catalogue:q} --output {output:q} --log {log:q}"
 
 
 rule typeset:

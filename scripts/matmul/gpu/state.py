@@ -20,6 +20,7 @@ REASONS = {
 
 
 THERMAL = ("hw_slowdown", "sw_thermal", "hw_thermal")
+POWER = "power_cap"
 
 
 class Reading(NamedTuple):
@@ -30,12 +31,13 @@ class Reading(NamedTuple):
     memory_clock_mhz: float
     power_w: float
     temperature_c: float
-    reasons: int  # bits: the reasons why it slows down
+    highest_mhz: float  # that the SM clock can be
+    reasons: int  # bits: the reasons why it slows down, by the driver
 
 
 @dataclass(frozen=True)
 class State:
-    """Medians over a span of time, the highest temperature, and every reason that was seen."""
+    """Medians over a span of time, the highest temperature, and what slowed the card down."""
 
     sm_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
@@ -66,6 +68,7 @@ class Recorder(threading.Thread):
             pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
             power_w(handle),
             pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
+            pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
             pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
         )
 
@@ -99,16 +102,27 @@ def state_of(readings: Sequence[Reading]) -> State:
     """Several readings as one state, which is unknown if there are none."""
     if not readings:
         return State()
-    seen = 0
-    for reading in readings:
-        seen |= reading.reasons
     return State(
         statistics.median(reading.sm_clock_mhz for reading in readings),
         statistics.median(reading.memory_clock_mhz for reading in readings),
         round(statistics.median(reading.power_w for reading in readings), 1),
         max(reading.temperature_c for reading in readings),
-        "+".join(name for bit, name in REASONS.items() if seen & bit),
+        "+".join(name for bit, name in REASONS.items() if slowed(readings, bit, name)),
     )
+
+
+def slowed(readings: Sequence[Reading], bit: int, name: str) -> bool:
+    """Whether this reason slowed the card down. Heat counts if it was seen at all.
+
+    The power limit, like the medians, speaks for at least half of the readings, and only those
+    below the highest clock count. A series has the launches of a kernel and of its library, so a
+    frugal kernel has a few readings at the limit, which the library reached.
+    """
+    seen = [reading for reading in readings if reading.reasons & bit]
+    if name != POWER:
+        return bool(seen)
+    slow = [reading for reading in seen if reading.sm_clock_mhz < reading.highest_mhz]
+    return 2 * len(slow) >= len(readings)
 
 
 def cool(reading: Reading, celsius: float) -> bool:

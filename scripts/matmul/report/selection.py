@@ -4,6 +4,7 @@ Selected rows keep their index in the file, so that a number can name its line.
 """
 
 import dataclasses
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,23 +20,26 @@ from matmul.catalogue.entries import Catalogue, Kind, Variant, kernel_name
 from matmul.dataset.tables import (
     OPTIONAL,
     POINT,
+    PRODUCT,
     read_json,
     read_optional,
     read_table,
     version_of,
 )
-from matmul.gpu.state import THERMAL
+from matmul.gpu.state import POWER, THERMAL
 from matmul.measure.bench import CACHES, MODES
 from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.fills import FILLS
 from matmul.operations.operation import OTHER, Operation
 from matmul.operations.shapes import Shape
+from matmul.process.errors import UserError
 from matmul.report.sourced_numbers import Number
 
 LINES = 7  # if more kernels would be drawn, only a representative few are
-POWER = "power_cap"  # of state.REASONS
 # The values of a sweep's axes, in display order.
 AXES = {"fill": FILLS, "mode": MODES}
+# What a row is of, whatever its sweep.
+SPAN = ["variant", "baseline", *PRODUCT, "fill", "mode", "phase", "cache"]
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,13 @@ class Results:
     states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything
+    briefer: pd.DataFrame | None = None  # rows of its sweep for which those of a longer one stand
+    others: tuple["Results", ...] = ()  # the published sets of other cards
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
-        """The same data set with the summary and ratios of one operation only, from the sweep with
-        its name. Kernels with reduced arithmetic are included only on request."""
+        """The same data set with the summary and ratios of one operation only: the points of the
+        sweep with its name, each from the longest sweep that has it. Kernels with reduced
+        arithmetic are included only on request."""
         return self.views[operation, reduced]
 
     @cached_property
@@ -114,13 +121,43 @@ class Results:
         """The part of each operation, without and with kernels of reduced arithmetic."""
         found = {}
         for operation in OPERATIONS:
-            tables = [table[table.sweep == operation] for table in (self.summary, self.ratios)]
+            own = self.summary[self.summary.sweep == operation]
+            longest = self.longest(self.summary, operation)
+            ratios = self.longest(self.ratios, operation)
+            tables = [longest, ratios, own[~own.index.isin(longest.index)]]
             for reduced in (False, True):
-                summary, ratios = tables if reduced else map(self.rivals, tables)
+                names = ("summary", "ratios", "briefer")
+                kept = zip(names, tables if reduced else map(self.rivals, tables), strict=True)
                 found[operation, reduced] = dataclasses.replace(
-                    self, operation=operation, summary=summary, ratios=ratios
+                    self, operation=operation, **dict(kept)
                 )
         return found
+
+    def longest(self, table: pd.DataFrame, operation: str) -> pd.DataFrame:
+        """The rows of an operation's sweep in a table; where longer sweeps measured the same, those
+        of the longest one."""
+        key = [column for column in SPAN if column in table]
+        own = table.sweep == operation
+        longer = [table[table.sweep == sweep] for sweep in self.longer_sweeps(operation)]
+        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in longer]
+        rows = pd.concat([*measured, table[own]])
+        names = pd.MultiIndex.from_frame(rows[key].astype(str))
+        return rows[names.isin(names[rows.sweep == operation])].drop_duplicates(key).sort_index()
+
+    def longer_sweeps(self, operation: str) -> list[str]:
+        """The sweeps of an operation that sample for more seconds than that with its name, the
+        longest first; none over random shapes."""
+        configuration = self.device.get("configuration") or {}
+
+        def seconds(sweep: str) -> float:
+            own = configuration.get("sweeps", {}).get(sweep, {})
+            rule = configuration.get("sampling", {}) | own.get("sampling", {})
+            return float(rule.get("seconds", 0))
+
+        sweeps = set(self.summary.sweep[self.summary.operation == operation])
+        found = [name for name in sweeps.difference(self.random_sweeps)
+                 if seconds(name) > seconds(operation)]  # fmt: skip
+        return sorted(found, key=lambda name: (-seconds(name), name))
 
     @cached_property
     def order(self) -> list[str]:
@@ -290,10 +327,36 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     device = read_json(folder / "device.json")
     version = version_of(device)
     summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    summary["throttled"] = limited(summary, device)
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     kernels = table("kernels.csv")
     results = Results(catalogue, device, kernels, summary, *map(table, others))
     return dataclasses.replace(results, earlier=bool(changed_variants(kernels, catalogue)))
+
+
+def with_others(results: Results, folders: Iterable[Path]) -> Results:
+    """A card's data set with those of other models of card in these folders. One that cannot be
+    read is left out, and the log says why."""
+    found = []
+    for folder in folders if results.device.get("gpu") else ():
+        try:
+            other = load_results(folder, results.catalogue)
+        except UserError as error:
+            logging.warning("not compared: %s", error)
+            continue
+        if other.device.get("gpu") not in (None, results.device["gpu"]):
+            found.append(other)
+    return dataclasses.replace(results, others=tuple(found))
+
+
+def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
+    """What slowed the card down, without a power limit that left the median clock the highest:
+    older sets name it if it was seen once, in a launch of the library."""
+    full = summary.sm_clock_mhz >= (device.get("clock_mhz") or np.inf)
+    others = summary.throttled.map(
+        lambda text: "+".join(reason for reason in text.split("+") if reason != POWER)
+    )
+    return summary.throttled.where(~full, others)
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
@@ -321,6 +384,27 @@ def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
     return rows[rows.variant == first.variant[first.time_ms.idxmin()]]
 
 
+def quotable(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with enough samples, or pairs, for an interval. No headline rests on fewer."""
+    column = "ratio_low" if "ratio_low" in rows else "time_low_ms"
+    return rows[rows[column].notna()]
+
+
+def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
+
+    Its share of the library decides, because each kernel has a job of its own, and at its power
+    limit a card has another clock in each. Its rate decides only without a share.
+    """
+    own = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    shares = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
+    held = own.merge(shares, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
+    order = own.assign(share=held.ratio.to_numpy()).sort_values(
+        ["share", "tflops"], ascending=False, na_position="last", kind="stable"
+    )
+    return own.loc[order.index[:1]]
+
+
 def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """Times of GPU kernels. If there are more than LINES kernels, only a representative few, and
     the fastest hand-written one among the others."""
@@ -345,10 +429,12 @@ def compared_errors(results: Results) -> pd.DataFrame:
 def over_hot(results: Results, cache: str) -> pd.DataFrame:
     """The hot rows of each kernel's fastest variants that also have a row of `cache`, with `ratio`,
     the latter's time over the hot one, its widest interval, and `other`, the index of that row."""
-    best, others = fastest(results.timed(cache="hot")), results.timed(cache=cache)
+    hot, others = results.timed(cache="hot"), results.timed(cache=cache)
+    if results.briefer is not None:  # of the sweep that has the other rows
+        hot = pd.concat([hot, results.briefer[results.briefer.sweep.isin(others.sweep)]])
     key = ["variant", *POINT]
     places = others[key].reset_index(names="other")
-    hot = best.reset_index().merge(places, on=key).set_index("index")
+    hot = fastest(hot.reset_index().merge(places, on=key).set_index("index"))
     other = others.loc[hot.other].set_index(hot.index)
     low, high = quotient_interval(other, hot)
     return hot.assign(ratio=other.time_ms / hot.time_ms, ratio_low=low, ratio_high=high)

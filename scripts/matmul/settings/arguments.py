@@ -51,6 +51,12 @@ def add_catalogue(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
 
 
+def add_beside(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--beside", type=Path, nargs="*", default=[], help="folders of data sets to compare with"
+    )
+
+
 def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument(
         "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"

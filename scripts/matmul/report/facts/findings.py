@@ -11,19 +11,23 @@ from typing import Any
 import pandas as pd
 
 from matmul.catalogue.entries import Kind
+from matmul.dataset.intervals import SMALLEST
 from matmul.operations import OPERATIONS, shape_of
 from matmul.operations.gemm import GEMM
 from matmul.operations.gram import GRAM
 from matmul.operations.operation import Operation
 from matmul.report.facts.executed_rates import VECTOR, binding_peak, executed, float64_peak, rate
+from matmul.report.facts.quotients import quotient
 from matmul.report.selection import (
     Results,
     common_sizes,
     compared_errors,
     fastest,
+    fastest_own,
     limits_of,
     over_hot,
     power_capped,
+    quotable,
     quotient_interval,
     rate_unit,
     shown,
@@ -42,6 +46,8 @@ SETS = 4096  # bytes after which addresses map to the same set of a processor's 
 ALIKE = 2.0  # two products are compared if one is at most this many times the work of the other
 CLEARLY = 1.5  # times as fast, for what may be known by a launch each
 FLOAT32_BYTES = 4
+RATIOS = "ratios.csv"
+TOO_FEW = f"fewer than {SMALLEST} pairs or samples"
 
 
 class Missing(Exception):
@@ -82,41 +88,43 @@ def best_share(results: Results) -> dict[str, Any]:
 
 def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
     """The largest ratio to one library at the shape of the comparison, and where kernels win or
-    tie."""
+    tie. The library's rate is that in the same pairs."""
     compared = results.at_compared(rows)
     if compared.empty:
-        raise Missing(f"no pairs at {results.compared}")
+        raise Missing(f"{TOO_FEW} at {results.compared}")
     best = compared.loc[compared.ratio.idxmax()]
-    own, library = (
-        time_row(results, column, best.n, best.cache) for column in (best.variant, best.baseline)
-    )
+    own, ratio = time_row(results, best.variant, best.n, best.cache), cell(best, "ratio", RATIOS)
+    rate = cell(own, "tflops") if own is not None else None
     return {
         "n": int(best.n),
         "cache": best.cache,
         "kernel": named(results, best.kernel, best.variant),
         "library": named(results, best.baseline, best.baseline),
-        "ratio": cell(best, "ratio", "ratios.csv").json(),
+        "ratio": ratio.json(),
         "interval": interval(best),
-        "rate": cell(own, "tflops").json() if own is not None else None,
-        "library_rate": cell(library, "tflops").json() if library is not None else None,
+        "rate": rate and rate.json(),
+        "library_rate": rate and (rate / ratio).json(),
         "verdict": verdict_of(best.ratio_low, best.ratio_high),
         "sizes": int(rows.n.nunique()),
     } | sizes_by_verdict(rows)
 
 
 def hand_written_ratios(results: Results) -> pd.DataFrame:
-    """Ratios of square products by CUDA kernels of the catalogue, hot ones if there are any."""
+    """Ratios of square products by CUDA kernels of the catalogue, hot ones if there are any, with
+    an interval."""
     rows = results.square_ratios()
     rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
     if rows.empty:
         gpu = [k for k in results.order if results.hand_written(k)]
         raise Missing(results.absence(gpu))
-    return rows
+    if quotable(rows).empty:
+        raise Missing(TOO_FEW)
+    return quotable(rows)
 
 
 def interval(row: pd.Series) -> list[dict[str, Any]] | None:
     """The ratio's 95% interval, None if there were too few pairs for one."""
-    ends = [cell_if_any(row, column, "ratios.csv") for column in ("ratio_low", "ratio_high")]
+    ends = [cell_if_any(row, column, RATIOS) for column in ("ratio_low", "ratio_high")]
     return [end.json() for end in ends if end] if all(ends) else None
 
 
@@ -142,9 +150,9 @@ def named(results: Results, kernel: str, variant: str) -> dict[str, str]:
 @finding(GEMM)
 def peak(results: Results) -> dict[str, Any]:
     """The highest rate of a square product, and its share of the card's float32 peak."""
-    rows = squares(results.timed())
+    rows = squares(quotable(results.timed()))
     if rows.empty:
-        raise Missing("no square product was timed")
+        raise Missing(f"no square product was timed, or with {TOO_FEW}")
     best = rows.loc[rows.tflops.idxmax()]
     ceiling = results.device.get("fp32_peak_tflops")
     unit, factor = rate_unit(rows.tflops)
@@ -181,8 +189,20 @@ def blas_over_loop(results: Results) -> dict[str, Any]:
 
 def versus(results: Results, slow: str, fast: str) -> dict[str, Any]:
     """Time of one kernel over another's at the largest common square size, fastest variants."""
+    return compared_at(results, slow, fast)[-1]
+
+
+def compared_at(results: Results, slow: str, fast: str) -> list[dict[str, Any]]:
+    """The same at each common square size with enough samples, at least one. Raises Missing."""
     rows = squares(fastest(results.timed()))
-    return quotient_at(results, rows, slow, fast, sizes_of_both(results, rows, slow, fast)[-1])
+    sizes = sizes_of_both(results, rows, slow, fast)
+    sure = [n for n in sizes if n in common_sizes(quotable(rows), [slow, fast])]
+    if not sure:
+        raise Missing(TOO_FEW)
+    found = [at_size for n in sure if (at_size := quotient_at(results, rows, slow, fast, n))]
+    if not found:
+        raise Missing("the card was at its power limit, and nothing was timed in turn with both")
+    return found
 
 
 def sizes_of_both(results: Results, rows: pd.DataFrame, slow: str, fast: str) -> list[int]:
@@ -197,16 +217,17 @@ def sizes_of_both(results: Results, rows: pd.DataFrame, slow: str, fast: str) ->
 
 def quotient_at(
     results: Results, rows: pd.DataFrame, slow: str, fast: str, n: int
-) -> dict[str, Any]:
-    """Time of one kernel over another's at one size."""
+) -> dict[str, Any] | None:
+    """Time of one kernel over another's at one size; None if they cannot be compared there."""
     one, other = (rows[(rows.kernel == k) & (rows.n == n)].iloc[0] for k in (slow, fast))
+    found = quotient(results, one, other)
+    if found is None:
+        return None
     return {
         "n": int(n),
         "slow": named(results, slow, one.variant) | {"time_ms": cell(one, "time_ms").json()},
         "fast": named(results, fast, other.variant) | {"time_ms": cell(other, "time_ms").json()},
-        "quotient": (cell(one, "time_ms") / cell(other, "time_ms")).json(),
-        "verdict": verdict(one, other),
-    }
+    } | found.json(results)
 
 
 def verdict(one: pd.Series, other: pd.Series) -> str:
@@ -249,7 +270,7 @@ def cpu_strides(results: Results) -> dict[str, Any]:
 @finding(GEMM)
 def over_cpu(results: Results) -> dict[str, Any]:
     """The fastest GPU kernel over the two CPU kernels, at the largest size of each."""
-    rows = squares(fastest(results.timed()))
+    rows = squares(quotable(fastest(results.timed())))
     gpu = rows[results.gpu(rows)]
     found = {}
     for base in ("cpu_loop", "cpu_blas"):
@@ -268,7 +289,10 @@ def over_cpu(results: Results) -> dict[str, Any]:
         }
     if not found:
         gpu_kernels = [kernel for kernel in results.present if results.on_gpu(kernel)]
-        raise Missing(results.absence(gpu_kernels))
+        for kernels in (gpu_kernels, ["cpu_loop", "cpu_blas"]):
+            if not results.timed().kernel.isin(kernels).any():
+                raise Missing(results.absence(kernels))
+        raise Missing(TOO_FEW)
     return {"over": list(found.values())}
 
 
@@ -293,22 +317,24 @@ def widths_of(results: Results, rows: pd.DataFrame, kernel: str) -> dict[str, An
     sizes = [int(n) for n in both[0].index if n in both[1].index]
     if not sizes or narrow == wide:
         return None
-    entries = [width_row(rows, narrow.name, wide.name, n) for n in sizes]
+    entries = [width_row(results, rows, narrow.name, wide.name, n) for n in sizes]
     by_verdict = {word: [e["n"] for e in entries if e["wide_is"] == word]
                   for word in ("faster", "slower", "tie", "unknown")}  # fmt: skip
     widths = [variant.parameters["TILE_WIDTH"] for variant in (narrow, wide)]
     return named(results, kernel, "") | {"widths": widths, "rows": entries} | by_verdict
 
 
-def width_row(rows: pd.DataFrame, narrow: str, wide: str, n: int) -> dict[str, Any]:
+def width_row(
+    results: Results, rows: pd.DataFrame, narrow: str, wide: str, n: int
+) -> dict[str, Any]:
     """Both widths at one size."""
     one, other = (rows[(rows.variant == v) & (rows.n == n)].iloc[0] for v in (narrow, wide))
-    times = [cell(row, "time_ms") for row in (one, other)]
+    found = quotient(results, one, other)
     return {
         "n": n,
-        "times_ms": [time.json() for time in times],
-        "quotient": (times[0] / times[1]).json(),
-        "wide_is": verdict(one, other),
+        "times_ms": [cell(row, "time_ms").json() for row in (one, other)],
+        "quotient": found and found.value.json(),
+        "wide_is": found.verdict if found else "unknown",
     }
 
 
@@ -319,31 +345,33 @@ def copies(results: Results) -> dict[str, Any]:
         entry for kernel in ("cublas_sgemm", "shared") if (entry := copies_of(results, kernel))
     ]
     if not entries:
-        raise Missing(results.absence(["cublas_sgemm", "shared"]))
+        timed = results.timed("unified").kernel.isin(["cublas_sgemm", "shared"]).any()
+        raise Missing(TOO_FEW if timed else results.absence(["cublas_sgemm", "shared"]))
     return {"kernels": entries}
 
 
 def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
-    """All phases of the variant of a kernel that is fastest at its largest square size."""
-    best = squares(fastest(results.timed()))
-    best = best[best.kernel == kernel]
-    phases = {}
-    for phase in ("kernel", "h2d", "d2h", "end_to_end", "unified") if len(best) else ():
-        rows = squares(results.timed(phase))
-        rows = rows[(rows.variant == best.iloc[-1].variant) & (rows.n == best.iloc[-1].n)]
-        if rows.empty:
-            return None
-        phases[phase] = cell(rows.iloc[0], "time_ms")
-    if not phases:
+    """All phases of a kernel's fastest variant, at the largest square size at which all of them
+    have enough samples; None if there is none."""
+    names = ("kernel", "h2d", "d2h", "end_to_end", "unified")
+    timed = {name: squares(quotable(results.timed(name))) for name in names}
+    best = fastest(timed["kernel"])
+    for row in reversed([*best[best.kernel == kernel].itertuples()]):
+        own = {name: rows[(rows.variant == row.variant) & (rows.n == row.n)]
+               for name, rows in timed.items()}  # fmt: skip
+        if all(len(rows) for rows in own.values()):
+            break
+    else:
         return None
+    phases = {name: cell(rows.iloc[0], "time_ms") for name, rows in own.items()}
     quotients = {
         "copies_over_kernel": (phases["h2d"] + phases["d2h"]) / phases["kernel"],
         "end_to_end_over_kernel": phases["end_to_end"] / phases["kernel"],
         "unified_over_end_to_end": phases["unified"] / phases["end_to_end"],
     }
     return (
-        {"n": int(best.iloc[-1].n)}
-        | named(results, kernel, best.iloc[-1].variant)
+        {"n": int(row.n)}
+        | named(results, kernel, row.variant)
         | {name: value.json() for name, value in (phases | quotients).items()}
     )
 
@@ -503,13 +531,11 @@ def gram_share(results: Results) -> dict[str, Any]:
 @finding(GRAM)
 def gram_over_naive(results: Results) -> dict[str, Any]:
     """The gain of the register tile: at the largest square size, and the least from SETTLED on."""
-    pair = ("gram_naive", "gram_register_tile")
-    rows = squares(fastest(results.timed()))
-    sizes = sizes_of_both(results, rows, *pair)
-    settled = [quotient_at(results, rows, *pair, n) for n in sizes if n >= SETTLED]
-    return quotient_at(results, rows, *pair, sizes[-1]) | {
+    found = compared_at(results, "gram_naive", "gram_register_tile")
+    settled = [entry for entry in found if entry["n"] >= SETTLED]
+    return found[-1] | {
         "settled": SETTLED,
-        "least": min(settled, key=lambda found: found["quotient"]["value"], default=None),
+        "least": min(settled, key=lambda one: one["quotient"]["value"]) if settled[1:] else None,
     }
 
 
@@ -530,10 +556,10 @@ def gram_mirroring(results: Results) -> dict[str, Any]:
 @finding(GRAM)
 def gram_peaks(results: Results) -> dict[str, Any]:
     """The highest rates of squares by the operations executed, as shares of the units' peaks."""
-    rows = squares(results.timed())
-    rows = rows[results.gpu(rows)]
+    timed = squares(results.timed())
+    rows = quotable(timed[results.gpu(timed)])
     if rows.empty:
-        raise Missing(results.gpu_absence())
+        raise Missing(TOO_FEW if results.gpu(timed).any() else results.gpu_absence())
     unit, factor = rate_unit(rows.tflops)
     general, symmetric = (rows[rows.kernel == name] for name in results.product.rivals[:2])
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
@@ -569,7 +595,8 @@ def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -
 
 @finding(GRAM)
 def gram_tile_widths(results: Results) -> dict[str, Any]:
-    """The time of each variant of the register tile at each square size, and the fastest."""
+    """The time of each variant of the register tile at each square size, and the fastest by its
+    share of the library."""
     rows = squares(results.timed())
     rows = rows[rows.kernel == "gram_register_tile"]
     kernel = results.catalogue.get("gram_register_tile")
@@ -577,7 +604,9 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
         raise Missing(results.absence(["gram_register_tile"]))
     timed = [variant for variant in kernel.variants if variant.name in set(rows.variant)]
     timed.sort(key=lambda variant: variant.tile)
-    by_size = [tile_row(own, [variant.name for variant in timed]) for _, own in rows.groupby("n")]
+    by_size = [
+        tile_row(results, own, [variant.name for variant in timed]) for _, own in rows.groupby("n")
+    ]
     names = [variant.tiling for variant in timed]
     return named(results, kernel.name, "") | {
         "variants": [
@@ -588,14 +617,14 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
     }
 
 
-def tile_row(rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
-    """The times of the variants at one size, and which is the shortest."""
+def tile_row(results: Results, rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
+    """The times of the variants at one size, and which is the fastest."""
     own = {row.variant: row for _, row in rows.iterrows()}
     times = [cell(own[name], "time_ms") if name in own else None for name in variants]
     return {
         "n": int(rows.n.iloc[0]),
         "times_ms": [time and time.json() for time in times],
-        "fastest": list(variants).index(rows.loc[rows.time_ms.idxmin()].variant),
+        "fastest": list(variants).index(fastest_own(results, rows).variant.iloc[0]),
     }
 
 

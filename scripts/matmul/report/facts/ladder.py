@@ -1,7 +1,6 @@
 """The hand-written kernels of an operation as steps, in the order of the catalogue: each with its
 tiles, traffic, resources, and gain over the step before."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,16 +9,18 @@ from matmul.catalogue.architectures import ARCHITECTURES
 from matmul.catalogue.entries import Variant
 from matmul.operations import shape_of
 from matmul.operations.shapes import Shape
+from matmul.report.facts.held_back import counted, hot_loop
+from matmul.report.facts.quotients import quotient
 from matmul.report.facts.traffic import asked, intensity
 from matmul.report.selection import (
     Results,
     at,
     fastest,
+    fastest_own,
     limits_of,
-    quotient_interval,
+    quotable,
     rate_unit,
     shapes_of,
-    shown,
     size_name,
     squares,
     verdict_of,
@@ -66,7 +67,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             for name in beside
             if name in rows
         ],
-        "gain": gain(results, *ends(rows, own)),
+        "gain": whole_gain(results, here),
         "absent": [
             results.title(name)
             for name in results.order
@@ -124,6 +125,8 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
         "layout": picture(ran),
         "traffic": traffic(ran, shape),
         "resources": resources(results, ran),
+        "loop": hot_loop(results, ran.name if ran else None),
+        "counters": counted(results, told.variant),
         "choices": choices(results, told.variant),
     }
 
@@ -224,31 +227,22 @@ def share(results: Results, pair: pd.Series) -> dict[str, Any]:
 def gain(
     results: Results, before: pd.Series | None, row: pd.Series | None
 ) -> dict[str, Any] | None:
-    """The time of one step over another's, with the widest interval that their intervals allow."""
-    if before is None or row is None:
+    """The time of one step over another's; None if they cannot be compared."""
+    found = None if before is None or row is None else quotient(results, before, row)
+    if before is None or row is None or found is None:
         return None
-    quotient = cell(before, "time_ms") / cell(row, "time_ms")
-    low = over(before, row, "time_low_ms", "time_high_ms")
-    high = over(before, row, "time_high_ms", "time_low_ms")
     return {
         "from": {"title": results.title(before.kernel)},
         "to": {"title": results.title(row.kernel)},
-        "quotient": quotient.json(),
-        "interval": [low.json(), high.json()] if low and high else None,
-        "verdict": shown(quotient, verdict_of(*quotient_interval(before, row))),
-    }
+    } | found.json(results)
 
 
-def over(one: pd.Series, other: pd.Series, this: str, that: str) -> Number | None:
-    """A cell of one row over a cell of another."""
-    above, below = cell_if_any(one, this), cell_if_any(other, that)
-    return above / below if above and below else None
-
-
-def ends(rows: dict[str, pd.Series], own: Sequence[str]) -> tuple[Any, Any]:
-    """The first step that was timed, and the fastest; None if they are the same."""
-    timed = [rows[name] for name in own if name in rows]
-    if not timed:
-        return None, None
-    best = min(timed, key=lambda row: row.time_ms)
-    return (timed[0], best) if best.kernel != timed[0].kernel else (None, None)
+def whole_gain(results: Results, here: pd.DataFrame) -> dict[str, Any] | None:
+    """The gain from the first step to the fastest, among rows with enough samples at one shape."""
+    rows = quotable(results.rivals(here))
+    own = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    own = own.sort_values("kernel", key=lambda names: names.map(results.position))
+    best = fastest_own(results, own)
+    if own.empty or own.index[0] == best.index[0]:
+        return None
+    return gain(results, own.iloc[0], best.iloc[0])

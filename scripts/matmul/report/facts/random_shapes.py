@@ -10,8 +10,8 @@ from matmul.dataset.tables import POINT
 from matmul.measure.bench import CACHES
 from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.operation import COMPACT
-from matmul.report.facts.findings import interval, named
-from matmul.report.selection import Results, size_name, verdict_of
+from matmul.report.facts.findings import TOO_FEW, interval, named
+from matmul.report.selection import Results, quotable, size_name, verdict_of
 from matmul.report.sourced_numbers import Number, cell, total
 from matmul.settings.configuration import dispatches
 
@@ -40,7 +40,12 @@ def drawn_kernels(results: Results) -> list[str]:
 
 def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
     """The ratios of a dispatch at random shapes to the fastest rival there, the lowest first, with
-    `class`, that of the shape."""
+    `class`, that of the shape; without those of too few pairs."""
+    return quotable(every_ratio(results, kernel))
+
+
+def every_ratio(results: Results, kernel: str) -> pd.DataFrame:
+    """The same with them."""
     rows = results.ratios[results.ratios.sweep.isin(drawn_sweeps(results))]
     rows = rows[rows.kernel == kernel]
     cache = min(set(rows.cache), key=CACHES.index, default=CACHES[0])
@@ -70,6 +75,7 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
     summary = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
     summary = summary[(summary.kernel == kernel) & (summary.phase == "kernel")]
     rows = drawn_ratios(results, kernel)
+    few = len(every_ratio(results, kernel)) - len(rows)
     operation = OPERATIONS[summary.operation.iloc[0]]
     about = {
         "operation": operation.name,
@@ -78,7 +84,8 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
     }
     if rows.empty:
         reasons = summary.reason[summary.status != "ok"].value_counts().index
-        return about | {"missing": str(reasons[0]) if len(reasons) else "no library was timed"}
+        why = TOO_FEW if few else str(reasons[0]) if len(reasons) else "no library was timed"
+        return about | {"missing": why}
     classes = [(name, rows[rows["class"] == name]) for name in (*operation.classes, COMPACT)]
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
     fastest = rows.baseline.value_counts()
@@ -86,7 +93,8 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
         "missing": None,
         "all": spread(rows),
         "classes": [{"name": name} | spread(own) for name, own in classes if len(own)],
-        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower", "unknown")},
+        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")}
+        | {"unknown": few},
         "rivals": [
             {"title": results.title(name), "shapes": int(fastest[name])}
             for name in operation.rivals

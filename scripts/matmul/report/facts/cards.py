@@ -1,0 +1,247 @@
+"""This card beside others whose data sets are published: by rates, by shares of the library, and by
+what the rooflines of both predict.
+
+The prediction is for a product that moves each matrix once, by the ceilings measured on each card.
+It says nothing where the L2 of a card holds the matrices. Rates are those of separate jobs, so they
+are compared only below the power limit; shares come from pairs and are compared everywhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from matmul.operations import OPERATIONS, shape_of
+from matmul.operations.dtypes import DTYPES
+from matmul.operations.shapes import Shape
+from matmul.report.facts.changes import TOLERANCE, VERDICTS, compare_points, relative_times
+from matmul.report.facts.executed_rates import unit_peak
+from matmul.report.facts.random_shapes import geometric_mean
+from matmul.report.facts.traffic import intensity, least
+from matmul.report.selection import (
+    Results,
+    at,
+    fastest,
+    fastest_own,
+    limits_of,
+    processor,
+    published_name,
+    quotable,
+    rate_unit,
+    size_name,
+    version_words,
+)
+from matmul.report.sourced_numbers import Number, cell
+
+COPY = "copy"  # in ceilings.csv
+BOUNDS = ("memory", "arithmetic")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A product that one kernel computed on both cards, below the power limit of each."""
+
+    kernel: str
+    shape: Shape
+    intensity: Number  # operations per byte, if each matrix is moved once
+    faster: Number  # the other card's time over this one's
+    predicted: Number | None
+    bound: str | None  # of BOUNDS, on both cards
+
+
+def cards(results: Results) -> list[dict[str, Any]]:
+    """What is reported of each other card."""
+    return [
+        {
+            "card": processor(other.device),
+            "date": str(other.device.get("date")),
+            "earlier": version_words(other) or None,
+            "limits": limits(results, other),
+            "operations": list(operations(results, other)),
+        }
+        for other in results.others
+    ]
+
+
+def limits(results: Results, other: Results) -> list[dict[str, Any]]:
+    """The numbers that the prediction takes, on the other card and on this one."""
+    words = {COPY: "memory, GB/s"} | {
+        unit: f"{name}, TFLOP/s"
+        for operation in OPERATIONS.values()
+        for unit, name in operation.units.items()
+    }
+    found = []
+    for name, title in words.items():
+        there, here = ceiling(other, name, folder(other)), ceiling(results, name)
+        if there and here:
+            cells = [there.json(), here.json(), (here / there).json()]
+            found.append({"title": title, "there": cells[0], "here": cells[1], "times": cells[2]})
+    return found
+
+
+def folder(other: Results) -> str:
+    """Where the cells of a published set are, below reports/published."""
+    return f"{published_name(other.device)}/"
+
+
+def ceiling(results: Results, name: str, place: str = "") -> Number | None:
+    """A measured ceiling, or else the peak by units and clock; None if neither is known."""
+    rows = results.ceilings
+    rows = rows[(rows.name == name) & (rows.status == "ok")]
+    if not rows.empty:
+        return cell(rows.iloc[0], "value", f"{place}ceilings.csv")
+    peak = unit_peak(results, name)
+    return peak and Number(peak.value, place + peak.origin)
+
+
+def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
+    """What is reported of each operation of which both measured a kernel at the same shape."""
+    for name in OPERATIONS:
+        here, there = results.of(name), other.of(name)
+        timed, own = list(both(here, there)), points(here, there)
+        if not timed:
+            continue
+        found = changes(here, there)
+        yield {
+            "operation": name,
+            "size": here.compared and size_name(here.compared),
+            "unit": rate_unit(here.at_compared(here.timed()).tflops)[0],
+            "library": here.title(here.full_rivals[-1]),
+            "rows": [
+                row(here, there, *pair, found)
+                for pair in timed
+                if shape_of(pair[0]) == here.compared
+            ],
+            "groups": groups(here, own),
+            "others": sum(point.bound is None for point in own),
+            "verdicts": {verdict: int((found.verdict == verdict).sum()) for verdict in VERDICTS},
+        }
+
+
+def both(here: Results, there: Results) -> Iterator[tuple[pd.Series, pd.Series]]:
+    """The times of each GPU kernel's fastest variants at each shape, here and there."""
+    own, theirs = (fastest(quotable(view.timed())) for view in (here, there))
+    own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
+    same = ["kernel", "m", "n", "k", "fill", "mode", "cache"]
+    places = theirs[same].reset_index(names="other")
+    pairs = own[here.gpu(own)].reset_index().merge(places, on=same).set_index("index")
+    for place, other in pairs.other.items():
+        yield own.loc[place], theirs.loc[other]
+
+
+def points(here: Results, there: Results) -> list[Point]:
+    """Every common shape of the fastest kernel of this card, and of its library."""
+    best = fastest_own(here, here.at_compared(fastest(here.timed())))
+    chosen = {*best.kernel, here.full_rivals[-1]}
+    return [
+        point(here, there, own, other)
+        for own, other in both(here, there)
+        if own.kernel in chosen and not capped(own, other)
+    ]
+
+
+def capped(own: pd.Series, other: pd.Series) -> bool:
+    return "p" in limits_of(own.throttled) + limits_of(other.throttled)
+
+
+def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Point:
+    shape = shape_of(own)
+    theirs = cell(other, "time_ms", f"{folder(there)}summary.csv")
+    now, then = roofline(here, shape), roofline(there, shape, folder(there))
+    bound, predicted = None, None
+    if now and then:
+        predicted = then[1] / now[1]
+        bound = now[0] if now[0] == then[0] else None
+    if bound == "memory" and (in_cache(here, shape) or in_cache(there, shape)):
+        bound = None
+    return Point(
+        own.kernel,
+        shape,
+        intensity(least(shape, here.product.dtype), shape),
+        theirs / cell(own, "time_ms"),
+        predicted,
+        bound,
+    )
+
+
+def roof(view: Results, place: str = "") -> tuple[Number, Number] | None:
+    """Bytes per second from memory, and operations per second; None if one is not known."""
+    rates = [rate for unit in view.product.units if (rate := ceiling(view, unit, place))]
+    copy = ceiling(view, COPY, place)
+    if not rates or not copy:
+        return None
+    return copy.times(1e9), max(rates, key=lambda rate: rate.value).times(1e12)
+
+
+def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number] | None:
+    """What bounds a product that moves each matrix once, and its time; None if the ceilings are not
+    known."""
+    known = roof(view, place)
+    if known is None:
+        return None
+    copy, rate = known
+    work = Number(shape.operations, str(shape.operations))
+    moved = least(shape, view.product.dtype) * Number(shape.elements[-1], str(shape.elements[-1]))
+    times = {"memory": moved / copy, "arithmetic": work / rate}
+    bound = max(times, key=lambda name: times[name].value)
+    return bound, times[bound]
+
+
+def in_cache(view: Results, shape: Shape) -> bool:
+    """Whether the L2 may hold the matrices."""
+    size = DTYPES[view.product.dtype].bytes
+    return sum(shape.elements) * size <= (view.device.get("l2_bytes") or 0)
+
+
+def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
+    """For each kernel and bound, how much faster this card is, and what was predicted."""
+    found = []
+    for kernel in dict.fromkeys(point.kernel for point in own):
+        for bound in BOUNDS:
+            rows = [p for p in own if (p.kernel, p.bound) == (kernel, bound)]
+            predicted = [p.predicted for p in rows if p.predicted]
+            if rows:
+                found.append(
+                    {
+                        "title": here.title(kernel),
+                        "bound": bound,
+                        "shapes": len(rows),
+                        "faster": geometric_mean([p.faster for p in rows]).json(),
+                        "predicted": geometric_mean(predicted).json(),
+                    }
+                )
+    return found
+
+
+def changes(here: Results, there: Results) -> pd.DataFrame:
+    """compare_points by the times relative to the library."""
+    return compare_points(relative_times(there), relative_times(here), TOLERANCE)
+
+
+def row(
+    here: Results, there: Results, own: pd.Series, other: pd.Series, found: pd.DataFrame
+) -> dict[str, Any]:
+    """A kernel on both cards at one shape: rates, shares of the library, and the verdict on them in
+    `found`, by compare_points."""
+    _, factor = rate_unit(here.at_compared(here.timed()).tflops)
+    now = cell(own, "tflops").times(factor)
+    then = cell(other, "tflops", f"{folder(there)}summary.csv").times(factor)
+    same = at(found[found.variant == own.variant], shape_of(own))
+    same = same[(same.baseline == here.full_rivals[-1]) & (same.cache == own.cache)]
+    return {
+        "title": here.title(own.kernel),
+        "here": now.json() | {"limits": limits_of(own.throttled)},
+        "there": then.json() | {"limits": limits_of(other.throttled)},
+        "times": None if capped(own, other) else (now / then).json(),
+        "share_here": share(here, own, ""),
+        "share_there": share(there, other, folder(there)),
+        "verdict": None if same.empty else same.verdict.iloc[0],
+    }
+
+
+def share(view: Results, own: pd.Series, place: str) -> dict[str, Any] | None:
+    """A kernel's share of the library in the pairs of its row."""
+    pairs = at(view.ratios[view.ratios.variant == own.variant], shape_of(own))
+    pairs = pairs[(pairs.baseline == view.full_rivals[-1]) & (pairs.cache == own.cache)]
+    return None if pairs.empty else cell(pairs.iloc[0], "ratio", f"{place}ratios.csv").json()

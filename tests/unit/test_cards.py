@@ -1,0 +1,158 @@
+"""Two cards: rates beside what the rooflines predict, and shares beside shares."""
+
+import dataclasses
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up_data import DEVICE, Change, ceilings, made_up
+from support import Command
+from test_tables import DOCUMENTS, recomputed, traced, typeset
+
+import tables
+from matmul.dataset.tables import write_table
+from matmul.report.facts.cards import cards, points
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.selection import Results, load_results, with_others
+
+KERNELS = ["naive", "sgemm", "cublas_sgemm", "gram_naive", "cublas_dgemm", "cublas_dsyrk"]
+THIN = "1x8192x8192"  # its matrices are 268 MB
+SHAPES = {"gemm": (64, 1024, 4096, THIN), "gram": (500, 4500)}
+CARD = DEVICE | {"l2_bytes": 50e6}
+OTHER = CARD | {"gpu": "Other GPU"}
+TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
+BANDWIDTH = {"copy": 1000.0}  # in place of 2000 GB/s
+
+
+def times_as_long(summary: pd.DataFrame, factor: pd.Series) -> pd.DataFrame:
+    times = {column: summary[column] * factor for column in TIMES}
+    return summary.assign(tflops=summary.tflops / factor, **times)
+
+
+def this(summary: pd.DataFrame) -> pd.DataFrame:
+    """naive is no match for sgemm."""
+    return times_as_long(summary, (summary.kernel == "naive").map({True: 5.0, False: 1.0}))
+
+
+def slower(summary: pd.DataFrame) -> pd.DataFrame:
+    """Half of the bandwidth: the thin product takes twice the time. naive takes three times
+    everywhere, which no roofline predicts."""
+    thin, naive = summary.m == 1, summary.kernel == "naive"
+    factor = thin.map({True: 2.0, False: 1.0}).where(~naive, 3.0)
+    return times_as_long(this(summary), factor)
+
+
+def two(folder: Path, change: Change = slower) -> Results:
+    """A card beside another one, whose folder has its name."""
+    place = folder / "other-gpu"
+    made_up(place, kernels=KERNELS, shapes=SHAPES, device=OTHER, change=change)
+    table = ceilings(gpu=True)
+    table["value"] = table.name.map(BANDWIDTH).fillna(table.value)
+    write_table(table, "ceilings.csv", place / "ceilings.csv")
+    results = made_up(folder, kernels=KERNELS, shapes=SHAPES, device=CARD, change=this)
+    return with_others(results, [place])
+
+
+def test_what_bandwidth_changes_is_held_against_the_prediction(tmp_path: Path) -> None:
+    (found,) = cards(two(tmp_path))
+    limits = {row["title"]: row["times"]["value"] for row in found["limits"]}
+    assert limits["memory, GB/s"] == 2 and limits["float32 units, TFLOP/s"] == 1
+    gemm = found["operations"][0]
+    groups = {(group["title"], group["bound"]): group for group in gemm["groups"]}
+    assert {key: group["shapes"] for key, group in groups.items()} == {
+        ("sgemm", "memory"): 1, ("sgemm", "arithmetic"): 2,
+        ("cuBLAS SGEMM", "memory"): 1, ("cuBLAS SGEMM", "arithmetic"): 2,
+    }  # fmt: skip
+    for (_, bound), group in groups.items():
+        expected = pytest.approx(2 if bound == "memory" else 1)
+        assert group["faster"]["value"] == expected, group
+        assert group["predicted"]["value"] == expected, group
+    assert gemm["others"] == 2  # n = 64 of both kernels, which the L2 holds
+    rows = {row["title"]: row for row in gemm["rows"]}
+    assert rows["naive"]["times"]["value"] == pytest.approx(3)
+    share = rows["naive"]["share_here"]["value"]
+    assert share == pytest.approx(3 * rows["naive"]["share_there"]["value"])
+    assert (rows["naive"]["verdict"], rows["sgemm"]["verdict"]) == ("faster", "same")
+    assert rows["cuBLAS SGEMM"]["share_here"] is None and rows["cuBLAS SGEMM"]["verdict"] is None
+
+
+def test_at_the_power_limit_rates_are_not_compared_but_shares_are(tmp_path: Path) -> None:
+    def capped(summary: pd.DataFrame) -> pd.DataFrame:
+        return slower(summary).assign(throttled="power_cap")
+
+    results = two(tmp_path, capped)
+    for operation in cards(results)[0]["operations"]:
+        assert operation["groups"] == []
+        assert {row["times"] for row in operation["rows"]} == {None}
+        assert sum(operation["verdicts"].values()) > 0
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_without_ceilings_and_peaks_nothing_is_predicted(tmp_path: Path) -> None:
+    results = two(tmp_path)
+    bare = dataclasses.replace(results, ceilings=results.ceilings[:0])
+    (found,) = cards(bare)
+    assert "memory, GB/s" not in {row["title"] for row in found["limits"]}
+    assert all(operation["groups"] == [] for operation in found["operations"])
+    own = points(bare.of("gemm"), bare.others[0].of("gemm"))
+    assert own and {point.predicted for point in own} == {None}
+    assert FIGURES["cards"](bare).axes
+
+
+def test_every_number_of_the_chapter_traces_to_the_files_of_both(tmp_path: Path) -> None:
+    results = two(tmp_path)
+    found = list(traced(cards(results)))
+    assert len(found) > 40
+    for number in found:
+        value = recomputed(number["origin"], tmp_path, results.device)
+        assert number["value"] == pytest.approx(value, rel=1e-12)
+    assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_the_figure_has_each_point_and_the_prediction(tmp_path: Path) -> None:
+    results = two(tmp_path)
+    made = FIGURES["cards"](results)
+    titles = [ax.get_title(loc="left") for ax in made.axes]
+    assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
+    drawn = {line.get_label(): line.get_xydata() for line in made.axes[0].get_lines()}
+    own = points(results.of("gemm"), results.others[0].of("gemm"))
+    for kernel in ("sgemm", "cublas_sgemm"):
+        expected = sorted(
+            (point.intensity.value, point.faster.value) for point in own if point.kernel == kernel
+        )
+        assert drawn[kernel] == pytest.approx(np.array(expected))
+    assert drawn["by the rooflines"][:, 1].min() == pytest.approx(1)
+    assert drawn["by the rooflines"][:, 1].max() == pytest.approx(2)
+
+
+def test_what_is_no_other_card_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    results = two(tmp_path)
+    places = [tmp_path / name for name in ("same", "broken", "none", "other-gpu")]
+    made_up(places[0], kernels=KERNELS, shapes=SHAPES, device=CARD)
+    made_up(places[1], kernels=KERNELS, shapes=SHAPES, device=CARD | {"gpu": "Third"})
+    (places[1] / "summary.csv").write_text("kernel,variant\n")
+    with caplog.at_level(logging.WARNING):
+        found = with_others(results, places)
+    assert [other.device["gpu"] for other in found.others] == ["Other GPU"]
+    assert "summary.csv: no column" in caplog.text and "none/device.json" in caplog.text
+    processor = load_results(tmp_path, results.catalogue)
+    processor.device["gpu"] = None
+    assert with_others(processor, places).others == ()
+
+
+def test_without_another_card_there_is_no_chapter(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=KERNELS, shapes=SHAPES)
+    assert tables.tables_of(results, DOCUMENTS)["cards"] == []
+    (ax,) = FIGURES["cards"](results).axes
+    assert "No other card" in ax.texts[0].get_text()
+
+
+def test_the_programs_take_the_other_sets(command: Command, tmp_path: Path) -> None:
+    two(tmp_path)
+    options = ["--data", tmp_path, "--beside", tmp_path / "other-gpu"]
+    assert command("tables", *options, "--output", tmp_path / "tables.json").code == 0
+    assert '"card": "Other GPU"' in (tmp_path / "tables.json").read_text()
