@@ -22,6 +22,7 @@ from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder
 from matmul.report.facts.machine_code import machine_code
+from matmul.report.facts.measuring import measuring
 from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.names import captions
 from matmul.report.selection import (
@@ -69,6 +70,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "random_shapes": random_shapes(results),
         "not_measured": not_measured(results),
         "verification": verification(results),
+        "measuring": measuring(results),
         "kernels": kernels(results),
         "machine_code": machine_code(results),
         "jobs": jobs(results),

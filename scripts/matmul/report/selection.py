@@ -57,6 +57,7 @@ class Results:
     states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything
+    folder: Path = Path()
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only, from the sweep with
@@ -67,6 +68,12 @@ class Results:
     def launches(self) -> pd.DataFrame:
         """Measured kernel rows, in every cache state."""
         return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Every timed sample. They are many, so they are read only where they are asked for."""
+        name = "samples.csv.gz"
+        return read_optional(name, self.folder / name, version_of(self.device))
 
     @property
     def random_sweeps(self) -> dict[str, Mapping[str, Any]]:
@@ -292,7 +299,8 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     kernels = table("kernels.csv")
     results = Results(catalogue, device, kernels, summary, *map(table, others))
-    return dataclasses.replace(results, earlier=bool(changed_variants(kernels, catalogue)))
+    earlier = bool(changed_variants(kernels, catalogue))
+    return dataclasses.replace(results, earlier=earlier, folder=folder)
 
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
