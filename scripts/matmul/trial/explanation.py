@@ -80,8 +80,8 @@ def factors(run: Run, _: Signature) -> Iterator[Explanation]:
     assert run.wrong is not None and run.result.c is not None
     if matches(run, -run.expected.astype(np.float64)):
         yield Explanation("wrong result", "every sum has the wrong sign", "C")
-    whole = run.result.c.dtype.kind != "i" and (run.result.c == np.round(run.result.c))[run.wrong]
-    if np.all(whole) and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
+    whole = run.result.c.dtype.kind != "i" and (run.result.c == np.round(run.result.c)).all()
+    if whole and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
         yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
     for times in (2, 3, 4):
         if matches(run, times * run.expected.astype(np.float64)):
