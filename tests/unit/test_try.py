@@ -204,6 +204,35 @@ def test_settings_say_it_where_names_do_not() -> None:
     assert [p.role for p in roles.parameters] == ["A", "B", "C", "k", "n", "m"]
 
 
+@pytest.mark.parametrize("setting", ["multiple=0", "blocks=few", "most_rows=-1"])
+def test_a_setting_that_is_no_number_from_1_on_is_named(
+    command: Command, hand_in: Path, setting: str
+) -> None:
+    hand_in.write_text(RIGHT)
+    assert setting.partition("=")[0] in command("try", hand_in, setting).error()
+
+
+def test_a_kernel_with_a_grid_of_its_own_is_correct_with_it(hand_in: Path) -> None:
+    hand_in.write_text(
+        f"__global__ void f({FLOATS}, int n)\n{{\n"
+        "for (int row = blockIdx.x; row < n; row += 3)\n"
+        "for (int col = threadIdx.x; col < n; col += blockDim.x) {\n"
+        f"{LOOP}\nC[row * n + col] = s;\n}}\n}}\n"
+    )
+    assert judge(hand_in, {"block": "32", "blocks": "3"}).status == CORRECT
+    assert judge(hand_in, {"block": "32", "blocks": "2"}).mistakes[0].kind == "elements not written"
+
+
+def test_a_kernel_for_few_rows_is_correct_with_them(hand_in: Path) -> None:
+    flat = f"__global__ void f({FLOATS}, int m, int n, int k)\n{{\n"
+    flat += "int col = blockIdx.x * blockDim.x + threadIdx.x; if (col >= n) return;\n"
+    flat += "float s = 0; for (int p = 0; p < k; p++) s += A[p] * B[p * n + col];\nC[col] = s;\n}\n"
+    hand_in.write_text(flat)
+    settings = {"block": "32", "tile": "1x32"}
+    assert judge(hand_in, settings | {"most_rows": "1"}).status == CORRECT
+    assert judge(hand_in, settings).status == WRONG
+
+
 def test_a_setting_goes_before_a_macro_that_asks_for_one(hand_in: Path) -> None:
     hand_in.write_text("#ifndef SIDE\n#define SIDE 16\n#endif\n" + RIGHT)
     assert judge(hand_in, {"SIDE": "8"}).program.defines == "#define SIDE 8\n"

@@ -103,6 +103,8 @@ def refusal(verdict: Verdict) -> str | None:
         return "blockIdx.x runs along no row of C"
     if verdict.program.signature.accumulates or verdict.bench.adds:
         return "it adds to what C held"
+    if min(verdict.bench.launch.most) < SIZE:
+        return "it takes few rows or columns of C"
     return None
 
 
@@ -114,6 +116,7 @@ def entry_of(verdict: Verdict, source: Path) -> Variant:
     kernel = Kernel(
         name=verdict.kernel, operation=verdict.program.signature.operation.name, source=source,
         function=FUNCTION, tile=launch.tile, threads=(launch.block[1], launch.block[0]),
+        blocks=launch.blocks,
         dynamic_shared_bytes=launch.shared_bytes,
     )  # fmt: skip
     return Variant(kernel, "", {})

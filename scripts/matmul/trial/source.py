@@ -15,7 +15,9 @@ MOST_BYTES = 1 << 20
 TEXT_OR_COMMENT = re.compile(
     r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//(?:\\\n|[^\n])*|/\*.*?\*/""", re.DOTALL
 )
-BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
+BOUNDS = re.compile(
+    r"__(?:launch_bounds|cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)"
+)
 KERNEL = re.compile(
     r"(?:template\s*<(?P<template>[^>]*)>\s*)?(?:extern\s+\S+\s+)?[\w\s]*__global__\s+"
     r"[\w\s]*?\b(?P<name>\w+)\s*\((?P<parameters>[^{;]*)\)\s*\{"

@@ -22,7 +22,7 @@ from matmul.trial.signature import signature_of
 from matmul.trial.source import read
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
-CHECK_ARCHITECTURE = "sm_90"  # for nvcc's opinion where there is no card
+CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 RUN_SECONDS, SHRINK_SECONDS = 10.0, 4.0
 
 
