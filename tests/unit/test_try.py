@@ -165,10 +165,39 @@ def test_what_does_not_compile_is_told_in_the_lines_of_the_file(
     assert abs(verdict.line - line) <= 1  # a missing `;` is seen at the next line
 
 
-def test_what_the_cpu_lacks_is_no_mistake(hand_in: Path) -> None:
-    hand_in.write_text("#include <mma.h>\n" + RIGHT)
+COOPERATIVE = "#include <cooperative_groups.h>\n" + RIGHT
+FRAGMENT = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;"
+WGMMA = 'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [
+        ("#include <mma.h>\n" + RIGHT.replace("return;", f"return; {FRAGMENT}"), "mma.h"),
+        (RIGHT.replace("return;", f"return; {WGMMA}"), "inline PTX"),
+        (RIGHT.replace("return;", 'return; asm("add.f32 %0, %0, %0;" : "+f"(C[0]));'),
+         "inline PTX"),
+        (COOPERATIVE.replace("return;", "return; cooperative_groups::this_grid().sync();"),
+         "this_grid"),
+        (COOPERATIVE.replace("return;", "return; cooperative_groups::this_cluster().sync();"),
+         "this_cluster"),
+    ],
+    ids=["fragment", "wgmma", "float in PTX", "grid", "cluster"],
+)  # fmt: skip
+def test_what_the_cpu_lacks_is_no_mistake(text: str, lacking: str, hand_in: Path) -> None:
+    hand_in.write_text(text)
     verdict = judge(hand_in, {})
-    assert (verdict.status, verdict.message) == (NOT_RUN, "not runnable on the CPU: mma.h")
+    assert (verdict.status, verdict.message) == (NOT_RUN, f"not runnable on the CPU: {lacking}")
+
+
+def test_nothing_is_asked_of_a_kernel_that_the_cpu_lacks_a_header_of(
+    command: Command, hand_in: Path
+) -> None:
+    mixed = "#include <cuda_fp16.h>\n" + RIGHT.replace("const float", "const half")
+    hand_in.write_text(mixed)
+    assert "matrices of float and half" in command("try", hand_in).error()
+    hand_in.write_text("#include <mma.h>\n" + mixed)
+    assert command("try", hand_in).error().endswith("not runnable on the CPU: mma.h")
 
 
 # ---- What it reads -----------------------------------------------------------------------------

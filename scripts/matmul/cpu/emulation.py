@@ -50,11 +50,9 @@ FLAGS = [
 ]
 # The shared memory of other kernels in the source does not count.
 LINK_FLAGS = ["-Wl,--gc-sections"]
-# CUDA's headers without a counterpart here, as g++ misses them.
-FOREIGN_HEADER = re.compile(
-    r"fatal error: ((?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)"
-    r"(?:\.\w+)?): No such file"
-)
+# CUDA's headers, and how g++ misses those without a counterpart here.
+HEADER = r"(?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)(?:\.\w+)?"
+FOREIGN_HEADER = re.compile(rf"fatal error: ({HEADER}): No such file")
 # Functions of CUDA without one.
 FOREIGN_NAME = re.compile(r"error: [‘'](__\w+|clock64|clock)[’'] was not declared")
 
@@ -68,6 +66,11 @@ class NotRunnable(EmulationError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"not runnable on the CPU: {what}")
+
+
+def lacks(header: str) -> bool:
+    """Whether a header is one of CUDA's that has no counterpart here."""
+    return bool(re.fullmatch(HEADER, header)) and not (RUNTIME / header).is_file()
 
 
 def build(
@@ -209,7 +212,9 @@ def _foreign(report: str, text: str) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
-    assembler = re.search(r"Assembler messages|in ‘asm’|‘asm’ operand", report)
+    assembler = re.search(
+        r"Assembler messages|in ‘asm’|‘asm’ operand|(?:in|out)put constraint|in asm", report
+    )
     return "inline PTX" if assembler and re.search(r"\basm\b", text) else None
 
 

@@ -158,6 +158,12 @@ class Source:
         beside = include[1] == '"' and (self.path.parent / include[2]).is_file()
         return beside or bool(KERNEL_HEADERS.fullmatch(include[2]))
 
+    @property
+    def headers(self) -> list[str]:
+        """The headers of CUDA and C++ that may say what the kernel uses."""
+        named = [one[2] for one in INCLUDE.finditer(self.text)]
+        return [name for name in named if KERNEL_HEADERS.fullmatch(name)]
+
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
         """Line and name of headers in quotes that are not there."""
