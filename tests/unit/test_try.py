@@ -146,6 +146,11 @@ def test_a_file_of_a_gigabyte_is_not_read(command: Command, hand_in: Path) -> No
     assert "there is no such file" in command("try", hand_in.with_name("x.cu")).error()
 
 
+def test_a_text_that_is_long_to_read_is_given_up(command: Command, hand_in: Path) -> None:
+    hand_in.write_text("__global__ " * 80000 + "void f(const float *A")
+    assert "reading it takes more than" in command("try", hand_in).error()
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

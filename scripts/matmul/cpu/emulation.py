@@ -19,8 +19,10 @@ from matmul.catalogue.plans import Plan
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
+from matmul.process.limits import run_limited
 
 WATCH = "watch"
+COMPILE_SECONDS = 60.0
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
 # Flags of the compiler and of the linker.
 SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
@@ -123,7 +125,10 @@ def build(
         [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
     ]  # fmt: skip
     for command in commands:
-        completed = subprocess.run(command, capture_output=True, text=True)
+        try:
+            completed = run_limited(command, COMPILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise NotRunnable(f"g++ needs more than {COMPILE_SECONDS:g} s") from None
         if completed.returncode != 0:
             check_machine(compiler, completed.stderr)
             if what := _foreign(completed.stderr, text):

@@ -13,6 +13,7 @@ from typing import Any
 from matmul.cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
+from matmul.process.limits import limited
 from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import Explanation, common
 from matmul.trial.launching import launch_of, template_arguments
@@ -24,7 +25,7 @@ from matmul.trial.source import Kernel, Source, read
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
-RUN_SECONDS, SHRINK_SECONDS = 10.0, 4.0
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -86,6 +87,17 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
     begun = time.monotonic()
+    with limited(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
+        program = program_in(path, settings)
+        kernel = program.kernel
+    verdict = Verdict(path, kernel.name, NOT_RUN, program)
+    with tempfile.TemporaryDirectory(prefix="try-") as name:
+        verdict = tried(verdict, Path(name))
+    return replace(verdict, seconds=time.monotonic() - begun)
+
+
+def program_in(path: Path, settings: Mapping[str, str]) -> Program:
+    """A file's kernel, read whole. Raises UserError."""
     source = read(path)
     settings = {**source.settings, **settings}
     kernel = source.kernel(settings.get("kernel"))
@@ -95,10 +107,8 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
         for header in filter(lacks, source.headers):
             raise UserError(f"{path}: {NotRunnable(header)}") from None
         raise
-    verdict = Verdict(path, kernel.name, NOT_RUN, program)
-    with tempfile.TemporaryDirectory(prefix="try-") as name:
-        verdict = tried(verdict, Path(name))
-    return replace(verdict, seconds=time.monotonic() - begun)
+    _ = program.text  # which it keeps
+    return program
 
 
 def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
