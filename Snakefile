@@ -54,11 +54,11 @@ include: "workflow/rules/compile.smk"
 include: "workflow/rules/verify.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/mistakes.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/page.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/compare.smk"
-include: "workflow/rules/mistakes.smk"
 
 
 onstart:

@@ -1,15 +1,12 @@
 """Draw every figure of a data set, as SVG and PNG. The same data give the same bytes."""
 
 import logging
-import multiprocessing
-import signal
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from matmul.catalogue.entries import load_catalogue
 from matmul.process.errors import command_line
-from matmul.process.lifetime import die_with_parent
+from matmul.process.workers import workers
 from matmul.report.figures import style
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.selection import Results, load_results, with_others
@@ -22,12 +19,6 @@ def draw(folder: Path, name: str) -> str:
     """Draw one figure and return its name."""
     style.save(FIGURES[name](drawn_from[0]), folder, name)
     return name
-
-
-def start() -> None:
-    """Leave interrupts to the process that started this one, and end with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
 
 
 @command_line
@@ -44,8 +35,7 @@ def main() -> None:
 
     results = load_results(options.data, load_catalogue(options.catalogue))
     drawn_from.append(with_others(results, options.beside))
-    forking = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(options.processes, forking, initializer=start) as processes:
+    with workers(options.processes) as processes:
         for name in processes.map(partial(draw, options.output), FIGURES):
             logging.info("drawn: %s", name)
 

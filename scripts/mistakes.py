@@ -17,7 +17,7 @@ from matmul.dataset.tables import whole_file, write_json
 from matmul.process.errors import command_line
 from matmul.settings import arguments
 from matmul.trial.gallery import CHECKS, GALLERY, Exhibit, exhibits
-from matmul.trial.habits import Habit, habits
+from matmul.trial.habits import Habit, habits_of_checking
 from matmul.trial.picture import LEGEND, as_png, in_characters
 
 PAGE = """# The gallery of mistakes
@@ -41,11 +41,23 @@ The check with ones and twos does not fill C with NaN before, as classrooms do n
 
 {exhibits}
 
-## Mistakes of checking and of measuring
+## Mistakes of checking
 
-Each is shown by numbers that were computed or measured on the machine that wrote this page.
+Each is shown by numbers that were computed when this page was written.
 
 {habits}
+
+## Mistakes of measuring
+
+The report of a run on a GPU has a chapter that shows each by what it measured there.
+
+| mistake | instead |
+|---|---|
+| a time without waiting for the device | wait before the clock is read, or use its events |
+| the first launch in the mean | warm up, and give the median and its interval |
+| copies counted, or not | say which of the two it is, and compare like with like |
+| one size only | measure many sizes; no single one speaks for the others |
+| one run only | repeat, time rivals in turn, and give an interval |
 """
 ENTRY = """## {title}
 
@@ -115,11 +127,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder of the results")
     parser.add_argument("--page", type=Path, help="docs/mistakes.md, to write it anew")
     parser.add_argument("--gallery", type=Path, default=GALLERY)
+    parser.add_argument(
+        "--processes", type=int, default=1, help="number of processes that run them"
+    )
     arguments.add_log(parser)
     options = parser.parse_args()
     arguments.start_log(options.log)
 
-    shown, wrong_habits = exhibits(options.gallery), habits()
+    shown, wrong_habits = exhibits(options.gallery, options.processes), [*habits_of_checking()]
     options.output.mkdir(parents=True, exist_ok=True)
     for one in shown:
         if one.picture:

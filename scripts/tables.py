@@ -23,6 +23,7 @@ from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder
 from matmul.report.facts.machine_code import machine_code
+from matmul.report.facts.measuring import measuring
 from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.names import captions
 from matmul.report.selection import (
@@ -72,6 +73,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "cards": cards(results),
         "not_measured": not_measured(results),
         "verification": verification(results),
+        "measuring": measuring(results),
         "kernels": kernels(results),
         "machine_code": machine_code(results),
         "jobs": jobs(results),

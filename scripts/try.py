@@ -8,9 +8,10 @@ shape?
 The kernel computes C = A·B and takes (A, B, C, n) or (A, B, C, m, n, k), or C = AᵀA and takes
 (A, C, m, n), in any order and under any names that say what they are. Settings behind the file's
 name, or in a comment `// try: key=value ...` in it, say what the source does not: block=16x16,
-tile=32x32 (rows and columns of C per block), shared=2048 (bytes of dynamic shared memory),
-multiple=16 (of which every dimension is one), kernel=name, m=rows n=columns k=inner (the names of
-the dimensions), and constants of the source, such as TILE_WIDTH=16.
+tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C is), shared=2048
+(bytes of dynamic shared memory), multiple=16 (of which every dimension is one), most_rows=4 and
+most_columns=4 (of a C that it takes), kernel=name, m=rows n=columns k=inner (the names of the
+dimensions), and constants of the source, such as TILE_WIDTH=16.
 
 It runs on the CPU, thread by thread, with every access watched. Where there is a GPU, a correct
 kernel is also timed there beside the kernels of the ladder and cuBLAS. Exit code 0 only if every

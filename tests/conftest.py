@@ -169,6 +169,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
         shutil.copytree(ROOT, folder, ignore=lambda at, names: LEFT_BEHIND & {*names})
         project = Project(folder, environment)
         project.configure()
+        project.show_one_mistake()
         return project
 
     return copy

@@ -32,7 +32,7 @@ STRAY = RIGHT_KERNEL.replace("= sum;", "= sum;\n    if (m >= 100) C[1ull << 40] 
 # The loop's store is volatile, and m never changes: from 100 rows on no thread comes out of it.
 LOOP = "while (m >= 100) *(volatile float*)C = 0.0f;\n    float sum"
 ENDLESS = RIGHT_KERNEL.replace("float sum", LOOP)
-PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified"}
+PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified", "submitted"}
 
 Compiled = Callable[[Variant], Path]
 

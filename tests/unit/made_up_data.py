@@ -61,7 +61,13 @@ RANDOM = {
                     "shapes": {"random": 12, "seed": 3, "from": 64, "to": 4096}},
 }  # fmt: skip
 TF32 = "cublas_sgemm_tf32"
-COPIES = {"h2d": 2.0, "d2h": 1.0, "end_to_end": 4.0, "unified": 9.0}  # times the kernel
+COPIES = {
+    "h2d": 2.0,
+    "d2h": 1.0,
+    "end_to_end": 4.0,
+    "unified": 9.0,
+    "submitted": 0.1,
+}  # times the kernel
 DEVICE = {
     "gpu": "Imaginary GPU",
     "compute_capability": "9.0",

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from support import Entry, WriteCatalogue
 
 from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.entries import Kernel, load_catalogue
+from matmul.operations import OPERATIONS
 from matmul.trial import card
 from matmul.trial.verdict import CORRECT, judge
 
@@ -60,11 +62,28 @@ def test_what_cannot_stand_beside_the_ladder_is_refused(
     assert reason in str(card.refusal(verdict))
 
 
-def test_the_ladder_is_in_the_catalogue_and_ends_with_a_library() -> None:
-    catalogue = load_catalogue()
-    for operation, names in card.LADDER.items():
-        assert {catalogue[name].operation for name in names} == {operation}
-        assert catalogue[names[-1]].library
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: str) -> None:
+    rungs = card.ladder(load_catalogue(), Kernel("mine", operation), "sm_90")
+    assert {rung.kernel.operation for rung in rungs} == {operation}
+    assert rungs[0].kernel.classroom and rungs[-1].kernel.library
+    assert all(rung.kernel.writes == "full" for rung in rungs)
+
+
+def test_a_step_that_the_card_does_not_run_is_left_out() -> None:
+    old, new = (
+        card.ladder(load_catalogue(), Kernel("mine", "gemm"), arch) for arch in ("sm_75", "sm_90")
+    )
+    assert len(old) < len(new)
+    assert all(rung in new for rung in old)
+
+
+def test_a_kernel_of_another_operation_needs_its_entry_only(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    catalogue = load_catalogue(write_catalogue({"mine": entry(classroom=True)}))
+    rungs = card.ladder(catalogue, Kernel("hand_in", "gemm"), "sm_90")
+    assert [rung.name for rung in rungs] == ["mine"]
 
 
 def test_the_next_step_is_the_slowest_kernel_that_is_faster() -> None:

@@ -275,6 +275,14 @@ def test_endless_kernel_is_stopped(tmp_path: Path) -> None:
         emulation.launch(executable, ONE, Gram(1, 1), (a,), a, timeout=0.5)
 
 
+def test_a_compiler_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    source = tmp_path / "f.cu"
+    source.write_text(TILED_KERNEL)
+    with pytest.raises(EmulationError, match=r"g\+\+ needs more than 0\.01 s"):
+        emulation.build(source, ["tiled"], GEMM, {}, tmp_path / "f", seconds=0.01)
+    assert not (tmp_path / "f").exists()
+
+
 def test_arrays_have_to_fit_the_shape(build: Build) -> None:
     a = np.ones((4, 4), np.float32)
     with pytest.raises(EmulationError, match="does not hold the 80 bytes of B"):

@@ -1,21 +1,26 @@
 """The gallery of mistakes is what its entries and its page say."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from support import ROOT, Command
 
+import report
 from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import write_json
 from matmul.process.errors import UserError
-from matmul.trial.gallery import GALLERY, MISSED, Exhibit, exhibit, exhibits
-from matmul.trial.habits import checking, measuring
+from matmul.trial.gallery import CHECKS, GALLERY, MISSED, Exhibit, exhibit, exhibits
+from matmul.trial.habits import habits_of_checking
+from matmul.trial.picture import as_png
+from mistakes import as_record
 
 PAGE = (ROOT / "docs/mistakes.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def shown() -> list[Exhibit]:
-    return exhibits()
+    return exhibits(processes=2)
 
 
 def test_every_kernel_of_the_folder_is_shown() -> None:
@@ -31,6 +36,20 @@ def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
         assert row + " | ".join(one.caught.values()) in PAGE
         assert f"in line {one.mistake.line}, at {one.mistake.run.shape} and no smaller" in PAGE
         assert one.source.strip() in PAGE
+
+
+def test_the_gallery_can_be_typeset(shown: list[Exhibit], tmp_path: Path) -> None:
+    record = {
+        "checks": CHECKS,
+        "exhibits": [as_record(one) for one in shown],
+        "habits": [asdict(one) for one in habits_of_checking()],
+    }
+    write_json(record, tmp_path / "mistakes.json")
+    for one in shown:
+        if one.picture:
+            (tmp_path / f"{one.name}.png").write_bytes(as_png(one.picture))
+    source = ROOT / "reports" / "mistakes.typ"
+    assert report.typeset(source, {"mistakes": tmp_path}).startswith(b"%PDF")
 
 
 def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
@@ -56,15 +75,9 @@ def test_a_missing_gallery_is_one_line(command: Command, tmp_path: Path) -> None
 
 
 def test_habits_of_checking_hide_what_is_wrong() -> None:
-    told = {habit.name: habit.shown for habit in checking()}
+    told = {habit.name: habit.shown for habit in habits_of_checking()}
     assert "0 of 10000 elements are wrong" in told["constant_input"]
     assert "0 elements are wrong" in told["index_modulo_100"]
     assert "12 of 12 elements wrong" in told["column_major"]
     assert "exchanged 0" in told["column_major"]
     assert "0 elements differ" in told["second_wrong_result"]
-
-
-def test_habits_of_measuring_are_measured() -> None:
-    assert {habit.name for habit in measuring()} == {
-        "not_waiting", "first_in_the_mean", "copies", "one_size", "one_run",
-    }  # fmt: skip

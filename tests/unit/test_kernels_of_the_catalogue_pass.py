@@ -1,23 +1,22 @@
-"""No false alarm: every kernel of the catalogue whose grid follows its tiles gets the verdict
-correct, as a hand-in with what its entry says as settings. Those for compute capability 9.0a take
-more than matrices and dimensions, and compile for no other."""
+"""No false alarm: every kernel of the catalogue that takes matrices and dimensions gets the verdict
+correct, as a hand-in with what its entry says as settings. Any other is told in a line to take
+more."""
 
 import math
 
 import pytest
 
 from matmul.catalogue.entries import Kernel, Kind, load_catalogue
+from matmul.process.errors import UserError
 from matmul.trial.verdict import CORRECT, judge
 
-KERNELS = [
-    kernel
-    for kernel in load_catalogue().values()
-    if kernel.kind is Kind.CUDA and not kernel.blocks and kernel.since != "9.0a"
-]
+KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind.CUDA]
+ALONE = [kernel for kernel in KERNELS if not (kernel.workspace or kernel.tensor_maps)]
+NOT_ALONE = [kernel for kernel in KERNELS if kernel not in ALONE]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_a_kernel_of_the_catalogue_is_correct(kernel: Kernel) -> None:
+def settings_of(kernel: Kernel) -> dict[str, str]:
+    """What its entry says of the variant with the smallest block."""
     variant = min(kernel.variants, key=lambda one: math.prod(one.block))
     settings = {name: str(value) for name, value in variant.constants(None).items()}
     settings |= {
@@ -26,5 +25,20 @@ def test_a_kernel_of_the_catalogue_is_correct(kernel: Kernel) -> None:
         "tile": "x".join(map(str, variant.tile)),
         "shared": str(variant.dynamic_shared_bytes),
     }
-    verdict = judge(kernel.code, settings)
+    if kernel.blocks:
+        settings["blocks"] = str(math.prod(variant.grid(kernel.product.parse(1))))
+    most = {"most_rows": variant.most_rows, "most_columns": variant.most_columns}
+    return settings | {key: str(value) for key, value in most.items() if value}
+
+
+@pytest.mark.parametrize("kernel", ALONE, ids=lambda kernel: kernel.name)
+def test_a_kernel_of_the_catalogue_is_correct(kernel: Kernel) -> None:
+    verdict = judge(kernel.code, settings_of(kernel))
     assert verdict.status == CORRECT, verdict.message or verdict.mistakes[0].what
+
+
+@pytest.mark.parametrize("kernel", NOT_ALONE, ids=lambda kernel: kernel.name)
+def test_a_kernel_that_takes_more_is_said_to(kernel: Kernel) -> None:
+    with pytest.raises(UserError, match="cannot be tried alone") as refusal:
+        judge(kernel.code, settings_of(kernel))
+    assert "\n" not in str(refusal.value)

@@ -110,6 +110,23 @@ PLANTED = {
 }
 
 
+# Of kinds that are there already, told by what C holds.
+FURTHER = {
+    "every sum negative": Planted("naive", "sum +=", "sum -=", "wrong result", "sum -="),
+    "the last term only": Planted("naive", "sum +=", "sum =", "lost terms", "sum = A["),
+    "divided by zero": Planted(
+        "naive", "col] = sum", "col] = sum / (k - k)", "wrong result", "col] = sum"
+    ),
+    "never stored": Planted(
+        "naive", "C[row * n + col] = sum;", "", "elements not written", "multiply("
+    ),
+    "A by rows": Planted(
+        "gram", "A[p * cols + i] * A[p * cols + j]", "A[i * rows + p] * A[j * rows + p]",
+        "wrong index", "A[i * rows"
+    ),
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("planted")
@@ -121,9 +138,9 @@ def test_a_right_kernel_is_correct(name: str) -> None:
     assert verdict.status == CORRECT, [mistake.what for mistake in verdict.mistakes]
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", PLANTED | FURTHER)
 def test_a_planted_mistake_is_found(name: str, planted: Path) -> None:
-    mistake = PLANTED[name]
+    mistake = (PLANTED | FURTHER)[name]
     text = (KERNELS / f"{mistake.kernel}.cu").read_text()
     assert text.count(mistake.right) == 1
     text = text.replace(mistake.right, mistake.wrong)

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import gzip
 import itertools
 import math
 import re
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import (
+    COPIES,
     DEVICE,
     RANDOM,
     SHAPES,
@@ -43,6 +45,7 @@ from matmul.operations.gram import Gram
 from matmul.process.errors import UserError
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import FINDINGS, all_findings
+from matmul.report.facts.measuring import measuring
 from matmul.report.figures import style
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.selection import Results, at, fastest, limits_of, shapes_of, squares, verdict_of
@@ -53,7 +56,7 @@ PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm"]  # kernels enough for most questions
 GEMM_ONLY = {"gemm": SHAPES["gemm"]}
-CELL = re.compile(r"((?:[a-z0-9-]+/)?[a-z_]+\.csv):(\d+):([a-z0-9_]+)")
+CELL = re.compile(r"((?:[a-z0-9-]+/)?[a-z_]+\.csv(?:\.gz)?):(\d+):([a-z0-9_]+)")
 
 
 def traced(tree: Any) -> Iterator[dict[str, Any]]:
@@ -85,7 +88,8 @@ def recomputed(origin: str, folder: Path, device: dict[str, Any]) -> float:
     """The value of an origin's expression, from the lines of the files themselves."""
 
     def look_up(match: re.Match[str]) -> str:
-        with (folder / match[1]).open(newline="") as file:
+        opened = gzip.open if match[1].endswith(".gz") else open
+        with opened(folder / match[1], "rt", newline="") as file:
             lines = list(csv.reader(file))
         return lines[int(match[2]) - 1][lines[0].index(match[3])]
 
@@ -111,6 +115,7 @@ def test_every_number_traces_to_the_files_and_they_have_a_report(
     tmp_path: Path, options: dict[str, Any], least: int
 ) -> None:
     results = made_up(tmp_path, **options)
+    write_table(samples(results.summary), "samples.csv.gz", tmp_path / "samples.csv.gz")
     assert typeset(results, tmp_path).startswith(b"%PDF")
     computed = read_json(tmp_path / "tables.json")
     numbers = list(traced(computed))
@@ -121,6 +126,25 @@ def test_every_number_traces_to_the_files_and_they_have_a_report(
         printed = float(number["text"].replace("\u2009", ""))
         assert math.isclose(printed, value, rel_tol=0.05, abs_tol=1e-12), number
     assert list(untraced_floats(computed)) == []
+
+
+def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=FEW)
+    write_table(samples(results.summary), "samples.csv.gz", tmp_path / "samples.csv.gz")
+    shown = measuring(results)
+    quotients = {name: x["quotient"]["value"] for name, x in shown.items() if "quotient" in x}
+    assert quotients["not_waiting"] == pytest.approx(1 / COPIES["submitted"])
+    assert quotients["copies"] == pytest.approx(COPIES["end_to_end"])
+    assert quotients["first_in_the_mean"] > 1
+    assert shown["one_size"]["most"]["n"] != shown["one_size"]["least"]["n"]
+    run = shown["one_run"]
+    assert run["longest"]["value"] == pytest.approx(run["shortest"]["value"] * 1.01 / 0.99)
+
+
+def test_without_a_gpu_no_mistake_of_measuring_is_shown(tmp_path: Path) -> None:
+    results = made_up(tmp_path, gpu=False, kernels=FEW)
+    write_table(samples(results.summary), "samples.csv.gz", tmp_path / "samples.csv.gz")
+    assert measuring(results) == {}
 
 
 def check_some_medians(folder: Path, count: int = 40) -> None:
@@ -512,9 +536,13 @@ def typeset(results: Results, folder: Path) -> bytes:
     (folder / "figures").mkdir(exist_ok=True)
     for name in FIGURES:
         (folder / "figures" / f"{name}.svg").write_bytes(drawing)
-    return report.typeset(
-        ROOT / "reports" / "report.typ", folder / "tables.json", folder / "figures"
-    )
+    return report.typeset(ROOT / "reports" / "report.typ", read_by_the_report(folder))
+
+
+def read_by_the_report(folder: Path) -> dict[str, Path]:
+    """What a report is made from, with an empty gallery of mistakes."""
+    write_json({"checks": {}, "exhibits": [], "habits": []}, folder / "mistakes.json")
+    return {"tables": folder / "tables.json", "figures": folder / "figures", "mistakes": folder}
 
 
 def test_the_report_has_the_same_bytes_wherever_it_is_made(tmp_path: Path) -> None:
@@ -531,12 +559,12 @@ def test_a_drawn_figure_can_be_typeset(tmp_path: Path) -> None:
     plain = typeset(results, tmp_path)
     style.save(FIGURES["rate"](results), tmp_path / "figures", "rate")
     source = ROOT / "reports" / "report.typ"
-    assert report.typeset(source, tmp_path / "tables.json", tmp_path / "figures") != plain
+    assert report.typeset(source, read_by_the_report(tmp_path)) != plain
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tables\.json: there is no such file"):
-        report.typeset(ROOT / "reports" / "report.typ", tmp_path / "tables.json", tmp_path)
+        report.typeset(ROOT / "reports" / "report.typ", {"tables": tmp_path / "tables.json"})
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,11 @@ def test_a_file_of_a_gigabyte_is_not_read(command: Command, hand_in: Path) -> No
     assert "there is no such file" in command("try", hand_in.with_name("x.cu")).error()
 
 
+def test_a_text_that_is_long_to_read_is_given_up(command: Command, hand_in: Path) -> None:
+    hand_in.write_text("__global__ " * 80000 + "void f(const float *A")
+    assert "reading it takes more than" in command("try", hand_in).error()
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -165,10 +170,39 @@ def test_what_does_not_compile_is_told_in_the_lines_of_the_file(
     assert abs(verdict.line - line) <= 1  # a missing `;` is seen at the next line
 
 
-def test_what_the_cpu_lacks_is_no_mistake(hand_in: Path) -> None:
-    hand_in.write_text("#include <mma.h>\n" + RIGHT)
+COOPERATIVE = "#include <cooperative_groups.h>\n" + RIGHT
+FRAGMENT = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;"
+WGMMA = 'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [
+        ("#include <mma.h>\n" + RIGHT.replace("return;", f"return; {FRAGMENT}"), "mma.h"),
+        (RIGHT.replace("return;", f"return; {WGMMA}"), "inline PTX"),
+        (RIGHT.replace("return;", 'return; asm("add.f32 %0, %0, %0;" : "+f"(C[0]));'),
+         "inline PTX"),
+        (COOPERATIVE.replace("return;", "return; cooperative_groups::this_grid().sync();"),
+         "this_grid"),
+        (COOPERATIVE.replace("return;", "return; cooperative_groups::this_cluster().sync();"),
+         "this_cluster"),
+    ],
+    ids=["fragment", "wgmma", "float in PTX", "grid", "cluster"],
+)  # fmt: skip
+def test_what_the_cpu_lacks_is_no_mistake(text: str, lacking: str, hand_in: Path) -> None:
+    hand_in.write_text(text)
     verdict = judge(hand_in, {})
-    assert (verdict.status, verdict.message) == (NOT_RUN, "not runnable on the CPU: mma.h")
+    assert (verdict.status, verdict.message) == (NOT_RUN, f"not runnable on the CPU: {lacking}")
+
+
+def test_nothing_is_asked_of_a_kernel_that_the_cpu_lacks_a_header_of(
+    command: Command, hand_in: Path
+) -> None:
+    mixed = "#include <cuda_fp16.h>\n" + RIGHT.replace("const float", "const half")
+    hand_in.write_text(mixed)
+    assert "matrices of float and half" in command("try", hand_in).error()
+    hand_in.write_text("#include <mma.h>\n" + mixed)
+    assert command("try", hand_in).error().endswith("not runnable on the CPU: mma.h")
 
 
 # ---- What it reads -----------------------------------------------------------------------------
@@ -202,6 +236,35 @@ def test_settings_say_it_where_names_do_not() -> None:
         signature_of(kernel, {}, "f.cu")
     roles = signature_of(kernel, settings_of(["m=r", "n=q", "k=p"], ""), "f.cu")
     assert [p.role for p in roles.parameters] == ["A", "B", "C", "k", "n", "m"]
+
+
+@pytest.mark.parametrize("setting", ["multiple=0", "blocks=few", "most_rows=-1"])
+def test_a_setting_that_is_no_number_from_1_on_is_named(
+    command: Command, hand_in: Path, setting: str
+) -> None:
+    hand_in.write_text(RIGHT)
+    assert setting.partition("=")[0] in command("try", hand_in, setting).error()
+
+
+def test_a_kernel_with_a_grid_of_its_own_is_correct_with_it(hand_in: Path) -> None:
+    hand_in.write_text(
+        f"__global__ void f({FLOATS}, int n)\n{{\n"
+        "for (int row = blockIdx.x; row < n; row += 3)\n"
+        "for (int col = threadIdx.x; col < n; col += blockDim.x) {\n"
+        f"{LOOP}\nC[row * n + col] = s;\n}}\n}}\n"
+    )
+    assert judge(hand_in, {"block": "32", "blocks": "3"}).status == CORRECT
+    assert judge(hand_in, {"block": "32", "blocks": "2"}).mistakes[0].kind == "elements not written"
+
+
+def test_a_kernel_for_few_rows_is_correct_with_them(hand_in: Path) -> None:
+    flat = f"__global__ void f({FLOATS}, int m, int n, int k)\n{{\n"
+    flat += "int col = blockIdx.x * blockDim.x + threadIdx.x; if (col >= n) return;\n"
+    flat += "float s = 0; for (int p = 0; p < k; p++) s += A[p] * B[p * n + col];\nC[col] = s;\n}\n"
+    hand_in.write_text(flat)
+    settings = {"block": "32", "tile": "1x32"}
+    assert judge(hand_in, settings | {"most_rows": "1"}).status == CORRECT
+    assert judge(hand_in, settings).status == WRONG
 
 
 def test_a_setting_goes_before_a_macro_that_asks_for_one(hand_in: Path) -> None:

@@ -237,7 +237,7 @@ def pending(finished: Project, copy_of: Copy) -> dict[str, Pending]:
         ("the collecting", AFTER),
         ("the sampling", {"measure_variant", *AFTER}),
         ("the ceilings", {"measure_ceilings", *AFTER}),
-        ("the emulator", {"verify_variant", "measure_variant", *AFTER}),
+        ("the emulator", {"verify_variant", "measure_variant", "run_mistakes", *AFTER}),
         (
             "a published data set",
             {"draw_figures", "tabulate", "typeset", "write_page", "pass_verdict"},

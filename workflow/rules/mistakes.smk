@@ -1,4 +1,4 @@
-# The gallery of mistakes: run, then typeset in the look of the report. It needs no GPU.
+# The gallery of mistakes: run for the report, and typeset alone. It needs no GPU.
 
 
 rule run_mistakes:
@@ -12,13 +12,14 @@ rule run_mistakes:
         "results/mistakes/mistakes.log",
     conda:
         "../../environment.yml"
+    threads: 4
     params:
         script=program("mistakes")[0],
         folder=lambda wildcards, output: os.path.dirname(output[0]),
     message:
         "run the gallery of mistakes"
     shell:
-        "python {params.script:q} --output {params.folder:q} --log {log:q}"
+        "python {params.script:q} --output {params.folder:q} --processes {threads} --log {log:q}"
 
 
 rule mistakes:
@@ -27,7 +28,7 @@ rule mistakes:
         chapter=ROOT / "reports/chapters/mistakes.typ",
         style=ROOT / "reports/style.typ",
         source=ROOT / "reports/mistakes.typ",
-        tables=rules.run_mistakes.output,
+        gallery=rules.run_mistakes.output,
     output:
         "results/mistakes/mistakes.pdf",
     log:
@@ -36,9 +37,9 @@ rule mistakes:
         "../../environment.yml"
     params:
         script=program("report")[0],
-        figures=lambda wildcards, input: os.path.dirname(input.tables[0]),
+        folder=lambda wildcards, input: os.path.dirname(input.gallery[0]),
     message:
         "typeset the gallery of mistakes"
     shell:
-        "python {params.script:q} --tables {input.tables:q} --figures {params.figures:q}"
-        " --source {input.source:q} --output {output:q} --log {log:q}"
+        "python {params.script:q} --mistakes {params.folder:q} --source {input.source:q}"
+        " --output {output:q} --log {log:q}"

@@ -36,6 +36,7 @@ rule typeset:
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
         figures=expand("results/{{dataset}}/figures/{figure}.svg", figure=FIGURES),
+        mistakes=rules.run_mistakes.output,
     output:
         report(
             "results/{dataset}/report.pdf",
@@ -50,11 +51,12 @@ rule typeset:
     params:
         script=program("report")[0],
         figures=lambda wildcards, input: os.path.dirname(input.figures[0]),
+        mistakes=lambda wildcards, input: os.path.dirname(input.mistakes[0]),
     message:
         "typeset the report of {wildcards.dataset}"
     shell:
         "python {params.script:q} --tables {input.tables:q} --figures {params.figures:q}"
-        " --source {input.source:q} --output {output:q} --log {log:q}"
+        " --mistakes {params.mistakes:q} --source {input.source:q} --output {output:q} --log {log:q}"
 
 
 rule report:

@@ -70,6 +70,7 @@ class Kernel:
     otherwise: str | None = None
     accepts: str | Mapping[str, int | str] = field(default="any", hash=False)
     documents: tuple[str, ...] = ()
+    classroom: bool = False
     lesson: str = ""
     idea: str = ""
     parameters: Mapping[str, int] = field(default_factory=dict, hash=False)

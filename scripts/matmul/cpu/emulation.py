@@ -19,6 +19,7 @@ from matmul.catalogue.plans import Plan
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished
+from matmul.process.limits import run_limited
 
 WATCH = "watch"
 RUNTIME = Path(__file__).parent / "cuda_on_cpu"
@@ -50,11 +51,9 @@ FLAGS = [
 ]
 # The shared memory of other kernels in the source does not count.
 LINK_FLAGS = ["-Wl,--gc-sections"]
-# CUDA's headers without a counterpart here, as g++ misses them.
-FOREIGN_HEADER = re.compile(
-    r"fatal error: ((?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)"
-    r"(?:\.\w+)?): No such file"
-)
+# CUDA's headers, and how g++ misses those without a counterpart here.
+HEADER = r"(?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)(?:\.\w+)?"
+FOREIGN_HEADER = re.compile(rf"fatal error: ({HEADER}): No such file")
 # Functions of CUDA without one.
 FOREIGN_NAME = re.compile(r"error: [‘'](__\w+|clock64|clock)[’'] was not declared")
 
@@ -70,6 +69,11 @@ class NotRunnable(EmulationError):
         super().__init__(f"not runnable on the CPU: {what}")
 
 
+def lacks(header: str) -> bool:
+    """Whether a header is one of CUDA's that has no counterpart here."""
+    return bool(re.fullmatch(HEADER, header)) and not (RUNTIME / header).is_file()
+
+
 def build(
     source: Path,
     functions: Sequence[str],
@@ -80,6 +84,7 @@ def build(
     include: Sequence[Path] = (),
     workspace: Sequence[str] = (),
     tensor_maps: Sequence[str] = (),
+    seconds: float | None = None,
 ) -> None:
     """Compile the kernels `functions` of `source`, in the order of their launches, into
     `executable`, for `launch`.
@@ -89,7 +94,8 @@ def build(
     maps of these names. defines: the kernels' compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
-    include: folders of the headers that the source names.
+    include: folders of the headers that the source names. seconds: after which a compiler is given
+    up; None: never.
     Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
     if the machine failed.
     """
@@ -120,7 +126,10 @@ def build(
         [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
     ]  # fmt: skip
     for command in commands:
-        completed = subprocess.run(command, capture_output=True, text=True)
+        try:
+            completed = run_limited(command, seconds)
+        except subprocess.TimeoutExpired:
+            raise NotRunnable(f"g++ needs more than {seconds:g} s") from None
         if completed.returncode != 0:
             check_machine(compiler, completed.stderr)
             if what := _foreign(completed.stderr, text):
@@ -209,7 +218,9 @@ def _foreign(report: str, text: str) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
-    assembler = re.search(r"Assembler messages|in ‘asm’|‘asm’ operand", report)
+    assembler = re.search(
+        r"Assembler messages|in ‘asm’|‘asm’ operand|(?:in|out)put constraint|in asm", report
+    )
     return "inline PTX" if assembler and re.search(r"\basm\b", text) else None
 
 

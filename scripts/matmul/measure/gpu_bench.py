@@ -230,7 +230,8 @@ class GpuBench:
         return [functools.partial(launch, product) for product in self.products]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
-        """Copies, end to end and unified memory, timed by the host's clock, from pageable memory.
+        """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
+        clock. Copies are from pageable memory.
 
         arrays: device pointers to the inputs and to C.
         """
@@ -252,6 +253,11 @@ class GpuBench:
             self.finished(lambda: self.products[0](shape, *arrays))
             download()
 
+        def submitted() -> float:
+            milliseconds = host_ms(lambda: self.products[0](shape, *arrays))
+            self.tools.wait()
+            return milliseconds
+
         def batch(action: Callable[[], None]) -> Callable[[int], list[list[float]]]:
             return lambda count: [[host_ms(action) for _ in range(count)]]
 
@@ -260,6 +266,7 @@ class GpuBench:
             "d2h": batch(download),
             "end_to_end": batch(whole),
             "unified": self.unified_batch(shape, host),
+            "submitted": lambda count: [[submitted() for _ in range(count)]],
         }
         with self.split.part("timed"):
             for phase, take in phases.items():

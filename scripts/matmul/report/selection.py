@@ -63,6 +63,7 @@ class Results:
     operation: str | None = None  # the operation of summary and ratios; None: everything
     briefer: pd.DataFrame | None = None  # rows of its sweep for which those of a longer one stand
     others: tuple["Results", ...] = ()  # the published sets of other cards
+    folder: Path = Path()
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only: the points of the
@@ -74,6 +75,12 @@ class Results:
     def launches(self) -> pd.DataFrame:
         """Measured kernel rows, in every cache state."""
         return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Every timed sample. They are many, so they are read only where they are asked for."""
+        name = "samples.csv.gz"
+        return read_optional(name, self.folder / name, version_of(self.device))
 
     @property
     def random_sweeps(self) -> dict[str, Mapping[str, Any]]:
@@ -331,7 +338,8 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     kernels = table("kernels.csv")
     results = Results(catalogue, device, kernels, summary, *map(table, others))
-    return dataclasses.replace(results, earlier=bool(changed_variants(kernels, catalogue)))
+    earlier = bool(changed_variants(kernels, catalogue))
+    return dataclasses.replace(results, earlier=earlier, folder=folder)
 
 
 def with_others(results: Results, folders: Iterable[Path]) -> Results:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from matmul.build.binaries import compile_instruments, compile_into
-from matmul.catalogue.entries import Kernel, Kind, Variant, load_catalogue
+from matmul.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
 from matmul.dataset.intervals import median_interval
 from matmul.gpu.device import Gpu, opened
 from matmul.gpu.occupancy import occupancy
@@ -28,12 +28,6 @@ from matmul.trial.program import FUNCTION
 from matmul.trial.verdict import Verdict
 
 SIZE = 2048  # of the square product that is timed, in all dimensions
-# The ladder that a student climbs, by operation, slowest first; the library is last.
-LADDER = {
-    "gemm": ("naive", "shared", "register_tile", "vectors", "pipelined", "cublas_sgemm"),
-    "gram": ("gram_naive", "gram_register_tile", "gram_tensor", "cublas_dsyrk"),
-    "gemm_bf16": ("naive_bf16", "cublas_gemm_bf16"),
-}
 SETTINGS = Settings(
     seed=SEED, caches=("hot",), rule=Rule(10, 100, 0.01, 1.0), sample_seconds=0.005, copies=None,
     warm_seconds={"burst": 0.2}, cool_celsius=75, cool_seconds=30, launch_seconds=10,
@@ -75,23 +69,28 @@ def standing(verdict: Verdict) -> Standing | str:
     """How the hand-in does on the first GPU, or why it was not timed. Raises NoDevice."""
     with opened() as gpu, tempfile.TemporaryDirectory(prefix="try-gpu-") as name:
         folder = Path(name)
-        operation = verdict.program.signature.operation
         if reason := refusal(verdict):
             return f"not timed: {reason}"
         variant = entry_of(verdict, folder / "trial.cu")
-        catalogue = load_catalogue()
-        rivals = [catalogue[rung].variants[0] for rung in LADDER[operation.name]]
-        rivals = [
-            one
-            for one in rivals
-            if one.kernel.kind is Kind.LIBRARY or one.runs_on(gpu.architecture)
-        ]
+        rivals = ladder(load_catalogue(), variant.kernel, gpu.architecture)
         try:
             return measured(verdict, variant, rivals, gpu, folder)
         except (Wrong, WrongAccess) as error:
             return f"wrong on the GPU, though right on the CPU: {error}"
         except LostDevice as error:
             raise UserError(f"{verdict.path}: {error}") from None
+
+
+def ladder(catalogue: Catalogue, kernel: Kernel, arch: str) -> list[Variant]:
+    """What a hand-in is timed beside: the classroom's kernels of its operation, in the order of the
+    catalogue, and then the libraries that fill C."""
+    steps = [
+        one.variants[0]
+        for one in catalogue.values()
+        if one.classroom and one.operation == kernel.operation and one.variants[0].runs_on(arch)
+    ]
+    libraries = catalogue.rivals(kernel)
+    return steps + [one for one in libraries if one.kernel.writes == "full"]
 
 
 def refusal(verdict: Verdict) -> str | None:
@@ -104,6 +103,8 @@ def refusal(verdict: Verdict) -> str | None:
         return "blockIdx.x runs along no row of C"
     if verdict.program.signature.accumulates or verdict.bench.adds:
         return "it adds to what C held"
+    if min(verdict.bench.launch.most) < SIZE:
+        return "it takes few rows or columns of C"
     return None
 
 
@@ -115,6 +116,7 @@ def entry_of(verdict: Verdict, source: Path) -> Variant:
     kernel = Kernel(
         name=verdict.kernel, operation=verdict.program.signature.operation.name, source=source,
         function=FUNCTION, tile=launch.tile, threads=(launch.block[1], launch.block[0]),
+        blocks=launch.blocks,
         dynamic_shared_bytes=launch.shared_bytes,
     )  # fmt: skip
     return Variant(kernel, "", {})

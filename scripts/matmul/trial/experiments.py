@@ -148,6 +148,8 @@ class Bench:
         """
         if self.launch.tile:
             return self
+        if self.launch.blocks:
+            return replace(self, launch=replace(self.launch, tile=self.launch.block[1::-1]))
         block_x, block_y, _ = self.launch.block
         tile, order = (block_y, block_x), COLUMNS_FIRST
         for size in PROBES:
@@ -173,8 +175,9 @@ class Bench:
         return line_of_tiles(~alone.unwritten) if x else None
 
     def shape(self, m: int, n: int, k: int) -> Shape:
-        """A shape of the operation; of C = AᵀA the terms are rows of A."""
+        """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
         kind: Any = self.signature.operation.shape
+        m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         if self.signature.square:
             return kind(*[max(m, n, k)] * len(kind.__match_args__))
         return kind(m, n, k) if len(kind.__match_args__) == 3 else kind(k, n)

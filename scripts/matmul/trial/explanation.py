@@ -19,8 +19,8 @@ CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
 
 @dataclass(frozen=True, order=True)
 class Explanation:
-    """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: A,
-    B, C or k, on which the mistake is."""
+    """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
+    which the mistake is: A, B, C, k, a tile, a sum or a sign."""
 
     kind: str
     key: str
@@ -71,6 +71,9 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Explanation]:
             if lost == (terms - 1) // side * side:
                 key = "only the last tile of terms is summed: each round begins the sum anew"
                 yield Explanation("lost terms", key, "k")
+    if terms > 1 and matches(run, left[:, -1:] @ right[-1:]):
+        key = "only the last term of a sum is left: each one takes the place of those before"
+        yield Explanation("lost terms", key, "sum")
     if terms > 1 and matches(run, left[:, ::2] @ right[::2]):
         yield Explanation("lost terms", "every second term of a sum is lost", "k")
 
@@ -79,9 +82,9 @@ def factors(run: Run, _: Signature) -> Iterator[Explanation]:
     """Sums that are counted several times, have a number added, or are cut to whole numbers."""
     assert run.wrong is not None and run.result.c is not None
     if matches(run, -run.expected.astype(np.float64)):
-        yield Explanation("wrong result", "every sum has the wrong sign", "C")
-    whole = run.result.c.dtype.kind != "i" and (run.result.c == np.round(run.result.c))[run.wrong]
-    if np.all(whole) and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
+        yield Explanation("wrong result", "every sum has the wrong sign", "sign")
+    whole = run.result.c.dtype.kind != "i" and (run.result.c == np.round(run.result.c)).all()
+    if whole and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
         yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
     for times in (2, 3, 4):
         if matches(run, times * run.expected.astype(np.float64)):
@@ -164,16 +167,18 @@ def turned(matrix: np.ndarray, side: int) -> np.ndarray:
 def strides_of_gram(run: Run, signature: Signature) -> Iterator[Explanation]:
     m, n = run.shape.dimensions
     a = run.inputs[0].astype(np.float64)
-    wrong = taken(a, np.arange(m)[:, None] * m + np.arange(n))
+    terms, columns = np.arange(m)[:, None], np.arange(n)
+    wrong = taken(a, terms * m + columns)
     for left, right in ((wrong, a), (a, wrong), (wrong, wrong)):
         if m != n and matches(run, left.T @ right):
             yield misread(signature, "A", "m", "n", False)
-    if m == n and matches(run, a @ a.T):
-        yield Explanation("wrong index", "it computes A·Aᵀ, not AᵀA: A is read by rows", "A")
-    if m == n and matches(run, a @ a):
-        yield Explanation(
-            "wrong index", "it computes A·A: one of the factors is not transposed", "A"
-        )
+    for length in (m, n):
+        rows = taken(a, columns * length + terms)
+        if matches(run, rows.T @ rows):
+            yield Explanation("wrong index", "it computes A·Aᵀ, not AᵀA: A is read by rows", "A")
+        if matches(run, rows.T @ a) or matches(run, a.T @ rows):
+            key = "it computes A·A: one of the factors is not transposed"
+            yield Explanation("wrong index", key, "A")
 
 
 def taken(matrix: np.ndarray, index: np.ndarray) -> np.ndarray:

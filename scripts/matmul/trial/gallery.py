@@ -15,6 +15,7 @@ from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.operations import fills
 from matmul.process.errors import UserError
+from matmul.process.workers import workers
 from matmul.trial.experiments import SEED, Run
 from matmul.trial.mistakes import Mistake, mistakes_of
 from matmul.trial.program import build_for_cpu
@@ -45,11 +46,13 @@ class Exhibit:
     caught: Mapping[str, str]
 
 
-def exhibits(gallery: Path = GALLERY) -> list[Exhibit]:
-    """Every mistake of the gallery, run. Raises UserError if one is not what its entry says."""
-    return [
-        exhibit(gallery.parent / f"{name}.cu", entry) for name, entry in read_yaml(gallery).items()
-    ]
+def exhibits(gallery: Path = GALLERY, processes: int = 1) -> list[Exhibit]:
+    """Every mistake of the gallery, run in so many processes. Raises UserError if one is not what
+    its entry says."""
+    entries = read_yaml(gallery)
+    sources = [gallery.parent / f"{name}.cu" for name in entries]
+    with workers(processes) as pool:
+        return [*pool.map(exhibit, sources, entries.values())]
 
 
 def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:

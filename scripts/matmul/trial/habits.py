@@ -1,16 +1,10 @@
-"""Mistakes of checking and of measuring, each shown by numbers that are computed or measured
-here."""
+"""Mistakes of checking, each shown by numbers that are computed here."""
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from matmul.measure.timing import host_ms
 from matmul.operations import fills
 
 SEED = 2026
@@ -18,8 +12,7 @@ SEED = 2026
 
 @dataclass(frozen=True)
 class Habit:
-    """A mistake of checking or measuring: what is done, what it shows here, and what to do
-    instead."""
+    """A mistake of checking: what is done, what it shows here, and what to do instead."""
 
     name: str
     title: str
@@ -31,17 +24,12 @@ def matrices(fill: str, m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray]
     return fills.matrix(fill, SEED, 0, m, k), fills.matrix(fill, SEED, 1, k, n)
 
 
-def habits() -> list[Habit]:
-    """All of them, run."""
-    return [*checking(), *measuring()]
-
-
 def differs(one: np.ndarray, other: np.ndarray) -> int:
     """How many elements differ by more than rounding."""
     return int((np.abs(one - other) > 1e-3 * np.abs(other).max()).sum())
 
 
-def checking() -> Iterator[Habit]:
+def habits_of_checking() -> Iterator[Habit]:
     n = 100
     a, b = matrices("constant", n, n, n)
     random_a, random_b = matrices("uniform", n, n, n)
@@ -124,61 +112,3 @@ def exchanged(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     (m, k), n = a.shape, b.shape[1]
     by_columns = b.reshape(-1).reshape(k, n).T @ a.reshape(-1).reshape(m, k).T
     return by_columns.T.reshape(m, n)
-
-
-def measuring() -> Iterator[Habit]:
-    a, b = matrices("uniform", 1024, 1024, 1024)
-    multiply: Callable[[], object] = lambda: a @ b  # noqa: E731
-    first = host_ms(multiply)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: None).result()
-        begun = time.perf_counter()
-        waiting = pool.submit(multiply)
-        submitted = (time.perf_counter() - begun) * 1e3
-        waiting.result()
-        done = (time.perf_counter() - begun) * 1e3
-    yield Habit(
-        "not_waiting", "A time without waiting for the device",
-        f"Handing over a product of 1024 takes {submitted:.3f} ms, and the product {done:.1f} "
-        "ms: as on a GPU, the "
-        "call returns before the work is done.",
-        "Wait for the device before the clock is read, or use its events.",
-    )  # fmt: skip
-    times = [host_ms(multiply) for _ in range(20)]
-    middle = statistics.median(times)
-    few = statistics.mean([first, *times[:4]])
-    yield Habit(
-        "first_in_the_mean", "The first launch in the mean",
-        f"The first product took {first:.1f} ms, the median of later ones {middle:.1f} ms; a "
-        "mean of five with the first "
-        f"says {few:.1f} ms.",
-        "Warm up, and give the median and its interval.",
-    )  # fmt: skip
-    small_a, small_b = matrices("uniform", 256, 256, 256)
-    product = statistics.median(host_ms(lambda: small_a @ small_b) for _ in range(20))
-    copied = statistics.median(
-        host_ms(lambda: (small_a.copy() @ small_b.copy()).copy()) for _ in range(20)
-    )
-    yield Habit(
-        "copies", "Copies counted, or not",
-        f"A product of 256 takes {product:.3f} ms, with copies of A, B and C {copied:.3f} ms.",
-        "Say which of the two it is, and compare like with like.",
-    )  # fmt: skip
-    ratios = {}
-    for n in (4, 256):
-        x, y = matrices("uniform", n, n, n)
-        loop = statistics.median(host_ms(partial(np.einsum, "ik,kj->ij", x, y)) for _ in range(5))
-        ratios[n] = loop / statistics.median(host_ms(partial(np.matmul, x, y)) for _ in range(5))
-    yield Habit(
-        "one_size",
-        "One size only",
-        f"A plain loop takes {ratios[4]:.1f} times as long as the library at n = 4, and "
-        f"{ratios[256]:.0f} times at n = 256.",
-        "Measure many sizes; no single one speaks for the others.",
-    )
-    yield Habit(
-        "one_run", "One run only",
-        f"Twenty products of 1024 took {min(times):.1f} to {max(times):.1f} ms: a single one "
-        "may be any of them.",
-        "Repeat, time rivals in turn, and give an interval.",
-    )  # fmt: skip

@@ -13,10 +13,10 @@ from matmul.catalogue.architectures import MAXIMUM_THREADS
 from matmul.catalogue.expressions import evaluate
 from matmul.operations.shapes import Shape, ceil_div
 from matmul.process.errors import UserError
-from matmul.trial.source import Kernel, Source
+from matmul.trial.source import Kernel, Source, word_set
 
 # Settings that are no constants of the source.
-OWN = frozenset(("kernel", "block", "tile", "shared", "multiple", "square", "m", "n", "k"))
+OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k")
 COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
@@ -31,6 +31,7 @@ EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*
 class Launch:
     """block: extents (x, y, z). tile: rows and columns of C per block, or None if it is to be found
     by experiment. shared_bytes: dynamic shared memory. multiple: of which all dimensions are.
+    blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
     LINEAR if along its elements.
@@ -42,6 +43,8 @@ class Launch:
     multiple: int
     constants: Mapping[str, str]
     order: str = COLUMNS_FIRST
+    blocks: int = 0
+    most: tuple[int, int] = (EVERYTHING, EVERYTHING)
 
     def plan(self, grid: plans.Grid) -> plans.Plan:
         """One launch with this grid."""
@@ -49,6 +52,8 @@ class Launch:
 
     def grid(self, shape: Shape) -> tuple[int, int, int]:
         assert self.tile
+        if self.blocks:
+            return self.blocks, 1, 1
         if self.order == LINEAR:
             return ceil_div(shape.elements[-1], self.tile[1]), 1, 1
         rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
@@ -93,9 +98,17 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
             f"{where}: how many bytes does `extern __shared__` have? Say for instance shared=2048 "
             "after the file's name, or in a comment `// try: shared=2048` at its top"
         )
+
+    def count(key: str, unsaid: int) -> int:
+        told = number(settings[key], values, f"{where}: {key}") if key in settings else unsaid
+        if key in settings and told < 1:
+            raise UserError(f"{where}: {key}={settings[key]}: write a whole number from 1 on")
+        return told
+
     return Launch(
         block, (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
-        number(settings.get("multiple", "1"), values, where), constants,
+        count("multiple", 1), constants, blocks=count("blocks", 0),
+        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
     )  # fmt: skip
 
 

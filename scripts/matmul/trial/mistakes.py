@@ -200,9 +200,13 @@ class Teller:
         return self.made("missing barrier", reads, what, cure)
 
     def explained(self, explanation: Explanation) -> Mistake:
-        line = {"k": self.loop_line, "tile": self.sum_line}.get(
-            explanation.about, partial(self.access_line, explanation.about)
-        )()
+        find = {
+            "k": self.loop_line,
+            "tile": self.sum_line,
+            "sum": self.replacing_line,
+            "sign": self.minus_line,
+        }.get(explanation.about, partial(self.access_line, explanation.about))
+        line = find()
         what = f"{explanation.key}; {self.example()}"
         return self.made(explanation.kind, line, what, "")
 
@@ -244,7 +248,8 @@ class Teller:
     def unset_variable(wrong: np.ndarray) -> bool:
         """Whether all these elements are of the size that gcc's pattern gives a variable without a
         value."""
-        return wrong.size > 0 and bool((np.abs(wrong.astype(np.float64)) > PATTERN).all())
+        size = np.abs(wrong.astype(np.float64))
+        return size.size > 0 and bool(((size > PATTERN) & np.isfinite(size)).all())
 
     def example(self) -> str:
         """The first wrong element: who computed it, what it is and what it should be."""
@@ -285,7 +290,7 @@ class Teller:
             if re.search(r"\bif\s*\(", text) and (around or "return" in text):
                 return line
             open_blocks = max(open_blocks, 0)
-        return store
+        return store or self.program.kernel.line
 
     def access_line(self, role: str) -> int:
         """The first line of the kernel that has an element of this matrix."""
@@ -301,6 +306,14 @@ class Teller:
     def sum_line(self) -> int:
         """The line that adds up products."""
         return self.body_line(r"\+=.*\*") or self.store_line()
+
+    def replacing_line(self) -> int:
+        """The line that puts a product in the place of a sum."""
+        return self.body_line(r"^\s*\w[\w\[\]]*\s*=[^=].*\*") or self.store_line()
+
+    def minus_line(self) -> int:
+        """The line that subtracts, or changes the sign."""
+        return self.body_line(r"-=|=\s*-") or self.store_line()
 
     def body_line(self, pattern: str) -> int:
         first = self.program.kernel.line

@@ -11,6 +11,7 @@ from pathlib import Path
 from matmul.build import toolchain
 from matmul.cpu import emulation
 from matmul.process.errors import UserError, one_line
+from matmul.process.limits import run_limited
 from matmul.trial.launching import Launch, template_parameters
 from matmul.trial.signature import UNUSED, Signature
 from matmul.trial.source import Kernel, Source
@@ -115,7 +116,7 @@ def check_with_nvcc(program: Program, folder: Path, arch: str) -> None:
     command = [nvcc, "-cubin", f"-arch={arch}", *toolchain.FLAGS["cuda"], f"-I{program.include[0]}",
                "-o", str(folder / "checked.cubin"), str(source)]  # fmt: skip
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS)
+        done = run_limited(command, COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
         raise CompileMistake(program.kernel.line, "nvcc takes longer than a minute") from None
     printed = done.stdout + done.stderr
@@ -143,6 +144,7 @@ def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulat
     source, executable = folder / "trial.cu", folder / f"trial-{sanitizer}"
     source.write_text(program.for_cpu)
     emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer, program.include
-    )
+        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer, program.include,
+        seconds=COMPILE_SECONDS,
+    )  # fmt: skip
     return executable

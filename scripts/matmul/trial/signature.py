@@ -46,7 +46,7 @@ GRAM_EXTENTS = {
 }
 TAKEN = (
     "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers to one "
-    "type"
+    "type; one that takes more, such as a workspace or a tensor map, cannot be tried alone"
 )
 
 

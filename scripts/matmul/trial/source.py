@@ -15,7 +15,9 @@ MOST_BYTES = 1 << 20
 TEXT_OR_COMMENT = re.compile(
     r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//(?:\\\n|[^\n])*|/\*.*?\*/""", re.DOTALL
 )
-BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
+BOUNDS = re.compile(
+    r"__(?:launch_bounds|cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)"
+)
 KERNEL = re.compile(
     r"(?:template\s*<(?P<template>[^>]*)>\s*)?(?:extern\s+\S+\s+)?[\w\s]*__global__\s+"
     r"[\w\s]*?\b(?P<name>\w+)\s*\((?P<parameters>[^{;]*)\)\s*\{"
@@ -155,6 +157,12 @@ class Source:
             return True
         beside = include[1] == '"' and (self.path.parent / include[2]).is_file()
         return beside or bool(KERNEL_HEADERS.fullmatch(include[2]))
+
+    @property
+    def headers(self) -> list[str]:
+        """The headers of CUDA and C++ that may say what the kernel uses."""
+        named = [one[2] for one in INCLUDE.finditer(self.text)]
+        return [name for name in named if KERNEL_HEADERS.fullmatch(name)]
 
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:

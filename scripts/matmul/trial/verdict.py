@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from matmul.cpu.emulation import EmulationError, NotRunnable
+from matmul.cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul.operations.shapes import Shape
+from matmul.process.errors import UserError
+from matmul.process.limits import limited
 from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import Explanation, common
 from matmul.trial.launching import launch_of, template_arguments
@@ -19,11 +21,15 @@ from matmul.trial.mistakes import Mistake, mistakes_of
 from matmul.trial.picture import MOST_ROWS
 from matmul.trial.program import CompileMistake, Program, build_for_cpu, check_with_nvcc
 from matmul.trial.signature import signature_of
-from matmul.trial.source import read
+from matmul.trial.source import Kernel, Source, read
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
-CHECK_ARCHITECTURE = "sm_90"  # for nvcc's opinion where there is no card
-RUN_SECONDS, SHRINK_SECONDS = 10.0, 4.0
+CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
+# How g++ says that it does not know a name.
+UNKNOWN = re.compile(
+    r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
+)
 
 
 @dataclass(frozen=True)
@@ -81,16 +87,35 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
     begun = time.monotonic()
-    source = read(path)
-    settings = {**source.settings, **settings}
-    kernel = source.kernel(settings.get("kernel"))
-    types = template_arguments(source, kernel)
-    signature = signature_of(kernel, {**types, **settings}, path)
-    program = Program(source, kernel, signature, launch_of(source, kernel, settings))
+    with limited(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
+        program = program_in(path, settings)
+        kernel = program.kernel
     verdict = Verdict(path, kernel.name, NOT_RUN, program)
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         verdict = tried(verdict, Path(name))
     return replace(verdict, seconds=time.monotonic() - begun)
+
+
+def program_in(path: Path, settings: Mapping[str, str]) -> Program:
+    """A file's kernel, read whole. Raises UserError."""
+    source = read(path)
+    settings = {**source.settings, **settings}
+    kernel = source.kernel(settings.get("kernel"))
+    try:
+        program = program_of(source, kernel, settings)
+    except UserError:  # no question about what could not run if it were answered
+        for header in filter(lacks, source.headers):
+            raise UserError(f"{path}: {NotRunnable(header)}") from None
+        raise
+    _ = program.text  # which it keeps
+    return program
+
+
+def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel, what its parameters are and how it is launched. Raises UserError."""
+    types = template_arguments(source, kernel)
+    signature = signature_of(kernel, {**types, **settings}, source.path)
+    return Program(source, kernel, signature, launch_of(source, kernel, settings))
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
@@ -110,13 +135,19 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
-            said = str(error).partition("error: ")[2] or str(error)
             return replace(verdict, line=int(line[1]) if line else 0,
-                           message=f"not runnable on the CPU: {said}")  # fmt: skip
+                           message=str(NotRunnable(lacking(str(error)))))  # fmt: skip
     try:
         return ran(verdict, Bench(program, executable, program.launch).with_tile())
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def lacking(error: str) -> str:
+    """What of CUDA g++ does not know, by its message about a source that nvcc took."""
+    said = error.partition("error: ")[2] or error
+    unknown = UNKNOWN.search(said)
+    return unknown[1] if unknown else f"its compiler says: {said}"
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
