@@ -30,6 +30,7 @@ COLOURS += ["#08306b", "#004d40", "#7f2704", "#4a1486"]
 # A length without a common factor: colour and marker together stay unique for 130 kernels.
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
 HOLLOW = "hollow"
+NOTHING = "nothing-to-draw"  # the id of the sentence that stands for a figure
 SMALL_TEXT = 7.5  # points
 SAME_COLUMN = 0.16  # of the axes' width: points this near share a column of labels
 BESIDE = 0.02  # of the axes' width, from a point to its label
@@ -118,11 +119,12 @@ def panel_rows(rows: int, columns: int, height: float = 2.3) -> tuple[Figure, np
 
 
 def empty_panel(sentence: str) -> Figure:
-    """The replacement for a figure without data: one sentence."""
+    """The replacement for a figure without data: one sentence. Its SVG has an element NOTHING, so
+    that the report leaves it out."""
     figure = Figure(figsize=(WIDTH, 1.1), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
-    ax.text(0.5, 0.5, sentence, ha="center", va="center", color=QUIET, wrap=True)
+    ax.text(0.5, 0.5, sentence, ha="center", va="center", color=QUIET, wrap=True, gid=NOTHING)
     return figure
 
 
