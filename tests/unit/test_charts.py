@@ -115,6 +115,16 @@ def test_without_a_gpu_a_sentence_says_why(without_gpu: Results, name: str) -> N
     assert "Imaginary CPU" in words_of(figure)
 
 
+def test_the_report_can_tell_a_sentence_from_a_figure(without_gpu: Results, tmp_path: Path) -> None:
+    """By the id that words.typ looks for."""
+    for name in ("rate", "share"):
+        style.save(FIGURES[name](without_gpu), tmp_path, name, ["svg"])
+    mark = f'"{style.NOTHING}"'
+    assert mark not in (tmp_path / "rate.svg").read_text()
+    assert mark in (tmp_path / "share.svg").read_text()
+    assert style.NOTHING in (ROOT / "reports/words.typ").read_text()
+
+
 def test_without_a_gpu_the_cpu_is_drawn(without_gpu: Results) -> None:
     rate = FIGURES["rate"](without_gpu)
     assert {"cpu_loop", "cpu_blas"} <= dict(lines_of(rate)).keys()
