@@ -13,7 +13,7 @@ from test_tables import DOCUMENTS, recomputed, traced, typeset
 
 import tables
 from matmul.dataset.tables import write_table
-from matmul.report.facts.cards import cards, points
+from matmul.report.facts.cards import both, cards, points
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.selection import Results, load_results, with_others
 
@@ -96,7 +96,8 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(tmp_path: Path) -> None
     (found,) = cards(bare)
     assert "memory, GB/s" not in {row["title"] for row in found["limits"]}
     assert all(operation["groups"] == [] for operation in found["operations"])
-    own = points(bare.of("gemm"), bare.others[0].of("gemm"))
+    here, there = bare.of("gemm"), bare.others[0].of("gemm")
+    own = points(here, there, both(here, there))
     assert own and {point.predicted for point in own} == {None}
     assert FIGURES["cards"](bare).axes
 
@@ -117,7 +118,8 @@ def test_the_figure_has_each_point_and_the_prediction(tmp_path: Path) -> None:
     titles = [ax.get_title(loc="left") for ax in made.axes]
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
     drawn = {line.get_label(): line.get_xydata() for line in made.axes[0].get_lines()}
-    own = points(results.of("gemm"), results.others[0].of("gemm"))
+    here, there = results.of("gemm"), results.others[0].of("gemm")
+    own = points(here, there, both(here, there))
     for kernel in ("sgemm", "cublas_sgemm"):
         expected = sorted(
             (point.intensity.value, point.faster.value) for point in own if point.kernel == kernel

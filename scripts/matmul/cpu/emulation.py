@@ -126,15 +126,10 @@ def build(
         [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
     ]  # fmt: skip
     for command in commands:
-        try:
-            completed = run_limited(command, seconds)
-        except subprocess.TimeoutExpired:
-            raise NotRunnable(f"g++ needs more than {seconds:g} s") from None
-        if completed.returncode != 0:
-            check_machine(compiler, completed.stderr)
-            if what := _foreign(completed.stderr, text):
+        if report := _refused(command, seconds):
+            if what := _foreign(report, text):
                 raise NotRunnable(what)
-            raise EmulationError(_explained(completed.stderr, functions, operation, parameters))
+            raise EmulationError(_explained(report, functions, operation, parameters))
     compiled.unlink()
 
 
@@ -212,6 +207,19 @@ def _parameters(
         *(f"void* {name}" for name in workspace),
         *(f"const CUtensorMap {name}" for name in tensor_maps),
     ]
+
+
+def _refused(command: Sequence[str], seconds: float | None) -> str:
+    """What a compiler says if it fails, else nothing. Raises NotRunnable and UserError as build
+    does."""
+    try:
+        completed = run_limited(command, seconds)
+    except subprocess.TimeoutExpired:
+        raise NotRunnable(f"g++ needs more than {seconds:g} s") from None
+    if completed.returncode == 0:
+        return ""
+    check_machine(command[0], completed.stderr)
+    return completed.stderr or f"g++ ends with {completed.returncode}"
 
 
 def _foreign(report: str, text: str) -> str | None:

@@ -99,17 +99,18 @@ def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
     """What is reported of each operation of which both measured a kernel at the same shape."""
     for name in OPERATIONS:
         here, there = results.of(name), other.of(name)
-        timed, own = list(both(here, there)), points(here, there)
+        timed = both(here, there)
         if not timed:
             continue
-        found = changes(here, there)
+        own, found = points(here, there, timed), changes(here, there)
+        unit, factor = rate_unit(here.at_compared(here.timed()).tflops)
         yield {
             "operation": name,
             "size": here.compared and size_name(here.compared),
-            "unit": rate_unit(here.at_compared(here.timed()).tflops)[0],
+            "unit": unit,
             "library": here.title(here.full_rivals[-1]),
             "rows": [
-                row(here, there, *pair, found)
+                row(here, there, *pair, found, factor)
                 for pair in timed
                 if shape_of(pair[0]) == here.compared
             ],
@@ -119,24 +120,24 @@ def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
         }
 
 
-def both(here: Results, there: Results) -> Iterator[tuple[pd.Series, pd.Series]]:
+def both(here: Results, there: Results) -> list[tuple[pd.Series, pd.Series]]:
     """The times of each GPU kernel's fastest variants at each shape, here and there."""
     own, theirs = (fastest(quotable(view.timed())) for view in (here, there))
     own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
     same = ["kernel", "m", "n", "k", "fill", "mode", "cache"]
     places = theirs[same].reset_index(names="other")
     pairs = own[here.gpu(own)].reset_index().merge(places, on=same).set_index("index")
-    for place, other in pairs.other.items():
-        yield own.loc[place], theirs.loc[other]
+    return [(own.loc[place], theirs.loc[other]) for place, other in pairs.other.items()]
 
 
-def points(here: Results, there: Results) -> list[Point]:
-    """Every common shape of the fastest kernel of this card, and of its library."""
+def points(here: Results, there: Results, timed: list[tuple[pd.Series, pd.Series]]) -> list[Point]:
+    """Every common shape of the fastest kernel of this card, and of its library, among what both
+    timed."""
     best = fastest_own(here, here.at_compared(fastest(here.timed())))
     chosen = {*best.kernel, here.full_rivals[-1]}
     return [
         point(here, there, own, other)
-        for own, other in both(here, there)
+        for own, other in timed
         if own.kernel in chosen and not capped(own, other)
     ]
 
@@ -220,11 +221,11 @@ def changes(here: Results, there: Results) -> pd.DataFrame:
 
 
 def row(
-    here: Results, there: Results, own: pd.Series, other: pd.Series, found: pd.DataFrame
-) -> dict[str, Any]:
-    """A kernel on both cards at one shape: rates, shares of the library, and the verdict on them in
-    `found`, by compare_points."""
-    _, factor = rate_unit(here.at_compared(here.timed()).tflops)
+    here: Results, there: Results, own: pd.Series, other: pd.Series, found: pd.DataFrame,
+    factor: int,
+) -> dict[str, Any]:  # fmt: skip
+    """A kernel on both cards at one shape: rates, as multiples of TFLOP/s by `factor`, shares of
+    the library, and the verdict on them in `found`, by compare_points."""
     now = cell(own, "tflops").times(factor)
     then = cell(other, "tflops", f"{folder(there)}summary.csv").times(factor)
     same = at(found[found.variant == own.variant], shape_of(own))

@@ -228,8 +228,7 @@ def gain(
     results: Results, before: pd.Series | None, row: pd.Series | None
 ) -> dict[str, Any] | None:
     """The time of one step over another's; None if they cannot be compared."""
-    found = None if before is None or row is None else quotient(results, before, row)
-    if before is None or row is None or found is None:
+    if before is None or row is None or not (found := quotient(results, before, row)):
         return None
     return {
         "from": {"title": results.title(before.kernel)},

@@ -8,7 +8,7 @@ import pandas as pd
 
 from matmul.operations.gemm import GEMM
 from matmul.report.selection import Results, at, shapes_of, squares
-from matmul.report.sourced_numbers import cell
+from matmul.report.sourced_numbers import Number, cell
 
 SAMPLES = "samples.csv.gz"
 MEAN_OF = 5  # launches in the mean that a classroom takes
@@ -34,15 +34,18 @@ def on_card(results: Results, phase: str) -> pd.DataFrame:
 
 def beside_kernel(
     results: Results, phase: str, size: Callable[[pd.Series], int]
-) -> tuple[pd.Series, pd.Series] | None:
-    """A phase and the kernel of one product: of those with both, the fastest kernel at a size."""
+) -> tuple[dict[str, Any], Number, Number] | None:
+    """A phase and the kernel of one product, as facts and as numbers: of the kernels with both, the
+    fastest at a size."""
     others, kernels = on_card(results, phase), on_card(results, "kernel")
     kernels = kernels[kernels.set_index(POINT).index.isin(others.set_index(POINT).index)]
     if kernels.empty:
         return None
     kernels = kernels[kernels.n == size(kernels.n)]
-    kernel = kernels.loc[kernels.time_ms.idxmin()]
-    return others[(others[POINT] == kernel[POINT]).all(axis=1)].iloc[0], kernel
+    row = kernels.loc[kernels.time_ms.idxmin()]
+    other = cell(others[(others[POINT] == row[POINT]).all(axis=1)].iloc[0], "time_ms")
+    kernel = cell(row, "time_ms")
+    return product(results, row) | {phase: other.json(), "kernel": kernel.json()}, other, kernel
 
 
 def product(results: Results, row: pd.Series) -> dict[str, Any]:
@@ -53,39 +56,26 @@ def not_waiting(results: Results) -> Shown:
     """Handing over the largest product, and the product."""
     if not (found := beside_kernel(results, "submitted", max)):
         return None
-    submitted, kernel = (cell(row, "time_ms") for row in found)
-    return product(results, found[1]) | {
-        "submitted": submitted.json(),
-        "kernel": kernel.json(),
-        "quotient": (kernel / submitted).json(),
-    }
+    facts, submitted, kernel = found
+    return facts | {"quotient": (kernel / submitted).json()}
 
 
 def first_in_the_mean(results: Results) -> Shown:
     """What the first launch does to a mean, at the smallest size."""
     if not (found := beside_kernel(results, "first", min)):
         return None
-    first, kernel = (cell(row, "time_ms") for row in found)
+    facts, first, kernel = found
     mean = (first + kernel.times(MEAN_OF - 1)).times(1 / MEAN_OF)
-    return product(results, found[1]) | {
-        "first": first.json(),
-        "kernel": kernel.json(),
-        "launches": MEAN_OF,
-        "mean": mean.json(),
-        "quotient": (mean / kernel).json(),
-    }
+    quotient = (mean / kernel).json()
+    return facts | {"launches": MEAN_OF, "mean": mean.json(), "quotient": quotient}
 
 
 def copies(results: Results) -> Shown:
     """The largest product with and without its copies."""
     if not (found := beside_kernel(results, "end_to_end", max)):
         return None
-    whole, kernel = (cell(row, "time_ms") for row in found)
-    return product(results, found[1]) | {
-        "end_to_end": whole.json(),
-        "kernel": kernel.json(),
-        "quotient": (whole / kernel).json(),
-    }
+    facts, whole, kernel = found
+    return facts | {"quotient": (whole / kernel).json()}
 
 
 def one_size(results: Results) -> Shown:

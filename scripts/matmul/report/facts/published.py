@@ -57,6 +57,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
     """The sets, the current one first, then the newest. Raises UserError for two sets of one
     device."""
     newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
+    current = [results for _, results in quoted(data_sets)]
     folders: dict[str, Path] = {}
     found = []
     for folder, results in sorted(newest, key=lambda one: one[1].earlier):
@@ -70,7 +71,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
                 str(results.device.get("date")),
                 version_words(results) or f"today's, of version {results.device['version']}",
                 list(fastest_kernels(results)),
-                beside(quoted(data_sets)[0][1], results),
+                beside(current[0], results),
                 files(folder),
             )
         )

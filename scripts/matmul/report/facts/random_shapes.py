@@ -74,8 +74,9 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
     """What is reported of one dispatch, or why nothing was timed."""
     summary = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
     summary = summary[(summary.kernel == kernel) & (summary.phase == "kernel")]
-    rows = drawn_ratios(results, kernel)
-    few = len(every_ratio(results, kernel)) - len(rows)
+    every = every_ratio(results, kernel)
+    rows = quotable(every)
+    few = len(every) - len(rows)
     operation = OPERATIONS[summary.operation.iloc[0]]
     about = {
         "operation": operation.name,

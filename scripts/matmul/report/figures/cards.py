@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from matmul.operations import OPERATIONS
-from matmul.report.facts.cards import points, roof
+from matmul.report.facts.cards import both, points, roof
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import NothingToDraw, figure, kernel_lines, name_lines
 from matmul.report.figures.style import Look
@@ -44,7 +44,7 @@ def table(here: Results, there: Results) -> pd.DataFrame:
             "intensity": point.intensity.value,
             "faster": point.faster.value,
         }
-        for point in points(here, there)
+        for point in points(here, there, both(here, there))
     ]
     return pd.DataFrame(rows).sort_values("intensity") if rows else pd.DataFrame()
 
