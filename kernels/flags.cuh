@@ -3,21 +3,27 @@
 // A block may wait only for blocks of lower index. The device starts those earlier, so they are sure to run.
 #pragma once
 
+// Who has sums, waits and adds: all threads of a block, or others that say how they meet.
+struct WholeBlock {
+    static __device__ __forceinline__ void meet() { __syncthreads(); }
+};
+
 // Tell other blocks that this one's sums are in memory, by its flag.
+template <class Who = WholeBlock>
 __device__ inline void announce(unsigned* flag)
 {
 #ifdef __CUDA_ARCH__
     __threadfence();
-    __syncthreads();
+    Who::meet();
     if (threadIdx.x == 0) asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag) : "memory");
 #else
-    __syncthreads();
+    Who::meet();
     if (threadIdx.x == 0) *flag = 1;
 #endif
 }
 
 // Wait for the flags `first`, `first` + `apart` ... up to `last`, and take them down for the next launch.
-template <int threads>
+template <int threads, class Who = WholeBlock>
 __device__ inline void wait_for_sums(unsigned* flags, int first, int last, int apart = 1)
 {
     if (first > last) return;
@@ -31,5 +37,5 @@ __device__ inline void wait_for_sums(unsigned* flags, int first, int last, int a
 #endif
         flags[i] = 0;
     }
-    __syncthreads();
+    Who::meet();
 }

@@ -8,10 +8,19 @@
 // A block's share is whole tiles first, then one stretch of the slabs of the tiles that are left. A part
 // is what the share has of one tile.
 //
-// S says what is shared: `struct Shares` in gemm/streamed.cu or gram/tensor_streamed.cu.
+// S says what is shared, and by whom: `struct Shares` in gemm/streamed.cu, gram/tensor_streamed.cu or
+// gemm_bf16/streamed.cuh.
 #pragma once
 
 #include "flags.cuh"
+
+// Each block has a share of its own.
+struct EachBlock : WholeBlock {
+    static constexpr int cluster = 1;  // blocks that have a share together, a tile of each part each
+
+    static __device__ __forceinline__ int number() { return blockIdx.x; }   // of the share's owner
+    static __device__ __forceinline__ int place(int stretch) { return stretch; }  // of sums, and of their flag
+};
 
 template <class S>
 struct StreamK {
@@ -20,7 +29,7 @@ struct StreamK {
 
     // This block's stretch. It waits for later stretches only: those are of blocks of lower index, which
     // the device starts earlier.
-    static __device__ __forceinline__ int block_stretch() { return S::blocks - 1 - blockIdx.x; }
+    static __device__ __forceinline__ int block_stretch() { return S::blocks - 1 - S::number(); }
 
     // ---- Shares ----
 
@@ -56,7 +65,7 @@ struct StreamK {
             const int most = full ? max(min(waves * S::blocks - heavy, S::blocks), 1) : S::blocks;
             schedule.stretches = (int)min((long long)most,
                                           max((schedule.heavy + schedule.light) / S::least, 1LL));
-            schedule.tile = blockIdx.x, schedule.slab = schedule.end = 0;
+            schedule.tile = S::number(), schedule.slab = schedule.end = 0;
             if (block_stretch() < schedule.stretches)
                 schedule.slab = schedule.first_slab(block_stretch()),
                 schedule.end = schedule.first_slab(block_stretch() + 1);
@@ -135,8 +144,8 @@ struct StreamK {
     static __device__ __forceinline__ void leave_sums(const Number* sums, Number (*partial_sums)[size],
                                                       unsigned* flags)
     {
-        store_sums<count>(sums, partial_sums[block_stretch()]);
-        announce(&flags[block_stretch()]);
+        store_sums<count>(sums, partial_sums[S::place(block_stretch())]);
+        announce<S>(&flags[S::place(block_stretch())]);
     }
 
     // Add to a thread's sums of a part what the later stretches have left of its tile, always in the same
@@ -147,8 +156,8 @@ struct StreamK {
                                                          const Part& part)
     {
         const int last = schedule.last_stretch(part);
-        wait_for_sums<S::threads>(flags, block_stretch() + 1, last);
+        wait_for_sums<S::threads, S>(flags, S::place(block_stretch() + 1), S::place(last), S::cluster);
         for (int stretch = block_stretch() + 1; stretch <= last; stretch++)
-            add_sums<count>(sums, partial_sums[stretch]);
+            add_sums<count>(sums, partial_sums[S::place(stretch)]);
     }
 };

@@ -74,7 +74,7 @@ struct Tiling {
 using Block = BlockTile<Tiling>;
 
 // What StreamK shares out.
-struct Shares {
+struct Shares : EachBlock {
     static constexpr int blocks = Tiling::blocks, threads = Block::threads, least = Tiling::least;
     static constexpr int heavy_cost = 1, light_cost = 1;  // of a slab: all tiles are alike
 };

@@ -14,20 +14,37 @@ __device__ __forceinline__ int2 place_in_cluster()
     return {rank % CLUSTER_M, rank / CLUSTER_M};
 }
 
-// The tiles of this block, one after the other.
-struct Tiles {
+// The order of the tiles: a cluster's are taken together, patch by patch, and in a patch column by column.
+struct Order {
     int rows, columns;  // of clusters' tiles
-    int index = blockIdx.x / CLUSTER, turn = 0;
-    int2 place = place_in_cluster(), first;  // the tile's first row and column of C
 
-    __device__ Tiles(int m, int n)
+    __device__ Order(int m, int n)
         : rows((m + CLUSTER_M * TILE_M - 1) / (CLUSTER_M * TILE_M)),
           columns((n + CLUSTER_N * TILE_N - 1) / (CLUSTER_N * TILE_N))
     {
-        find();
     }
 
-    __device__ bool left() const { return index < rows * columns; }
+    __device__ int tiles() const { return rows * columns; }
+
+    // The first row and column of C that the block at this place of its cluster computes.
+    __device__ int2 position(int index, int2 place) const
+    {
+        const int patch = index / (PATCH * columns), first = patch * PATCH, height = min(PATCH, rows - first);
+        const int within = index - first * columns;
+        return {((first + within % height) * CLUSTER_M + place.x) * TILE_M,
+                (within / height * CLUSTER_N + place.y) * TILE_N};
+    }
+};
+
+// The tiles of this block, one after the other.
+struct Tiles {
+    Order order;
+    int index = blockIdx.x / CLUSTER, turn = 0;
+    int2 place = place_in_cluster(), first;  // the tile's first row and column of C
+
+    __device__ Tiles(int m, int n) : order(m, n) { find(); }
+
+    __device__ bool left() const { return index < order.tiles(); }
 
     __device__ void next()
     {
@@ -37,11 +54,7 @@ struct Tiles {
 
     __device__ void find()
     {
-        if (!left()) return;
-        const int patch = index / (PATCH * columns), above = patch * PATCH, height = min(PATCH, rows - above);
-        const int within = index - above * columns;
-        first = {((above + within % height) * CLUSTER_M + place.x) * TILE_M,
-                 (within / height * CLUSTER_N + place.y) * TILE_N};
+        if (left()) first = order.position(index, place);
     }
 
     // Whether the sums of this tile begin at the end of k.

@@ -56,7 +56,7 @@ using Block = GramTile<Tiling>;
 
 // What StreamK shares out: tiles off the diagonal are heavy, those on it light. A slab costs the time of
 // the warps with the most rows of products.
-struct Shares {
+struct Shares : EachBlock {
     static constexpr int blocks = Tiling::blocks, threads = Block::threads, least = Tiling::least;
     static constexpr int heavy_cost = Block::most_rows<false>, light_cost = Block::most_rows<true>;
 };

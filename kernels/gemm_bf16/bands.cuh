@@ -1,0 +1,52 @@
+// The way of a tile's sums to C, band by band through shared memory and by TMA, while the next tile is
+// multiplied. persistent.cu explains it.
+#pragma once
+
+#include "../mma.cuh"
+#include "persistent.cuh"
+
+using Band = __nv_bfloat16[64][64];
+
+// A consumer's places for bands, which it takes by turns: one is written while the others are stored.
+using Bands = Band[BANDS];
+
+__device__ __forceinline__ unsigned rounded(const float* two)
+{
+    const __nv_bfloat162 both = __floats2bfloat162_rn(two[0], two[1]);
+    return *(const unsigned*)&both;
+}
+
+// Write 64 columns of a warpgroup's sums to a band, swizzled as TMA takes it.
+__device__ __forceinline__ void write(Band& band, const float* sums)
+{
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const float* own = &sums[8 * j];
+        const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
+        store_matrices<false>(fragments, &band[row][((2 * j + lane / 16) ^ row % 8) * 8]);
+    }
+}
+
+// Whether this thread gives TMA the bands of its warpgroup.
+__device__ __forceinline__ bool stores() { return threadIdx.x % 128 == 0; }
+
+// Store a warpgroup's rows of the tile. `turn`: of the next band, counted over all tiles.
+__device__ __forceinline__ void store_bands(const Sums& sums, Bands& bands, int& turn, const CUtensorMap& out,
+                                            int2 tile)
+{
+    const int group = threadIdx.x / 128, barrier = 1 + group;
+#pragma unroll
+    for (int panel = 0; panel < TILE_N / 64; panel++) {
+        Band& band = bands[turn++ % BANDS];
+        if (stores()) wait_until_tiles_are_read<BANDS - 1>();
+        sync_at_barrier(barrier, 128);
+        write(band, &sums[32 * panel]);
+        fence_async_proxy();
+        sync_at_barrier(barrier, 128);
+        if (stores()) {
+            store_tile(out, band, tile.x + 64 * group, tile.y + 64 * panel);
+            commit_tile_stores();
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// C = A·B in bfloat16, in equal shares for as many clusters as there are.
+//
+// Words       As in persistent.cu, and as in ../gemm/streamed.cu for shares, stretches and parts
+//
+// Idea        In persistent.cu a cluster takes whole tiles. 3000×3000 has 144 pairs of tiles of 128×256 for 66
+//             clusters: two rounds are full, and in a third one 12 clusters work for all. 256×256×8192 has one
+//             pair. Here each cluster gets the same number of slabs, give or take one: whole tiles while there are
+//             enough for all, then one stretch of the slabs that are left. Where a stretch begins inside a tile,
+//             its sums go to memory, and the cluster that has the tile's first slab adds them to its own.
+//
+//                  slabs of the tiles that are left, of three tiles for five clusters
+//                 ┌───────────────────┬───────────────────┬───────────────────┐
+//                 │ tile 0            │ tile 1            │ tile 2            │
+//                 ├───────────┬───────┴───┬───────────┬───┴───────┬───────────┤
+//                 │ stretch 0 │ stretch 1 │ stretch 2 │ stretch 3 │ stretch 4 │
+//                 └───────────┴───────────┴───────────┴───────────┴───────────┘
+//                   waits for   leaves its   waits for 3  leaves ...
+//                   1           first part
+//
+// What lies   As in persistent.cu, and in global memory partial_sums and flags, in shared memory the schedule and
+// where       two parts: this one and the next.
+//
+// Order       Producer, for each part of its cluster's share and each slab: as in persistent.cu.
+//             Consumers, for each part:
+//               1. Meet; one thread finds the next part while all multiply the slabs of this one.
+//               2. If the part lacks the tile's first slab: store the sums to partial_sums, raise the flag.
+//               3. If it has it, but not the last one: wait for the flags of the other stretches, and add their
+//                  sums, always in the same order.
+//               4. If it has the first slab: store the tile, as in persistent.cu.
+//             Each block of a cluster leaves sums for the block at its place in another one, and has a flag of its
+//             own. A cluster waits for clusters of lower index only.
+//
+// Where       shares, parts     Schedule in ../stream_k.cuh      step 2   leave_sums in ../stream_k.cuh
+//             step 1            consume_parts in streamed.cuh     step 3   add_left_sums there
+//                                                                step 4   store_bands in bands.cuh
+//
+// Takes       As persistent.cu.
+//
+// Traffic     As persistent.cu. A block writes and reads a tile of sums, of four bytes each, at most twice.
+// Removes     Idle multiprocessors in the last wave, and where C has fewer tiles than the card multiprocessors.
+// Limit       The way of sums through the L2: some microseconds. So a stretch has LEAST slabs at least.
+#include "bands.cuh"
+#include "streamed.cuh"
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(threads + 128, RESIDENT)
+streamed_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
+              __nv_bfloat16* __restrict__ C, int m, int n, int k, const __grid_constant__ CUtensorMap in_a,
+              const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out)
+{
+    extern __shared__ __align__(1024) char memory[];
+    Slab* slabs = (Slab*)memory;
+    Bands& bands = ((Bands*)(slabs + STAGES))[threadIdx.x / 128];
+    int turn = 0;
+    compute_share(slabs, in_a, in_b, m, n, k,
+                  [&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
+    if (threadIdx.x < threads && stores()) wait_until_tiles_are_read<0>();
+}
