@@ -23,9 +23,10 @@ __device__ unsigned flags[GRID];
 __device__ float partial_sums[GRID][TILE_M * TILE_N];
 
 // Fill the ring with the slabs of all parts, and stay until its last ones are read.
-__device__ __forceinline__ void produce(Ring ring, Stream::Schedule schedule, const Order& order,
-                                        const CUtensorMap& in_a, const CUtensorMap& in_b)
+__device__ __forceinline__ void produce(Ring ring, Stream::Schedule& schedule, const CUtensorMap& in_a,
+                                        const CUtensorMap& in_b, int m, int n)
 {
+    const Order order(m, n);
     const int2 place = place_in_cluster();
     for (Stream::Part part = schedule.next(); !part.empty(); part = schedule.next()) {
         const int2 tile = order.position(part.tile, place);
@@ -42,9 +43,8 @@ __device__ __forceinline__ void produce(Ring ring, Stream::Schedule schedule, co
 // registers are the sums'.
 template <class Store>
 __device__ __forceinline__ void consume_parts(Ring& ring, Stream::Schedule& schedule, Stream::Part (&parts)[2],
-                                              const Order& order, Store store)
+                                              int m, int n, Store store)
 {
-    const int2 place = place_in_cluster();
     const bool served = serves();
     const auto leave = [&](int stage) {
         if (served) arrive_in_block(ring.empty[stage], threadIdx.x % 32);
@@ -52,7 +52,7 @@ __device__ __forceinline__ void consume_parts(Ring& ring, Stream::Schedule& sche
     Sums sums = {};
     for (int turn = 0;; turn ^= 1) {
         Shares::meet();  // the part is there
-        const Stream::Part part = parts[turn];
+        const Stream::Part& part = parts[turn];
         if (part.empty()) return;
         if (threadIdx.x == 0) parts[turn ^ 1] = schedule.next();
         consume(ring, sums, part.end - part.begin, leave);
@@ -61,7 +61,7 @@ __device__ __forceinline__ void consume_parts(Ring& ring, Stream::Schedule& sche
         } else {
             if (part.end < schedule.slabs)
                 Stream::add_left_sums<TILE_N / 2>(sums, partial_sums, flags, schedule, part);
-            store(sums, order.position(part.tile, place));
+            store(sums, Order(m, n).position(part.tile, place_in_cluster()));
         }
     }
 }
@@ -73,20 +73,20 @@ __device__ __forceinline__ void compute_share(Slab* slabs_there, const CUtensorM
                                               int m, int n, int k, Store store)
 {
     __shared__ Mbarrier full[STAGES], empty[STAGES];
-    __shared__ Stream::Schedule schedule;
+    __shared__ Stream::Schedule of_producer, of_consumers;
     __shared__ Stream::Part parts[2];
     Ring ring = {slabs_there, full, empty};
     if (produces()) prefetch_map(in_a), prefetch_map(in_b);
-    const Order order(m, n);
-    const Stream::Schedule whole = Stream::Schedule::of(order.tiles(), 0, (k + TILE_K - 1) / TILE_K);
-    if (threadIdx.x == 0) schedule = whole, parts[0] = schedule.next();
+    const Stream::Schedule whole = Stream::Schedule::of(Order(m, n).tiles(), 0, (k + TILE_K - 1) / TILE_K);
+    if (produces()) of_producer = whole;
+    if (threadIdx.x == 0) of_consumers = whole, parts[0] = of_consumers.next();
     ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
     meet_cluster();  // the mbarriers of all blocks are there
     if (threadIdx.x >= threads) {
         keep_few_registers();
-        if (produces()) produce(ring, whole, order, in_a, in_b);
+        if (produces()) produce(ring, of_producer, in_a, in_b, m, n);
     } else {
         take_many_registers();
-        consume_parts(ring, schedule, parts, order, store);
+        consume_parts(ring, of_consumers, parts, m, n, store);
     }
 }

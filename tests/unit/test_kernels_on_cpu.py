@@ -119,6 +119,30 @@ def test_clusters_take_tile_after_tile_in_patches(
     multiply(variant, kernel.source, None, tmp_path, shapes)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "clusters", "own"),
+    [
+        ((1, 1), 5, {"STAGES": 3}),
+        ((2, 1), 3, {"STAGES": 2, "TILE_M": 64}),
+        ((1, 2), 4, {"STAGES": 3, "BANDS": 1}),
+        ((2, 1), 2, {"STAGES": 2, "TILE_M": 128, "RESIDENT": 2}),
+    ],
+    ids=str,
+)
+def test_clusters_share_out_slabs(
+    cluster: tuple[int, int], clusters: int, own: dict[str, int], tmp_path: Path
+) -> None:
+    """More clusters than tiles, and tiles that are whole, shared by two, and by many."""
+    kernel = load_catalogue()["streamed_bf16"]
+    blocks = clusters * math.prod(cluster) // own.get("RESIDENT", 1)
+    size = {"TILE_M": 64, "TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1],
+            "PATCH": 2, "LEAST": 1, "MULTIPROCESSORS": blocks}  # fmt: skip
+    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | size | own)
+    shapes = [GemmBf16(264, 136, 200), GemmBf16(9, 8, 1000), GemmBf16(130, 72, 520),
+              GemmBf16(600, 320, 136)]  # fmt: skip
+    multiply(variant, kernel.source, None, tmp_path, shapes)
+
+
 @pytest.mark.parametrize("splits", [1, 2, 8])
 @pytest.mark.parametrize("columns", [64, 256])
 def test_blocks_of_a_cluster_share_a_tile(splits: int, columns: int, tmp_path: Path) -> None:

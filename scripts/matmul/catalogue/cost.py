@@ -8,7 +8,7 @@ edges and memory.
 """
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 from matmul.operations.shapes import Shape, ceil_div
@@ -175,20 +175,28 @@ def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
         return whole(variant, shape, slabs, blocks)
     if variant.kernel.shares == "splits":
         return split(variant, full + light, slabs, blocks)
-    return stretched(variant, full, light, slabs, blocks)
+    if variant.cluster == 1:
+        return stretched(variant, full, light, slabs, blocks)
+    own = stretched(variant, taken(variant, shape), 0, slabs, blocks // variant.cluster)
+    tiles, of_all = own.tiles * variant.cluster, own.slabs * variant.cluster
+    return replace(own, tiles=tiles, blocks=own.blocks * variant.cluster, slabs=of_all)
+
+
+def taken(variant: "Variant", shape: Shape) -> int:
+    """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks, those that cover
+    C; some tiles may lie outside."""
+    sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
+    return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
 
 
 def whole(variant: "Variant", shape: Shape, slabs: int, blocks: int) -> Shares:
-    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh. A cluster takes as many neighbouring
-    tiles as it has blocks, though some may lie outside of C."""
-    sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
-    taken = math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
-    clusters = blocks // variant.cluster
+    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh."""
+    tiles, clusters = taken(variant, shape), blocks // variant.cluster
     return Shares(
-        tiles=taken * variant.cluster,
-        longest=ceil_div(taken, clusters) * slabs,
-        blocks=min(taken, clusters) * variant.cluster,
-        slabs=taken * variant.cluster * slabs,
+        tiles=tiles * variant.cluster,
+        longest=ceil_div(tiles, clusters) * slabs,
+        blocks=min(tiles, clusters) * variant.cluster,
+        slabs=tiles * variant.cluster * slabs,
         parts=0,
     )
 

@@ -334,6 +334,8 @@ UNWATCHED inline void live()
 {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(nullptr, &scheduler.stack, &scheduler.stack_bytes);
+#elif defined(__SANITIZE_THREAD__)
+    if (cluster_size > 1) acquired(&cluster_size);  // as in suspend, for the first block
 #endif
     for (;;) {
         run_thread();
