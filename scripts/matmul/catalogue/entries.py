@@ -22,7 +22,7 @@ from matmul.catalogue.architectures import (
     capability,
     has_instructions,
 )
-from matmul.catalogue.cost import TERMS, Cost
+from matmul.catalogue.cost import TERMS, Cost, taken
 from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.layout import Layout, layout_of
 from matmul.catalogue.plans import Launch, Plan, tensor_map
@@ -285,10 +285,14 @@ class Variant:
 
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture: whole
-        clusters, of a fixed number of blocks no more than that, so that all can be resident."""
+        clusters, of a fixed number of blocks no more than that, so that all can be resident, and
+        where they take whole tiles no more than there are tiles."""
         blocks, cluster = evaluate(self.kernel.blocks, self.constants(arch)), self.cluster
         if blocks:
-            return max(blocks // cluster, 1) * cluster, 1, 1
+            clusters = max(blocks // cluster, 1)
+            if self.kernel.shares == "tiles":
+                clusters = min(clusters, taken(self, shape))
+            return clusters * cluster, 1, 1
         tiles = triangle_of if self.kernel.schedule == "triangle" else grid_of
         x, y, z = tiles(shape, self.tile)
         if self.kernel.shares == "cluster":
