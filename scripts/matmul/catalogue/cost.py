@@ -183,8 +183,8 @@ def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
 
 
 def taken(variant: "Variant", shape: Shape) -> int:
-    """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks, those that cover
-    C; some tiles may lie outside."""
+    """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks, those that
+    cover C; some tiles may lie outside."""
     sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
     return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
 
