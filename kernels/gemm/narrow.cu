@@ -49,7 +49,7 @@ using T = Tiling;
 
 static_assert(T::threads % 32 == 0 && T::sums % T::at_once == 0, "a lane for each total");
 
-struct Shares {
+struct Shares : EachBlock {
     static constexpr int blocks = T::blocks, threads = T::threads, least = LEAST;
     static constexpr int heavy_cost = 1, light_cost = 1;  // of a slab: all tiles are alike
 };

@@ -53,7 +53,7 @@ static_assert(T::tile_n % 4 == 0 && T::threads % T::fours == 0, "threads cover a
 static_assert(T::quads * 4 == AHEAD, "a thread takes four columns of A at once");
 static_assert(T::tile_m % T::rows == 0 && T::rows * T::tile_n <= T::threads, "a thread for each total");
 
-struct Shares {
+struct Shares : EachBlock {
     static constexpr int blocks = T::blocks, threads = T::threads, least = LEAST;
     static constexpr int heavy_cost = 1, light_cost = 1;  // of a slab: all strips are alike
 };
