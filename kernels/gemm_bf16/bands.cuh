@@ -2,31 +2,11 @@
 // multiplied. persistent.cu explains it.
 #pragma once
 
-#include "../mma.cuh"
+#include "band.cuh"
 #include "persistent.cuh"
-
-using Band = __nv_bfloat16[64][64];
 
 // A consumer's places for bands, which it takes by turns: one is written while the others are stored.
 using Bands = Band[BANDS];
-
-__device__ __forceinline__ unsigned rounded(const float* two)
-{
-    const __nv_bfloat162 both = __floats2bfloat162_rn(two[0], two[1]);
-    return *(const unsigned*)&both;
-}
-
-// Write 64 columns of a warpgroup's sums to a band, swizzled as TMA takes it.
-__device__ __forceinline__ void write(Band& band, const float* sums)
-{
-    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const float* own = &sums[8 * j];
-        const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
-        store_matrices<false>(fragments, &band[row][((2 * j + lane / 16) ^ row % 8) * 8]);
-    }
-}
 
 // Whether this thread gives TMA the bands of its warpgroup.
 __device__ __forceinline__ bool stores() { return threadIdx.x % 128 == 0; }
