@@ -119,7 +119,7 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
     if (produces()) prefetch_map(in_a), prefetch_map(in_b);
     Tiles tiles(m, n);  // the first one is found while the maps come
     const int slabs = (k + TILE_K - 1) / TILE_K;
-    ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+    if (threadIdx.x == 0) ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
     meet_cluster();  // the mbarriers of all blocks are there
     if (threadIdx.x >= threads) {
         keep_few_registers();

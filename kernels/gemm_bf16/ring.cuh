@@ -16,11 +16,10 @@ struct Ring {
         if (++stage == STAGES) stage = 0, round ^= 1;
     }
 
-    // Set up the mbarriers. `consumers`: warps that arrive when a stage is empty. The block, or its cluster, has
-    // to meet afterwards.
+    // Set up the mbarriers, by one thread. `consumers`: warps that arrive when a stage is empty. The block, or its
+    // cluster, has to meet before others use them.
     __device__ void set_up(int consumers) const
     {
-        if (threadIdx.x != 0) return;
         for (int stage = 0; stage < STAGES; stage++) {
             init_mbarrier(full[stage], 1);
             init_mbarrier(empty[stage], consumers);
@@ -31,6 +30,21 @@ struct Ring {
 
 // Whether this thread is the one that issues all loads.
 __device__ __forceinline__ bool produces() { return threadIdx.x / 32 == threads / 32 && elected(); }
+
+// Fill the ring with slabs `begin` to `end` - 1 of the tile at (row, column).
+__device__ __forceinline__ void fill(Ring& ring, const CUtensorMap& in_a, const CUtensorMap& in_b, int row, int column,
+                                     int begin, int end)
+{
+#pragma unroll 1
+    for (int slab = begin; slab < end; slab++, ring.next()) {
+        Mbarrier& full = ring.full[ring.stage];
+        wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
+        expect_bytes(full, sizeof(Slab));
+        load_tile(ring.slabs[ring.stage].a, in_a, full, row, slab * TILE_K);
+        for (int panel = 0; panel < TILE_N / 64; panel++)
+            load_tile(ring.slabs[ring.stage].b[panel], in_b, full, slab * TILE_K, column + 64 * panel);
+    }
+}
 
 // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.
 template <class Leave>

@@ -398,7 +398,8 @@ UNWATCHED inline void check_operand(uint64_t bits)
 UNWATCHED inline void issue_product(Product product)
 {
     Products& own = own_products();
-    if (thread_count % 128) misuse("wgmma is of 128 threads, and the block has a rest");
+    if (size_t(current - current->block->fibers) / 128 == thread_count / 128)
+        misuse("wgmma is of 128 threads, and the block's last ones are fewer");
     if (!own.fenced) misuse("wgmma without a fence before it");
     check_operand(product.descriptor_b);
     if (!product.a_in_registers) check_operand(product.descriptor_a);
