@@ -14,6 +14,7 @@ from matmul.build.machine_code import INSTRUCTION_BYTES, disassembled, excerpt, 
 from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.tables import read_json, write_rows
 from matmul.process.errors import UserError, command_line
+from matmul.process.workers import workers
 from matmul.settings import arguments
 
 COPIED = ("kernel", "variant", "architecture", "sha256", "status", "reason")
@@ -52,17 +53,21 @@ def main() -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="instructions.csv")
     arguments.add_log(parser)
+    parser.add_argument(
+        "--processes", type=int, default=1, help="number of processes that read binaries"
+    )
     options = parser.parse_args()
     arguments.start_log(options.log)
 
     catalogue = load_catalogue(options.catalogue)
-    rows = []
-    for file in dict.fromkeys(options.records):
-        record = read_json(file)
-        if record["architecture"] != HOST:
-            function = catalogue[record["kernel"]].function
-            rows.append(row_of(record, file.with_suffix(".cubin"), function))
-            logging.info("%s", rows[-1])
+    records = {file: read_json(file) for file in options.records}
+    records = {file: own for file, own in records.items() if own["architecture"] != HOST}
+    cubins = [file.with_suffix(".cubin") for file in records]
+    functions = [catalogue[own["kernel"]].function for own in records.values()]
+    with workers(options.processes) as processes:
+        rows = [*processes.map(row_of, records.values(), cubins, functions)]
+    for row in rows:
+        logging.info("%s", row)
     write_rows(rows, "instructions.csv", options.output)
 
 

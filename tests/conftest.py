@@ -46,21 +46,22 @@ settings.register_profile("default", settings.get_profile("default"), deadline=N
 # Files that take longest, longest first, because one that starts last would run alone. Slurm's
 # tests mostly wait, beside others that do not.
 LONG = (
-    "test_workflow", "test_slurm", "test_kills", "test_kernels_on_cpu", "test_tables",
-    "test_documented_commands", "test_recipes", "test_kernels_that_fail", "test_folders",
-    "test_page", "test_start", "test_charts", "test_cuda_on_cpu", "test_any_grid",
-    "test_any_samples", "test_planted_mistakes", "test_words_of_cuda_on_cpu", "test_exercises",
-    "test_kernels_of_the_catalogue_pass", "test_check_set", "test_compare", "test_any_table",
-    "test_verification",
+    "test_slurm", "test_hopper_on_cpu", "test_workflow", "test_documented_commands",
+    "test_kernels_on_cpu", "test_kills", "test_try", "test_split_products", "test_recipes",
+    "test_tables", "test_gallery", "test_folders", "test_planted_mistakes",
+    "test_kernels_of_the_catalogue_pass", "test_ladder", "test_kernels_that_fail", "test_compare",
+    "test_verification", "test_card", "test_page", "test_commands", "test_readme",
+    "test_random_facts", "test_cuda_on_cpu", "test_exercises", "test_check_set", "test_start",
+    "test_charts", "test_quotients", "test_cards",
 )  # fmt: skip
 
 
 # Of tests/unit, files that compile for sanitizers, draw, typeset, or check data sets in most tests.
 # All that lies in other folders runs whole workflows, kills them, or tries ten thousand cases.
 SLOW = (
-    "test_kernels_on_cpu", "test_cuda_on_cpu", "test_charts", "test_page", "test_tables",
-    "test_planted_mistakes", "test_kernels_of_the_catalogue_pass", "test_words_of_cuda_on_cpu",
-    "test_exercises", "test_gallery", "test_check_set",
+    "test_hopper_on_cpu", "test_kernels_on_cpu", "test_cuda_on_cpu", "test_split_products",
+    "test_charts", "test_page", "test_tables", "test_planted_mistakes", "test_try", "test_card",
+    "test_kernels_of_the_catalogue_pass", "test_exercises", "test_gallery", "test_check_set",
 )  # fmt: skip
 
 

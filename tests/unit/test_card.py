@@ -17,7 +17,8 @@ HAND_INS = Path(__file__).parent / "trial"
 @pytest.mark.parametrize("name", ["naive", "tiled", "gram", "warp", "vectors"])
 def test_the_gpus_program_compiles_and_takes_registers(name: str, tmp_path: Path) -> None:
     verdict = judge(HAND_INS / f"{name}.cu", {})
-    assert verdict.status == CORRECT and verdict.bench
+    assert verdict.status == CORRECT, [mistake.what for mistake in verdict.mistakes]
+    assert verdict.bench
     variant = card.entry_of(verdict, tmp_path / "trial.cu")
     record = compile_into(variant, "sm_90", tmp_path)
     assert record["status"] == "ok", record["reason"]

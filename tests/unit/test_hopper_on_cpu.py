@@ -75,8 +75,13 @@ def shares(
         yield accuracy(kernel, c, *inputs).share
 
 
-@pytest.mark.parametrize("sanitizer", [None, "address", "thread"])
-@pytest.mark.parametrize("name", SHAPES)
+# Without a sanitizer the workflow runs the catalogue's kernels, to verify them.
+BUILDS = {name: [*([None] if name in OWN else []), "address", "thread"] for name in SHAPES}
+
+
+@pytest.mark.parametrize(
+    ("name", "sanitizer"), [(name, each) for name, own in BUILDS.items() for each in own]
+)
 def test_a_right_kernel_passes(name: str, sanitizer: str | None, tmp_path: Path) -> None:
     shapes = SHAPES[name][:3] if sanitizer == "thread" else SHAPES[name]
     assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
@@ -171,9 +176,10 @@ def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
     said, variant = entry.get("said"), KERNELS.variant(entry["kernel"])
     source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
     try:
-        worst = max(shares(variant, SHAPES[variant.kernel.name][3:], tmp_path, source))
+        found = shares(variant, SHAPES[variant.kernel.name][3:], tmp_path, source)
+        wrong = any(share > 1 for share in found)  # of the shapes that follow nothing is asked
     except EmulationError as error:
         assert "\n" not in str(error)
         assert said is None or re.search(said, str(error)), error
     else:
-        assert said is None and worst > 1
+        assert said is None and wrong

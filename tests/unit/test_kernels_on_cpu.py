@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_hopper_on_cpu import SHAPES as HOPPER
 
 from matmul.catalogue.entries import Kernel, Kind, Variant, load_catalogue
 from matmul.cpu import emulation
@@ -17,7 +18,12 @@ from matmul.operations.gemm_bf16 import GemmBf16
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
 
-KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind.CUDA]
+# Hopper's are held there at shapes of their own, under both sanitizers too.
+KERNELS = [
+    kernel
+    for kernel in load_catalogue().values()
+    if kernel.kind is Kind.CUDA and kernel.name not in HOPPER
+]
 # The last has a tile inside of C in columns, and more slabs than there are stages.
 GEMM_SHAPES = [(1, 1, 1), (33, 41, 49), (3, 50, 1), (3, 128, 101), (1, 70, 260), (50, 3, 260)]
 SHAPES = {

@@ -58,7 +58,16 @@ def test_infinities_and_nan_are_those_of_sgemm(executable: Path) -> None:
     np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("variant", KERNEL.every_variant[1:], ids=lambda v: v.tiling)
+# Where a patch is larger than C, its size changes nothing.
+TILINGS = {
+    str(dict(variant.parameters) | {"PATCH": ...}): variant
+    for variant in reversed(KERNEL.every_variant)
+}
+
+
+@pytest.mark.parametrize(
+    "variant", [v for v in TILINGS.values() if v is not KERNEL.variants[0]], ids=lambda v: v.tiling
+)
 def test_every_tiling_is_right(variant: Variant, tmp_path: Path) -> None:
     build(variant, tmp_path / "split")
     for m, n, k in ((1, 1, 1), (37, 41, 70), (300, 137, 330)):

@@ -338,7 +338,10 @@ def test_matrices_of_other_types(kind: str, hand_in: Path) -> None:
         text = text.replace("A[row * n + p] * B[p * n + col]",
                             "float(A[row * n + p]) * float(B[p * n + col])")  # fmt: skip
     hand_in.write_text(header.get(kind, "") + text)
-    assert judge(hand_in, {}).status == CORRECT
+    verdict = judge(hand_in, {})
+    assert verdict.status == CORRECT
+    named = {"__nv_bfloat16": "gemm_bf16"}.get(kind, "gemm")  # whose ladder it is held against
+    assert verdict.program.signature.operation.name == named
     hand_in.write_text(header.get(kind, "") + text.replace("p = 0", "p = 1"))
     assert judge(hand_in, {}).mistakes[0].kind == "lost terms"
 

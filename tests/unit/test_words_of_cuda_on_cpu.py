@@ -1,6 +1,7 @@
 """What the CPU runs of CUDA beside the words of the catalogue's kernels: shuffles, votes, atomics,
 half and bfloat16, cooperative groups, printf; and what it skips, with a reason."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,25 +23,28 @@ def kernel(body: str, top: str = "", arguments: str = ARGUMENTS) -> str:
     return f'{top}\nextern "C" __global__ void f{arguments}\n{{\n{body}\n}}\n'
 
 
-def one_block(threads: int) -> Plan:
-    return Plan((Launch((1, 1, 1), (threads, 1, 1)),))
+def in_blocks(threads: int, blocks: int = 1) -> Plan:
+    return Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
 
 
 def run(
-    text: str, folder: Path, sanitizer: str | None = None, block: int = 64, dtype: str = "float32"
-) -> np.ndarray:
-    """The first 64 elements of C after one block, with A = 0, 1, 2 ... as matrices of 8×8."""
+    text: str, folder: Path, sanitizer: str | None = None, block: int = 64, dtype: str = "float32",
+    blocks: int = 1,
+) -> np.ndarray:  # fmt: skip
+    """64 elements of C for each block, with A = 0, 1, 2 ... 63."""
     source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
     source.write_text(text)
     operation = replace(GRAM, dtype=dtype, sums="float32")
     emulation.build(source, ["f"], operation, {}, executable, sanitizer)
-    a = LANES.astype(dtype).reshape(8, 8)
-    launch = (executable, one_block(block), Gram(8, 8), (a,), np.zeros_like(a))
+    n = math.isqrt(64 * blocks - 1) + 1  # of C's rows and columns
+    a = np.resize(LANES.astype(dtype), (8, n))
+    shape = Gram(*a.shape)
+    launch = (executable, in_blocks(block, blocks), shape, (a,), np.zeros((n, n), a.dtype))
     if sanitizer == WATCH:
         done = watched.launch(*launch, seconds=10)
         assert done.c is not None and done.findings == ()
-        return done.c.ravel()
-    return emulation.launch(*launch).ravel()
+        return done.c.ravel()[: 64 * blocks]
+    return emulation.launch(*launch).ravel()[: 64 * blocks]
 
 
 def pairs(values: np.ndarray) -> np.ndarray:
@@ -100,11 +104,21 @@ __constant__ float two[2] = {1, 2};"""
 
 
 @pytest.mark.parametrize("sanitizer", [None, "address", "thread", WATCH])
-@pytest.mark.parametrize("word", WORDS)
-def test_a_word_means_what_cuda_says(word: str, sanitizer: str | None, tmp_path: Path) -> None:
-    body, expected = WORDS[word]
-    text = kernel(f"const int i = threadIdx.x; const unsigned all = ~0u; {body}", TOP)
-    np.testing.assert_array_equal(run(text, tmp_path, sanitizer), expected)
+def test_a_word_means_what_cuda_says(sanitizer: str | None, tmp_path: Path) -> None:
+    """Each word in a block of its own, for one compilation."""
+    bodies = (f"case {b}: {{ {body} break; }}" for b, (body, _) in enumerate(WORDS.values()))
+    text = kernel(
+        "const int i = threadIdx.x; const unsigned all = ~0u; C += 64 * blockIdx.x;"
+        f" switch (blockIdx.x) {{\n{chr(10).join(bodies)}\n}}",
+        TOP,
+    )
+    found = run(text, tmp_path, sanitizer, blocks=len(WORDS)).reshape(-1, 64)
+    wrong = {
+        word: got
+        for (word, (_, expected)), got in zip(WORDS.items(), found, strict=True)
+        if (got != expected).any()
+    }
+    assert not wrong
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -142,7 +156,7 @@ def test_the_cpu_says_what_a_kernel_prints(tmp_path: Path) -> None:
     source.write_text(kernel('if (threadIdx.x == 1) printf("x = %g\\n", A[1]);'))
     emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable, WATCH)
     a = LANES.reshape(8, 8)
-    done = watched.launch(executable, one_block(2), Gram(8, 8), (a,), a, seconds=10)
+    done = watched.launch(executable, in_blocks(2), Gram(8, 8), (a,), a, seconds=10)
     assert done.printed == "x = 1\n"
 
 
@@ -155,7 +169,7 @@ def test_a_lane_that_others_wait_for_in_vain_is_reported(
     source.write_text(text)
     emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable, sanitizer)
     a = LANES.reshape(8, 8)
-    launch = (executable, one_block(64), Gram(8, 8), (a,), a)
+    launch = (executable, in_blocks(64), Gram(8, 8), (a,), a)
     if sanitizer == WATCH:
         [finding] = watched.launch(*launch, seconds=10).findings
         assert "divergent warp" in finding["text"] and "line 4" in finding["text"]

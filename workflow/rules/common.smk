@@ -236,8 +236,12 @@ def gpus(wildcards):
 def undisturbed_cores(wildcards):
     """All cores of this run, so that nothing runs beside a timing job.
 
-    With several GPUs, a GPU job takes its share of the cores. On a cluster the profile decides.
+    With several GPUs, a GPU job takes its share of the cores. Without one it says so, and times
+    nothing. On a cluster the profile decides.
     """
+    slug = wildcards.get("slug")
+    if DEVICE == "cpu" and slug and VARIANTS[slug].kernel.on_gpu:
+        return 1
     cores = 1 if sent_off() else workflow.resource_settings.cores or 1
     beside = workflow.global_resources.get("gpu").value if gpus(wildcards) else 1
     return max(1, cores // (beside or 1))

@@ -104,6 +104,7 @@ rule disassemble:
         "results/local/logs/disassemble.log",
     conda:
         "../../environment.yml"
+    threads: 2
     params:
         script=program("disassemble")[0],
         catalogue=config["catalogue"],
@@ -111,4 +112,4 @@ rule disassemble:
         "take the machine code apart"
     shell:
         "python {params.script:q} @{input.records:q} --catalogue {params.catalogue:q} --output {output:q}"
-        " --log {log:q}"
+        " --processes {threads} --log {log:q}"

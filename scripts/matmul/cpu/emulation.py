@@ -42,7 +42,7 @@ SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
 }
 FLAGS = [
     "-O2",
-    "-g",
+    "-g1",  # lines, and no more
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call

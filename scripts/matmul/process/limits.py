@@ -10,7 +10,7 @@ from matmul.process.errors import UserError
 
 
 @contextlib.contextmanager
-def limited(seconds: float, message: str) -> Iterator[None]:
+def time_limit(seconds: float, message: str) -> Iterator[None]:
     """Raise UserError with this message if the block takes longer; of the main thread only."""
 
     def late(*_: object) -> None:

@@ -97,7 +97,7 @@ def refusal(verdict: Verdict) -> str | None:
     """Why a hand-in cannot be timed beside the kernels of the catalogue, or None."""
     assert verdict.bench
     operation = verdict.program.signature.operation
-    if OPERATIONS.get(operation.name) != operation:
+    if OPERATIONS[operation.name].dtype != operation.dtype:
         return f"no library of the project computes {operation.name} in {operation.dtype}"
     if verdict.bench.launch.order != COLUMNS_FIRST:
         return "blockIdx.x runs along no row of C"

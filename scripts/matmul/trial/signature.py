@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from matmul.operations.gemm import GEMM
-from matmul.operations.gram import GRAM
+from matmul.operations import OPERATIONS
 from matmul.operations.operation import Operation
 from matmul.process.errors import UserError
 from matmul.trial.source import Kernel, word_set
@@ -89,6 +88,12 @@ class Signature:
         return next((p.name for p in self.parameters if p.role == role), role)
 
 
+def operation_of(matrices: int, dtype: str) -> Operation:
+    """The operation with so many matrices of this dtype, or the first one in another dtype."""
+    alike = [one for one in OPERATIONS.values() if len(one.matrices) == matrices]
+    return next((one for one in alike if one.dtype == dtype), alike[0])
+
+
 def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> Signature:
     """Raises UserError for a signature that is no product's, or that could be several."""
     where = f"{path}: {kernel.name}"
@@ -105,7 +110,7 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
             f"{', '.join(ELEMENTS)}"
         )
     dtype, sums = ELEMENTS[types.pop()]
-    operation = replace(GEMM if len(pointers) == 3 else GRAM, dtype=dtype, sums=sums)
+    operation = replace(operation_of(len(pointers), dtype), dtype=dtype, sums=sums)
     roles = {**matrices(pointers), **factors(parameters, where)}
     roles |= {p.name: p.name for p in parameters if p.name.startswith(UNUSED)}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]

@@ -13,7 +13,7 @@ from typing import Any
 from matmul.cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
-from matmul.process.limits import limited
+from matmul.process.limits import time_limit
 from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import Explanation, common
 from matmul.trial.launching import launch_of, template_arguments
@@ -87,7 +87,7 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
     begun = time.monotonic()
-    with limited(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
+    with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
         program = program_in(path, settings)
         kernel = program.kernel
     verdict = Verdict(path, kernel.name, NOT_RUN, program)

@@ -49,18 +49,22 @@ class Entry:
 def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
     """The data set for the README: the newest with today's kernels, or else the newest; None if
     nothing is published."""
-    by_age = sorted(data_sets, key=lambda one: str(one[1].device.get("date")))
-    return sorted(by_age, key=lambda one: not one[1].earlier)[-1:]
+    return in_order(data_sets)[:1]
+
+
+def in_order(data_sets: Sequence[DataSet]) -> list[DataSet]:
+    """Those with today's kernels first, then the newest."""
+    newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
+    return sorted(newest, key=lambda one: one[1].earlier)
 
 
 def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
     """The sets, the current one first, then the newest. Raises UserError for two sets of one
     device."""
-    newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
-    current = [results for _, results in quoted(data_sets)]
     folders: dict[str, Path] = {}
     found = []
-    for folder, results in sorted(newest, key=lambda one: one[1].earlier):
+    ordered = in_order(data_sets)
+    for folder, results in ordered:
         name = published_name(results.device)
         if name in folders:
             raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
@@ -71,7 +75,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
                 str(results.device.get("date")),
                 version_words(results) or f"today's, of version {results.device['version']}",
                 list(fastest_kernels(results)),
-                beside(current[0], results),
+                beside(ordered[0][1], results),
                 files(folder),
             )
         )
