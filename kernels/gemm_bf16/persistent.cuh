@@ -61,17 +61,6 @@ struct Tiles {
     __device__ bool backwards() const { return turn % 2; }
 };
 
-// Load this block's part of a box's rows, for `blocks` of the cluster.
-template <bool shared>
-__device__ __forceinline__ void load_part(void* part, const CUtensorMap& map, Mbarrier& full, int row, int column,
-                                          unsigned short blocks)
-{
-    if constexpr (shared)
-        load_tile_to_blocks(part, map, full, row, column, blocks);
-    else
-        load_tile(part, map, full, row, column);
-}
-
 __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorMap& in_a, const CUtensorMap& in_b,
                                      int2 tile, int k, int2 place)
 {

@@ -31,19 +31,15 @@ struct Ring {
 // Whether this thread is the one that issues all loads.
 __device__ __forceinline__ bool produces() { return threadIdx.x / 32 == threads / 32 && elected(); }
 
-// Fill the ring with slabs `begin` to `end` - 1 of the tile at (row, column).
-__device__ __forceinline__ void fill(Ring& ring, const CUtensorMap& in_a, const CUtensorMap& in_b, int row, int column,
-                                     int begin, int end)
+// Load this block's part of a box's rows, for `blocks` of the cluster.
+template <bool shared>
+__device__ __forceinline__ void load_part(void* part, const CUtensorMap& map, Mbarrier& full, int row, int column,
+                                          unsigned short blocks)
 {
-#pragma unroll 1
-    for (int slab = begin; slab < end; slab++, ring.next()) {
-        Mbarrier& full = ring.full[ring.stage];
-        wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
-        expect_bytes(full, sizeof(Slab));
-        load_tile(ring.slabs[ring.stage].a, in_a, full, row, slab * TILE_K);
-        for (int panel = 0; panel < TILE_N / 64; panel++)
-            load_tile(ring.slabs[ring.stage].b[panel], in_b, full, slab * TILE_K, column + 64 * panel);
-    }
+    if constexpr (shared)
+        load_tile_to_blocks(part, map, full, row, column, blocks);
+    else
+        load_tile(part, map, full, row, column);
 }
 
 // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.

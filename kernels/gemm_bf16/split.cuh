@@ -11,6 +11,21 @@ static_assert(columns % 8 == 0, "four sums of a thread lie in eight columns");
 using Left = float4[TILE_N / 8][threads];
 static_assert(sizeof(Left) <= STAGES * sizeof(Slab), "the sums find room in the ring");
 
+// Fill the ring with slabs `begin` to `end` - 1 of the tile at (row, column).
+__device__ __forceinline__ void fill(Ring& ring, const CUtensorMap& in_a, const CUtensorMap& in_b, int row, int column,
+                                     int begin, int end)
+{
+#pragma unroll 1
+    for (int slab = begin; slab < end; slab++, ring.next()) {
+        Mbarrier& full = ring.full[ring.stage];
+        wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
+        expect_bytes(full, sizeof(Slab));
+        load_tile(ring.slabs[ring.stage].a, in_a, full, row, slab * TILE_K);
+        for (int panel = 0; panel < TILE_N / 64; panel++)
+            load_tile(ring.slabs[ring.stage].b[panel], in_b, full, slab * TILE_K, column + 64 * panel);
+    }
+}
+
 // Leave a thread's sums for all blocks of the cluster.
 __device__ __forceinline__ void leave_sums(const Sums& sums, Left& left)
 {
