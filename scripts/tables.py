@@ -22,7 +22,6 @@ from matmul.report.facts.checks import cross_check, timer_check
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder
-from matmul.report.facts.machine_code import machine_code
 from matmul.report.facts.measuring import measuring
 from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.names import captions
@@ -50,7 +49,6 @@ from matmul.settings.configuration import sweep_of
 
 GIBIBYTE = 2**30
 DRAWN = "drawn at random"
-PARTS = ("start_s", "inputs_s", "verification_s", "cooling_s", "timed_s")  # of a job's wall time
 
 
 def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
@@ -72,11 +70,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "random_shapes": random_shapes(results),
         "cards": cards(results),
         "not_measured": not_measured(results),
-        "verification": verification(results),
         "measuring": measuring(results),
-        "kernels": kernels(results),
-        "machine_code": machine_code(results),
-        "jobs": jobs(results),
         "sampling": sampling(results.device),
         "stopped": stopped(results),
         "cross_check": cross_check(results),
@@ -202,6 +196,7 @@ def scope(results: Results) -> dict[str, Any]:
         "gpu_absence": results.absence(set(points[gpu].kernel))
         if gpu.any()
         else "the data set has no kernel for one",
+        "architectures": sorted(set(results.instructions.architecture.dropna())),
         "compiled": {s: int((cuda.status == s).sum()) for s in ("ok", "failed")},
         "timed_and_verified": int((timed.error <= 1).sum()),
         "verified": {
@@ -349,83 +344,6 @@ def ranged(words: str, found: Sequence[Sequence[str]]) -> str:
         ordered = sorted(set(column), key=float)
         spans.append(ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}")
     return words.format(*spans)
-
-
-def verification(results: Results) -> list[dict[str, Any]]:
-    """Per variant: products checked, where, the largest error as a share of its bound, status."""
-    table = results.verification
-    rows = []
-    for variant in dict.fromkeys(table.variant):
-        own = table[table.variant == variant]
-        failed, checked = own[own.status == "failed"], own[own.status != "skipped"]
-        errors = checked.error.dropna()
-        worst = cell(own.loc[errors.idxmax()], "error", "verification.csv") if len(errors) else None
-        other = failed if len(failed) else own[own.status == "skipped"]
-        rows.append(
-            {
-                "variant": variant,
-                "title": results.title(own.kernel.iloc[0]),
-                "where": ", ".join(sorted(set(checked["where"]))),
-                "checked": len(checked),
-                "failed": len(failed),
-                "skipped": int((own.status == "skipped").sum()),
-                "error": worst.json(2) if worst else None,
-                "status": "failed" if len(failed) else "ok" if len(checked) else "skipped",
-                "reasons": sorted(set(other.reason.dropna())),
-            }
-        )
-    return rows
-
-
-def kernels(results: Results) -> list[dict[str, Any]]:
-    """Per compiled variant: registers, memory, occupancy and status."""
-    rows = []
-    for _, row in results.kernels.iterrows():
-        if results.kind(row.kernel) is not Kind.CUDA:
-            continue
-        counts = {
-            c: cell_if_any(row, c, "kernels.csv")
-            for c in ("registers", "shared_bytes", "spill_bytes")
-        }
-        occupancy = cell_if_any(row, "occupancy", "kernels.csv")
-        rows.append(
-            {
-                "variant": row.variant,
-                "title": results.title(row.kernel),
-                "status": row.status,
-                "reason": row.reason if isinstance(row.reason, str) else "",
-                "occupancy": occupancy and occupancy.json(),
-            }
-            | {name: count and count.whole() for name, count in counts.items()}
-        )
-    return rows
-
-
-def jobs(results: Results) -> dict[str, Any]:
-    """Where the wall time of the measuring jobs went, in seconds; other is the rest."""
-    rows = [
-        {"sweep": row.sweep, "variant": row.variant} | spent(row)
-        for _, row in results.jobs.iterrows()
-    ]
-    if not rows:
-        return {"rows": [], "total": None, "share": None}
-    totals = {
-        column: total(row[column] for row in rows) for column in (*PARTS, "wall_s", "other_s")
-    }
-    share = {column: value / totals["wall_s"] for column, value in totals.items()}
-    return {
-        "rows": [
-            {k: v if isinstance(v, str) else v.json() for k, v in row.items()} for row in rows
-        ],
-        "total": {column: value.json() for column, value in totals.items()},
-        "share": {column: value.json() for column, value in share.items()},
-    }
-
-
-def spent(row: pd.Series) -> dict[str, Number]:
-    """The parts of one job's wall time."""
-    parts = {column: cell(row, column, "jobs.csv") for column in (*PARTS, "wall_s")}
-    return parts | {"other_s": parts["wall_s"] - total(parts[column] for column in PARTS)}
 
 
 def sampling(device: dict[str, Any]) -> dict[str, Any]:

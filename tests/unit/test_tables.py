@@ -835,15 +835,3 @@ def test_without_gram_its_findings_and_rates_are_missing(tmp_path: Path) -> None
     assert all(found == {"missing": "not in this data set"} for found in gram)
     rates = computed["documents"][-1]["rates"]
     assert [rate["missing"] for rate in rates] == ["not in this data set"] * 3
-
-
-def test_hot_loops_are_in_the_catalogues_order_and_others_say_why(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=["naive", "shared", "direct", "gram_naive"])
-    found = tables.machine_code(results)
-    assert [row["variant"] for row in found["rows"]] == [
-        "naive/32", "naive/16", "shared/32", "shared/16", "gram_naive/16",
-    ]  # fmt: skip
-    assert {row["share"]["text"] for row in found["rows"]} == {significant(64 / 70)}
-    assert [part["variant"] for part in found["excerpts"]] == ["naive/32", "gram_naive/16"]
-    [(reason, variants)] = found["reasons"].items()
-    assert reason == "no loop of it multiplies" and variants[0].startswith("direct/")
