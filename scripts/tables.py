@@ -31,7 +31,6 @@ from matmul.report.selection import (
     in_order,
     limits_of,
     load_results,
-    over_hot,
     points_of,
     processor,
     rate_unit,
@@ -39,11 +38,10 @@ from matmul.report.selection import (
     shapes_of,
     short_commit,
     size_name,
-    verdict_of,
     version_words,
     with_others,
 )
-from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
+from matmul.report.sourced_numbers import cell
 from matmul.settings import arguments
 from matmul.settings.configuration import sweep_of
 
@@ -63,16 +61,12 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "findings": all_findings(results),
         "ladders": {operation: ladder(results, operation) for operation in OPERATIONS},
         "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
-        "cold_over_hot": {
-            operation: cold_quotients(results.of(operation)) for operation in OPERATIONS
-        },
         "documents": compare_documents(results, documents),
         "random_shapes": random_shapes(results),
         "cards": cards(results),
         "not_measured": not_measured(results),
         "measuring": measuring(results),
         "sampling": sampling(results.device),
-        "stopped": stopped(results),
         "cross_check": cross_check(results),
         "timer_check": timer_check(results),
     }
@@ -238,19 +232,6 @@ def rates(results: Results) -> dict[str, Any]:
     return {"unit": unit, "caches": caches} | grid(results, best, cells)
 
 
-def cold_quotients(results: Results) -> dict[str, Any]:
-    """Cold time over hot time for each kernel and shape, with the verdict on the hot time."""
-    pairs = over_hot(results, "cold")
-    cells = [
-        (cell(other, "time_ms") / cell(hot, "time_ms")).json()
-        | {"verdict": verdict_of(hot.ratio_low, hot.ratio_high)}
-        | {"limits": limits_of("+".join([hot.throttled, other.throttled]))}
-        for _, hot in pairs.iterrows()
-        for other in [results.summary.loc[hot.other]]
-    ]
-    return grid(results, pairs, cells)
-
-
 def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A table with a row per shape and a column per kernel: `cells`, one for each of `rows`."""
     columns = [kernel for kernel in results.order if kernel in set(rows.kernel)]
@@ -269,15 +250,6 @@ def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) 
             }
             for shape in shapes_of(rows)
         ],
-    }
-
-
-def stopped(results: Results) -> dict[str, dict[str, int]]:
-    """For each sweep, how many series of kernel launches each part of the rule ended."""
-    ends = ("interval", "maximum", "seconds")
-    return {
-        sweep: {end: int((rows.stopped == end).sum()) for end in ends}
-        for sweep, rows in results.launches.groupby("sweep", sort=False)
     }
 
 
@@ -354,7 +326,6 @@ def sampling(device: dict[str, Any]) -> dict[str, Any]:
         "sweeps": {name: sweep_of(configuration, name) for name in measured},
         "seed": configuration.get("seed"),
         "fills": fills.DESCRIPTIONS,
-        "flags": sorted({re.sub(r" -D\S+", "", f) for f in (device.get("flags") or {}).values()}),
     }
 
 

@@ -1,8 +1,8 @@
 """The rate that a kernel's hot loop allows, predicted from its machine code.
 
-A multiprocessor starts one load of a warp in a clock, and issues one instruction in each of its four
-quarters. The multiply-adds of a warp take what its units need. The slowest of the three bounds the
-loop. Everything else in the loop is left out: a guarded copy may lie in the code and not run.
+A multiprocessor starts one load of a warp in a clock, and issues one instruction in each of its
+four quarters. The multiply-adds of a warp take what its units need. The slowest of the three bounds
+the loop. Everything else in the loop is left out: a guarded copy may lie in the code and not run.
 """
 
 from dataclasses import dataclass
@@ -56,8 +56,8 @@ class Bound:
 
 
 def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound | None:
-    """The bound of a variant at a shape; None if neither its machine code nor a peak of tensor cores
-    says one."""
+    """The bound of a variant at a shape; None if neither its machine code nor a peak of tensor
+    cores says one."""
     rows = results.instructions
     rows = rows[(rows.variant == (variant and variant.name)) & (rows.status == "ok")]
     if variant is None or rows.empty:

@@ -148,7 +148,7 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
     kernel, bound = results.catalogue.get(name), predicted(results, ran, shape)
     return {
         "arithmetic": results.arithmetic(name),
-        "missed": kernel and kernel.missed or None,
+        "missed": (kernel and kernel.missed) or None,
         "source": source_code(kernel),
         "variant": told.variant,
         "ran": ran and ran.name,
@@ -245,7 +245,7 @@ def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, 
 
 
 def share(results: Results, pair: pd.Series, rate: Number) -> dict[str, Any]:
-    """A library's time over the kernel's, from pairs of neighbours in time, and its rate in them."""
+    """A library's time over the kernel's, from pairs of neighbours, and its rate in them."""
     low, high = (cell_if_any(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
     return {
         "library": {"title": results.title(pair.baseline)},

@@ -1,4 +1,4 @@
-"""What the source of a kernel says of it: its marked lines, and the bounds that its header names."""
+"""What the source of a kernel says of it: its marked lines, and the limits in its header."""
 
 import re
 import textwrap
@@ -8,8 +8,8 @@ from typing import Any
 
 from matmul.catalogue.entries import Kernel, source_files
 
-# `// <report naive>` and `// </report>` enclose lines that the report shows of the kernel naive. They
-# may lie in a header, and there may be several of them.
+# `// <report naive>` and `// </report>` enclose lines that the report shows of the kernel naive.
+# They may lie in a header, and there may be several of them.
 MARKED = re.compile(r"^ *// <report (?P<name>\w+)>\n(?P<lines>.*?)^ *// </report>\n", re.M | re.S)
 PRAGMA = re.compile(r"^ *#pragma.*\n", re.M)
 GAP = "..."  # between lines that are not neighbours
@@ -18,8 +18,8 @@ PARAGRAPH = "^// {} +(?P<text>.*\n(?://   +.*\n)*)"
 
 
 def source_code(kernel: Kernel | None) -> dict[str, Any]:
-    """The marked lines of a hand-written kernel, and the paragraphs of its header on what it removes
-    and what limits it; each None if there is none."""
+    """The marked lines of a hand-written kernel, and the paragraphs of its header on what it
+    removes and what limits it; each None if there is none."""
     if kernel is None or kernel.source is None:
         return {"code": None, "removes": None, "limit": None}
     return {
