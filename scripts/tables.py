@@ -22,7 +22,6 @@ from matmul.report.facts.checks import cross_check, timer_check
 from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
 from matmul.report.facts.ladder import ladder
-from matmul.report.facts.machine_code import machine_code
 from matmul.report.facts.measuring import measuring
 from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.names import captions
@@ -32,7 +31,6 @@ from matmul.report.selection import (
     in_order,
     limits_of,
     load_results,
-    over_hot,
     points_of,
     processor,
     rate_unit,
@@ -40,17 +38,15 @@ from matmul.report.selection import (
     shapes_of,
     short_commit,
     size_name,
-    verdict_of,
     version_words,
     with_others,
 )
-from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
+from matmul.report.sourced_numbers import cell
 from matmul.settings import arguments
 from matmul.settings.configuration import sweep_of
 
 GIBIBYTE = 2**30
 DRAWN = "drawn at random"
-PARTS = ("start_s", "inputs_s", "verification_s", "cooling_s", "timed_s")  # of a job's wall time
 
 
 def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
@@ -65,20 +61,12 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "findings": all_findings(results),
         "ladders": {operation: ladder(results, operation) for operation in OPERATIONS},
         "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
-        "cold_over_hot": {
-            operation: cold_quotients(results.of(operation)) for operation in OPERATIONS
-        },
         "documents": compare_documents(results, documents),
         "random_shapes": random_shapes(results),
         "cards": cards(results),
         "not_measured": not_measured(results),
-        "verification": verification(results),
         "measuring": measuring(results),
-        "kernels": kernels(results),
-        "machine_code": machine_code(results),
-        "jobs": jobs(results),
         "sampling": sampling(results.device),
-        "stopped": stopped(results),
         "cross_check": cross_check(results),
         "timer_check": timer_check(results),
     }
@@ -202,6 +190,7 @@ def scope(results: Results) -> dict[str, Any]:
         "gpu_absence": results.absence(set(points[gpu].kernel))
         if gpu.any()
         else "the data set has no kernel for one",
+        "architectures": sorted(set(results.instructions.architecture.dropna())),
         "compiled": {s: int((cuda.status == s).sum()) for s in ("ok", "failed")},
         "timed_and_verified": int((timed.error <= 1).sum()),
         "verified": {
@@ -243,19 +232,6 @@ def rates(results: Results) -> dict[str, Any]:
     return {"unit": unit, "caches": caches} | grid(results, best, cells)
 
 
-def cold_quotients(results: Results) -> dict[str, Any]:
-    """Cold time over hot time for each kernel and shape, with the verdict on the hot time."""
-    pairs = over_hot(results, "cold")
-    cells = [
-        (cell(other, "time_ms") / cell(hot, "time_ms")).json()
-        | {"verdict": verdict_of(hot.ratio_low, hot.ratio_high)}
-        | {"limits": limits_of("+".join([hot.throttled, other.throttled]))}
-        for _, hot in pairs.iterrows()
-        for other in [results.summary.loc[hot.other]]
-    ]
-    return grid(results, pairs, cells)
-
-
 def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A table with a row per shape and a column per kernel: `cells`, one for each of `rows`."""
     columns = [kernel for kernel in results.order if kernel in set(rows.kernel)]
@@ -274,15 +250,6 @@ def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) 
             }
             for shape in shapes_of(rows)
         ],
-    }
-
-
-def stopped(results: Results) -> dict[str, dict[str, int]]:
-    """For each sweep, how many series of kernel launches each part of the rule ended."""
-    ends = ("interval", "maximum", "seconds")
-    return {
-        sweep: {end: int((rows.stopped == end).sum()) for end in ends}
-        for sweep, rows in results.launches.groupby("sweep", sort=False)
     }
 
 
@@ -351,83 +318,6 @@ def ranged(words: str, found: Sequence[Sequence[str]]) -> str:
     return words.format(*spans)
 
 
-def verification(results: Results) -> list[dict[str, Any]]:
-    """Per variant: products checked, where, the largest error as a share of its bound, status."""
-    table = results.verification
-    rows = []
-    for variant in dict.fromkeys(table.variant):
-        own = table[table.variant == variant]
-        failed, checked = own[own.status == "failed"], own[own.status != "skipped"]
-        errors = checked.error.dropna()
-        worst = cell(own.loc[errors.idxmax()], "error", "verification.csv") if len(errors) else None
-        other = failed if len(failed) else own[own.status == "skipped"]
-        rows.append(
-            {
-                "variant": variant,
-                "title": results.title(own.kernel.iloc[0]),
-                "where": ", ".join(sorted(set(checked["where"]))),
-                "checked": len(checked),
-                "failed": len(failed),
-                "skipped": int((own.status == "skipped").sum()),
-                "error": worst.json(2) if worst else None,
-                "status": "failed" if len(failed) else "ok" if len(checked) else "skipped",
-                "reasons": sorted(set(other.reason.dropna())),
-            }
-        )
-    return rows
-
-
-def kernels(results: Results) -> list[dict[str, Any]]:
-    """Per compiled variant: registers, memory, occupancy and status."""
-    rows = []
-    for _, row in results.kernels.iterrows():
-        if results.kind(row.kernel) is not Kind.CUDA:
-            continue
-        counts = {
-            c: cell_if_any(row, c, "kernels.csv")
-            for c in ("registers", "shared_bytes", "spill_bytes")
-        }
-        occupancy = cell_if_any(row, "occupancy", "kernels.csv")
-        rows.append(
-            {
-                "variant": row.variant,
-                "title": results.title(row.kernel),
-                "status": row.status,
-                "reason": row.reason if isinstance(row.reason, str) else "",
-                "occupancy": occupancy and occupancy.json(),
-            }
-            | {name: count and count.whole() for name, count in counts.items()}
-        )
-    return rows
-
-
-def jobs(results: Results) -> dict[str, Any]:
-    """Where the wall time of the measuring jobs went, in seconds; other is the rest."""
-    rows = [
-        {"sweep": row.sweep, "variant": row.variant} | spent(row)
-        for _, row in results.jobs.iterrows()
-    ]
-    if not rows:
-        return {"rows": [], "total": None, "share": None}
-    totals = {
-        column: total(row[column] for row in rows) for column in (*PARTS, "wall_s", "other_s")
-    }
-    share = {column: value / totals["wall_s"] for column, value in totals.items()}
-    return {
-        "rows": [
-            {k: v if isinstance(v, str) else v.json() for k, v in row.items()} for row in rows
-        ],
-        "total": {column: value.json() for column, value in totals.items()},
-        "share": {column: value.json() for column, value in share.items()},
-    }
-
-
-def spent(row: pd.Series) -> dict[str, Number]:
-    """The parts of one job's wall time."""
-    parts = {column: cell(row, column, "jobs.csv") for column in (*PARTS, "wall_s")}
-    return parts | {"other_s": parts["wall_s"] - total(parts[column] for column in PARTS)}
-
-
 def sampling(device: dict[str, Any]) -> dict[str, Any]:
     """The configured stopping rules, inputs and limits; empty if the data set has none."""
     configuration = device.get("configuration") or {}
@@ -436,7 +326,6 @@ def sampling(device: dict[str, Any]) -> dict[str, Any]:
         "sweeps": {name: sweep_of(configuration, name) for name in measured},
         "seed": configuration.get("seed"),
         "fills": fills.DESCRIPTIONS,
-        "flags": sorted({re.sub(r" -D\S+", "", f) for f in (device.get("flags") or {}).values()}),
     }
 
 

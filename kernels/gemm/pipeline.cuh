@@ -286,6 +286,7 @@ struct BlockTile {
         // Add the products of the next `slabs` slabs to the team's sums.
         __device__ __forceinline__ void multiply(int slabs, ThreadSums& sums)
         {
+            // <report pipelined>
             for (int s = 0; s < slabs; s++) {
                 const int following = stage + 1 < T::stages ? stage + 1 : 0;
 #pragma unroll
@@ -301,6 +302,7 @@ struct BlockTile {
                 }
                 free = stage, stage = following;
             }
+            // </report>
         }
 
         // Wait for the copies after the last slab, which fill zeros: then the ring is free for other use.

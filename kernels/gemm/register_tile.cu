@@ -49,6 +49,7 @@ register_tile(const float* __restrict__ A, const float* __restrict__ B, float* _
         }
         __syncthreads();
 
+        // <report register_tile>
         for (int p = 0; p < TILE_K; p++) {
             float a[R], b[R];
             for (int i = 0; i < R; i++) {
@@ -60,6 +61,7 @@ register_tile(const float* __restrict__ A, const float* __restrict__ B, float* _
                     sums[i][j] += a[i] * b[j];
         }
         __syncthreads();
+        // </report>
     }
 
     for (int i = 0; i < R; i++)

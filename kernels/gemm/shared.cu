@@ -39,6 +39,7 @@ shared(const float* __restrict__ A, const float* __restrict__ B, float* __restri
     const size_t step_b = (size_t)TILE_WIDTH * n;       // one tile down in B
 
     float sum = 0.0f;
+    // <report shared>
     for (int start = 0; start < n; start += TILE_WIDTH, a += step_a, b += step_b) {
         tile_a[y][x] = row < n && start + x < n ? A[a] : 0.0f;
         tile_b[y][x] = start + y < n && col < n ? B[b] : 0.0f;
@@ -50,4 +51,5 @@ shared(const float* __restrict__ A, const float* __restrict__ B, float* __restri
     }
     if (row < n && col < n)
         C[(size_t)row * n + col] = sum;
+    // </report>
 }

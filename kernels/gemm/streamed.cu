@@ -145,6 +145,7 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
     }
     Block::ThreadResults results;
     Block::add_teams(sums, results, (float*)memory);
+    // <report streamed>
     if (part.begin > 0) {
         Stream::leave_sums<count>(&results[0][0], partial_sums, flags);
     } else {
@@ -152,6 +153,7 @@ __device__ __forceinline__ void run(const float* A, const float* B, float* C, in
         const int2 at = corner(part, m, n);
         Block::store<vectors>(results, C, m, n, at.x, at.y, (float*)memory);
     }
+    // </report>
 }
 
 extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)

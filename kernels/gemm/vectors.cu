@@ -45,9 +45,11 @@ __device__ void tile(const float* __restrict__ A, const float* __restrict__ B,
         for (int i = t * 4; i < TILE * TILE_K; i += THREADS * 4) {
             const int r = i / TILE_K, p = i % TILE_K;
             const float* from = A + (size_t)(row + r) * k + start + p;
+            // <report vectors>
             const float4 a = load_four<vectors>(from, row + r < m ? k - start - p : 0);
             slab.a[p][r] = a.x, slab.a[p + 1][r] = a.y;
             slab.a[p + 2][r] = a.z, slab.a[p + 3][r] = a.w;
+            // </report>
         }
         for (int i = t * 4; i < TILE_K * TILE; i += THREADS * 4) {
             const int p = i / TILE, c = i % TILE;
@@ -58,10 +60,12 @@ __device__ void tile(const float* __restrict__ A, const float* __restrict__ B,
 
         for (int p = 0; p < TILE_K; p++) {
             float a[R], b[R];
+            // <report vectors>
             for (int i = 0; i < R; i += 4) {
                 *(float4*)&a[i] = *(const float4*)&slab.a[p][y + i / 4 * TILE / 2];
                 *(float4*)&b[i] = *(const float4*)&slab.b[p][x + i / 4 * TILE / 2];
             }
+            // </report>
             for (int i = 0; i < R; i++)
                 for (int j = 0; j < R; j++)
                     sums[i][j] += a[i] * b[j];

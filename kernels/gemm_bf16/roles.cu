@@ -58,12 +58,14 @@ __device__ __forceinline__ void produce(const Ring& ring, const CUtensorMap& in_
 
 __device__ __forceinline__ void consume(const Ring& ring, Sums& sums, int slabs)
 {
+    // <report roles_bf16>
     for (int slab = 0; slab < slabs; slab++) {
         wait_for_phase(ring.full[slab % STAGES], Ring::round(slab));
         multiply(sums, ring.slabs[slab % STAGES]);
         wait_for_products<1>();
         if (slab > 0 && elected()) arrive(ring.empty[(slab - 1) % STAGES]);
     }
+    // </report>
     wait_for_products<0>();
 }
 

@@ -68,6 +68,7 @@ __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, int row, 
     for (int k = 0; k < TILE_K; k += 16) {
         unsigned a[WARP_M / 16][4], b[WARP_N / 16][4];
 #pragma unroll
+        // <report tiled_bf16>
         for (int i = 0; i < WARP_M / 16; i++) load_matrices<false>(a[i], &slab.a[row + 16 * i + down][k + across]);
 #pragma unroll
         for (int j = 0; j < WARP_N / 16; j++) load_matrices<true>(b[j], &slab.b[k + down][column + 16 * j + across]);
@@ -75,6 +76,7 @@ __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, int row, 
         for (int i = 0; i < WARP_M / 16; i++)
 #pragma unroll
             for (int j = 0; j < WARP_N / 8; j++) multiply_bf16(sums[i][j], a[i], &b[j / 2][j % 2 * 2]);
+        // </report>
     }
 }
 

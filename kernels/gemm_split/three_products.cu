@@ -121,6 +121,7 @@ __device__ __forceinline__ void consume(Slabs& ring, Sums& total, Sums& low, int
 {
     constexpr int highs = 0, lows = slab_steps;
     Sums high;
+    // <report three_products>
     for (int s = 0; s < slabs; s += MOVE) {
 #pragma unroll
         for (int i = 0; i < MOVE; i++, ring.slab++) {
@@ -136,6 +137,7 @@ __device__ __forceinline__ void consume(Slabs& ring, Sums& total, Sums& low, int
 #pragma unroll
         for (int i = 0; i < TILE_N / 2; i++) total[i] += high[i];
     }
+    // </report>
     wait_for_products<0>();
     leave(ring, ring.last_stage());
 }

@@ -69,6 +69,7 @@ gram_register_tile(const double* __restrict__ A, double* __restrict__ C, int m, 
     for (int start = 0; start < m; start += BLOCK_WIDTH) {
         const bool more = start + BLOCK_WIDTH < m;
         if (more) fetch(start + BLOCK_WIDTH);
+        // <report gram_register_tile>
         for (int p = 0; p < BLOCK_WIDTH; p++) {
             double a[R], b[R];
             for (int r = 0; r < R; r++) {
@@ -79,6 +80,7 @@ gram_register_tile(const double* __restrict__ A, double* __restrict__ C, int m, 
                 for (int s = 0; s < R; s++)
                     sums[r][s] += a[r] * b[s];
         }
+        // </report>
         if (more) {
             __syncthreads();
             stage();

@@ -299,6 +299,7 @@ struct GramTile {
         for (int s = begin; s < end; s++) {
             const int following = stage + 1 < T::stages ? stage + 1 : 0;
 #pragma unroll
+            // <report gram_tensor>
             for (int p = 0; p < T::tile_k; p += T::step) {
                 const bool last = p == T::tile_k - T::step;
                 if (last) {  // all of this slab is loaded; the next one has to be there
@@ -313,6 +314,7 @@ struct GramTile {
                     if (portion == portions<diagonal> - 1) commit_copies();
                 });
             }
+            // </report>
             free = stage, stage = following;
         }
         wait_for_copies<0>();  // the copies after the last slab, which fill zeros

@@ -160,28 +160,82 @@ def timed(times: dict[str, tuple[float, float, float]]) -> Change:
 def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> None:
     times = {
         "naive": (2.0, 1.9, 2.1),
-        "naive_rect": (1.0, 0.9, 1.1),
-        "shared": (1.1, 1.0, 1.2),
-        "shared_rect": (3.0, 2.9, 3.1),
-        "shared_rect_split": (2.999, 2.9989, 2.9991),
-        "register_column": (1.0, np.nan, np.nan),
+        "shared": (1.0, 0.9, 1.1),
+        "register_tile": (1.1, 1.0, 1.2),
+        "vectors": (3.0, 2.9, 3.1),
+        "pipelined": (2.999, 2.9989, 2.9991),
+        "streamed": (1.0, np.nan, np.nan),
     }
     options = {"kernels": [*times, "cublas_sgemm"], "shapes": {"gemm": (1024,)}}
     results = made_up(tmp_path, **options, change=timed(times))
     found = {step["name"]: step["before"] for step in ladder(results, "gemm")["steps"]}
     assert found.pop("naive") is None
     assert {name: before["verdict"] for name, before in found.items()} == {
-        "naive_rect": "faster",
-        "shared": "tie",
-        "shared_rect": "slower",
-        "shared_rect_split": "same",
-        "register_column": "unknown",
+        "shared": "faster",
+        "register_tile": "tie",
+        "vectors": "slower",
+        "pipelined": "same",
+        "streamed": "unknown",
     }
-    assert found["naive_rect"]["quotient"]["value"] == 2
-    ends = [end["value"] for end in found["naive_rect"]["interval"]]
+    assert found["shared"]["quotient"]["value"] == 2
+    ends = [end["value"] for end in found["shared"]["interval"]]
     assert ends == pytest.approx([1.9 / 1.1, 2.1 / 0.9])
-    assert found["register_column"]["interval"] is None
+    assert found["streamed"]["interval"] is None
     assert typeset(results, tmp_path).startswith(b"%PDF")
+
+
+def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_steps(
+    tmp_path: Path,
+) -> None:
+    times = {"naive": 4.0, "naive_rect": 3.0, "shared": 2.0, "shared_rect": 1.5, "vectors": 1.6}
+    own = {name: (time, time * 0.99, time * 1.01) for name, time in times.items()}
+    options = {"kernels": [*times, "three_products", "cublas_sgemm"], "shapes": {"gemm": (1024,)}}
+    found = ladder(made_up(tmp_path, **options, change=timed(own)), "gemm")
+    steps = {step["name"]: step for step in found["steps"]}
+    bases = {name: steps[name]["before"]["from"]["title"] for name in [*times][1:]}
+    assert bases == {"naive_rect": "naive", "shared": "naive", "shared_rect": "shared",
+                     "vectors": "shared"}  # fmt: skip
+    # The fastest has no page, and the halves bound by other units are left out.
+    assert found["stairs"] == ["naive", "shared", "shared_rect", "vectors"]
+
+
+def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path: Path) -> None:
+    results = made_up(tmp_path, shapes={"gemm": (1024,), "gram": (500,)})
+    loops = {
+        "naive": {"ffma": 16, "global_loads_32": 32, "shared_loads_128": 0},
+        "register_tile": {"ffma": 64, "shared_loads_32": 16, "shared_loads_128": 0},
+        "vectors": {"ffma": 64, "shared_loads_128": 4},
+        "gram_naive": {"dfma": 16, "ffma": 0, "global_loads_64": 32, "shared_loads_128": 0},
+        "gram_register_tile": {
+            "dfma": 144,
+            "ffma": 0,
+            "shared_loads_64": 96,
+            "shared_loads_128": 0,
+        },
+        "tiled_bf16": {"ffma": 0, "tensor": 32},
+    }
+    for kernel, counts in loops.items():
+        rows = results.instructions.kernel == kernel
+        results.instructions.loc[rows, [*counts]] = list(counts.values())
+    found = {
+        step["name"]: step["bound"]
+        for operation in ("gemm", "gram", "gemm_bf16")
+        for step in ladder(results, operation)["steps"]
+    }
+    assert {name: found[name]["what"] for name in [*loops][:-1]} == {
+        "naive": "loads", "register_tile": "issue", "vectors": "issue", "gram_naive": "loads",
+        "gram_register_tile": "loads",
+    }  # fmt: skip
+    shares = {name: found[name]["share"]["value"] for name in [*loops][:-1]}
+    assert shares == pytest.approx({
+        "naive": 4 / 32, "register_tile": 16 / 20, "vectors": 16 / 17,
+        "gram_naive": 8 / 32 * 501 / 1000,  # it computes both triangles
+        "gram_register_tile": 72 / 96,
+    })  # fmt: skip
+    naive = found["naive"]
+    assert naive["rate"]["value"] == naive["share"]["value"] * DEVICE["fp32_peak_tflops"]
+    (row,) = results.timed().query("variant == 'naive/32' and n == 1024").itertuples()
+    assert naive["reached"]["value"] == pytest.approx(row.tflops / naive["rate"]["value"])
 
 
 def lost(kernel: str, least: int) -> Change:

@@ -165,7 +165,7 @@ def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path: Path, gpu:
         for name, sweeps in (("plain", {}), ("drawn", RANDOM))
     )
     expected, found = (tables.tables_of(own, DOCUMENTS) for own in (plain, drawn))
-    for name in ("rates", "cold_over_hot", "ladders", "documents", "catalogue"):
+    for name in ("rates", "ladders", "documents", "catalogue"):
         assert found[name] == expected[name]
     for findings in (found["findings"], expected["findings"]):
         findings.pop("throttling")  # of everything that ran on the card

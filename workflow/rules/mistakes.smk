@@ -25,7 +25,7 @@ rule run_mistakes:
 rule mistakes:
     input:
         program("report"),
-        chapter=ROOT / "reports/chapters/mistakes.typ",
+        chapters=[ROOT / f"reports/chapters/{name}.typ" for name in ("mistakes", "exhibits")],
         style=ROOT / "reports/style.typ",
         source=ROOT / "reports/mistakes.typ",
         gallery=rules.run_mistakes.output,

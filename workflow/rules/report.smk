@@ -10,6 +10,8 @@ rule tabulate:
         evidence=evidence_of,
         documents=ROOT / "reports/documents.yaml",
         catalogue=config["catalogue"],
+        # Their marked lines and their headers are shown.
+        sources=sorted(Path(config["catalogue"]).parent.rglob("*.cu*")),
     output:
         "results/{dataset}/tables.json",
     log:

@@ -9,7 +9,7 @@ import pandas as pd
 from matmul.dataset.tables import CHECKS, read_json
 from matmul.operations import shape_of
 from matmul.process.errors import UserError
-from matmul.report.selection import Results, at
+from matmul.report.selection import Results, at, limits_of
 from matmul.report.sourced_numbers import cell
 
 CROSS, TIMER = CHECKS
@@ -61,6 +61,7 @@ def cross_row(results: Results, row: pd.Series) -> dict[str, Any] | None:
         "do_bench": theirs.json(4),
         "spread": [cell(row, f"do_bench_{end}_ms", CROSS).json(4) for end in ("low", "high")],
         "difference": ((ours - theirs) / theirs).json(),
+        "limits": limits_of(own.iloc[0].throttled),
         "same_card": row.uuid in set(job.uuid),
     }
 

@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 
 from matmul.operations import shape_of
-from matmul.report.facts.machine_code import loop
+from matmul.report.facts.machine_code import GROUPS, TABLE, loop
 from matmul.report.selection import Results, size_name
-from matmul.report.sourced_numbers import Number, cell_if_any
+from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
 
 COUNTED = "counters.csv"
 # Percentages of peaks, of which the largest counts.
@@ -18,6 +18,7 @@ UNITS = {
     "issue": ["issue_percent"],
 }
 BUSY = 80  # percent from which on a unit limits a kernel, as NVIDIA's Nsight Compute has it
+LOADS = ("global", "shared")
 READY = "stall_not_selected"  # another warp went first, so nothing was waited for
 
 
@@ -25,7 +26,11 @@ def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
     """The loop of a variant; None if none is on record."""
     rows = results.instructions
     rows = rows[(rows.variant == variant) & (rows.status == "ok")]
-    return None if rows.empty else loop(rows.iloc[0])
+    if rows.empty:
+        return None
+    row = rows.iloc[0]
+    loads = total(cell(row, column, TABLE) for name in LOADS for column in GROUPS[name])
+    return loop(row) | {"loads": loads.whole(), "excerpt": row.excerpt.split("; ")}
 
 
 def counted(results: Results, variant: str) -> list[dict[str, Any]]:

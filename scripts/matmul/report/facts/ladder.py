@@ -1,5 +1,9 @@
 """The hand-written kernels of an operation as steps, in the order of the catalogue: each with its
-tiles, traffic, resources, and gain over the step before."""
+tiles, its code, its bound, and its gain.
+
+A kernel whose source has marked lines is told on a page. The gain of a step is that over the last
+such kernel before it, or the first of all, since the kernels between them are variations.
+"""
 
 from typing import Any
 
@@ -9,8 +13,10 @@ from matmul.catalogue.architectures import ARCHITECTURES
 from matmul.catalogue.entries import Variant
 from matmul.operations import shape_of
 from matmul.operations.shapes import Shape
+from matmul.report.facts.bounds import predicted
 from matmul.report.facts.held_back import counted, hot_loop
 from matmul.report.facts.quotients import quotient
+from matmul.report.facts.source_code import source_code
 from matmul.report.facts.traffic import asked, intensity
 from matmul.report.selection import (
     Results,
@@ -37,7 +43,8 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     here = at(timed, shape) if shape else timed[:0]
     rows = {row.kernel: row for _, row in here.iterrows()}
     unit, factor = rate_unit(here.tflops)
-    steps, before = [], None
+    steps: list[dict[str, Any]] = []
+    before = None
     for name in own:
         assert shape is not None  # what is present has a row, and a row a shape
         place = own_shape(results, name, shape)
@@ -55,7 +62,8 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             }
             | only(results, name, shape, missing)
         )
-        before = before if apart or row is None else row
+        if row is not None and not apart and (before is None or steps[-1]["source"]["code"]):
+            before = row
     beside = [name for name in results.present if results.on_gpu(name) and name not in own]
     return {
         "size": shape and size_name(shape),
@@ -67,6 +75,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             for name in beside
             if name in rows
         ],
+        "stairs": stairs(results, steps, here),
         "gain": whole_gain(results, here),
         "absent": [
             results.title(name)
@@ -74,6 +83,23 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
             if results.hand_written(name) and name not in own
         ],
     }
+
+
+def stairs(results: Results, steps: list[dict[str, Any]], here: pd.DataFrame) -> list[str]:
+    """The steps of the staircase, of those that were timed at the ladder's shape: the first one,
+    those with a page, and the fastest. Kernels of other arithmetic, which other units bound, are
+    left out."""
+    timed = [
+        step
+        for step in steps
+        if step["rate"] and not step["size"] and step["arithmetic"] == "full"
+    ]  # fmt: skip
+    best = set(fastest_own(results, results.rivals(here)).kernel)
+    return [
+        step["name"]
+        for i, step in enumerate(timed)
+        if i == 0 or step["source"]["code"] or step["name"] in best
+    ]
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:
@@ -119,9 +145,14 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
     and for a dispatch about the variant that it chose."""
     told = results.summary[results.summary.kernel == name].iloc[0] if row is None else row
     ran = results.ran(told)
+    kernel, bound = results.catalogue.get(name), predicted(results, ran, shape)
     return {
+        "arithmetic": results.arithmetic(name),
+        "missed": (kernel and kernel.missed) or None,
+        "source": source_code(kernel),
         "variant": told.variant,
         "ran": ran and ran.name,
+        "bound": bound and bound.json(None if row is None else cell(row, "tflops")),
         "layout": picture(ran),
         "traffic": traffic(ran, shape),
         "resources": resources(results, ran),
@@ -206,19 +237,20 @@ def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, 
         "time_ms": cell(row, "time_ms").json(),
         "rate": rate | {"limits": limits_of(row.throttled)},
         "shares": [
-            share(results, pair)
+            share(results, pair, cell(row, "tflops").times(factor))
             for _, pair in at(ratios, shape_of(row)).iterrows()
             if not results.writes_half(pair.baseline)
         ],
     }
 
 
-def share(results: Results, pair: pd.Series) -> dict[str, Any]:
-    """A library's time over the kernel's, from pairs of neighbours in time."""
+def share(results: Results, pair: pd.Series, rate: Number) -> dict[str, Any]:
+    """A library's time over the kernel's, from pairs of neighbours, and its rate in them."""
     low, high = (cell_if_any(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
     return {
         "library": {"title": results.title(pair.baseline)},
-        "ratio": cell(pair, "ratio", "ratios.csv").json(),
+        "ratio": (ratio := cell(pair, "ratio", "ratios.csv")).json(),
+        "rate": (rate / ratio).json(),
         "interval": [low.json(), high.json()] if low and high else None,
         "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
     }

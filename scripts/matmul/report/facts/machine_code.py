@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number, cell, total
 
 TABLE = "instructions.csv"
@@ -19,30 +18,6 @@ GROUPS = {
     "integer": ["integer"],
     "rest": ["rest"],
 }
-
-
-def machine_code(results: Results) -> dict[str, Any]:
-    """The loops in the order of the catalogue, in counts of instructions; an excerpt of the loop of
-    each operation that multiplies with the largest share of them; and why other variants have
-    none."""
-    table = results.instructions.sort_values(
-        "kernel", key=lambda names: names.map(results.position), kind="stable"
-    )
-    known = table[table.status == "ok"]
-    shares = known[GROUPS["multiply"]].sum(axis=1) / known.loop_instructions
-    operations = known.kernel.map(lambda name: results.catalogue[name].operation)
-    densest = known.loc[shares.groupby(operations, sort=False).idxmax()]
-    others = table[table.status != "ok"]
-    return {
-        "rows": [loop(row) for _, row in known.iterrows()],
-        "excerpts": [
-            {"variant": row.variant, "lines": row.excerpt.split("; ")}
-            for row in densest.itertuples()
-        ],
-        "reasons": {
-            reason: list(rows.variant) for reason, rows in others.groupby("reason", sort=False)
-        },
-    }
 
 
 def loop(row: pd.Series) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""The rate that a kernel's hot loop allows, predicted from its machine code.
+
+A multiprocessor starts one load of a warp in a clock, and issues one instruction in each of its
+four quarters. The multiply-adds of a warp take what its units need. The slowest of the three bounds
+the loop. Everything else in the loop is left out: a guarded copy may lie in the code and not run.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from matmul.catalogue.architectures import WARP, WARP_UNIT, architecture
+from matmul.catalogue.entries import Variant
+from matmul.operations import OPERATIONS
+from matmul.operations.shapes import Shape
+from matmul.report.facts.cards import ceiling
+from matmul.report.facts.executed_rates import unit_peak
+from matmul.report.facts.machine_code import GROUPS, TABLE
+from matmul.report.selection import Results
+from matmul.report.sourced_numbers import Number, cell, total
+
+
+@dataclass(frozen=True)
+class Unit:
+    """An instruction that multiplies: its units in the table of architectures, and their peak."""
+
+    lanes: str
+    peak: str
+
+
+UNITS = {
+    "ffma": Unit("fp32", "multiply_add_float32"),
+    "dfma": Unit("fp64", "multiply_add_float64"),
+}
+TENSOR = "tensor_"  # begins the names of tensor cores
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a variant can reach: a share of its units' peak, and that as a rate in TFLOP/s if the
+    peak is known."""
+
+    share: Number
+    what: str  # of what bounds it: loads, issue, arithmetic, or tensor
+    rate: Number | None
+
+    def json(self, reached: Number | None) -> dict[str, Any]:
+        """With the share of the bound that a measured rate has."""
+        return {
+            "share": self.share.json(),
+            "what": self.what,
+            "rate": self.rate and self.rate.json(),
+            "reached": self.rate and reached and (reached / self.rate).json(),
+        }
+
+
+def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound | None:
+    """The bound of a variant at a shape; None if neither its machine code nor a peak of tensor
+    cores says one."""
+    rows = results.instructions
+    rows = rows[(rows.variant == (variant and variant.name)) & (rows.status == "ok")]
+    if variant is None or rows.empty:
+        return None
+    row = rows.iloc[0]
+    if row.tensor > 0:
+        units = [unit for unit in OPERATIONS[shape.operation].units if unit.startswith(TENSOR)]
+        peak = peak_of(results, units[0]) if units else None
+        return bound("tensor", whole(1), peak, variant, shape) if peak else None
+    name = max(UNITS, key=lambda name: row[name])
+    lanes = getattr(architecture(row.architecture), UNITS[name].lanes)
+    if not row[name] or not lanes:
+        return None
+    share, what = share_of_peak(row, name, lanes)
+    return bound(what, share, peak_of(results, UNITS[name].peak), variant, shape)
+
+
+def peak_of(results: Results, unit: str) -> Number | None:
+    """The peak of a kind of unit in TFLOP/s, by its clock or else as measured."""
+    return unit_peak(results, unit) or ceiling(results, unit)
+
+
+def share_of_peak(row: pd.Series, multiply: str, lanes: int) -> tuple[Number, str]:
+    """The share of the units' peak that a loop allows, and what takes longest in it."""
+    multiplied = cell(row, multiply, TABLE)
+    where = "shared" if any(row[column] for column in GROUPS["shared"]) else "global"
+    loads = total(cell(row, column, TABLE) for column in GROUPS[where])
+    clocks = {
+        "arithmetic": multiplied / whole(lanes // WARP),
+        "loads": loads,
+        "issue": (multiplied + loads) / whole(WARP_UNIT),
+    }
+    longest = max(clocks, key=lambda what: clocks[what].value)
+    return clocks["arithmetic"] / clocks[longest], longest
+
+
+def whole(value: int) -> Number:
+    return Number(value, str(value))
+
+
+def bound(what: str, share: Number, peak: Number | None, variant: Variant, shape: Shape) -> Bound:
+    """The bound by the operations that rates count: a kernel that computes both triangles of a
+    symmetric C executes twice as many."""
+    executed = 2 * shape.terms * shape.elements[-1]
+    if shape.operations < executed and not variant.kernel.half:
+        share *= whole(shape.operations) / whole(executed)
+    return Bound(share, what, peak and share * peak)

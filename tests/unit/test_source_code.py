@@ -1,0 +1,63 @@
+"""What the report takes from a kernel's source: marked lines, and paragraphs of its header."""
+
+from pathlib import Path
+
+import pytest
+from made_up_data import the_catalogue
+
+from matmul.catalogue.entries import Kernel
+from matmul.report.facts.source_code import source_code
+
+SOURCE = """\
+// C = A·B.
+//
+// Removes     The wait
+//             for memory.
+// Limit       Power.
+//
+//             A picture.
+#include "loop.cuh"
+
+__global__ void mine()
+{
+    // <report mine>
+    int first;
+    // </report>
+    int hidden;
+        // <report other>
+        int another;
+        // </report>
+}
+"""
+HEADER = """\
+        // <report mine>
+#pragma unroll
+        for (;;)
+            last();
+        // </report>
+"""
+
+
+def test_lines_between_a_kernels_markers_are_shown_also_those_of_a_header(tmp_path: Path) -> None:
+    (tmp_path / "mine.cu").write_text(SOURCE)
+    (tmp_path / "loop.cuh").write_text(HEADER)
+    found = source_code(Kernel("mine", "gemm", source=tmp_path / "mine.cu"))
+    assert found == {
+        "code": "int first;\n...\nfor (;;)\n    last();",
+        "removes": "The wait for memory.",
+        "limit": "Power.",
+    }
+
+
+def test_an_entry_without_a_source_has_no_code() -> None:
+    nothing = {"code": None, "removes": None, "limit": None}
+    assert source_code(None) == source_code(the_catalogue()["sgemm"]) == nothing
+
+
+@pytest.mark.parametrize("kernel", the_catalogue().values(), ids=lambda kernel: kernel.name)
+def test_a_kernel_with_a_page_fits_on_it_and_says_why_it_misses(kernel: Kernel) -> None:
+    code = source_code(kernel)["code"]
+    assert bool(kernel.missed) == bool(code)
+    if code:
+        assert len(code.splitlines()) <= 16
+        assert max(map(len, code.splitlines())) <= 110
