@@ -2,14 +2,16 @@
 
 from matmul.report.figures import (
     cards,
+    clocks,
     figure_base,
     phases,
     random_shapes,
     ranking,
     roofline,
     sizes,
+    studies,
 )
 from matmul.report.figures.names import captions
 
-MODULES = (cards, phases, random_shapes, ranking, roofline, sizes)
+MODULES = (cards, clocks, phases, random_shapes, ranking, roofline, sizes, studies)
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}
