@@ -50,7 +50,8 @@ def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
     paragraphs: list[str] = []
     for folder, results in quoted(data_sets):
         at = os.path.relpath(folder, readme.parent)
-        paragraphs += pictures(folder, results, at)[:1]
+        pictures = [picture(folder, results, operation, at) for operation in OPERATIONS]
+        paragraphs += list(filter(None, pictures))[:1]
         sentences = list(itertools.islice(found(results), SENTENCES))
         paragraphs += ["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else []
         paragraphs.append(source(results, at))
@@ -67,7 +68,8 @@ def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
             rungs = ladder(view)
             if not rungs.empty:
                 heading = f"{view.product.title} in {view.product.dtype}, n = {rungs.n.max()}"
-                paragraphs += [f"**{heading}**", table(view, rungs, page)]
+                drawn = filter(None, [picture(folder, results, operation, at)])
+                paragraphs += [f"**{heading}**", *drawn, table(view, rungs, page)]
         paragraphs.append(source(results, at))
     return framed(paragraphs)
 
@@ -92,14 +94,11 @@ def framed(paragraphs: Sequence[str]) -> str:
     return "".join(f"\n{text}\n" for text in paragraphs) + "\n"
 
 
-def pictures(folder: Path, results: Results, at: str) -> list[str]:
-    """The pictures of the steps in a data set, in the order of the operations."""
-    device = processor(results.device)
-    return [
-        f"![{operation.title} step by step on {device}]({at}/{name})"
-        for operation in OPERATIONS.values()
-        if (folder / (name := picture_of(operation))).exists()
-    ]
+def picture(folder: Path, results: Results, operation: str, at: str) -> str:
+    """The picture of the steps of an operation in a data set; empty if it has none."""
+    name = picture_of(OPERATIONS[operation])
+    words = f"{OPERATIONS[operation].title} step by step on {processor(results.device)}"
+    return f"![{words}]({at}/{name})" if (folder / name).exists() else ""
 
 
 def found(results: Results) -> Iterator[str]:
