@@ -162,8 +162,8 @@ def steps(view: Results, rungs: pd.DataFrame) -> str:
         + ("" if row.n == rungs.n.max() else f" (at {row.n})")
         for row in rungs.itertuples()
     ]
-    title = view.product.title
-    return f"{title} step by step, in {unit} at n = {rungs.n.max()}: {', '.join(places)}."
+    product = f"{view.product.title} in {view.product.dtype}"
+    return f"{product} step by step, in {unit} at n = {rungs.n.max()}: {', '.join(places)}."
 
 
 def at_random(results: Results) -> str:

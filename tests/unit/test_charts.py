@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from matmul.operations.fills import FILLS
-from matmul.report.figures import figure_base, phases, roofline, style
+from matmul.report.figures import figure_base, labels, phases, roofline, style
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
 from matmul.report.selection import Results
@@ -191,7 +191,7 @@ def test_modified_files_are_named_in_every_figure(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 9, 12])
 def test_labels_keep_apart(count: int) -> None:
     wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
-    placed = style.spread(wanted, 0.05)
+    placed = labels.spread(wanted, 0.05)
     gaps = [b - a for a, b in itertools.pairwise(placed)]
     assert all(gap > 0.0499 for gap in gaps)
     assert max(placed) <= 1

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matmul.catalogue.entries import load_catalogue
 from matmul.operations import OPERATIONS, parse_shape
 from matmul.operations.gram import Gram
-from matmul.report.figures import ranking, style
+from matmul.report.figures import labels, ranking, style
 from matmul.report.figures.figure_base import look
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.phases import PARTS
@@ -157,9 +157,9 @@ def test_words_inside_the_axes_lie_over_no_line() -> None:
                         style.Look("black", "o"), name)  # fmt: skip
     ax.set_xlim(0, 9)
     ax.set_ylim(0, 100)
-    style.label_inside(ax, "high", "a name of some length")
+    labels.label_inside(ax, "high", "a name of some length")
     made.get_layout_engine().execute(made)
     box = ax.texts[0].get_window_extent()
     for line in ax.get_lines():
-        for place in style.between(ax.transData.transform(line.get_xydata()), 100):
+        for place in labels.between(ax.transData.transform(line.get_xydata()), 100):
             assert not box.contains(*place)

@@ -86,7 +86,7 @@ def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
 
 def test_the_steps_are_those_of_the_figures(tmp_path: Path) -> None:
     results = made_up(tmp_path)
-    (steps,) = [text for text in sentences(results) if text.startswith("C = A·B step by step")]
+    (steps,) = [text for text in sentences(results) if text.startswith("C = A·B in float32 step")]
     named = re.findall(r"\*(.+?)\* [\d.]+", steps)
     told = [results.title(kernel) for kernel in results.of("gemm").told]
     assert named == ["CPU, triple loop", "CPU, BLAS", *told]

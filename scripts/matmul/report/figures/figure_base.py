@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from matmul.operations import OPERATIONS
 from matmul.operations.operation import Operation
-from matmul.report.figures import style
+from matmul.report.figures import labels, style
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
     Results,
@@ -185,13 +185,13 @@ def name_lines(
         [name for name in own if context or look(results, name) != style.CONTEXT] for own in drawn
     ]
     last = drawn[-1]
-    labels = {kernel: results.title(kernel) for kernel in last}
+    names = {kernel: results.title(kernel) for kernel in last}
     looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
-    style.label_ends(axes[-1], labels | {name: name for name in others or ()}, looks)
+    labels.label_ends(axes[-1], names | {name: name for name in others or ()}, looks)
     for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
-        for kernel in (name for name in kernels if name not in labels):
-            labels[kernel] = results.title(kernel)
-            style.label_inside(ax, kernel, labels[kernel])
+        for kernel in (name for name in kernels if name not in names):
+            names[kernel] = results.title(kernel)
+            labels.label_inside(ax, kernel, names[kernel])
 
 
 def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:

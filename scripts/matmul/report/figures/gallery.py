@@ -3,6 +3,7 @@
 from matmul.report.figures import (
     cards,
     clocks,
+    durations,
     figure_base,
     phases,
     random_shapes,
@@ -13,5 +14,5 @@ from matmul.report.figures import (
 )
 from matmul.report.figures.names import captions
 
-MODULES = (cards, clocks, phases, random_shapes, ranking, roofline, sizes, studies)
+MODULES = (cards, clocks, durations, phases, random_shapes, ranking, roofline, sizes, studies)
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from matmul.operations.gemm import GEMM
-from matmul.report.figures import style
+from matmul.report.figures import labels, style
 from matmul.report.figures.claims import percent, times
 from matmul.report.figures.figure_base import (
     NothingToDraw,
@@ -61,7 +61,7 @@ def copies(results: Results) -> Figure:
         style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
         style.log_values(ax)
         ax.set_title(results.title(kernel), loc="left")
-    style.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    labels.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
     style.claim(made, longer_copies(results, phases, kernels[0]))
     return made
 
@@ -111,7 +111,7 @@ def copied(results: Results, phases: dict[str, pd.DataFrame], kernel: str) -> st
 def name_parts(ax: Axes, shares: pd.Series) -> None:
     """The names of PARTS beside the last bar, each at the height of its part."""
     tops = shares[list(PARTS)].cumsum()
-    heights = style.spread(list(tops - shares[list(PARTS)] / 2), 0.07)
+    heights = labels.spread(list(tops - shares[list(PARTS)] / 2), 0.07)
     for height, (words, _) in zip(heights, PARTS.values(), strict=True):
         ax.annotate(words, (1.02, height), xycoords="axes fraction", va="center",
                     fontsize=style.SMALL_TEXT, annotation_clip=False)  # fmt: skip

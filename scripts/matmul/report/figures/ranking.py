@@ -14,7 +14,7 @@ from matmul.operations import shape_of
 from matmul.operations.operation import OTHER
 from matmul.operations.shapes import Shape
 from matmul.report.facts.quotients import quotient
-from matmul.report.figures import style
+from matmul.report.figures import labels, style
 from matmul.report.figures.claims import against_libraries, faster_at, reduced_beside_full, times
 from matmul.report.figures.dips import because
 from matmul.report.figures.figure_base import (
@@ -99,7 +99,7 @@ def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tfl
                         color=look(results, name).colour, linestyle="--", label=name)  # fmt: skip
     drawn = dict.fromkeys(line.get_label() for line in ax.get_lines())
     looks = {str(name): look(results, str(name)) for name in drawn}
-    style.label_ends(ax, {name: results.title(name) for name in looks}, looks)
+    labels.label_ends(ax, {name: results.title(name) for name in looks}, looks)
 
 
 def climbed(results: Results, steps: Sequence[pd.Series]) -> str:
