@@ -239,6 +239,23 @@ def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path)
     assert ax.get_ylim()[1] > results.of("gemm").ratios.ratio.max()
 
 
+def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    ratios = results.ratios
+    far = (ratios.kernel == "naive") & (ratios.n == 32)
+    ratios.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
+    (ax,) = FIGURES["share"](results).axes
+    assert ax.get_ylim()[1] < 3
+    assert "↑ 900%" in [text.get_text() for text in ax.texts]
+
+
+def test_the_cpu_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:
+    (ax,) = FIGURES["duration_seconds"](results).axes
+    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    assert max(lines["naive"]) < ax.get_ylim()[1] < max(lines["cpu_loop"])
+    assert any(text.get_text().startswith("↑ CPU, triple loop: ") for text in ax.texts)
+
+
 def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:
     (ax,) = FIGURES["gram_rate"](results).axes
     lines = {line.get_label(): line for line in ax.get_lines()}
