@@ -121,7 +121,7 @@ def headline(view: Results, best: pd.DataFrame) -> str:
     return (
         f"For {view.product.title} in {view.product.dtype}, the fastest hand-written kernel, "
         f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} at "
-        f"n = {row.n}" + (f". Its share of the library: {' and '.join(own)}." if own else ".")
+        f"n = {row.n}" + (f", which is {' and '.join(own)}." if own else ".")
     )
 
 
