@@ -1,7 +1,7 @@
 """Write a data set as one interactive page that works offline.
 
-A reader chooses operation, shapes, cache, variants and quantity, and reads the numbers of each
-point. The page contains its data and plotly.js, both packed. The same data give the same bytes.
+A reader chooses product, shapes, cache, variants and quantity, and reads the numbers of each point.
+The page contains its data and plotly.js, both packed. The same data give the same bytes.
 """
 
 import base64
@@ -9,7 +9,7 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,14 @@ from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, write_text
 from matmul.measure.bench import CACHES, MODES
-from matmul.operations import OPERATIONS, operation_of, shape_of
+from matmul.operations import OPERATIONS, shape_of
 from matmul.operations.fills import FILLS
 from matmul.operations.operation import OTHER
+from matmul.operations.shapes import Shape
 from matmul.process.errors import command_line
+from matmul.report.facts.cards import both
+from matmul.report.facts.cards import points as points_of_cards
+from matmul.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import look, source_line
 from matmul.report.figures.style import Look
@@ -32,21 +36,34 @@ from matmul.report.selection import (
     fastest,
     limits_of,
     load_results,
+    processor,
     rate_unit,
     series_of,
     size_name,
+    with_others,
 )
 from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
 KEY = ["kernel", "variant", *POINT, "cache"]
 SQUARE = "square (m = n = k)"  # of gemm
+RANDOM = "drawn at random"
 FASTEST, ALL = "the fastest of each kernel", "all"
-RATE, TIME = "rate", "time"
+RATE, TIME, ERROR = "rate", "time", "error"
 # The columns that select the points to draw, and those that a point without a time has too.
 PLACE = ["operation", "series", "cache", "fill", "mode"]
 CHOICES = [*PLACE, "variants", "quantity"]
 
+# What a choice is called on the page, where its name in the data says little.
+WORDS = {
+    "hot": "hot: inputs may lie there",
+    "rotated": "rotated: other inputs each time",
+    "cold": "cold: cleared before each launch",
+    "burst": "at once",
+    "sustained": "after seconds of load",
+    RATE: "speed",
+    ERROR: "error against speed",
+} | {name: f"{known.title} in {known.dtype}" for name, known in OPERATIONS.items()}
 SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",
            "P": "cross", "X": "x", "p": "pentagon", "<": "triangle-left",
            ">": "triangle-right"}  # fmt: skip
@@ -69,6 +86,8 @@ CONFIG = {"modeBarButtons": [BUTTONS], "displaylogo": False, "responsive": True,
 GRID = {"gridcolor": style.PALE, "linecolor": style.QUIET, "zeroline": False,
         "rangemode": "tozero"}  # fmt: skip
 POWERS = {"type": "log", "tickvals": [2**i for i in range(31)], "tickformat": "d"}
+LOG = {"type": "log", "dtick": 1, "exponentformat": "power"}
+PERCENT = {"tickformat": ".0%"}
 PARITY = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1,
           "line": {"color": style.INK, "width": 1, "dash": "dash"}}  # fmt: skip
 NOTHING = {
@@ -81,7 +100,10 @@ NOTHING = {
 def page_data(results: Results) -> dict[str, Any]:
     """Everything that the page draws, and the choices that it offers."""
     views = [results.of(operation) for operation in OPERATIONS]
-    lines = [line for view in views for line in lines_of(view)]
+    every = [results.of(operation, reduced=True) for operation in OPERATIONS]
+    lines = [line for view in every for line in lines_of(view)]
+    lines += [line for view in views for line in beside_other_cards(results, view)]
+    lines += random_lines(results)
     return {
         "choices": choices(lines),
         "lines": lines,
@@ -94,45 +116,67 @@ def page_data(results: Results) -> dict[str, Any]:
 
 def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order of the page."""
-    quantities = dict.fromkeys(line["quantity"] for line in lines)
+    found_here = dict.fromkeys(line["quantity"] for line in lines)
+    shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
+    quantities = [name for name in (RATE, *shares, TIME, ERROR) if name in found_here]
     forms = [name for operation in OPERATIONS.values() for name in operation.series]
+    found: dict[str, tuple[str, Iterable[str]]] = {
+        "operation": ("product", OPERATIONS),
+        "series": ("shapes", [SQUARE, *forms, OTHER, RANDOM]),
+        "cache": ("L2 cache", CACHES),
+        "fill": ("inputs", FILLS),
+        "mode": ("samples", MODES),
+        "variants": ("variants", [FASTEST, ALL]),
+        "quantity": ("show", quantities),
+    }
     return {
-        "operation": {"heading": "operation", "values": list(OPERATIONS)},
-        "series": {"heading": "shapes", "values": [SQUARE, *forms, OTHER]},
-        "cache": {"heading": "L2 cache", "values": list(CACHES)},
-        "fill": {"heading": "inputs", "values": list(FILLS)},
-        "mode": {"heading": "load", "values": list(MODES)},
-        "variants": {"heading": "variants", "values": [FASTEST, ALL]},
-        "quantity": {"heading": "quantity", "values": list(quantities)},
+        name: {"heading": heading, "values": {value: WORDS.get(value, value) for value in values}}
+        for name, (heading, values) in found.items()
     }
 
 
+def form(shape: Shape) -> str:
+    """The series of a shape on the page."""
+    return series_of(shape) or (SQUARE if shape.square else OTHER)
+
+
 def placed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the series, the name and the size of their shapes."""
+    """Rows with the series and the name of their shapes, and their place on the axis: n in a
+    series, and the name among shapes that have nothing in common."""
     shapes = [shape_of(row) for row in rows.itertuples()]
+    series = [form(shape) for shape in shapes]
+    sizes = [size_name(shape) for shape in shapes]
+    places = zip(shapes, series, sizes, strict=True)
     return rows.assign(
-        series=[series_of(shape) or (SQUARE if shape.square else OTHER) for shape in shapes],
-        size=[size_name(shape) for shape in shapes],
-        x=[operation_of(shape).axis_value(shape) for shape in shapes],
-    )
+        series=series,
+        size=sizes,
+        work=[shape.operations for shape in shapes],
+        x=pd.Series([size if own == OTHER else shape.n for shape, own, size in places],
+                    rows.index, dtype=object),
+    )  # fmt: skip
 
 
 def points(view: Results) -> pd.DataFrame:
-    """A row for every timed point and each of its quantities, with `value`, `low` and `high`."""
+    """A row for every timed point and each of its quantities, with `value`, and with `low` and
+    `high` where it has an interval. Kernels with reduced arithmetic do other work, so their speed
+    stands beside their error only."""
     rows = placed(view.launches).reset_index(names="row")
     held = rows.merge(view.ratios, on=KEY)
     said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
     shares = said.groupby(held.row).agg(list)
     texts = [words(view, row, shares.get(row.row, [])) for row in rows.itertuples()]
     rows = rows.assign(words=texts)
+    rows = rows.assign(rate=rows.tflops * rate_unit(rows.tflops)[1])
+    full, held = view.rivals(rows), view.rivals(held)
     held = held.assign(words=held.row.map(rows.set_index("row").words))
-    rates = rows.tflops * rate_unit(rows.tflops)[1]
     return pd.concat(
         [
-            rows.assign(quantity=RATE, value=rates, low=rates * rows.time_ms / rows.time_high_ms,
-                        high=rates * rows.time_ms / rows.time_low_ms),
-            rows.assign(quantity=TIME, value=rows.time_ms, low=rows.time_low_ms,
-                        high=rows.time_high_ms),
+            full.assign(quantity=RATE, value=full.rate,
+                        low=full.rate * full.time_ms / full.time_high_ms,
+                        high=full.rate * full.time_ms / full.time_low_ms),
+            full.assign(quantity=TIME, value=full.time_ms, low=full.time_low_ms,
+                        high=full.time_high_ms),
+            rows.assign(quantity=ERROR, x=rows.rate, value=rows.mean_error).query("value > 0"),
             held.assign(quantity="share of " + held.baseline.map(view.title), value=held.ratio,
                         low=held.ratio_low, high=held.ratio_high),
         ]
@@ -186,7 +230,7 @@ def lines_of(view: Results) -> Iterator[dict[str, Any]]:
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
     drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
-    drawn = drawn.sort_values(["place", "x"], kind="stable")
+    drawn = drawn.sort_values(["place", "work"], kind="stable")
     drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
@@ -197,10 +241,11 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
     """A line as plotly.js draws it."""
     first = rows.iloc[0]
     own = look(view, first.kernel)
+    joined = first.series != OTHER and first.quantity != ERROR
     return {
         "uid": first["name"],
         "name": plain(first["name"]),
-        "mode": "lines+markers",
+        "mode": "lines+markers" if joined else "markers",
         "x": rows.x.tolist(),
         "y": rows.value.tolist(),
         "error_y": {
@@ -235,20 +280,91 @@ def symbol(view: Results, own: Look, row: pd.Series) -> str:
     kernel = view.catalogue.get(row.kernel)
     names = [variant.name for variant in kernel.variants] if kernel else []
     step = names.index(row.variant) if row.variants == ALL and row.variant in names else 0
-    return SYMBOLS[style.MARKERS[(style.MARKERS.index(own.marker) + step) % len(style.MARKERS)]]
+    first = list(SYMBOLS).index(own.marker or "o")
+    return list(SYMBOLS.values())[(first + step) % len(SYMBOLS)]
+
+
+def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, Any]]:
+    """Points of each other card's time over this one's, of the fastest kernel and the library."""
+    for other in results.others:
+        there = other.of(view.product.name)
+        found = points_of_cards(view, there, both(view, there))
+        rows = pd.DataFrame({"kernel": [point.kernel for point in found],
+                             "series": [form(point.shape) for point in found],
+                             "x": [point.intensity.value for point in found],
+                             "y": [point.faster.value for point in found],
+                             "size": [size_name(point.shape) for point in found]})  # fmt: skip
+        card = processor(other.device)
+        rows["words"] = [f"{row.size}: {significant(row.y)} times as fast as {card}"
+                         for row in rows.itertuples()]  # fmt: skip
+        across = titled("operations per byte, if each matrix is moved once")
+        for (series, kernel), own in rows.groupby(["series", "kernel"], sort=False):
+            yield {
+                "operation": view.product.name,
+                "series": series,
+                "quantity": f"beside {card}",
+                "trace": dots(view, kernel, own.x, own.y, own.words),
+                "axes": {
+                    "xaxis": GRID | LOG | across,
+                    "yaxis": GRID | titled(f"time on {card} / time here"),
+                    "shapes": [PARITY],
+                },
+            }
+
+
+def random_lines(results: Results) -> Iterator[dict[str, Any]]:
+    """The shares of each dispatch at shapes drawn at random, the lowest first."""
+    for kernel in drawn_kernels(results):
+        rows = drawn_ratios(results, kernel)
+        if rows.empty:
+            continue
+        view = results.of(rows.operation.iloc[0])
+        texts = [f"{size_name(shape_of(row))}<br>{plain(share_words(view, row))}"
+                 for row in rows.itertuples()]  # fmt: skip
+        places = [(place + 1) / len(rows) for place in range(len(rows))]
+        across = titled("shapes with this ratio or a lower one")
+        yield {
+            "operation": view.product.name,
+            "series": RANDOM,
+            "quantity": "share of the library",
+            "trace": dots(view, kernel, places, rows.ratio, texts),
+            "axes": {
+                "xaxis": GRID | PERCENT | across,
+                "yaxis": GRID | PERCENT | titled("time of the fastest library / kernel time"),
+                "shapes": [PARITY],
+            },
+        }
+
+
+def dots(
+    view: Results, kernel: str, x: Iterable[float], y: Iterable[float], texts: Iterable[str]
+) -> dict[str, Any]:
+    """Markers of one kernel as plotly.js draws them."""
+    own = look(view, kernel)
+    name = view.title(kernel)
+    return {
+        "uid": name, "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
+        "hovertext": list(texts), "hoverinfo": "text",
+        "marker": {"symbol": SYMBOLS[own.marker or "o"], "size": 7, "color": own.colour},
+    }  # fmt: skip
 
 
 def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
     """The axes of a choice; an axis is reset when its meaning changes."""
     quantity, series = chosen["quantity"], chosen["series"]
-    size = "n" if series != OTHER else "n of the square product with equal work"
+    speed = f"speed in {unit} ({OPERATIONS[chosen['operation']].work} operations)"
+    across = GRID | (titled("shape") | {"type": "category"} if series == OTHER
+                     else POWERS | titled("n, columns of C"))  # fmt: skip
+    if quantity == ERROR:
+        across = GRID | LOG | titled(speed)
     upright = {
-        RATE: titled(f"rate in {unit} ({OPERATIONS[chosen['operation']].work} operations)"),
-        TIME: titled("time in ms") | {"type": "log", "dtick": 1},
+        RATE: titled(speed),
+        TIME: titled("time in ms") | LOG,
+        ERROR: titled("mean error, as a share of Σ|a||b|") | {"type": "log"},
     }
-    share = titled(f"{quantity}: its time / kernel time") | {"tickformat": ".0%"}
+    share = titled(f"{quantity}: its time / kernel time") | PERCENT
     return {
-        "xaxis": GRID | POWERS | titled(size) | {"uirevision": series},
+        "xaxis": across | {"uirevision": f"{series} {quantity == ERROR}"},
         "yaxis": GRID | upright.get(quantity, share) | {"uirevision": f"{quantity} {unit}"},
         "shapes": [] if quantity in upright else [PARITY],
     }
@@ -290,6 +406,7 @@ def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
     arguments.add_catalogue(parser)
+    arguments.add_beside(parser)
     parser.add_argument("--template", type=Path, default=ROOT / "reports" / "explore.html")
     parser.add_argument("--output", type=Path, required=True, help="the HTML file")
     arguments.add_log(parser)
@@ -297,6 +414,7 @@ def main() -> None:
     arguments.start_log(options.log)
 
     results = load_results(options.data, load_catalogue(options.catalogue))
+    results = with_others(results, options.beside)
     write_text(page(options.template.read_text(), results), options.output)
 
 

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -28,6 +27,7 @@ from matmul.report.facts.published import (
     share,
     shares,
 )
+from matmul.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
     Results,
@@ -43,7 +43,6 @@ from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
 SENTENCES = 5  # at most, so that the README stays one page
-A_STEP = 1.5  # the sentence names a kernel that is this many times as fast as the last one it named
 
 
 def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
@@ -51,7 +50,8 @@ def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
     paragraphs: list[str] = []
     for folder, results in quoted(data_sets):
         at = os.path.relpath(folder, readme.parent)
-        paragraphs += pictures(folder, results, at)[:1]
+        pictures = [picture(folder, results, operation, at) for operation in OPERATIONS]
+        paragraphs += list(filter(None, pictures))[:1]
         sentences = list(itertools.islice(found(results), SENTENCES))
         paragraphs += ["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else []
         paragraphs.append(source(results, at))
@@ -68,7 +68,8 @@ def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
             rungs = ladder(view)
             if not rungs.empty:
                 heading = f"{view.product.title} in {view.product.dtype}, n = {rungs.n.max()}"
-                paragraphs += [f"**{heading}**", table(view, rungs, page)]
+                drawn = filter(None, [picture(folder, results, operation, at)])
+                paragraphs += [f"**{heading}**", *drawn, table(view, rungs, page)]
         paragraphs.append(source(results, at))
     return framed(paragraphs)
 
@@ -93,42 +94,34 @@ def framed(paragraphs: Sequence[str]) -> str:
     return "".join(f"\n{text}\n" for text in paragraphs) + "\n"
 
 
-def pictures(folder: Path, results: Results, at: str) -> list[str]:
-    """The pictures of rates in a data set, in the order of the operations."""
-    device = processor(results.device)
-    return [
-        f"![Rate of {operation.title} against size on {device}]({at}/{name})"
-        for operation in OPERATIONS.values()
-        if (folder / (name := picture_of(operation))).exists()
-    ]
+def picture(folder: Path, results: Results, operation: str, at: str) -> str:
+    """The picture of the steps of an operation in a data set; empty if it has none."""
+    name = picture_of(OPERATIONS[operation])
+    words = f"{OPERATIONS[operation].title} step by step on {processor(results.device)}"
+    return f"![{words}]({at}/{name})" if (folder / name).exists() else ""
 
 
 def found(results: Results) -> Iterator[str]:
-    """The results of a data set in sentences: the first for each operation, then the second, ..."""
-    of_each = [list(found_of(results.of(operation))) for operation in OPERATIONS]
-    for sentences in itertools.zip_longest(*of_each):
-        yield from filter(None, sentences)
-
-
-def found_of(view: Results) -> Iterator[str]:
-    """The results for one operation: how its fastest kernel compares with the libraries, at which
-    sizes, and over which steps."""
-    rungs = quotable(ladder(view))
-    best = fastest_own(view, rungs)
-    if not best.empty:
-        yield headline(view, best)
-        yield from by_size(view, best.kernel.iloc[0])
-    if len(rungs) > 1:
-        yield steps(view, rungs, best)
+    """The results of a data set in sentences, those that matter most first: the last step of each
+    operation, the steps to it, random shapes, and the sizes."""
+    views = [results.of(operation) for operation in OPERATIONS]
+    ladders = [(view, quotable(ladder(view))) for view in views]
+    best = [(view, fastest_own(view, rungs)) for view, rungs in ladders]
+    yield from (headline(*own) for own in best if len(own[1]))
+    yield from filter(None, itertools.starmap(steps, ladders))
+    yield from filter(None, [at_random(results)])
+    for view, own in best:
+        if len(own):
+            yield from by_size(view, own.kernel.iloc[0])
 
 
 def headline(view: Results, best: pd.DataFrame) -> str:
     """The fastest kernel (one row) at the size of the ladder, and its share of each library."""
     row, own = best.iloc[0], shares(view, best)
     return (
-        f"The fastest hand-written kernel for {view.product.title} in {view.product.dtype}, "
-        f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} "
-        f"at n = {row.n}" + (f": {' and '.join(own)}." if own else ".")
+        f"For {view.product.title} in {view.product.dtype}, the fastest hand-written kernel, "
+        f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} at "
+        f"n = {row.n}" + (f", which is {' and '.join(own)}." if own else ".")
     )
 
 
@@ -154,26 +147,36 @@ def counted(pairs: pd.DataFrame) -> str:
     others = [f"{text} {', '.join(sizes[word])}" for word, text in words.items() if sizes[word]]
     faster = len(sizes["faster"])
     share_of_all = "all" if faster == len(pairs) else f"{faster} of the"
-    count = f"{share_of_all} {len(pairs)} square sizes with an interval"
+    count = f"{share_of_all} {len(pairs)} square sizes"
     return count + (f" ({'; '.join(others)})" if others else "")
 
 
-def steps(view: Results, rungs: pd.DataFrame, best: pd.DataFrame) -> str:
-    """The steps to the fastest kernel, `best` (one row; none without a GPU): each is A_STEP times
-    as fast as the one named before it."""
+def steps(view: Results, rungs: pd.DataFrame) -> str:
+    """The rates of the CPU and of the steps that the figures tell of; empty for one rung."""
+    rungs = rungs[rungs.kernel.isin(view.told) | ~view.gpu(rungs)]
+    if len(rungs) < 2:
+        return ""
     unit, per_tflops = rate_unit(rungs.tflops)
-    named: list[Any] = []
-    for row in rungs.itertuples():
-        if not named or row.Index in best.index or row.tflops >= A_STEP * named[-1].tflops:
-            named.append(row)
     places = [
         f"*{view.title(row.kernel)}* {significant(row.tflops * per_tflops)}"
         + ("" if row.n == rungs.n.max() else f" (at {row.n})")
-        for row in named
+        for row in rungs.itertuples()
     ]
-    return (
-        f"{view.product.title} step by step, in {unit} at n = {rungs.n.max()}: {', '.join(places)}."
-    )
+    product = f"{view.product.title} in {view.product.dtype}"
+    return f"{product} step by step, in {unit} at n = {rungs.n.max()}: {', '.join(places)}."
+
+
+def at_random(results: Results) -> str:
+    """At how many shapes drawn at random each dispatch beats the fastest library routine."""
+    counts = []
+    for kernel in drawn_kernels(results):
+        rows = drawn_ratios(results, kernel)
+        verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
+        if verdicts:
+            lowest = f"{100 * rows.ratio.min():.0f}%"
+            faster = f"{verdicts.count('faster')} of {len(rows)}"
+            counts.append(f"*{results.title(kernel)}* at {faster} (lowest share {lowest})")
+    return f"Faster than the library at shapes drawn at random: {', '.join(counts)}." * bool(counts)
 
 
 def source(results: Results, at: str) -> str:
@@ -183,10 +186,11 @@ def source(results: Results, at: str) -> str:
     measured = [known for name, known in OPERATIONS.items() if len(results.of(name).summary)]
     counts = dict.fromkeys(f"{known.work} for {known.title}" for known in measured)
     work = ", ".join(counts)
+    made = f"{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}."
     return (
-        f"*{source_line(results)}{cards}{cache_note(results)}{host}. Operations: {work}. "
-        "A share is the library's time over the kernel's, the median of pairs timed in turn, with "
-        f"its 95% interval. The data set and its report: [{at}]({at}/).*"
+        f"*{made} A share is the time of the library divided by that of the kernel: the median of "
+        "pairs timed in turn, with its 95% interval. Sizes with too few pairs for an interval are "
+        f"left out. The data set and its report: [{at}]({at}/).*"
     )
 
 

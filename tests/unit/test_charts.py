@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import SHAPES, TF32, made_up, speed_up_tf32, with_tf32
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from matmul.catalogue.entries import Kind
 from matmul.operations.fills import FILLS
-from matmul.report.figures import figure_base, phases, style
+from matmul.report.figures import figure_base, labels, phases, roofline, style
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
 from matmul.report.selection import Results
@@ -87,15 +86,20 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[st
     assert all(len(seen) == 1 for seen in colours.values()), colours
 
 
-def test_kernels_added_behind_keep_the_others_looks() -> None:
-    looks = [style.kernel_look(position, Kind.CUDA) for position in range(130)]
-    assert len({(look.colour, look.marker) for look in looks}) == 130
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_steps_get_darker(count: int) -> None:
+    """So that grey print keeps their order."""
+    shades = [style.step_look(place, count).colour for place in range(count)]
+    lightness = [sum(to_rgb(shade)) for shade in shades]
+    assert lightness == sorted(lightness, reverse=True)
+    assert len(set(shades)) == count
 
 
 def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
     line = dict(lines_of(FIGURES["rate"](results)))["shared"]
     rows = results.summary.query("kernel == 'shared' and phase == 'kernel' and cache == 'hot'")
     best = rows[rows.status == "ok"].groupby("n").tflops.max()
+    best = best[best.index > 32]  # where all lines would lie on the axis
     assert np.array_equal(line.get_xdata(), best.index)
     assert np.array_equal(line.get_ydata(), best.to_numpy())
 
@@ -138,7 +142,7 @@ def test_one_kernel_alone_is_drawn_or_missed(tmp_path: Path, kernel: str) -> Non
     for draw in FIGURES.values():
         figure = draw(results)
         drawn = {name for name, _ in lines_of(figure)} & set(results.catalogue)
-        spans = {name for name, _ in lines_of(figure)} & set(phases.PHASES)
+        spans = {name for name, _ in lines_of(figure)} & {*phases.PHASES, *roofline.ROOFS}
         widths = [name for name, _ in lines_of(figure) if str(name).startswith("TILE_WIDTH")]
         bars = any(ax.patches for ax in figure.axes)
         assert drawn == {kernel} or spans or widths or bars or not figure.axes[0].axison
@@ -187,7 +191,7 @@ def test_modified_files_are_named_in_every_figure(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 9, 12])
 def test_labels_keep_apart(count: int) -> None:
     wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
-    placed = style.spread(wanted, 0.05)
+    placed = labels.spread(wanted, 0.05)
     gaps = [b - a for a, b in itertools.pairwise(placed)]
     assert all(gap > 0.0499 for gap in gaps)
     assert max(placed) <= 1
@@ -235,18 +239,32 @@ def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path)
     assert ax.get_ylim()[1] > results.of("gemm").ratios.ratio.max()
 
 
-def test_rates_stand_in_the_panel_of_their_form_under_the_peaks(results: Results) -> None:
-    figure = FIGURES["gram_rate"](results)
-    shapes = {"square": {500, 2500, 4500}, "wide": {4500}, "tall": {2250}}
-    for ax, (form, sizes) in zip(figure.axes, shapes.items(), strict=True):
-        assert ax.get_title(loc="left").startswith(form)
-        lines = {line.get_label(): line for line in ax.get_lines()}
-        assert set(lines["gram_naive"].get_xdata()) == sizes
-        assert set(lines["peak, float64 vector units"].get_ydata()) == {30.0}
-        assert set(lines["peak, float64 tensor cores"].get_ydata()) == {65.0}
-        assert "gram_cpu_blas" not in lines
-    tall = {line.get_label(): line for line in figure.axes[2].get_lines()}["cublas_dsyrk"]
-    assert tall.get_ydata() == hot(results, "cublas_dsyrk").query("m == 2 * n").tflops.to_list()
+def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    ratios = results.ratios
+    far = (ratios.kernel == "naive") & (ratios.n == 32)
+    ratios.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
+    (ax,) = FIGURES["share"](results).axes
+    assert ax.get_ylim()[1] < 3
+    assert "↑ 900%" in [text.get_text() for text in ax.texts]
+
+
+def test_the_cpu_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:
+    (ax,) = FIGURES["duration_seconds"](results).axes
+    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    assert max(lines["naive"]) < ax.get_ylim()[1] < max(lines["cpu_loop"])
+    assert any(text.get_text().startswith("↑ CPU, triple loop: ") for text in ax.texts)
+
+
+def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:
+    (ax,) = FIGURES["gram_rate"](results).axes
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert set(lines["gram_naive"].get_xdata()) <= {500, 2500, 4500}
+    assert set(lines["peak, float64 vector units"].get_ydata()) == {30.0}
+    assert set(lines["peak, float64 tensor cores"].get_ydata()) == {65.0}
+    assert "gram_cpu_blas" not in lines
+    rows = hot(results, "cublas_dsyrk").query("m == n and n == 4500")
+    assert lines["cublas_dsyrk"].get_ydata()[-1] == rows.tflops.item()
 
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
@@ -255,17 +273,15 @@ def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     assert drawn == {"accuracy", "error_and_speed"}
 
 
-def test_an_error_stands_beside_its_rate_with_the_largest_as_whisker(results: Results) -> None:
-    rates, errors = FIGURES["accuracy"](results).axes
-    (line,) = [line for line in errors.get_lines() if line.get_label() == "cublas_sgemm"]
+def test_an_error_stands_over_its_rate_with_a_line_to_the_largest(results: Results) -> None:
+    (ax,) = FIGURES["accuracy"](results).axes
+    (line,) = [line for line in ax.get_lines() if line.get_label() == "cublas_sgemm"]
     rows = results.of("gemm").summary.query(
         "kernel == 'cublas_sgemm' and n == 1024 and phase == 'kernel' and cache == 'hot'"
     )
-    ((error, place),) = line.get_xydata()
-    assert error == 1e-7
-    assert rates.patches[int(place)].get_width() == rows.tflops.item()
-    assert rates.get_yticklabels()[int(place)].get_text() == "cuBLAS SGEMM"
-    assert [1e-7, 1e-6] in [list(line.get_xdata()) for line in errors.get_lines()]
+    assert line.get_xydata().tolist() == [[rows.tflops.item(), 1e-7]]
+    segments = [segment.tolist() for segment in ax.collections[0].get_segments()]
+    assert [[rows.tflops.item(), 1e-7], [rows.tflops.item(), 1e-6]] in segments
 
 
 @pytest.mark.parametrize(("mean", "largest"), [(1.3e-8, 2.8e-7), (2e-8, 9e-8), (1e-8, 3e-5)])
@@ -278,10 +294,10 @@ def test_errors_near_one_another_stand_between_named_powers_of_ten(
     drawn = FIGURES["accuracy"](results)
     style.save(drawn, tmp_path, "accuracy", ["svg"])
     assert "$" not in (tmp_path / "accuracy.svg").read_text()
-    _, errors = drawn.axes
-    low, high = errors.get_xlim()
+    (errors,) = drawn.axes
+    low, high = errors.get_ylim()
     assert low <= mean < largest <= high
-    named = [label.get_text() for label in errors.get_xticklabels(which="both")]
+    named = [label.get_text() for label in errors.get_yticklabels(which="both")]
     assert len([words for words in named if words.startswith("10")]) >= 2
 
 
@@ -321,20 +337,22 @@ def test_errors_stand_over_rates_in_a_panel_for_each_fill(tmp_path: Path) -> Non
     assert line.get_xydata().tolist() == [[row.tflops, row.mean_error]]
 
 
-def test_a_library_that_writes_half_of_c_is_said_to(results: Results) -> None:
-    assert "triangle: writes one half" in words_of(FIGURES["gram_rate"](results))
-    assert "one half" not in words_of(FIGURES["gram_duration"](results))
-
-
-def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(tmp_path: Path) -> None:
+def test_a_library_that_writes_half_of_c_is_said_to(tmp_path: Path, results: Results) -> None:
     def change(summary: pd.DataFrame) -> pd.DataFrame:
-        gone = (summary.kernel == "gram_naive") & (summary.m > summary.n)
-        return summary[~gone].reset_index(drop=True)
+        other = (summary.sweep == "sustained") & (summary.kernel == "cublas_dsyrk")
+        half = {name: summary[name].mask(other, "cublas_dsyrk_triangle")
+                for name in ("kernel", "variant")}  # fmt: skip
+        return summary.assign(**half)
 
-    figure = FIGURES["gram_rate"](made_up(tmp_path, change=change))
-    named = [text.get_text() for ax in figure.axes for text in ax.texts]
-    assert named.count("AᵀA naive") == 1
-    assert "AᵀA naive" in [text.get_text() for text in figure.axes[0].texts]
+    drawn = FIGURES["sustained"](made_up(tmp_path, change=change))
+    assert "triangle: writes one half" in words_of(drawn)
+    assert "one half" not in words_of(FIGURES["sustained"](results))
+
+
+def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(results: Results) -> None:
+    over_loop, over_blas = FIGURES["speedup"](results).axes
+    assert "CPU, BLAS" in [text.get_text() for text in over_loop.texts]
+    assert "CPU, BLAS" not in [text.get_text() for text in over_blas.texts]
 
 
 def test_every_figure_has_a_caption_and_every_caption_a_figure() -> None:
@@ -344,21 +362,3 @@ def test_every_figure_has_a_caption_and_every_caption_a_figure() -> None:
 
 def test_results_order_is_the_catalogues(results: Results) -> None:
     assert results.order == list(results.catalogue)
-
-
-@pytest.mark.parametrize(("height", "end"), [(5.0, "right"), (50.0, "left")])
-def test_labels_of_points_stand_at_the_left_where_they_would_meet_others(
-    height: float, end: str
-) -> None:
-    """And none above the level that they are kept below."""
-    _, (ax,) = style.panels()
-    looks = {name: style.Look("black", "o", "-") for name in ("a", "b")}
-    ax.set(xlim=(0, 100), ylim=(0, 100))
-    for name, x, y in (("a", 40, 5), ("b", 60, height)):
-        style.draw_line(ax, [x], [y], looks[name], name)
-    words = {"a": "words that reach the point behind", "b": "short"}
-    style.label_points(ax, words, looks, below=30)
-    texts = {text.get_text(): text for text in ax.texts}
-    assert texts[words["a"]].get_ha() == end
-    assert texts["short"].get_ha() == "left"
-    assert all(text.xy[1] < 0.3 for text in texts.values() if text.get_text())

@@ -10,7 +10,7 @@ import browser
 import pandas as pd
 import pytest
 from browser import Browser, Page
-from made_up_data import SHAPES, made_up, the_catalogue
+from made_up_data import RANDOM, SHAPES, made_up, speed_up_tf32, the_catalogue, with_tf32
 
 import page as pages
 from matmul.catalogue.entries import Catalogue
@@ -77,6 +77,31 @@ def test_a_kernel_has_its_figures_colour(lines: list[dict[str, Any]], results: R
     for kernel in ("naive", "shared", "cublas_dsyrk"):
         colours = {t["line"]["color"] for t in traces if t["name"] == results.title(kernel)}
         assert colours == {look(results, kernel).colour}
+
+
+def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None:
+    rates = [line for line in lines if line["quantity"] == "rate"]
+    modes = {line["series"] == "other": line["trace"]["mode"] for line in rates}
+    assert modes == {False: "lines+markers", True: "markers"}
+    (trace,) = [line["trace"] for line in rates if line["series"] == "other"
+                and line["trace"]["name"] == "cuBLAS SGEMM" and line["cache"] == "hot"
+                and line["variants"] == pages.FASTEST]  # fmt: skip
+    assert trace["x"] == ["3200×2400×1600"]
+
+
+def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
+    drawn = pages.page_data(made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32))["lines"]
+    own = {line["quantity"] for line in drawn if line["trace"]["name"] == "cuBLAS TF32"}
+    assert own == {pages.ERROR}
+
+
+def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
+    results = made_up(tmp_path, drawn=RANDOM)
+    drawn = [line for line in pages.page_data(results)["lines"] if line["series"] == pages.RANDOM]
+    assert [line["operation"] for line in drawn] == ["gemm", "gram"]
+    shares = drawn[0]["trace"]["y"]
+    assert shares == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
+    assert drawn[0]["trace"]["x"][-1] == 1
 
 
 def test_variants_have_markers_of_their_own(lines: list[dict[str, Any]]) -> None:
@@ -238,6 +263,17 @@ def test_all_variants_are_drawn_when_asked_for(tab: Page) -> None:
     assert own == {"shared/32", "shared/16"}
 
 
+def test_on_a_phone_the_names_stand_below_the_plot(tab: Page) -> None:
+    tab.ask("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1,
+            mobile=True)  # fmt: skip
+    box = "document.querySelector('#plot {}').getBoundingClientRect()"
+    plot, legend = box.format(".nsewdrag"), box.format(".legend")
+    tab.wait(f"innerWidth === 420 && {legend}.top >= {plot}.bottom")
+    assert tab.value(f"{plot}.width") > 280
+    assert tab.value(f"{plot}.height") > 250
+    assert tab.value("document.documentElement.scrollWidth") <= 420
+
+
 def test_nothing_in_the_page_sends_it_away(tab: Page) -> None:
     titles = tab.value("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
     assert titles
@@ -275,7 +311,7 @@ def test_failed_points_of_an_unknown_device_are_listed(shown: Open, tmp_path: Pa
 def test_one_kernel_alone_is_drawn(shown: Open, tmp_path: Path) -> None:
     tab = shown(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
     assert tab.value(NAMES) == ["naive"]
-    assert offered(tab, "quantity") == ["rate", "time"]  # no library, no share
+    assert offered(tab, "quantity") == ["rate", "time", "error"]  # no library, no share
 
 
 def test_no_point_at_all_is_said(shown: Open, tmp_path: Path) -> None:

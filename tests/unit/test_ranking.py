@@ -9,13 +9,14 @@ from made_up_data import made_up
 from matplotlib.figure import Figure
 
 from matmul.catalogue.entries import load_catalogue
-from matmul.operations import OPERATIONS
+from matmul.operations import OPERATIONS, parse_shape
 from matmul.operations.gram import Gram
-from matmul.report.figures import style
+from matmul.report.figures import labels, ranking, style
+from matmul.report.figures.figure_base import look
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.phases import PARTS
 from matmul.report.figures.ranking import thinned
-from matmul.report.selection import LINES, Results, fastest, few, load_results, squares
+from matmul.report.selection import Results, load_results
 
 
 @pytest.fixture(scope="module")
@@ -27,58 +28,64 @@ def lines_of(figure: Figure, axes: int = 0) -> dict[str, np.ndarray]:
     return {line.get_label(): line.get_xydata() for line in figure.axes[axes].get_lines()}
 
 
-def test_the_roofs_are_what_was_measured(results: Results) -> None:
-    lines = lines_of(FIGURES["gram_roofline"](results))
-    assert lines["float64 tensor cores: 64"][0].tolist() == [64 / 2, 64]  # operations per byte
-    assert lines["float64 vector units: 29.5"][0].tolist() == [29.5 / 2, 29.5]
-    assert FIGURES["gram_roofline"](results).axes[0].get_title(loc="left") == ""
+def test_the_roofs_are_what_was_counted_at_the_largest_size(results: Results) -> None:
+    figure = FIGURES["roofline"](results)
+    lines = lines_of(figure)
+    assert set(lines["arithmetic"][:, 0]) == {90.0}
+    assert set(lines["DRAM"][:, 0]) == {1.0}
+    view = results.of("gemm")
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == [view.title(kernel) for kernel in (*view.told, "cublas_sgemm")]
+    assert figure.get_suptitle().split()[-6:] == ["to", "the", "peak", "of", "arithmetic,", "90%"]
 
 
-def test_a_data_set_without_ceilings_has_a_roofline_that_says_so(tmp_path: Path) -> None:
-    made_up(tmp_path)
-    (tmp_path / "ceilings.csv").unlink()
-    figure = FIGURES["roofline"](load_results(tmp_path, load_catalogue()))
-    assert "float32 units, by clock: 60" in lines_of(figure)
-    assert figure.axes[0].get_title(loc="left") == "not measured: memory, float32 units"
+def test_a_data_set_without_counters_has_no_roofline(tmp_path: Path) -> None:
+    made_up(tmp_path, kernels=["naive"])
+    (tmp_path / "counters.csv").unlink()
+    (ax,) = FIGURES["roofline"](load_results(tmp_path, load_catalogue())).axes
+    assert "No hardware counters" in ax.texts[0].get_text()
 
 
-def test_a_bar_is_as_long_as_the_rate_and_names_the_share(results: Results) -> None:
+def test_a_step_is_as_high_as_its_rate_below_the_library_beside_it(results: Results) -> None:
     (ax,) = FIGURES["ladder"](results).axes
-    names = [label.get_text() for label in ax.get_yticklabels()]
-    bars = dict(zip(names, ax.patches, strict=True))
+    told = results.of("gemm").told
     rows = results.of("gemm").summary.query("kernel == 'naive' and n == 1024 and cache == 'hot'")
-    assert bars["naive"].get_width() == rows.tflops.max()
-    assert names.index("naive") < names.index("shared") < names.index("cuBLAS SGEMM")
+    step = ax.patches[told.index("naive")]
+    assert step.get_height() == rows.tflops.max()
+    assert len(ax.patches) == len(told)
     ratios = results.of("gemm").ratios.query("kernel == 'naive' and n == 1024 and cache == 'hot'")
-    assert f"{ratios.ratio.max():.1%}" in ax.texts[names.index("naive")].get_text()
+    dash = next(line for line in ax.get_lines() if line.get_label() == "cublas_sgemm")
+    assert dash.get_ydata()[0] == pytest.approx(rows.tflops.max() / ratios.ratio.max())
 
 
-def test_a_cell_is_the_best_variants_share(results: Results) -> None:
+def cells_of(results: Results) -> tuple[list[str], list[str], dict[tuple[float, float], str]]:
+    """Kernels, shapes and cells of the table of shares."""
     (ax,) = FIGURES["heat_map"](results).axes
-    kernels = [label.get_text() for label in ax.get_yticklabels()]
-    shapes = [label.get_text() for label in ax.get_xticklabels()]
-    cells = {tuple(text.get_position()): text.get_text() for text in ax.texts}
-    ratios = results.of("gemm").ratios.query("kernel == 'naive_rect' and k == 1600")
+    kernels = [label.get_text().replace("\n", " ") for label in ax.get_xticklabels()]
+    shapes = [label.get_text() for label in ax.get_yticklabels()]
+    return kernels, shapes, {tuple(text.get_position()): text.get_text() for text in ax.texts}
+
+
+def test_a_cell_is_the_best_variants_share(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive", "shared_rect", "cublas_sgemm"], change=steps)
+    kernels, shapes, cells = cells_of(results)
+    ratios = results.of("gemm").ratios.query("kernel == 'shared_rect' and k == 1600")
     best = ratios[ratios.cache == "hot"].ratio.max()
-    place = shapes.index("3200×2400×1600"), kernels.index("naive, any shape")
-    assert cells[place] == f"{best * 100:.0f}"
-    assert (place[0], kernels.index("naive")) not in cells  # it takes square matrices only
+    place = shapes.index("3200×2400×1600")
+    assert cells[kernels.index("shared, any shape"), place] == f"{best * 100:.0f}"
+    assert (kernels.index("naive"), place) not in cells  # it takes square matrices only
 
 
-def test_a_kernel_without_a_cell_among_the_shapes_shown_has_no_row(
+def test_a_kernel_without_a_cell_among_the_shapes_shown_has_no_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kernels_shown(most: int) -> list[str]:
-        monkeypatch.setattr("matmul.report.figures.ranking.MOST_SHAPES", most)
-        (ax,) = FIGURES["heat_map"](results).axes
-        return [label.get_text() for label in ax.get_yticklabels()]
-
-    shapes = {"gemm": (64, 128, "2x8x8", "1x64x64", "65x64x64")}
     results = made_up(
-        tmp_path, kernels=["naive", "streamed", "thin", "cublas_sgemm"], shapes=shapes
-    )
-    assert kernels_shown(6) == ["naive", "streamed", "thin"]
-    assert kernels_shown(2) == ["naive", "streamed"]
+        tmp_path, kernels=["naive", "shared_rect", "cublas_sgemm"], change=steps,
+        shapes={"gemm": (64, 128, "65x64x64", "66x64x64")},
+    )  # fmt: skip
+    assert cells_of(results)[0] == ["naive", "shared, any shape"]
+    monkeypatch.setattr(ranking, "shapes_by_form", lambda rows: [[parse_shape("65x64x64", "gemm")]])
+    assert cells_of(results)[0] == ["shared, any shape"]
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 5), (5, 5), (6, 5), (61, 7), (3, 1)])
@@ -103,9 +110,9 @@ def test_the_first_launch_stands_over_later_ones(results: Results) -> None:
 
 def test_the_cards_state_has_a_row_per_operation(results: Results) -> None:
     figure = FIGURES["clocks"](results)
-    assert len(figure.axes) == 3 * len(OPERATIONS)
-    assert set(lines_of(figure, 1)["naive"][:, 1]) == {300.0}
-    assert set(lines_of(figure, 5)["gram_naive"][:, 1]) == {50.0}
+    assert len(figure.axes) == 2 * len(OPERATIONS)
+    assert set(lines_of(figure, 0)["naive"][:, 1]) == {1980.0}
+    assert set(lines_of(figure, 3)["gram_naive"][:, 1]) == {300.0}
 
 
 def test_a_card_without_readings_has_no_clocks(tmp_path: Path) -> None:
@@ -116,14 +123,30 @@ def test_a_card_without_readings_has_no_clocks(tmp_path: Path) -> None:
     assert "no reading is on record" in ax.texts[0].get_text()
 
 
-def test_of_many_kernels_a_few_stand_for_their_kind(results: Results) -> None:
-    gemm = results.of("gemm")
-    rows = squares(fastest(gemm.timed()))
-    kept = few(gemm, rows)
-    assert rows[gemm.gpu(rows)].kernel.nunique() > LINES > kept.kernel.nunique()
-    assert {"naive", "shared", "cublas_sgemm"} < set(kept.kernel)
-    half = rows[rows.kernel.isin(["naive", "vectors", "cpu_blas"])]
-    assert set(few(gemm, half).kernel) == {"naive", "vectors"}
+RATES = {"naive": 1.0, "naive_rect": 1.2, "shared": 1.5, "shared_rect": 1.6, "register_tile": 4.0,
+         "sgemm": 4.1, "cublas_sgemm": 5.0}  # fmt: skip
+
+
+def steps(summary: pd.DataFrame) -> pd.DataFrame:
+    """A summary in which kernels have RATES, whatever the shape."""
+    timed = summary.kernel.isin(RATES) & (summary.status == "ok") & (summary.phase == "kernel")
+    factor = (summary.tflops / summary.kernel.map(RATES)).where(timed, 1.0)
+    times = {
+        column: summary[column] * factor for column in ("time_ms", "time_low_ms", "time_high_ms")
+    }
+    return summary.assign(**times, tflops=summary.tflops / factor)
+
+
+def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=[*RATES], change=steps)
+    assert results.of("gemm").told == ["naive", "shared", "register_tile", "sgemm"]
+    assert set(results.told) >= {*results.of("gemm").told}
+    looks = {kernel: look(results, kernel) for kernel in RATES}
+    assert looks["naive_rect"] == looks["shared_rect"] == style.CONTEXT
+    assert len({own.colour for own in looks.values()}) == 6
+    words = FIGURES["ladder"](results).get_suptitle().replace("\n", " ")
+    assert words == "sgemm is 4.1 times as fast as naive, at 82% of the speed of cuBLAS SGEMM"
+    assert "grey: 2 other kernels" in FIGURES["rate"](results).get_supxlabel()
 
 
 def test_words_inside_the_axes_lie_over_no_line() -> None:
@@ -134,9 +157,9 @@ def test_words_inside_the_axes_lie_over_no_line() -> None:
                         style.Look("black", "o"), name)  # fmt: skip
     ax.set_xlim(0, 9)
     ax.set_ylim(0, 100)
-    style.label_inside(ax, "high", "a name of some length")
+    labels.label_inside(ax, "high", "a name of some length")
     made.get_layout_engine().execute(made)
     box = ax.texts[0].get_window_extent()
     for line in ax.get_lines():
-        for place in style.between(ax.transData.transform(line.get_xydata()), 100):
+        for place in labels.between(ax.transData.transform(line.get_xydata()), 100):
             assert not box.contains(*place)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from made_up_data import made_up, the_catalogue
+from made_up_data import RANDOM, made_up, the_catalogue
 from support import ROOT, Command
 
 import gallery
@@ -71,7 +71,7 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"])
     view = results.of("gemm")
-    headline, by_size, steps = sentences(results)
+    headline, by_size = sentences(results)
     row = readme.ladder(view).set_index("kernel").loc["naive"]
     assert "*naive*, reaches" in headline and "at n = 1024" in headline
     rate = float(re.search(r"reaches ([\d.]+) (.)FLOP", headline)[1])
@@ -80,9 +80,24 @@ def test_a_sentence_has_the_numbers_of_the_data(tmp_path: Path) -> None:
     )  # fmt: skip
     pairs = view.square_ratios().query("variant == @row.variant and n == 1024").iloc[0]
     assert f"{100 * pairs.ratio:.1f}% [{100 * pairs.ratio_low:.1f}" in headline
-    assert "than *cuBLAS SGEMM* at 1 of the 4 square sizes with an interval" in by_size
+    assert "than *cuBLAS SGEMM* at 1 of the 4 square sizes" in by_size
     assert by_size.endswith("(slower at 320, 640, 1024).")
-    assert re.search(r"n = 1024: \*naive\* [\d.]+, .*\*cuBLAS SGEMM\* [\d.]+\.$", steps)
+
+
+def test_the_steps_are_those_of_the_figures(tmp_path: Path) -> None:
+    results = made_up(tmp_path)
+    (steps,) = [text for text in sentences(results) if text.startswith("C = A·B in float32 step")]
+    named = re.findall(r"\*(.+?)\* [\d.]+", steps)
+    told = [results.title(kernel) for kernel in results.of("gemm").told]
+    assert named == ["CPU, triple loop", "CPU, BLAS", *told]
+
+
+def test_random_shapes_are_counted(tmp_path: Path) -> None:
+    results = made_up(tmp_path, drawn=RANDOM)
+    (said,) = [text for text in sentences(results) if "at random" in text]
+    rows = results.ratios.query("sweep == 'random_gemm'")
+    faster = int((rows.ratio_low > 1).sum())
+    assert f"*sgemm* at {faster} of 40 (lowest share {100 * rows.ratio.min():.0f}%)" in said
 
 
 def test_nothing_is_quoted_from_fewer_samples_than_give_an_interval(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ rule draw_figures:
         program("figures"),
         tables_beside,
         data=data_of,
+        evidence=evidence_of,
         catalogue=config["catalogue"],
     output:
         [

@@ -4,6 +4,7 @@
 rule write_page:
     input:
         program("page"),
+        tables_beside,
         data=data_of,
         template=ROOT / "reports/explore.html",
         catalogue=config["catalogue"],
@@ -21,11 +22,12 @@ rule write_page:
     params:
         script=program("page")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        beside=beside,
     message:
         "write the page of {wildcards.dataset}"
     shell:
         "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
-        " --template {input.template:q} --output {output:q} --log {log:q}"
+        " --beside {params.beside:q} --template {input.template:q} --output {output:q} --log {log:q}"
 
 
 rule gallery:

@@ -119,14 +119,6 @@ class Operation:
         """The class of a shape, or COMPACT."""
         return next((name for name, holds in self.classes.items() if holds(shape)), COMPACT)
 
-    def axis_value(self, shape: Shape) -> float:
-        """The position of a shape on an axis of sizes: n, or for a shape in no series the n of the
-        square product with the same number of terms in all."""
-        if shape.square or self.series_of(shape) not in ("", OTHER):
-            return shape.n
-        rows, columns = shape.output
-        return round((rows * columns * shape.terms) ** (1 / 3), 1)
-
 
 def matmul_into(left: Any, right: Any, c: Any) -> object:
     """C = left·right by NumPy, into C."""

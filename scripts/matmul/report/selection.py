@@ -35,7 +35,7 @@ from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
 from matmul.report.sourced_numbers import Number
 
-LINES = 7  # if more kernels would be drawn, only a representative few are
+A_STEP = 1.4  # a kernel that is this many times as fast as the one before it is worth a name
 # The values of a sweep's axes, in display order.
 AXES = {"fill": FILLS, "mode": MODES}
 # What a row is of, whatever its sweep.
@@ -244,6 +244,24 @@ class Results:
         hot = self.ratios[self.ratios.cache == "hot"]
         return squares(self.ratios if hot.empty else hot)
 
+    @cached_property
+    def told(self) -> list[str]:
+        """The hand-written kernels that figures and sentences name, in order; all others are their
+        context. At the shape of the comparison these are the first, each that is A_STEP times as
+        fast as the last one named, the fastest, and each dispatch."""
+        if self.operation is None:
+            return [kernel for name in OPERATIONS for kernel in self.of(name).told]
+        rows = self.at_compared(fastest(self.rivals(self.timed())))
+        best = set(fastest_own(self, rows).kernel)
+        rates = dict(zip(rows.kernel, rows.tflops, strict=True))
+        named: list[str] = []
+        for kernel in filter(self.hand_written, self.order):
+            last = rates[named[-1]] if named else 0
+            chosen = kernel in best or (self.is_dispatch(kernel) and kernel in rates)
+            if chosen or rates.get(kernel, -1) >= A_STEP * last:
+                named.append(kernel)
+        return named
+
     @property
     def cards(self) -> set[str]:
         """UUIDs of the cards that jobs ran on."""
@@ -413,18 +431,6 @@ def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return own.loc[order.index[:1]]
 
 
-def few(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """Times of GPU kernels. If there are more than LINES kernels, only a representative few, and
-    the fastest hand-written one among the others."""
-    rows = rows[results.gpu(rows)]
-    if rows.kernel.nunique() <= LINES:
-        return rows
-    known = {*results.of_document(results.product.known_from), *results.full_rivals}
-    own = rows[[results.kind(kernel) is not Kind.LIBRARY for kernel in rows.kernel]]
-    others = results.at_compared(own[~own.kernel.isin(known)])
-    return rows[rows.kernel.isin({*known, *others.kernel[others.tflops == others.tflops.max()]})]
-
-
 def compared_errors(results: Results) -> pd.DataFrame:
     """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
     some were timed. Empty if no error is on record."""
@@ -577,7 +583,7 @@ def processor(device: dict[str, Any]) -> str:
 
 def picture_of(operation: Operation) -> str:
     """The file of an operation's figure in the README."""
-    return f"{operation.figure_prefix}rate.svg"
+    return f"{operation.figure_prefix}ladder.svg"
 
 
 def published_name(device: dict[str, Any]) -> str:

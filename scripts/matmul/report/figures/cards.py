@@ -1,5 +1,7 @@
 """This card beside others: how many times as fast it is, and what their rooflines predict."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,6 +13,7 @@ from matmul.report.figures import style
 from matmul.report.figures.figure_base import NothingToDraw, figure, kernel_lines, name_lines
 from matmul.report.figures.style import Look
 from matmul.report.selection import Results, processor
+from matmul.report.sourced_numbers import significant
 
 PREDICTED = "by the rooflines"
 LINE = Look(style.INK, "", "-")
@@ -33,7 +36,18 @@ def cards(results: Results) -> Figure:
         words = f"{here.product.title} in {here.product.dtype}"
         ax.set_title(f"{words}: time on {processor(other.device)} / time here", loc="left")
     grid[-1, 0].set_xlabel("operations per byte, if each matrix is moved once")
+    style.claim(made, faster_by(results, panels))
     return made
+
+
+def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.DataFrame]]) -> str:
+    """From how many times to how many times as fast this card is as the first other one."""
+    other, here, rows = panels[0]
+    low, high = (significant(float(end), 2) for end in (rows.faster.min(), rows.faster.max()))
+    return (
+        f"{processor(results.device)} is {low} to {high} times as fast as "
+        f"{processor(other.device)} in {here.product.title}"
+    )
 
 
 def table(here: Results, there: Results) -> pd.DataFrame:

@@ -34,11 +34,12 @@ def draw_changes(
             ax.set_title(f"{operation.title} in {operation.dtype}", loc="left")
         made.supylabel(f"change of {QUANTITY[what]}", fontsize="medium")
         grid[-1, 0].set_xlabel("size: the cube root of m·n·k, for AᵀA of m·n·n")
-        style.finish(made, f"Change of {QUANTITY[what]}, from A to B", "\n".join([
-            *(f"{side}: {source}" for side, source in zip("AB", sources, strict=True)),
+        notes = [
             "lines: geometric means over variants and caches; bars: points faster or slower",
-            f"shaded: ±{tolerance:.1%} from run to run; the timer's step adds to it",
-        ]))  # fmt: skip
+            f"shaded: ±{tolerance:.1%} from run to run, beside the timer's step",
+        ]
+        source = " · ".join(f"{side}: {words}" for side, words in zip("AB", sources, strict=True))
+        style.finish(made, f"Change of {QUANTITY[what]}, from A to B", notes, source)
     return made
 
 
@@ -57,7 +58,7 @@ def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: 
         low, high = ax.get_ylim()
         ax.set_ylim(min(low, 1 - 2 * tolerance), max(high, 1 + 2 * tolerance))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"{change - 1:+.1%}"))
-    name_lines([ax], results, [drawn])
+    name_lines([ax], results, [drawn], context=True)
 
 
 def size(points: pd.DataFrame) -> pd.Series:
@@ -70,5 +71,5 @@ def single_points(ax: Axes, results: Results, points: pd.DataFrame) -> None:
     for kernel, own in points.groupby("kernel"):
         spans = [own.change - own.change_low, own.change_high - own.change]
         drawn = look(results, kernel)
-        ax.errorbar(own.n, own.change, spans, fmt=drawn.marker, color=drawn.colour,
+        ax.errorbar(own.n, own.change, spans, fmt=drawn.marker or ".", color=drawn.colour,
                     markersize=3, elinewidth=0.8, capsize=1.5)  # fmt: skip

@@ -3,7 +3,7 @@ data, and the line, interval and label of each kernel.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from matmul.operations import OPERATIONS
 from matmul.operations.operation import Operation
-from matmul.report.figures import style
+from matmul.report.figures import labels, style
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
     Results,
@@ -71,15 +71,11 @@ def finished(
         with style.theme():
             try:
                 made = draw(results)
-                note = cache_note(results) if one_cache else ""
-                lines = [source_line(results) + note]
+                source = source_line(results) + (cache_note(results) if one_cache else "")
             except NothingToDraw as reason:
                 made = style.empty_panel(str(reason))
-                lines = [source_line(results)]
-            lines += half_notes(results, made)
-            if style.has_hollow(made):
-                lines.append("hollow: the card slowed down for heat while this was measured")
-            style.finish(made, title, "\n".join(lines))
+                source = source_line(results)
+            style.finish(made, title, list(notes(results, made)), source)
         return made
 
     return drawn
@@ -96,24 +92,50 @@ def cache_note(results: Results) -> str:
     """The cache state of the GPU's kernel times; empty if there are none."""
     timed = results.timed()
     caches = set(timed.cache[results.gpu(timed)])
-    words = {"hot": " · kernel times hot: inputs may lie in the L2 cache",
-             "cold": " · kernel times cold: L2 cache cleared before each"}  # fmt: skip
+    words = {"hot": " · hot: inputs may lie in the L2",
+             "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     return "".join(words[cache] for cache in sorted(caches))
 
 
-def half_notes(results: Results, made: Figure) -> list[str]:
-    """A line for each drawn kernel that does not write all of C."""
-    halves = [kernel for kernel in results.order if results.writes_half(kernel)]
-    return [
-        f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
-        for kernel in halves
-        if style.has_line(made, kernel)
-    ]
+def notes(results: Results, made: Figure) -> Iterator[str]:
+    """What a reader has to know of the drawn lines."""
+    drawn = [kernel for kernel in results.order if style.has_line(made, kernel)]
+    words = {text.get_text() for ax in made.axes for text in ax.texts}
+    named = [kernel for kernel in drawn if results.title(kernel) in words]
+    context = [kernel for kernel in drawn if look(results, kernel) == style.CONTEXT]
+    if others := len(set(context).difference(named)):
+        yield f"grey: {others} other kernel" + "s" * (others > 1)
+    for kernel in filter(results.writes_half, named):
+        yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
+    if style.has_hollow(made):
+        yield "hollow: the card slowed down for heat while this was measured"
 
 
 def look(results: Results, kernel: str) -> Look:
-    """A kernel's colour and marker, from its place in the catalogue."""
-    return style.kernel_look(results.position(kernel), results.kind(kernel))
+    """A kernel's look, the same in every figure: by its place among the steps that are told of, or
+    among the libraries, the kernels of reduced arithmetic or those of the CPU; else as context."""
+    entry = results.catalogue.get(kernel)
+    if results.operation is None:
+        if entry is None:
+            return style.CONTEXT
+        results = results.of(entry.operation)
+    if kernel in results.told:
+        return style.step_look(results.told.index(kernel), len(results.told))
+    own = [name for name, known in results.catalogue.items() if known.product is results.product]
+    kinds = [
+        (results.full_rivals, style.LIBRARIES),
+        ([name for name in own if not results.on_gpu(name)], style.CPU),
+        ([name for name in own if results.arithmetic(name) != "full"], style.REDUCED),
+    ]
+    for names, looks in kinds:
+        if kernel in names:
+            return looks[names.index(kernel) % len(looks)]
+    return style.CONTEXT
+
+
+def ends(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the first step and the last, and of the libraries that fill C."""
+    return rows[rows.kernel.isin([*results.told[:1], *results.told[-1:], *results.full_rivals])]
 
 
 def best_squares(results: Results, kernels: Iterable[str] | None = None) -> pd.DataFrame:
@@ -154,18 +176,22 @@ def interval_bars(
 
 def name_lines(
     axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
-    others: Mapping[str, Look] | None = None,
+    others: Mapping[str, Look] | None = None, context: bool = False,
 ) -> None:  # fmt: skip
-    """Direct labels for the kernels in each panel: at the ends of the last panel's lines, with
-    those of `others`, and inside the other panels for lines that the last one lacks."""
-    last = list(drawn[-1])
-    labels = {kernel: results.title(kernel) for kernel in last}
+    """Direct labels for the kernels in each panel, for those of the context only if asked for: at
+    the ends of the last panel's lines, with those of `others`, and inside the other panels for
+    lines that it lacks."""
+    drawn = [
+        [name for name in own if context or look(results, name) != style.CONTEXT] for own in drawn
+    ]
+    last = drawn[-1]
+    names = {kernel: results.title(kernel) for kernel in last}
     looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
-    style.label_ends(axes[-1], labels | {name: name for name in others or ()}, looks)
+    labels.label_ends(axes[-1], names | {name: name for name in others or ()}, looks)
     for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
-        for kernel in (name for name in kernels if name not in labels):
-            labels[kernel] = results.title(kernel)
-            style.label_inside(ax, kernel, labels[kernel])
+        for kernel in (name for name in kernels if name not in names):
+            names[kernel] = results.title(kernel)
+            labels.label_inside(ax, kernel, names[kernel])
 
 
 def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:

@@ -2,14 +2,17 @@
 
 from matmul.report.figures import (
     cards,
+    clocks,
+    durations,
     figure_base,
     phases,
     random_shapes,
     ranking,
     roofline,
     sizes,
+    studies,
 )
 from matmul.report.figures.names import captions
 
-MODULES = (cards, phases, random_shapes, ranking, roofline, sizes)
+MODULES = (cards, clocks, durations, phases, random_shapes, ranking, roofline, sizes, studies)
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

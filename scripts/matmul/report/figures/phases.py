@@ -1,14 +1,23 @@
 """Figures of the phases of a product: copies, the first launch, and their share of the whole."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from matmul.operations.gemm import GEMM
-from matmul.report.figures import style
-from matmul.report.figures.figure_base import NothingToDraw, figure, kernel_lines, look, name_lines
+from matmul.report.figures import labels, style
+from matmul.report.figures.claims import percent, times
+from matmul.report.figures.figure_base import (
+    NothingToDraw,
+    ends,
+    figure,
+    kernel_lines,
+    look,
+    name_lines,
+)
 from matmul.report.figures.style import Look
-from matmul.report.selection import Results, fastest, few, squares
+from matmul.report.selection import Results, fastest, squares
 
 PHASE_KERNELS = ["cublas_sgemm", "shared"]
 # Phases are grey, so that a colour always means a kernel.
@@ -19,12 +28,12 @@ PHASES = {
     "end_to_end": ("end to end", Look(style.INK, "s")),
     "unified": ("unified memory", Look(style.INK, "D", (0, (2, 1.2)))),
 }
-# Parts of an end-to-end product from the bottom up, by grey and hatching; the kernel in its colour.
+# Parts of an end-to-end product from the bottom up; the kernel in its colour.
 PARTS = {
-    "kernel": ("kernel, in its colour", None, ""),
-    "h2d": ("host to device", style.PALE, "///"),
-    "d2h": ("device to host", style.PALE, "..."),
-    "rest": ("neither: launch and wait", "white", ""),
+    "kernel": ("kernel", None),
+    "h2d": ("A and B to the card", "#8c8c8c"),
+    "d2h": ("C back", "#bdbdbd"),
+    "rest": ("launch and wait", "#ececec"),
 }
 
 
@@ -52,8 +61,19 @@ def copies(results: Results) -> Figure:
         style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
         style.log_values(ax)
         ax.set_title(results.title(kernel), loc="left")
-    style.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    labels.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    style.claim(made, longer_copies(results, phases, kernels[0]))
     return made
+
+
+def longer_copies(results: Results, phases: dict[str, pd.DataFrame], kernel: str) -> str:
+    """At which sizes the copies take longer than a kernel."""
+    shares = split(phases, kernel)
+    longer = shares.index[shares.h2d + shares.d2h > shares.kernel]
+    if not len(longer):
+        return ""
+    where = "every size" if len(longer) == len(shares) else f"{len(longer)} of {len(shares)} sizes"
+    return f"Copying takes longer than {results.title(kernel)} at {where}"
 
 
 @figure(GEMM, "Where the time of a product goes, end to end")
@@ -67,17 +87,34 @@ def time_split(results: Results) -> Figure:
     for ax, kernel in zip(axes, kernels, strict=True):
         shares = split(phases, kernel)
         below = pd.Series(0.0, shares.index)
-        for part, (words, colour, hatch) in PARTS.items():
-            ax.bar(range(len(shares)), shares[part], bottom=below, width=0.86, label=words,
-                   color=colour or look(results, kernel).colour, hatch=hatch,
-                   edgecolor=style.QUIET, linewidth=0.5)  # fmt: skip
+        for part, (_, colour) in PARTS.items():
+            ax.bar(range(len(shares)), shares[part], bottom=below, width=0.9, linewidth=0,
+                   color=colour or look(results, kernel).colour)  # fmt: skip
             below += shares[part]
-        ax.set_xticks(range(len(shares)), shares.index, rotation=90)
+        places = range(len(shares))[::-2][::-1]  # every other size fits, the largest too
+        ax.set_xticks(places, shares.index[places], rotation=90)
         ax.set_xlabel("n of the n×n matrices")
         ax.grid(visible=False)
         ax.set_title(results.title(kernel), loc="left")
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
+    name_parts(axes[-1], shares.iloc[-1])
+    style.claim(made, copied(results, phases, kernels[0]))
     return made
+
+
+def copied(results: Results, phases: dict[str, pd.DataFrame], kernel: str) -> str:
+    """What the copies take of a kernel's largest product."""
+    last = split(phases, kernel).iloc[-1]
+    share = percent(last.h2d + last.d2h)
+    return f"At n = {last.name}, copies take {share} of a product by {results.title(kernel)}"
+
+
+def name_parts(ax: Axes, shares: pd.Series) -> None:
+    """The names of PARTS beside the last bar, each at the height of its part."""
+    tops = shares[list(PARTS)].cumsum()
+    heights = labels.spread(list(tops - shares[list(PARTS)] / 2), 0.07)
+    for height, (words, _) in zip(heights, PARTS.values(), strict=True):
+        ax.annotate(words, (1.02, height), xycoords="axes fraction", va="center",
+                    fontsize=style.SMALL_TEXT, annotation_clip=False)  # fmt: skip
 
 
 def split(phases: dict[str, pd.DataFrame], kernel: str) -> pd.DataFrame:
@@ -98,7 +135,7 @@ def split(phases: dict[str, pd.DataFrame], kernel: str) -> pd.DataFrame:
 def first_launch(results: Results) -> Figure:
     """What a program that times a single launch would report: the first launch by the host's clock,
     divided by the device's time of later ones."""
-    later = few(results, squares(fastest(results.timed())))
+    later = ends(results, squares(fastest(results.timed())))
     key = ["variant", "n"]
     first = squares(results.timed("first")).set_index(key).time_ms.rename("first_ms")
     rows = later.join(first, on=key).dropna(subset=["first_ms"])
@@ -112,4 +149,13 @@ def first_launch(results: Results) -> Figure:
     style.parity(ax)
     ax.set_ylabel("first launch / later launches")
     name_lines([ax], results, [drawn])
+    style.claim(made, longest_first(results, rows))
     return made
+
+
+def longest_first(results: Results, rows: pd.DataFrame) -> str:
+    """The first launch that takes the most times as long as later ones."""
+    row = rows.loc[(rows.first_ms / rows.time_ms).idxmax()]
+    ratio = row.first_ms / row.time_ms
+    words = f"The first launch of {results.title(row.kernel)} takes {times(ratio)} as long"
+    return f"{words} as later ones, at n = {row.n}" if ratio > 1 else ""

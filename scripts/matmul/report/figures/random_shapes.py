@@ -1,6 +1,7 @@
 """The ratios of the dispatches to the library at shapes drawn at random."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -20,23 +21,17 @@ from matmul.report.facts.random_shapes import (
     random_facts,
 )
 from matmul.report.figures import style
+from matmul.report.figures.claims import listed
 from matmul.report.figures.figure_base import NothingToDraw, figure
 from matmul.report.figures.style import Look
-from matmul.report.selection import Results
+from matmul.report.selection import Results, verdict_of
 from matmul.report.sourced_numbers import significant
 
 CLASSES = [
     *dict.fromkeys(name for operation in OPERATIONS.values() for name in operation.classes),
     COMPACT,
 ]
-# A class looks the same in every panel. Crosses are too thin among so many points, and one colour
-# too pale.
-COLOURS = [colour for i, colour in enumerate(style.COLOURS) if i != 6]
-MARKERS = [marker for marker in style.MARKERS if marker not in "PX"]
-LOOKS = {
-    name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)])
-    for i, name in enumerate(CLASSES)
-}
+POINT = Look(style.STEPS[3], "o", "")
 TICKS = [0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2, 3, 5, 10, 20, 50]
 APART = 0.055  # of the axis, between two of its ticks
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
@@ -52,7 +47,7 @@ def random_shapes(results: Results) -> Figure:
         why = f" ({', '.join(sorted(reasons))})" if reasons else ""
         raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
     made, grid = style.panel_rows(2 * len(panels), 1, height=1.6)
-    style.grid_of(grid[0, 0]).set_height_ratios([5, 2] * len(panels))
+    style.grid_of(grid[0, 0]).set_height_ratios([5, 3] * len(panels))
     for axes, (kernel, rows) in zip(grid.reshape(-1, 2), panels.items(), strict=True):
         places = (np.arange(len(rows)) + 0.5) / len(rows)
         curve(axes[0], rows, places)
@@ -61,6 +56,7 @@ def random_shapes(results: Results) -> Figure:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes[0].set_title(f"{results.title(kernel)}, {len(rows)} shapes", loc="left")
+    style.claim(made, ahead(results, panels))
     return made
 
 
@@ -84,11 +80,10 @@ def ratio_axis(ax: Axes, low: float, high: float) -> None:
 
 
 def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
-    """The ratios in order over the share of the shapes, by class, with three of them named."""
+    """The ratios in order over the share of the shapes, with three of them named."""
     ratio_axis(ax, min(rows.ratio.min(), 1), max(rows.ratio.max(), 1))
     style.parity(ax)
-    ax.plot(places, rows.ratio, color=style.PALE, linewidth=1, zorder=1)
-    by_class(ax, rows, places, rows.ratio.to_numpy())
+    style.draw_line(ax, places, rows.ratio, POINT, "ratio")
     for share, words in MARKED.items():
         place = at_share(rows, share)
         x, ratio = places[place], rows.ratio.iloc[place]
@@ -105,19 +100,20 @@ def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
 
 
 def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
-    """Where the shapes of each class are on the curve, in a lane of their own: many points of the
-    curve hide one another."""
-    known = [name for name in LOOKS if name in set(rows["class"])]
-    by_class(ax, rows, places, rows["class"].map(known.index).to_numpy())
+    """Where the shapes of each class are on the curve, as strokes in a lane of their own."""
+    known = [name for name in CLASSES if name in set(rows["class"])]
+    ax.plot(places, rows["class"].map(known.index), "|", color=style.INK, markersize=7,
+            markeredgewidth=0.7)  # fmt: skip
     ax.set_yticks(range(len(known)), known)
     ax.set_ylim(len(known) - 0.4, -0.6)
+    ax.grid(visible=False, axis="y")
     ax.set_xlabel("share of the shapes")
 
 
-def by_class(ax: Axes, rows: pd.DataFrame, x: np.ndarray, y: np.ndarray) -> None:
-    """A point for each shape, in the look of its class."""
-    for name, look in LOOKS.items():
-        own = (rows["class"] == name).to_numpy()
-        if own.any():
-            ax.plot(x[own], y[own], look.marker, color=look.colour, markersize=4.5,
-                    markeredgecolor="white", markeredgewidth=0.3)  # fmt: skip
+def ahead(results: Results, panels: Mapping[str, pd.DataFrame]) -> str:
+    """At how many of the random shapes each dispatch is faster than the library."""
+    said = []
+    for kernel, rows in panels.items():
+        verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
+        said.append(f"{results.title(kernel)} at {verdicts.count('faster')} of {len(rows)}")
+    return f"Faster than the library at random shapes: {listed(said)}"

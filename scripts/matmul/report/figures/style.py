@@ -1,7 +1,8 @@
-"""The look of all figures: theme, colour and marker of a kernel, labels at line ends, saving."""
+"""The look of all figures: theme, colour and marker of a kernel, axes, titles, saving."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,32 +16,24 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from matmul.catalogue.entries import Kind
 from matmul.dataset.tables import whole_file
 
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
-WIDTH, HEIGHT = 6.7, 3.5  # inches: the text's width on A4, two figures to a page
-# seaborn's colour-blind palette without its yellow, which is too light for lines and labels; then
-# hues that differ from those by being darker.
-COLOURS = [c for i, c in enumerate(sns.color_palette("colorblind").as_hex()) if i != 8]
-COLOURS += ["#08306b", "#004d40", "#7f2704", "#4a1486"]
-# A length without a common factor: colour and marker together stay unique for 130 kernels.
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "p", "<", ">"]
+WIDTH, HEIGHT = 5.4, 3.1  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW = "hollow"
 NOTHING = "nothing-to-draw"  # the id of the sentence that stands for a figure
 SMALL_TEXT = 7.5  # points
-SAME_COLUMN = 0.16  # of the axes' width: points this near share a column of labels
-BESIDE = 0.02  # of the axes' width, from a point to its label
+CLAIM_LETTERS, NOTE_LETTERS = 64, 116  # of a line of a title, and of the source below a figure
+MANY = 5  # sizes in an octave
+ASIDE: dict[str, Any] = {"fontsize": SMALL_TEXT, "color": QUIET}  # words that explain a point
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {
     "markersize": 3.2,
     "markeredgewidth": 0.3,
     "linewidth": 1.2,
 }  # a line of many points
-DASHES = {Kind.C: (0, (1, 1.2)), Kind.CUDA: "-", Kind.DISPATCH: "-", Kind.LIBRARY: (0, (4, 1.6))}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with its canvas and the metadata to leave out: they name a date or a version.
 FORMATS = {
@@ -85,10 +78,24 @@ class Look:
     dashes: object = "-"
 
 
-def kernel_look(position: int, kind: Kind) -> Look:
-    """The look of the kernel at `position` of the catalogue, the same in every figure."""
-    colour, marker = COLOURS[position % len(COLOURS)], MARKERS[position % len(MARKERS)]
-    return Look(colour, marker, DASHES[kind])
+# Colours mean one thing each. Blue: the steps of a ladder, the later the darker, so that grey print
+# keeps their order. Orange and dashed: libraries. Green: reduced arithmetic. Grey: all others.
+STEPS = ["#84bcdb", "#4f9bcb", "#2676b8", "#0b559f", "#08306b"]
+STEP_MARKERS = ["o", "s", "^", "D", "v"]
+LIBRARIES = [
+    Look("#d55e00", "X", (0, (4, 1.6))),
+    Look("#a6611a", "P", (0, (2, 1.2))),
+    Look("#e69f00", "p", (0, (1, 1.2))),
+]
+REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
+CPU = [Look(INK, "o", (0, (1, 1.2))), Look(INK, "s", (0, (4, 1.6)))]
+CONTEXT = Look("#c4c4c4", "")
+
+
+def step_look(place: int, count: int) -> Look:
+    """The look of a step of a ladder of `count` steps, the last of them the darkest."""
+    shade = STEPS[round(place * (len(STEPS) - 1) / (count - 1)) if count > 1 else -1]
+    return Look(shade, STEP_MARKERS[place % len(STEP_MARKERS)])
 
 
 @contextmanager
@@ -128,10 +135,25 @@ def empty_panel(sentence: str) -> Figure:
     return figure
 
 
-def finish(figure: Figure, title: str, source: str) -> None:
-    """The title above the panels, and the source of the data below them."""
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-    figure.supxlabel(source, x=0.01, ha="left", fontsize=6.5, color=QUIET)
+def claim(figure: Figure, words: str) -> None:
+    """What the data of a figure show, as its title, in lines of like length; nothing if they show
+    nothing for sure."""
+    count = len(textwrap.wrap(words, CLAIM_LETTERS))
+    fits = (n for n in range(1, CLAIM_LETTERS) if len(textwrap.wrap(words, n)) <= count)
+    lines = textwrap.fill(words, next(fits, CLAIM_LETTERS))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
+def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> None:
+    """The title above the panels, if the figure has no claim, and the notes and the source of the
+    data below them."""
+    if figure.get_suptitle():
+        notes = [title, *notes]
+    else:
+        claim(figure, title)
+    paragraphs = filter(None, [" · ".join(notes), source])
+    lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
+    figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
 
 
 def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str) -> None:
@@ -139,8 +161,8 @@ def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name
     x = list(x)
     crowded = len(x) * columns(ax) > 40
     ax.plot(
-        x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes,
-        markeredgecolor="white", label=name, **(SMALL if crowded else {}),
+        x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
+        markeredgecolor="white", zorder=1.5 if look == CONTEXT else 2, **(SMALL if crowded else {}),
     )  # fmt: skip
 
 
@@ -154,14 +176,6 @@ def grid_of(ax: Axes) -> GridSpecBase:
     place = ax.get_subplotspec()
     assert place is not None, "every panel is made by subplots"
     return place.get_gridspec()
-
-
-def inches(ax: Axes) -> np.ndarray:
-    """The approximate width and height of the axes."""
-    grid, figure = grid_of(ax), ax.get_figure(root=True)
-    assert figure is not None, "the axes are in a figure"
-    width, height = figure.get_size_inches()
-    return np.array([0.67 * width / grid.ncols, 0.72 * height / grid.nrows])
 
 
 def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
@@ -185,11 +199,13 @@ def has_line(figure: Figure, name: str) -> bool:
 def size_axis(
     ax: Axes, sizes: Iterable[int], log: bool = True, words: str = "n of the n×n matrices"
 ) -> None:
-    """The x axis of sizes, with powers of two as ticks if it is logarithmic."""
+    """The x axis of sizes, with powers of two as ticks if it is logarithmic; it is linear all the
+    same if many sizes would crowd in its last octave."""
     sizes = sorted(set(sizes))
     ax.set_xlabel(words)
-    room = 10 // columns(ax)  # ticks that fit a panel
-    if not log:
+    room = 7 // columns(ax)  # ticks that fit a panel
+    crowded = sum(size > sizes[-1] / 2 for size in sizes)
+    if not log or crowded > max(MANY, len(sizes) / 3):
         ax.set_xlim(left=0)
         ax.xaxis.set_major_locator(MaxNLocator(room, steps=[1, 2, 5, 10]))
         return
@@ -213,13 +229,14 @@ def power_of_ten(value: float) -> str:
     return "10" + str(round(math.log10(value))).translate(RAISED)
 
 
-def powers_of_ten(ax: Axes) -> None:
-    """A logarithmic x axis with at least two powers of ten, the only labels. All drawing must be
+def powers_of_ten(ax: Axes, axis: str) -> None:
+    """A logarithmic axis with at least two powers of ten, the only labels. All drawing must be
     done."""
-    log_values(ax, power_of_ten, "x")
-    low, high = ax.get_xlim()
+    log_values(ax, power_of_ten, axis)
+    low, high = getattr(ax, f"get_{axis}lim")()
     if high < 100 * low:
-        ax.set_xlim(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+        ends = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
+        ax.set(**{f"{axis}lim": ends})
 
 
 def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
@@ -233,142 +250,6 @@ def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y")
 def parity(ax: Axes) -> None:
     """The line where both are equally fast."""
     ax.axhline(1, color=INK, linewidth=0.9, linestyle=(0, (6, 2)))
-
-
-def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -> None:
-    """Name each line beside its last point, at the right of the axes, without overlaps.
-
-    `labels`: the text for each line, by the name given to draw_line. Limits must be final.
-    """
-    points = last_points(ax, labels)
-    heights = label_heights(ax, points)
-    label_column(ax, 1.03, points, heights, labels, looks)
-    for name, y in heights.items():
-        ax.plot(1.03, y, looks[name].marker, color=looks[name].colour, markersize=4.5,
-                markeredgewidth=0, transform=ax.transAxes, clip_on=False)  # fmt: skip
-
-
-def label_points(
-    ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look], below: float
-) -> None:
-    """Name the last point of each line beside it, inside the axes and below a value of y. Points
-    near one another in x share a column of labels, at their right, or at their left if it would
-    meet the next column. Limits must be final."""
-    _, ceiling = (ax.transData + ax.transAxes.inverted()).transform((ax.get_xlim()[0], below))
-    ends = last_points(ax, labels)
-    columns: list[dict[str, tuple[float, float]]] = []
-    for name in sorted(ends, key=lambda name: ends[name][0]):
-        x, _ = ends[name]
-        if not columns or x - min(columns[-1].values())[0] > SAME_COLUMN:
-            columns.append({})
-        columns[-1][name] = ends[name]
-    heights = [label_heights(ax, column, ceiling) for column in columns]
-    for i, (column, own) in enumerate(zip(columns, heights, strict=True)):
-        right = max(column.values())[0] + BESIDE
-        if i + 1 < len(columns) and meet(ax, right, own, labels, columns[i + 1], heights[i + 1]):
-            label_column(ax, min(column.values())[0] - BESIDE, column, own, labels, looks, "right")
-        else:
-            label_column(ax, right, column, own, labels, looks)
-
-
-def meet(
-    ax: Axes, x: float, heights: Mapping[str, float], labels: Mapping[str, str],
-    following: Mapping[str, tuple[float, float]], following_heights: Mapping[str, float],
-) -> bool:  # fmt: skip
-    """Whether a label in a column at `x` reaches the column of the following points."""
-    _, gap = label_extent(ax, "")
-    start = min(following.values())[0]
-    reaching = [y for name, y in heights.items() if x + label_extent(ax, labels[name])[0] > start]
-    return any(abs(y - other) < gap for y in reaching for other in following_heights.values())
-
-
-def last_points(ax: Axes, names: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """The last point of each named line, as shares of the axes' width and height."""
-    lines = {line.get_label(): line for line in ax.get_lines()}
-    return {name: tuple(shares(ax, lines[name])[-1]) for name in names if name in lines}
-
-
-def shares(ax: Axes, line: Line2D) -> np.ndarray:
-    """A line's points as shares of the axes' width and height. Limits must be final."""
-    ax.autoscale_view()  # pending changes
-    return (line.get_transform() + ax.transAxes.inverted()).transform(line.get_xydata())
-
-
-def label_extent(ax: Axes, words: str) -> np.ndarray:
-    """The approximate width and height of a text, as shares of the axes."""
-    return SMALL_TEXT / 72 * np.array([0.6 * len(words), 1.25]) / inches(ax)
-
-
-def label_heights(
-    ax: Axes, points: Mapping[str, tuple[float, float]], ceiling: float = math.inf
-) -> dict[str, float]:
-    """The positions of labels under one another, from the lowest on and below `ceiling`."""
-    _, gap = label_extent(ax, "")
-    names = sorted(points, key=lambda name: points[name][1])
-    wanted = [points[name][1] for name in names]
-    return dict(zip(names, spread(wanted, gap, min(1.0, ceiling - 0.7 * gap)), strict=True))
-
-
-def label_column(
-    ax: Axes, x: float, points: Mapping[str, tuple[float, float]], heights: Mapping[str, float],
-    labels: Mapping[str, str], looks: Mapping[str, Look], end: str = "left",
-) -> None:  # fmt: skip
-    """Draw labels under one another, their `end` at `x`, each with a line to its point. Places,
-    heights and points are shares of the axes."""
-    for name, y in heights.items():
-        ax.annotate(
-            "", xy=points[name], xytext=(x, y), xycoords="axes fraction",
-            textcoords="axes fraction", annotation_clip=False, zorder=1,
-            arrowprops={"arrowstyle": "-", "color": looks[name].colour, "lw": 0.6, "alpha": 0.6,
-                        "shrinkA": 2, "shrinkB": 3},
-        )  # fmt: skip
-        ax.annotate(labels[name], (x, y), xycoords="axes fraction", ha=end, va="center",
-                    xytext=(6 if end == "left" else -6, 0), textcoords="offset points", bbox=PAPER,
-                    fontsize=SMALL_TEXT, annotation_clip=False)  # fmt: skip
-
-
-def label_inside(ax: Axes, name: str, words: str) -> None:
-    """Name a line inside the axes, above or below one of its points, as near as possible without a
-    line crossing the text. Limits must be final."""
-    half = label_extent(ax, words) / 2
-    lines = {line.get_label(): shares(ax, line) for line in ax.get_lines()}
-    others = np.concatenate([between(points) for points in lines.values()])
-
-    def room(place: np.ndarray) -> float:
-        """The distance from the middle of the text to the nearest line, in half sizes; none outside
-        the axes."""
-        if np.any(place - half < 0) or np.any(place + half > 1):
-            return 0.0
-        return float(np.abs((others - place) / half).max(axis=1).min())
-
-    for halves in range(2, 12):
-        off = halves * half * [0, 1]
-        places = [point + side for point in between(lines[name]) for side in (off, -off)]
-        place = max(places, key=room)
-        if room(place) > 1.3:
-            break
-    ax.annotate(words, place, xycoords="axes fraction", ha="center", va="center",
-                fontsize=SMALL_TEXT)  # fmt: skip
-
-
-def between(points: np.ndarray, parts: int = 20) -> np.ndarray:
-    """Points along a line, this many for each of its segments."""
-    places = np.linspace(0, len(points) - 1, parts * (len(points) - 1) + 1)
-    return np.stack(
-        [np.interp(places, np.arange(len(points)), column) for column in points.T], axis=1
-    )
-
-
-def spread(wanted: Sequence[float], gap: float, ceiling: float = 1.0) -> list[float]:
-    """Ascending positions near `wanted` (ascending, from 0 on) at least `gap` apart, none above
-    `ceiling`."""
-    placed: list[float] = []
-    for y in wanted:
-        placed.append(max(y, placed[-1] + gap) if placed else max(y, 0.0))
-    for i in reversed(range(len(placed))):
-        placed[i] = min(placed[i], ceiling)
-        ceiling = placed[i] - gap
-    return placed
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
