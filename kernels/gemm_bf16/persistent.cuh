@@ -6,6 +6,7 @@
 
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 constexpr int rows_of_a = TILE_M / CLUSTER_N, rows_of_b = TILE_K / CLUSTER_M;  // of a slab, that a block loads
+constexpr int EARLY = CLUSTER == 1 ? STAGES : 2;  // slabs that each block loads for itself
 
 // This block's place in its cluster: blocks are numbered column by column.
 __device__ __forceinline__ int2 place_in_cluster()
@@ -61,27 +62,41 @@ struct Tiles {
     __device__ bool backwards() const { return turn % 2; }
 };
 
+// Load slab k of a tile: this block's parts for the blocks that need them too, or, if it is not `shared`, all parts
+// for itself.
+template <bool shared = true>
 __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorMap& in_a, const CUtensorMap& in_b,
                                      int2 tile, int k, int2 place)
 {
     constexpr unsigned column = (1u << CLUSTER_M) - 1, row = ((1u << CLUSTER) - 1) / column;  // as bits of the blocks
-    const int a = place.y * rows_of_a, b = place.x * rows_of_b;
     expect_bytes(full, sizeof slab);
-    load_part<(CLUSTER_N > 1)>(slab.a[a], in_a, full, tile.x + a, k, row << place.x);
+    for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : CLUSTER_N); part++)
+        load_part<shared && (CLUSTER_N > 1)>(slab.a[part * rows_of_a], in_a, full, tile.x + part * rows_of_a, k,
+                                             row << place.x);
     for (int panel = 0; panel < TILE_N / 64; panel++)
-        load_part<(CLUSTER_M > 1)>(slab.b[panel][b], in_b, full, k + b, tile.y + 64 * panel,
-                                   column << place.y * CLUSTER_M);
+        for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : CLUSTER_M); part++)
+            load_part<shared && (CLUSTER_M > 1)>(slab.b[panel][part * rows_of_b], in_b, full, k + part * rows_of_b,
+                                                 tile.y + 64 * panel, column << place.y * CLUSTER_M);
 }
 
-// Fill the ring with the slabs of all tiles, and stay until its last ones are read: then nobody writes to this
-// block's shared memory any more.
-__device__ __forceinline__ void produce(Ring ring, Tiles tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
-                                        int slabs)
+// Load the first slabs before the cluster has met: each block for itself, since the others may have no mbarriers.
+__device__ __forceinline__ void begin(Ring& ring, const Tiles& tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
+                                      int slabs)
 {
-    for (; tiles.left(); tiles.next()) {
+#pragma unroll 1
+    for (int s = 0; s < slabs; s++, ring.next())
+        load<false>(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tiles.first, s * TILE_K, tiles.place);
+}
+
+// Fill the ring with the slabs of all tiles but the first `early` ones, and stay until its last ones are read: then
+// nobody writes to this block's shared memory any more.
+__device__ __forceinline__ void produce(Ring& ring, Tiles tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
+                                        int slabs, int early)
+{
+    for (; tiles.left(); tiles.next(), early = 0) {
         const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
 #pragma unroll 1
-        for (int s = 0; s < slabs; s++, ring.next()) {
+        for (int s = early; s < slabs; s++, ring.next()) {
             wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
             load(ring.slabs[ring.stage], ring.full[ring.stage], in_a, in_b, tiles.first, (begin + step * s) * TILE_K,
                  tiles.place);
@@ -107,12 +122,16 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
     Ring ring = {slabs_there, full, empty};
     if (produces()) prefetch_map(in_a), prefetch_map(in_b);
     Tiles tiles(m, n);  // the first one is found while the maps come
-    const int slabs = (k + TILE_K - 1) / TILE_K;
-    if (threadIdx.x == 0) ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+    const int slabs = (k + TILE_K - 1) / TILE_K, early = tiles.left() ? min(slabs, EARLY) : 0;
+    if (produces()) {
+        ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+        begin(ring, tiles, in_a, in_b, early);
+    }
+    __syncwarp();
     meet_cluster();  // the mbarriers of all blocks are there
     if (threadIdx.x >= threads) {
         keep_few_registers();
-        if (produces()) produce(ring, tiles, in_a, in_b, slabs);
+        if (produces()) produce(ring, tiles, in_a, in_b, slabs, early);
     } else {
         take_many_registers();
         const bool served = serves();
