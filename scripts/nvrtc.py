@@ -12,13 +12,9 @@ from collections.abc import Iterable
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from pathlib import Path
 
-from cuda.pathfinder import (
-    DynamicLibNotFoundError,
-    find_nvidia_header_directory,
-    load_nvidia_dynamic_lib,
-)
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
-from matmul.build.packages import NVRTC_WHEELS, damaged, files_of
+from matmul.build.packages import COMPILERS, HEADERS, damaged, files_of, header_folders
 from matmul.process.errors import UserError, command_line
 
 FOR_NVCC = {"-cubin", "-O3"}  # NVRTC does both always, and knows neither option
@@ -47,7 +43,7 @@ def library() -> ctypes.CDLL:
         try:
             return ctypes.CDLL(load_nvidia_dynamic_lib("nvrtc").abs_path)
         except DynamicLibNotFoundError:
-            raise damaged("there is no libnvrtc", NVRTC_WHEELS[0]) from None
+            raise damaged("there is no libnvrtc", COMPILERS["cuda12"]) from None
 
 
 def version(nvrtc: ctypes.CDLL) -> str:
@@ -76,12 +72,11 @@ def compiled(nvrtc: ctypes.CDLL, text: str, name: str, options: list[str]) -> tu
         byref(program), text.encode(), name.encode(), len(LIBRARY), strings(LIBRARY.values()),
         strings(LIBRARY),
     )  # fmt: skip
-    folders = [find_nvidia_header_directory(part) for part in ("cudart", "nvcc", "cccl")]
-    options = [*DEFINED, *options, *(f"-I{folder}" for folder in folders if folder)]
+    options = [*DEFINED, *options, *(f"-I{folder}" for folder in header_folders())]
     status = nvrtc.nvrtcCompileProgram(program, len(options), strings(options))
     said = output(nvrtc, "ProgramLog", program).rstrip(b"\0\n").decode(errors="replace")
     if status == NO_BUILTINS:
-        raise damaged(said.splitlines()[0].removeprefix("nvrtc: error: "), NVRTC_WHEELS[0])
+        raise damaged(said.splitlines()[0].removeprefix("nvrtc: error: "), COMPILERS["cuda12"])
     check_headers(said)
     return b"" if status else output(nvrtc, "CUBIN", program), said
 
@@ -103,8 +98,8 @@ def output(nvrtc: ctypes.CDLL, what: str, program: c_void_p) -> bytes:
 def check_headers(said: str) -> None:
     """Raise UserError if a header that was not found is one that a wheel brought."""
     for header in ABSENT.findall(said):
-        for wheel in NVRTC_WHEELS:
-            if any(file.split("/include/", 1)[1:] == [header] for file in files_of(wheel)):
+        for wheel, folder in HEADERS.items():
+            if f"{folder}/{header}" in files_of(wheel):
                 raise damaged(f"NVRTC cannot find {header}", wheel)
 
 

@@ -87,6 +87,15 @@ def test_it_knows_what_kernels_take_from_headers(tmp_path: Path, arch: str) -> N
 
 
 @needs_nvrtc
+def test_the_headers_that_hand_ins_may_name_are_there(tmp_path: Path) -> None:
+    names = ("mma.h", "cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "assert.h", "float.h",
+             "math.h", "limits", "cfloat", "cstdint", "utility", "cuda_pipeline.h")  # fmt: skip
+    source = tmp_path / "mine.cu"
+    source.write_text("".join(f"#include <{name}>\n" for name in names))
+    toolchain.run(toolchain.cubin_command(source, ["-std=c++17"], "sm_80", tmp_path / "cubin"))
+
+
+@needs_nvrtc
 def test_a_host_function_in_a_kernel_is_refused_as_nvcc_does(tmp_path: Path) -> None:
     source = tmp_path / "mine.cu"
     source.write_text("int f() { return 1; }\n__global__ void mine(int* x) { *x = f(); }\n")
@@ -106,7 +115,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for entry in installed.iterdir():
         if entry.name != "nvidia":
             (folder / entry.name).symlink_to(entry)
-    for wheel in packages.NVRTC_WHEELS:
+    for wheel in (packages.COMPILERS["cuda12"], *packages.HEADERS):
         for file in packages.files_of(wheel):
             if file.startswith("nvidia/") and "/bin/" not in file and ".alt." not in file:
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -126,11 +135,11 @@ def link_or_copy(file: Path, to: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "source", "said", "wheel"),
     [
-        ("cuda_nvrtc/lib/libnvrtc-builtins.so.12.9", None, "libnvrtc-builtins", "nvrtc"),
-        ("cuda_nvrtc/lib/libnvrtc.so.12", None, "libnvrtc", "nvrtc"),
-        ("cuda_runtime/include/cuda_fp16.h", "<cuda_fp16.h>", "cuda_fp16.h", "runtime"),
-        ("cuda_nvcc/include/crt/mma.h", "<mma.h>", "crt/mma.h", "nvcc"),
-        ("cuda_cccl/include/cuda/std/utility", "<utility>", "cuda/std/utility", "cccl"),
+        ("cuda_nvrtc/lib/libnvrtc-builtins.so.12.9", None, "libnvrtc-builtins", "nvrtc-cu12"),
+        ("cuda_nvrtc/lib/libnvrtc.so.12", None, "libnvrtc", "nvrtc-cu12"),
+        ("cuda_runtime/include/cuda_fp16.h", "<cuda_fp16.h>", "cuda_fp16.h", "runtime-cu12"),
+        ("cu13/include/crt/mma.h", "<mma.h>", "crt/mma.h", "crt"),
+        ("cuda_cccl/include/cuda/std/utility", "<utility>", "cuda/std/utility", "cccl-cu12"),
     ],
     ids=lambda value: Path(value).name if value else "",
 )
@@ -152,7 +161,7 @@ def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert line.startswith("error: ") and said in line
-    assert line.endswith(f"{packages.SYNC['cuda12']} --reinstall-package nvidia-cuda-{wheel}-cu12`")
+    assert line.endswith(f"{packages.SYNC['cuda12']} --reinstall-package nvidia-cuda-{wheel}`")
     with pytest.raises(UserError) as caught:
         toolchain.check_machine("nvrtc.py", done.stderr)
     assert line == f"error: {caught.value}"

@@ -156,7 +156,7 @@ def test_a_text_that_is_long_to_read_is_given_up(command: Command, hand_in: Path
     [
         (RIGHT.replace("] = s;", "] = s"), 6, 'expected a ";"'),
         (RIGHT.replace("return;", "return; undefined(n);"), 4, '"undefined" is undefined'),
-        (RIGHT.replace("return;", 'return; system("ls");'), 4, '("system")'),
+        (RIGHT.replace("return;", 'return; system("ls");'), 4, '"system"'),
         ('#include "tile.h"\n' + RIGHT.replace("return;", "return; SIDE;"), 5,
          'perhaps "tile.h" of line 1 has it'),
     ],

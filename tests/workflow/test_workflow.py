@@ -478,9 +478,9 @@ def test_no_nvcc_is_one_clear_line(fresh: Fresh, tmp_path: Path) -> None:
     project = fresh()
     project.write_catalogue("cpu_blas")
     (tmp_path / "sitecustomize.py").write_text(
-        "import cuda.pathfinder, importlib.metadata as m\nknown = m.files\n"
+        "import cuda.pathfinder, importlib.metadata as m\nknown = m.distribution\n"
         "cuda.pathfinder.find_nvidia_binary_utility = lambda name: None\n"
-        "m.files = lambda name: None if name.startswith('nvidia-') else known(name)\n"
+        "m.distribution = lambda name: known(name.replace('nvidia-cuda', 'no'))\n"
     )
     for needed in ("bash", "which"):
         (tmp_path / needed).symlink_to(shutil.which(needed))

@@ -1,19 +1,18 @@
 """The packages of CUDA: which of the dependency groups of pyproject.toml is installed, and the
 commands that install one."""
 
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import PackageNotFoundError, distribution
 
 from matmul.process.errors import UserError
 
 # The wheel of each group that has its compiler. PyPI has no nvcc of CUDA 12.
 COMPILERS = {"cuda13": "nvidia-cuda-nvcc", "cuda12": "nvidia-cuda-nvrtc-cu12"}
-# Those that NVRTC reads, itself first.
-NVRTC_WHEELS = [
-    COMPILERS["cuda12"],
-    "nvidia-cuda-runtime-cu12",
-    "nvidia-cuda-nvcc-cu12",
-    "nvidia-cuda-cccl-cu12",
-]
+# The wheels of the headers that NVRTC reads, and the folder of each.
+HEADERS = {
+    "nvidia-cuda-runtime-cu12": "nvidia/cuda_runtime/include",
+    "nvidia-cuda-crt": "nvidia/cu13/include",
+    "nvidia-cuda-cccl-cu12": "nvidia/cuda_cccl/include",
+}
 SYNC = {"cuda13": "uv sync", "cuda12": "uv sync --no-group cuda13 --group cuda12"}
 # Each `uv run` would install the default group again.
 TAKE_CUDA_12 = f"run `{SYNC['cuda12']}; export UV_NO_SYNC=1`, then the same command again"
@@ -33,9 +32,14 @@ def installed() -> str | None:
 def files_of(wheel: str) -> list[str]:
     """The files that a wheel brought, whether or not they are still there; none without it."""
     try:
-        return [str(file) for file in files(wheel) or []]
+        return [str(file) for file in distribution(wheel).files or []]
     except PackageNotFoundError:
         return []
+
+
+def header_folders() -> list[str]:
+    """The folders of the headers, of wheels that are installed."""
+    return [str(distribution(w).locate_file(HEADERS[w])) for w in HEADERS if files_of(w)]
 
 
 def damaged(what: str, wheel: str) -> UserError:
