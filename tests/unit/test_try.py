@@ -358,9 +358,11 @@ def test_endless_output_ends(hand_in: Path) -> None:
 
 # nvcc compiles what __CUDA_ARCH__ selects, and lets no kernel call the C library; the CPU's build
 # has the other part.
-ESCAPE = """extern "C" int open(const char*, int, ...);
+ESCAPE = """#ifndef __CUDA_ARCH__
+extern "C" int open(const char*, int, ...);
 extern "C" int fork();
 extern "C" unsigned sleep(unsigned);
+#endif
 """ + RIGHT.replace(
     "return;",
     "return;\n#ifndef __CUDA_ARCH__\n"
