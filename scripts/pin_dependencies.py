@@ -20,7 +20,9 @@ EVERYWHERE = re.compile(
     r"( ;| and) platform_machine == 'x86_64'"
     r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
 )
+PYPY = "implementation_name == 'pypy'"
 EXPORT = ["export", "--all-groups", "--no-hashes", "--no-header", "--no-annotate"]
+EXCLUSIVE = ("cuda12", "cuda13")  # groups of which an environment has one
 
 
 def uv(*command: str) -> str:
@@ -46,7 +48,9 @@ def pin(path: Path) -> int:
     try:
         path.write_text(with_pins(before, []))
         uv("lock", "--upgrade")
-        pins = [EVERYWHERE.sub("", line) for line in uv(*EXPORT).splitlines()]
+        exported = [uv(*EXPORT, "--no-group", group) for group in EXCLUSIVE]
+        lines = {line for text in exported for line in text.splitlines() if PYPY not in line}
+        pins = sorted((EVERYWHERE.sub("", line) for line in lines), key=lambda pin: pin.split("=="))
         path.write_text(with_pins(before, pins))
     except UserError:
         path.write_text(before)

@@ -3,6 +3,7 @@ copies of the project in which Snakemake runs."""
 
 import os
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -196,13 +197,13 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Toolkit:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", python.parents[1]], check=True)
     [packages] = python.parents[1].glob("lib/python*/site-packages")
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if entry.name != "nvidia":
+        if not entry.name.startswith("nvidia"):
             (packages / entry.name).symlink_to(entry)
     found = Toolkit(folder / "cuda", python)
     found.nvcc.parent.mkdir(parents=True)
     found.nvcc.write_text(
         f'#!/bin/sh\necho "${{SLURM_JOB_ID-none}} $*" >> {found.folder}/calls\n'
-        f'exec {toolchain.nvcc()} "$@"\n'
+        f'exec {shlex.join(toolchain.cuda())} "$@"\n'
     )
     found.nvcc.chmod(0o755)
     cublas = Path(load_nvidia_dynamic_lib("cublas").abs_path)

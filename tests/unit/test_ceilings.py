@@ -11,7 +11,7 @@ from support import ROOT, Command
 
 import ceilings
 from matmul.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
-from matmul.build.toolchain import nvcc, read_ptxas, run
+from matmul.build.toolchain import cubin_command, read_ptxas, run
 from matmul.dataset.intervals import SMALLEST
 from matmul.dataset.tables import read_table
 from matmul.process.programs import program_digest
@@ -115,14 +115,8 @@ def test_the_digest_knows_program_and_source() -> None:
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
 def test_every_ceiling_compiles_without_spills(architecture: str, tmp_path: Path) -> None:
-    target = [
-        "-cubin",
-        f"-arch={architecture}",
-        "-Xptxas=-v",
-        "-o",
-        str(tmp_path / "ceilings.cubin"),
-    ]
-    report = run([nvcc(), *target, *INSTRUMENT_FLAGS, str(tool_source("ceilings"))])
+    cubin = tmp_path / "ceilings.cubin"
+    report = run(cubin_command(tool_source("ceilings"), INSTRUMENT_FLAGS, architecture, cubin))
     assert TOOLS["ceilings"] in ceilings.UNITS
     for name in ceilings.UNITS:
         assert read_ptxas(report, name).spill_bytes == 0

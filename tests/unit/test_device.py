@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from matmul.build import toolchain
 from matmul.dataset.provenance import ROOT
 from matmul.gpu import device
 from matmul.gpu.device import Gpu, NoDevice, check_driver, driver, first_free
@@ -29,18 +30,20 @@ def test_a_driver_of_the_toolkits_generation_will_do(
 
 
 @pytest.mark.parametrize(
-    ("driver_version", "toolkit", "speaks"),
-    [(12090, (13, 0), "12.9"), (12080, (13, 1), "12.8"), (11040, (12, 9), "11.4")],
-)
+    ("driver_version", "toolkit", "speaks", "remedy"),
+    [(12090, (13, 0), "12.9", "run `uv sync --no-group cuda13 --group cuda12; "),
+     (12000, (13, 1), "12.0", "export UV_NO_SYNC=1`, then the same command again"),
+     (11040, (12, 9), "11.4", "update the driver"), (11080, (13, 0), "11.8", "525")],
+)  # fmt: skip
 def test_an_older_driver_is_refused_with_both_versions_and_the_remedy(
-    driver_version: int, toolkit: tuple[int, int], speaks: str
+    driver_version: int, toolkit: tuple[int, int], speaks: str, remedy: str
 ) -> None:
     with pytest.raises(UserError) as caught:
         check_driver(driver_version, toolkit)
     message = str(caught.value)
     assert f"CUDA {speaks}," in message
     assert "CUDA {}.{}".format(*toolkit) in message
-    assert "update the driver" in message
+    assert remedy in message
     assert "\n" not in message
 
 
@@ -56,7 +59,8 @@ def test_without_a_gpu_it_is_said() -> None:
 def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
     no_gpu_here: None, tmp_path: Path
 ) -> None:
-    source = "int cuDriverGetVersion(int *v) { *v = 12040; return 0; }"
+    generation = toolchain.toolkit_version()[0] - 1
+    source = f"int cuDriverGetVersion(int *v) {{ *v = {generation}040; return 0; }}"
     library = tmp_path / "libcuda.so.1"
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
@@ -67,7 +71,7 @@ def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
         env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.startswith("error: the NVIDIA driver speaks CUDA 12.4")
+    assert done.stderr.startswith(f"error: the NVIDIA driver speaks CUDA {generation}.4")
     assert done.stderr.count("\n") == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from support import ROOT
 
 from matmul.build.binaries import flags
-from matmul.build.toolchain import nvcc, read_ptxas, run
+from matmul.build.toolchain import cubin_command, read_ptxas, run
 from matmul.catalogue.architectures import target
 from matmul.catalogue.entries import Catalogue, Variant, load_catalogue, source_files
 from matmul.catalogue.plans import Launch, Plan
@@ -118,8 +118,7 @@ def check_for_card(
     """Check what ptxas says of a source for the card: no spill and no loss. It tells of a loss
     where it ignores setmaxnreg, or lets wgmma run one by one."""
     arch = target("sm_90", "9.0a")
-    command = [nvcc(), "-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(folder / "cubin")]
-    report = run([*command, *settings, str(source)])
+    report = run(cubin_command(source, settings, arch, folder / "cubin"))
     assert not any(read_ptxas(report, each).spill_bytes for each in functions)
     assert "Loss" not in report
 

@@ -126,7 +126,7 @@ def test_gccs_message_is_kept(tmp_path: Path) -> None:
         toolchain.build_shared_object(source, [], tmp_path / "loop.so")
 
 
-@pytest.mark.parametrize(("compiler", "remedy"), [("nvcc", "uv run"), ("gcc", "apt install")])
+@pytest.mark.parametrize(("compiler", "remedy"), [("nvcc", "uv sync"), ("gcc", "apt install")])
 def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: str, remedy: str
 ) -> None:
@@ -141,7 +141,7 @@ def found_by(python: str | Path, environment: dict[str, str]) -> list[str]:
     """The paths of nvcc and of cuBLAS that a step finds."""
     code = (
         "from matmul.build import toolchain\nfrom matmul.gpu import cublas\n"
-        "print(toolchain.nvcc(), cublas.library()[1], sep='|')"
+        "print(toolchain.cuda()[-1], cublas.library()[1], sep='|')"
     )
     environment = environment | {"PYTHONPATH": str(ROOT / "scripts")}
     done = subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True)
@@ -180,4 +180,4 @@ def test_the_toolkits_version_is_a_pair_of_numbers() -> None:
     major, minor = toolchain.toolkit_version()
     assert 12 <= major <= 20
     assert 0 <= minor <= 9
-    assert f"release {major}.{minor}" in toolchain.version(toolchain.nvcc())
+    assert f"release {major}.{minor}" in toolchain.version(*toolchain.cuda())

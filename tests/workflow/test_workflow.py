@@ -19,6 +19,7 @@ import yaml
 from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL
 
+from matmul.build import toolchain
 from matmul.dataset.tables import read_json, read_table, write_json, write_table
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
@@ -146,7 +147,7 @@ def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
     assert device["gpu"] is None
     assert device["configuration"]["sweeps"]["gemm"]["shapes"] == [32, "24x20x17"]
     assert device["flags"]["mine"].startswith("-O3")
-    assert set(device["compilers"]) == {"nvcc", "gcc"}
+    assert set(device["compilers"]) == {Path(toolchain.cuda()[-1]).name, "gcc"}
 
 
 # What a change remakes.
@@ -477,7 +478,9 @@ def test_no_nvcc_is_one_clear_line(fresh: Fresh, tmp_path: Path) -> None:
     project = fresh()
     project.write_catalogue("cpu_blas")
     (tmp_path / "sitecustomize.py").write_text(
-        "import cuda.pathfinder\ncuda.pathfinder.find_nvidia_binary_utility = lambda name: None\n"
+        "import cuda.pathfinder, importlib.metadata as m\nknown = m.distribution\n"
+        "cuda.pathfinder.find_nvidia_binary_utility = lambda name: None\n"
+        "m.distribution = lambda name: known(name.replace('nvidia-cuda', 'no'))\n"
     )
     for needed in ("bash", "which"):
         (tmp_path / needed).symlink_to(shutil.which(needed))

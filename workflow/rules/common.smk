@@ -55,7 +55,7 @@ def settle():
         for file in workflow.configfiles:
             read_yaml(Path(file))  # refuses a repeated key; Snakemake's reader takes the last value
         catalogue = configuration.check_configuration(config, origins)
-        compiler = toolchain.version(toolchain.nvcc())
+        compiler = toolchain.version(*toolchain.cuda())
         device, architectures = where_to_measure()
         toolchain.check_architectures(architectures)
         measured = architectures if device == "gpu" else []

@@ -6,6 +6,7 @@ rule compile_cuda:
     input:
         sources,
         program("compile"),
+        program("nvrtc"),
     output:
         cubin="results/local/build/{arch}/{slug}.cubin",
         record="results/local/build/{arch}/{slug}.json",
@@ -52,6 +53,7 @@ rule compile_instruments:
     input:
         ROOT / "scripts/matmul/gpu/{tool}.cu",
         program("compile"),
+        program("nvrtc"),
     output:
         "results/local/build/{arch}/{tool}.cubin",
     log:

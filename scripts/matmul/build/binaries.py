@@ -77,13 +77,13 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
     """
     kernel = variant.kernel
     settings = flags(variant, arch)
-    compiler = toolchain.gcc() if arch == HOST else toolchain.nvcc()
+    compiler = (toolchain.gcc(),) if arch == HOST else toolchain.cuda()
     record: dict[str, object] = {
         "kernel": kernel.name,
         "variant": variant.name,
         "sha256": digest(variant),
-        "compiler": toolchain.version(compiler),
-        "compiler_path": compiler,
+        "compiler": toolchain.version(*compiler),
+        "compiler_path": compiler[-1],
         "flags": " ".join(settings),
         "architecture": arch,
         "status": "ok",
@@ -127,7 +127,7 @@ def tool_source(tool: str) -> Path:
 def compile_instruments(arch: str, binary: Path, tool: str = "instruments") -> None:
     """Build the instruments, or another of TOOLS, for `arch`.
 
-    Raises UserError with nvcc's first error.
+    Raises UserError with the compiler's first error.
     """
     source = tool_source(tool)
     with whole_file(binary) as temporary:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from cuda.pathfinder import find_nvidia_binary_utility
 
+from matmul.build.packages import SYNC, TAKE_CUDA_12, installed
 from matmul.process.errors import UserError, one_line
 
 FLAGS = {
@@ -18,12 +20,15 @@ FLAGS = {
     "c": ["-O3", "-std=c11"],
 }
 
+DROPPED = re.compile(r"sm_(6[0-2]|7[02])")  # by CUDA 13
+NVRTC = Path(__file__).parents[2] / "nvrtc.py"
 
 # Reports that say nothing about the source: the next run may well compile it.
 MACHINE = re.compile(
     r".*(No space left on device|Read-only file system|Cannot allocate memory|died due to signal 9"
     r"|Killed signal terminated).*"
 )
+DAMAGED = re.compile(r"error: (.*--reinstall-package.*)")  # a wheel; of nvrtc.py
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,16 @@ class CompileError(Exception):
 
 
 @cache
+def cuda() -> tuple[str, ...]:
+    """The command of the CUDA compiler, which takes nvcc's options: nvcc, or NVRTC where the
+    packages of CUDA 12 are installed.
+
+    Raises UserError if there is none, or if the packages are damaged or of two versions.
+    """
+    return (sys.executable, str(NVRTC)) if installed() == "cuda12" else (nvcc(),)
+
+
+@cache
 def nvcc() -> str:
     """Path of nvcc: the wheels', conda's, or a toolkit's that CUDA_PATH, CUDA_HOME or PATH names.
 
@@ -51,7 +66,10 @@ def nvcc() -> str:
         os.environ["CUDA_HOME"] = str(Path(on_path).resolve().parents[1])
     path = find_nvidia_binary_utility("nvcc") or on_path
     if path is None:
-        raise UserError("no nvcc: run through `uv run`, which installs it, or load a CUDA toolkit")
+        raise UserError(
+            f"no nvcc: run `{SYNC['cuda13']}`, or `{SYNC['cuda12']}` for a driver of CUDA 12, or "
+            "load a CUDA toolkit"
+        )
     return path
 
 
@@ -71,29 +89,36 @@ def gcc() -> str:
 
 
 @cache
-def version(compiler: str) -> str:
-    """The line of `compiler --version` with the release."""
-    lines = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
-    found = re.search(r"^.*release.*$|^.*\d+\.\d+\.\d+.*$", lines, re.MULTILINE)
+def version(*compiler: str) -> str:
+    """The line of a compiler's --version with the release. Raises UserError if it does not run."""
+    done = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
+    if done.returncode:
+        check_machine(compiler[-1], done.stderr)
+        raise UserError(f"{compiler[-1]}: {done.stderr}")
+    found = re.search(r"^.*release.*$|^.*\d+\.\d+\.\d+.*$", done.stdout, re.MULTILINE)
     return found[0].strip() if found else "unknown"
 
 
 def toolkit_version() -> tuple[int, int]:
-    """CUDA version of nvcc, as (major, minor)."""
-    found = re.search(r"release (\d+)\.(\d+)", version(nvcc()))
+    """CUDA version of the CUDA compiler, as (major, minor)."""
+    said = version(*cuda())
+    found = re.search(r"release (\d+)\.(\d+)", said)
     if not found:
-        raise UserError(f"{nvcc()} --version names no release: {version(nvcc())}")
+        raise UserError(f"{cuda()[-1]} --version names no release: {said}")
     return int(found[1]), int(found[2])
 
 
 def check_architectures(architectures: list[str]) -> None:
-    """Raise UserError if nvcc does not compile for one of them; sm_90a counts as sm_90."""
-    known = subprocess.run([nvcc(), "--list-gpu-code"], capture_output=True, text=True).stdout
+    """Raise UserError if the CUDA compiler does not compile for one of them; sm_90a counts as
+    sm_90."""
+    command = [*cuda(), "--list-gpu-code"]
+    known = subprocess.run(command, capture_output=True, text=True).stdout.split()
     for name in architectures:
-        if name.rstrip("af") not in known.split():
+        if name.rstrip("af") not in known:
+            remedy = f"; {TAKE_CUDA_12}" if DROPPED.fullmatch(name) else ""
             raise UserError(
-                f"architectures: '{name}' is not one that {version(nvcc())} compiles for: "
-                f"{', '.join(known.split())}"
+                f"architectures: '{name}' is not one that {version(*cuda())} compiles for: "
+                f"{', '.join(known)}{remedy}"
             )
 
 
@@ -102,11 +127,19 @@ def build_cubin(
 ) -> dict[str, Resources]:
     """Compile `source` for one architecture (sm_90) and read ptxas's report on each function.
 
-    Raises CompileError with the first error of nvcc.
+    Raises CompileError with the compiler's first error.
     """
-    target = ["-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(cubin)]
-    report = run([nvcc(), *target, *flags, str(source)])
+    report = run(cubin_command(source, flags, arch, cubin))
     return {function: read_ptxas(report, function) for function in functions}
+
+
+def cubin_command(source: Path, flags: Sequence[str], arch: str, cubin: Path) -> list[str]:
+    """What compiles `source` for an architecture and prints ptxas's report. Raises UserError if
+    there is no CUDA compiler."""
+    target = ["-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(cubin)]
+    # A constexpr function without an annotation is everybody's for nvcc, and the host's for NVRTC.
+    own = ["-default-device"] if str(NVRTC) in cuda() else []
+    return [*cuda(), *target, *own, *flags, str(source)]
 
 
 def build_shared_object(source: Path, flags: list[str], library: Path) -> None:
@@ -130,6 +163,8 @@ def run(command: list[str]) -> str:
 
 def check_machine(compiler: str, printed: str) -> None:
     """Raise UserError if the compiler failed because of the machine, such as a full disk."""
+    if found := DAMAGED.search(printed):
+        raise UserError(found[1])
     if found := MACHINE.search(printed):
         raise UserError(f"{compiler}: {found[0]}; fix that and run again")
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 WARP = 32
-# These hold for every compute capability from 7.5 on (CUDA C++ Programming Guide, table of
+# These hold for every compute capability from 6.0 on (CUDA C++ Programming Guide, table of
 # technical specifications).
 MAXIMUM_GRID_Y = 65535
 MAXIMUM_THREADS = 1024  # of a block
@@ -25,7 +25,8 @@ class Architecture:
     Multiply-adds: its table
     "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
     and the H100. Multiprocessors: those of the architecture's largest product, by its white paper
-    (TU102, A100, GA102, AD102, H100 SXM, B200, RTX PRO 6000); where we know of none, the H100's.
+    (GP100, GP102, V100, TU102, A100, GA102, AD102, H100 SXM, B200, RTX PRO 6000); where we know of
+    none, the H100's.
     """
 
     threads: int
@@ -37,6 +38,9 @@ class Architecture:
 
 
 ARCHITECTURES = {
+    "6.0": Architecture(2048, 48, fp32=64, fp64=32, multiprocessors=56),
+    "6.1": Architecture(2048, 48, fp64=4, multiprocessors=30),
+    "7.0": Architecture(2048, 96, fp32=64, fp64=32, multiprocessors=80),
     "7.5": Architecture(1024, 64, fp32=64, multiprocessors=72),
     "8.0": Architecture(2048, 163, fp32=64, fp64=32, fp64_tensor=64, multiprocessors=108),
     "8.6": Architecture(1536, 99, multiprocessors=84),

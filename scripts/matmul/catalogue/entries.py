@@ -89,7 +89,7 @@ class Kernel:
     at_once: int | str = 0
     shares: str = "stretches"
     fewest_terms: int | str = 0
-    since: str = "7.5"
+    since: str = "6.0"
     schedule: str = "full"
     writes: str = "full"
     arithmetic: str = "full"

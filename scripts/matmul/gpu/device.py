@@ -18,6 +18,7 @@ import pynvml
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from matmul.build import toolchain
+from matmul.build.packages import TAKE_CUDA_12
 from matmul.catalogue.architectures import ARCHITECTURES, UNITS
 from matmul.gpu.occupancy import Limits
 from matmul.process.errors import UserError
@@ -65,12 +66,14 @@ def driver() -> ModuleType:
 
 
 def check_driver(driver_version: int, toolkit: tuple[int, int]) -> None:
-    """Raise UserError if the driver (13000 for CUDA 13.0) has an older CUDA than nvcc."""
+    """Raise UserError if the driver (13000 for CUDA 13.0) has an older CUDA than the compiler."""
     if driver_version // 1000 < toolkit[0]:
+        enough = driver_version // 1000 == 12
+        remedy = TAKE_CUDA_12 if enough else "update the driver, to 525 or newer for CUDA 12"
         speaks = f"{driver_version // 1000}.{driver_version % 1000 // 10}"
         raise UserError(
-            f"the NVIDIA driver speaks CUDA {speaks}, nvcc is CUDA {toolkit[0]}.{toolkit[1]}: "
-            "update the driver, or use environment.yml, which brings CUDA 12.9"
+            f"the NVIDIA driver speaks CUDA {speaks}, the compiler CUDA {toolkit[0]}.{toolkit[1]}: "
+            f"{remedy}"
         )
 
 

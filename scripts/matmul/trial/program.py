@@ -1,4 +1,5 @@
-"""The programs that a hand-in becomes: one for nvcc's opinion, one for the CPU, one for the GPU."""
+"""The programs that a hand-in becomes: one for the CUDA compiler's opinion, one for the CPU, one
+for the GPU."""
 
 import json
 import re
@@ -25,7 +26,7 @@ COMPILE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class CompileMistake(Exception):
-    """A source that does not compile: nvcc's first error and its line in the file."""
+    """A source that does not compile: the compiler's first error and its line in the file."""
 
     line: int
     message: str
@@ -77,7 +78,7 @@ class Program:
         )
 
     @property
-    def for_nvcc(self) -> str:
+    def for_cuda(self) -> str:
         return f"{self.defines}{self.text}"
 
     @property
@@ -105,23 +106,26 @@ def quoted(path: Path) -> str:
     return json.dumps(str(path), ensure_ascii=False)
 
 
-def check_with_nvcc(program: Program, folder: Path, arch: str) -> None:
-    """Raise CompileMistake if nvcc refuses the kernel; nothing if there is no nvcc."""
+def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
+    """Raise CompileMistake if the CUDA compiler refuses the kernel; nothing if there is none."""
     try:
-        nvcc = toolchain.nvcc()
+        compiler = toolchain.cuda()
     except UserError:
         return
     source = folder / "checked.cu"
-    source.write_text(program.for_nvcc)
-    command = [nvcc, "-cubin", f"-arch={arch}", *toolchain.FLAGS["cuda"], f"-I{program.include[0]}",
-               "-o", str(folder / "checked.cubin"), str(source)]  # fmt: skip
+    source.write_text(program.for_cuda)
+    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
+    include = f"-I{program.include[0]}"
+    command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
     try:
         done = run_limited(command, COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
-        raise CompileMistake(program.kernel.line, "nvcc takes longer than a minute") from None
+        raise CompileMistake(
+            program.kernel.line, "the compiler takes longer than a minute"
+        ) from None
     printed = done.stdout + done.stderr
     if done.returncode:
-        toolchain.check_machine(nvcc, printed)
+        toolchain.check_machine(compiler[-1], printed)
         raise compile_mistake(printed, program)
 
 

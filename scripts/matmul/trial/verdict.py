@@ -19,7 +19,7 @@ from matmul.trial.explanation import Explanation, common
 from matmul.trial.launching import launch_of, template_arguments
 from matmul.trial.mistakes import Mistake, mistakes_of
 from matmul.trial.picture import MOST_ROWS
-from matmul.trial.program import CompileMistake, Program, build_for_cpu, check_with_nvcc
+from matmul.trial.program import CompileMistake, Program, build_for_cpu, check_with_cuda
 from matmul.trial.signature import signature_of
 from matmul.trial.source import Kernel, Source, read
 
@@ -122,7 +122,7 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     """The verdict after compiling and running the program."""
     program = verdict.program
     with ThreadPoolExecutor(2) as pool:
-        checked = pool.submit(check_with_nvcc, program, folder, CHECK_ARCHITECTURE)
+        checked = pool.submit(check_with_cuda, program, folder, CHECK_ARCHITECTURE)
         built = pool.submit(build_for_cpu, program, folder)
         try:
             checked.result()
