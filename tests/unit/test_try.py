@@ -300,6 +300,35 @@ LAUNCHES = {
 }  # fmt: skip
 
 
+IN_A_LINE = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+TAKE_I = f"int row = i / n, col = i % n; {LOOP} C[i] = s;"
+
+
+@pytest.mark.parametrize(
+    ("body", "main"),
+    [
+        (f"{IN_A_LINE} if (i < n * n) {{ {TAKE_I} }}", ""),
+        (f"{IN_A_LINE} for (; i < n * n; i += blockDim.x * gridDim.x) {{ {TAKE_I} }}", ""),
+        (f"{IN_A_LINE} int step = (int)blockDim.x * gridDim.x; "
+         f"for (; i < n * n; i += step) {{ {TAKE_I} }}", "f<<<32, 256>>>(0, 0, 0, 1);"),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_counts_by_x_alone_gets_no_threads_that_repeat_its_work(
+    body: str, main: str, hand_in: Path
+) -> None:
+    hand_in.write_text(
+        f"__global__ void f({FLOATS}, int n) {{ {body} }}\nint main() {{ {main} }}\n"
+    )
+    verdict = judge(hand_in, {})
+    assert verdict.status == CORRECT, verdict.mistakes and verdict.mistakes[0].what
+
+
+def test_threads_that_go_on_by_too_much_are_seen(hand_in: Path) -> None:
+    loop = f"for (; i < n * n; i += 2 * blockDim.x * gridDim.x) {{ {TAKE_I} }}"
+    hand_in.write_text(f"__global__ void f({FLOATS}, int n) {{ {IN_A_LINE} {loop} }}\n")
+    assert judge(hand_in, {}).mistakes[0].kind == "elements not written"
+
+
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_the_grid_is_found_by_what_blocks_write(name: str, hand_in: Path) -> None:
     begin, end, block = LAUNCHES[name]
