@@ -329,6 +329,18 @@ def test_threads_that_go_on_by_too_much_are_seen(hand_in: Path) -> None:
     assert judge(hand_in, {}).mistakes[0].kind == "elements not written"
 
 
+def test_dimensions_that_are_named_in_another_order_are_told(hand_in: Path) -> None:
+    """Much classroom code has A of m×n and B of n×k."""
+    text = RIGHT.replace("int n)", "int m, int n, int k)").replace("row >= n", "row >= m")
+    other = text.replace("col >= n", "col >= k").replace("p * n", "p * k")
+    hand_in.write_text(other.replace("C[row * n", "C[row * k"))
+    verdict = judge(hand_in, {})
+    assert verdict.status == WRONG and verdict.rule.endswith("say n=k k=n")
+    assert judge(hand_in, {"n": "k", "k": "n"}).status == CORRECT
+    hand_in.write_text(other)  # with a wrong stride by either order
+    assert judge(hand_in, {}).rule == ""
+
+
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_the_grid_is_found_by_what_blocks_write(name: str, hand_in: Path) -> None:
     begin, end, block = LAUNCHES[name]
