@@ -341,6 +341,37 @@ def test_dimensions_that_are_named_in_another_order_are_told(hand_in: Path) -> N
     assert judge(hand_in, {}).rule == ""
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("B[p * n + col]", "A[p * n + col]", "it computes A·A"),
+        ("A[row * n + p]", "B[row * n + p]", "it computes B·B"),
+        ("A[row * n + p] * B[", "B[row * n + p] * A[", "it computes B·A"),
+        ("A[row * n + p] *", "__half2float(__float2half(A[row * n + p])) *", "C is nearly right"),
+    ],
+)
+def test_a_wrong_operand_and_a_small_type_are_told(
+    right: str, wrong: str, said: str, hand_in: Path
+) -> None:
+    hand_in.write_text("#include <cuda_fp16.h>\n" + RIGHT.replace(right, wrong))
+    worst = judge(hand_in, {}).mistakes[0]
+    assert worst.kind == "wrong result" and worst.what.startswith(said)
+
+
+def test_lines_that_are_one_have_no_place_between_them(hand_in: Path) -> None:
+    tree = "for (int by = 32; by > 0; by /= 2)\nif (x < by) part[x] += part[x + by];\n"
+    begin = "__shared__ float part[64]; int x = threadIdx.x, row = blockIdx.y, col = blockIdx.x;"
+    terms = "float s = 0; for (int p = x; p < n; p += 64) s += A[row * n + p] * B[p * n + col];"
+    store = "if (x == 0) C[row * n + col] = part[0];"
+    hand_in.write_text(
+        f"// try: block=64 tile=1x1\n__global__ void f({FLOATS}, int n) {{\n"
+        f"{begin}\n{terms} part[x] = s; __syncthreads();\n{tree}{store}\n}}\n"
+    )
+    worst = judge(hand_in, {}).mistakes[0]
+    assert (worst.kind, worst.line) == ("missing barrier", 6)
+    assert worst.cure.startswith("put __syncthreads() behind line 6")
+
+
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_the_grid_is_found_by_what_blocks_write(name: str, hand_in: Path) -> None:
     begin, end, block = LAUNCHES[name]
