@@ -2,10 +2,11 @@
 
 import json
 import os
+import runpy
 from pathlib import Path
 
 import pytest
-from support import Command
+from support import ROOT, Command
 
 from matmul.process.contained import can_contain, run_contained
 from matmul.process.errors import UserError
@@ -88,7 +89,23 @@ def test_graders_get_json_of_many_files(command: Command, hand_in: Path, no_gpu:
 def test_a_folder_stands_for_its_sources(command: Command, hand_in: Path, no_gpu: None) -> None:
     assert "no .cu file" in command("try", hand_in.parent).error()
     hand_in.write_text(RIGHT)
-    assert json.loads(command("try", hand_in.parent, "--json").out)["verdict"] == "correct"
+    only, *others = json.loads(command("try", hand_in.parent, "--json").out)  # a list of one
+    assert only["verdict"] == "correct" and not others
+
+
+def test_an_error_of_the_system_costs_one_hand_in_only(
+    hand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlucky(file: Path, settings: dict[str, str]) -> str:
+        if file == hand_in:
+            raise OSError(14, "Bad address", "g++")
+        return "judged"
+
+    program = runpy.run_path(str(ROOT / "scripts/try.py"))["verdicts"]
+    monkeypatch.setitem(program.__globals__, "judge", unlucky)
+    (_, first), (_, second) = program([hand_in, HAND_INS / "naive.cu"], {})
+    assert isinstance(first, UserError) and "g++: Bad address" in str(first)
+    assert second == "judged"
 
 
 def test_lines_are_known_of_a_path_as_it_is_typed(
