@@ -27,7 +27,7 @@ from typing import Any
 
 from matmul.gpu.device import NoDevice
 from matmul.process.contained import can_contain
-from matmul.process.errors import UserError, command_line, leave
+from matmul.process.errors import UserError, command_line, leave, said
 from matmul.settings import arguments
 from matmul.trial import card, words
 from matmul.trial.picture import as_png
@@ -72,10 +72,10 @@ def verdicts(
     for file in files:
         try:
             yield file, judge(file, settings)
-        except UserError as error:
+        except (UserError, OSError) as error:
             if len(files) == 1:
                 raise
-            yield file, error
+            yield file, error if isinstance(error, UserError) else UserError(said(error))
 
 
 def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
@@ -115,7 +115,8 @@ def tell(found: Verdict | UserError, options: argparse.Namespace) -> None:
 def main() -> None:
     options = parse()
     settings = settings_of([word for word in options.words if "=" in word], "command line")
-    files = [file for word in options.words if "=" not in word for file in files_of(Path(word))]
+    named = [Path(word) for word in options.words if "=" not in word]
+    files = [file for path in named for file in files_of(path)]
     if not files:
         raise UserError("no file; give one, such as my_kernel.cu")
     if len(files) > 1 and (options.html or options.png):
@@ -130,7 +131,8 @@ def main() -> None:
         else:
             tell(found, options)
     if options.json:
-        print(json.dumps(told if len(told) > 1 else told[0], indent=1, ensure_ascii=False))
+        alone = len(named) == 1 and not named[0].is_dir()
+        print(json.dumps(told[0] if alone else told, indent=1, ensure_ascii=False))
     leave(0 if right else 1)
 
 

@@ -2,10 +2,11 @@
 
 import json
 import os
+import runpy
 from pathlib import Path
 
 import pytest
-from support import Command
+from support import ROOT, Command
 
 from matmul.process.contained import can_contain, run_contained
 from matmul.process.errors import UserError
@@ -88,7 +89,23 @@ def test_graders_get_json_of_many_files(command: Command, hand_in: Path, no_gpu:
 def test_a_folder_stands_for_its_sources(command: Command, hand_in: Path, no_gpu: None) -> None:
     assert "no .cu file" in command("try", hand_in.parent).error()
     hand_in.write_text(RIGHT)
-    assert json.loads(command("try", hand_in.parent, "--json").out)["verdict"] == "correct"
+    only, *others = json.loads(command("try", hand_in.parent, "--json").out)  # a list of one
+    assert only["verdict"] == "correct" and not others
+
+
+def test_an_error_of_the_system_costs_one_hand_in_only(
+    hand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlucky(file: Path, settings: dict[str, str]) -> str:
+        if file == hand_in:
+            raise OSError(14, "Bad address", "g++")
+        return "judged"
+
+    program = runpy.run_path(str(ROOT / "scripts/try.py"))["verdicts"]
+    monkeypatch.setitem(program.__globals__, "judge", unlucky)
+    (_, first), (_, second) = program([hand_in, HAND_INS / "naive.cu"], {})
+    assert isinstance(first, UserError) and "g++: Bad address" in str(first)
+    assert second == "judged"
 
 
 def test_lines_are_known_of_a_path_as_it_is_typed(
@@ -298,6 +315,78 @@ LAUNCHES = {
         " for (int col = blockIdx.x * blockDim.x + threadIdx.x; col < n;"
         " col += gridDim.x * blockDim.x) {", "C[row * n + col] = s; }", "dim3(16, 8)"),
 }  # fmt: skip
+
+
+IN_A_LINE = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+TAKE_I = f"int row = i / n, col = i % n; {LOOP} C[i] = s;"
+
+
+@pytest.mark.parametrize(
+    ("body", "main"),
+    [
+        (f"{IN_A_LINE} if (i < n * n) {{ {TAKE_I} }}", ""),
+        (f"{IN_A_LINE} for (; i < n * n; i += blockDim.x * gridDim.x) {{ {TAKE_I} }}", ""),
+        (f"{IN_A_LINE} int step = (int)blockDim.x * gridDim.x; "
+         f"for (; i < n * n; i += step) {{ {TAKE_I} }}", "f<<<32, 256>>>(0, 0, 0, 1);"),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_counts_by_x_alone_gets_no_threads_that_repeat_its_work(
+    body: str, main: str, hand_in: Path
+) -> None:
+    hand_in.write_text(
+        f"__global__ void f({FLOATS}, int n) {{ {body} }}\nint main() {{ {main} }}\n"
+    )
+    verdict = judge(hand_in, {})
+    assert verdict.status == CORRECT, verdict.mistakes and verdict.mistakes[0].what
+
+
+def test_threads_that_go_on_by_too_much_are_seen(hand_in: Path) -> None:
+    loop = f"for (; i < n * n; i += 2 * blockDim.x * gridDim.x) {{ {TAKE_I} }}"
+    hand_in.write_text(f"__global__ void f({FLOATS}, int n) {{ {IN_A_LINE} {loop} }}\n")
+    assert judge(hand_in, {}).mistakes[0].kind == "elements not written"
+
+
+def test_dimensions_that_are_named_in_another_order_are_told(hand_in: Path) -> None:
+    """Much classroom code has A of m×n and B of n×k."""
+    text = RIGHT.replace("int n)", "int m, int n, int k)").replace("row >= n", "row >= m")
+    other = text.replace("col >= n", "col >= k").replace("p * n", "p * k")
+    hand_in.write_text(other.replace("C[row * n", "C[row * k"))
+    verdict = judge(hand_in, {})
+    assert verdict.status == WRONG and verdict.rule.endswith("say n=k k=n")
+    assert judge(hand_in, {"n": "k", "k": "n"}).status == CORRECT
+    hand_in.write_text(other)  # with a wrong stride by either order
+    assert judge(hand_in, {}).rule == ""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("B[p * n + col]", "A[p * n + col]", "it computes A·A"),
+        ("A[row * n + p]", "B[row * n + p]", "it computes B·B"),
+        ("A[row * n + p] * B[", "B[row * n + p] * A[", "it computes B·A"),
+        ("A[row * n + p] *", "__half2float(__float2half(A[row * n + p])) *", "C is nearly right"),
+    ],
+)
+def test_a_wrong_operand_and_a_small_type_are_told(
+    right: str, wrong: str, said: str, hand_in: Path
+) -> None:
+    hand_in.write_text("#include <cuda_fp16.h>\n" + RIGHT.replace(right, wrong))
+    worst = judge(hand_in, {}).mistakes[0]
+    assert worst.kind == "wrong result" and worst.what.startswith(said)
+
+
+def test_lines_that_are_one_have_no_place_between_them(hand_in: Path) -> None:
+    tree = "for (int by = 32; by > 0; by /= 2)\nif (x < by) part[x] += part[x + by];\n"
+    begin = "__shared__ float part[64]; int x = threadIdx.x, row = blockIdx.y, col = blockIdx.x;"
+    terms = "float s = 0; for (int p = x; p < n; p += 64) s += A[row * n + p] * B[p * n + col];"
+    store = "if (x == 0) C[row * n + col] = part[0];"
+    hand_in.write_text(
+        f"// try: block=64 tile=1x1\n__global__ void f({FLOATS}, int n) {{\n"
+        f"{begin}\n{terms} part[x] = s; __syncthreads();\n{tree}{store}\n}}\n"
+    )
+    worst = judge(hand_in, {}).mistakes[0]
+    assert (worst.kind, worst.line) == ("missing barrier", 6)
+    assert worst.cure.startswith("put __syncthreads() behind line 6")
 
 
 @pytest.mark.parametrize("name", LAUNCHES)

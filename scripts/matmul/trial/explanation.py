@@ -15,12 +15,13 @@ from matmul.trial.experiments import Run
 from matmul.trial.signature import Signature
 
 CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
+ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 
 
 @dataclass(frozen=True, order=True)
 class Explanation:
     """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
-    which the mistake is: A, B, C, k, a tile, a sum or a sign."""
+    which the mistake is: A, B, C, k, a tile, a sum or a sign, or a matrix that is taken again."""
 
     kind: str
     key: str
@@ -31,7 +32,7 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     """Every model that gives the C of this run."""
     if run.wrong is None or not run.wrong.any() or run.unwritten.all():
         return set()
-    models = (lost_terms, factors, strides, tiles)
+    models = (lost_terms, factors, operands_mixed_up, strides, tiles)
     return {found for model in models for found in model(run, signature)}
 
 
@@ -92,6 +93,25 @@ def factors(run: Run, _: Signature) -> Iterator[Explanation]:
     off = (run.result.c - run.expected).astype(np.float64)[run.wrong]
     if len(off) > 2 and np.isfinite(off).all() and np.ptp(off) < CLOSE < abs(off.mean()):
         yield Explanation("wrong result", f"every sum is {off.mean():.4g} too large", "C")
+    near = ROUNDED * float(np.abs(run.expected).max())
+    if run.result.c.dtype.kind != "i" and len(off) and abs(off).max() < near:
+        key = "C is nearly right, as if a factor or a sum were rounded to a smaller type"
+        yield Explanation("wrong result", key, "C")
+
+
+def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Explanation]:
+    """One matrix taken for both, or the two exchanged, which square matrices allow."""
+    if len(run.inputs) == 1 or not signature.square:
+        return
+    a, b = (array.astype(np.float64) for array in run.inputs)
+    name_a, name_b = signature.name_of("A"), signature.name_of("B")
+    for model, what, about in (
+        (a @ a, f"{name_a}·{name_a}: {name_a} is read in the place of {name_b}", "A again"),
+        (b @ b, f"{name_b}·{name_b}: {name_b} is read in the place of {name_a}", "B"),
+        (b @ a, f"{name_b}·{name_a}: the matrices are exchanged", "A"),
+    ):
+        if matches(run, model):
+            yield Explanation("wrong result", f"it computes {what}", about)
 
 
 def strides(run: Run, signature: Signature) -> Iterator[Explanation]:

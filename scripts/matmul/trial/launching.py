@@ -21,6 +21,8 @@ COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
+LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
+STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
 CONSTANT = re.compile(
     r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)"
 )
@@ -107,7 +109,8 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
 
     return Launch(
         block, (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
-        count("multiple", 1), constants, blocks=count("blocks", 0),
+        count("multiple", 1), constants,
+        blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
         most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
     )  # fmt: skip
 
@@ -199,8 +202,24 @@ def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple
         side = min(min(pair) for pair in squares)
         return (side, side) if side <= 32 else None
     if not tiles and "__shared__" not in kernel.body:
-        return DEFAULT_BLOCK
+        return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
     return None
+
+
+def in_a_line(source: Source, kernel: Kernel) -> bool:
+    """Whether threads and blocks are counted by x alone: those of another y would only repeat the
+    work, which is no race of the kernel's."""
+    text = source.needed_by(kernel)
+    return "threadIdx.x" in text and not re.search(r"\.\s*[yz]\b", text)
+
+
+def striding_blocks(source: Source, kernel: Kernel) -> int:
+    """The blocks of a grid in a line whose threads go on by the size of the grid, or 0."""
+    size = r"\bgridDim\s*\.\s*x\b"
+    names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
+    steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
+    strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
+    return STRIDING_BLOCKS if strides and in_a_line(source, kernel) else 0
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:

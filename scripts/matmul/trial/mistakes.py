@@ -197,6 +197,11 @@ class Teller:
             f"put __syncthreads() behind line {reads}, before the next round writes line {writes}"
             if back else f"put __syncthreads() between lines {writes} and {reads}"
         )  # fmt: skip
+        if writes == reads:
+            cure = (
+                f"put __syncthreads() behind line {reads}, before any thread runs it again; if "
+                "threads meet within one round, put one between the read and the write too"
+            )
         return self.made("missing barrier", reads, what, cure)
 
     def explained(self, explanation: Explanation) -> Mistake:
@@ -204,6 +209,7 @@ class Teller:
             "k": self.loop_line,
             "tile": self.sum_line,
             "sum": self.replacing_line,
+            "A again": self.second_line,
             "sign": self.minus_line,
         }.get(explanation.about, partial(self.access_line, explanation.about))
         line = find()
@@ -292,9 +298,14 @@ class Teller:
             open_blocks = max(open_blocks, 0)
         return store or self.program.kernel.line
 
-    def access_line(self, role: str) -> int:
-        """The first line of the kernel that has an element of this matrix."""
-        return self.body_line(rf"\b{re.escape(self.program.signature.name_of(role))}\s*\[")
+    def access_line(self, role: str, last: bool = False) -> int:
+        """The first line of the kernel that has an element of this matrix, or the last one."""
+        name = re.escape(self.program.signature.name_of(role))
+        return self.body_line(rf"\b{name}\s*\[", last)
+
+    def second_line(self) -> int:
+        """The line that takes A where B should stand."""
+        return self.access_line("A", last=True)
 
     def loop_line(self) -> int:
         """The loop over the terms: the first whose head names their number, or the first."""
@@ -315,10 +326,11 @@ class Teller:
         """The line that subtracts, or changes the sign."""
         return self.body_line(r"-=|=\s*-") or self.store_line()
 
-    def body_line(self, pattern: str) -> int:
+    def body_line(self, pattern: str, last: bool = False) -> int:
         first = self.program.kernel.line
         body = self.source.bare.splitlines()[first:][: self.program.kernel.body.count("\n") + 1]
-        return next((first + i for i, text in enumerate(body, 1) if re.search(pattern, text)), 0)
+        found = [first + i for i, text in enumerate(body, 1) if re.search(pattern, text)]
+        return found[-1 if last else 0] if found else 0
 
 
 def thread_of(finding: Mapping[str, Any]) -> str:

@@ -169,7 +169,8 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     worst = smallest(ordered[0], bench, explanation)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
-        verdict, status=WRONG, mistakes=[worst, *others], rule=rule_of(shapes, bench),
+        verdict, status=WRONG, mistakes=[worst, *others],
+        rule=rule_of(shapes, bench) or rule_of_names(shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
@@ -229,3 +230,28 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
             )  # fmt: skip
             return f"it is right where {which} of {side}"
     return ""
+
+
+def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
+    """The same for a kernel that calls the columns of C k and the terms n, as much classroom code
+    does: no shape with n = k tells the two conventions apart."""
+    roles = {p.role for p in bench.signature.parameters}
+    if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
+        return ""
+    if any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
+        return ""
+    other = {"n": "k", "k": "n"}
+    parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
+    signature = replace(bench.signature, parameters=tuple(parameters))
+    program = replace(bench.program, signature=signature)
+    folder = bench.executable.parent / "exchanged"
+    folder.mkdir()
+    exchanged = replace(bench, program=program, launch=program.launch).rebuilt(folder).with_tile()
+    if not all(run.right for run in exchanged.runs(RUN_SECONDS)):
+        return ""
+    m, n, k = (bench.signature.name_of(role) for role in "mnk")
+    a, b = (bench.signature.name_of(role) for role in "AB")
+    return (
+        f"it is right if {a} is {m}×{n} and {b} is {n}×{k}; if it is made for those, say "
+        f"n={k} k={n}"
+    )

@@ -86,6 +86,8 @@ def launch_of(verdict: Verdict) -> str:
     block = "×".join(map(str, launch.block[:2]))
     if launch.order == LINEAR:
         return f"Blocks of {block} threads, in a line along the elements of C."
+    if launch.blocks:
+        return f"{launch.blocks} blocks of {block} threads at every shape."
     rows, columns = launch.tile
     wide = "all" if columns == EVERYTHING else str(columns)
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
