@@ -39,7 +39,7 @@ PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 CURES = {
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
-    "out of bounds": "guard the access: the threads beyond the edge must not make it",
+    "out of bounds": "check the index and the guard: each dimension of C needs its own bound",
     "out of shared memory": "an array of N elements has the indices 0 to N - 1",
     "misaligned access": "an address of a float4 is a multiple of 16 bytes: every row has to begin "
     "at one",
