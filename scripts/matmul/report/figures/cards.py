@@ -30,7 +30,7 @@ def cards(results: Results) -> Figure:
     ]
     if not panels:
         raise NothingToDraw("No other card with a published data set computed the same products.")
-    made, grid = style.panel_rows(len(panels), 1, height=2.6)
+    made, grid = style.panel_rows(len(panels), 1, height=1.8)
     for ax, (other, here, rows) in zip(grid[:, 0], panels, strict=True):
         draw(ax, here, other.of(here.product.name), rows)
         words = f"{here.product.title} in {here.product.dtype}"

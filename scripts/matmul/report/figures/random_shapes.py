@@ -39,16 +39,16 @@ MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
 @figure(None, "Share of the library at shapes drawn at random", one_cache=False)
 def random_shapes(results: Results) -> Figure:
-    """Library time over kernel time, the lowest first, in a wide panel for each dispatch."""
+    """Library time over kernel time, the lowest first, in a panel for each dispatch."""
     kernels = drawn_kernels(results)
     panels = {name: own for name in kernels if len(own := drawn_ratios(results, name))}
     if not panels:
         reasons = {random_facts(results, name)["missing"] for name in kernels}
         why = f" ({', '.join(sorted(reasons))})" if reasons else ""
         raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
-    made, grid = style.panel_rows(2 * len(panels), 1, height=1.6)
-    style.grid_of(grid[0, 0]).set_height_ratios([5, 3] * len(panels))
-    for axes, (kernel, rows) in zip(grid.reshape(-1, 2), panels.items(), strict=True):
+    made, grid = style.panel_rows(2, len(panels), height=1.5)
+    style.grid_of(grid[0, 0]).set_height_ratios([5, 3])
+    for axes, (kernel, rows) in zip(grid.T, panels.items(), strict=True):
         places = (np.arange(len(rows)) + 0.5) / len(rows)
         curve(axes[0], rows, places)
         lanes(axes[1], rows, places)
