@@ -21,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from matmul.dataset.tables import whole_file
 
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
-WIDTH, HEIGHT = 5.4, 3.1  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
+WIDTH, HEIGHT = 5.4, 2.7  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW = "hollow"
 NOTHING = "nothing-to-draw"  # the id of the sentence that stands for a figure
 SMALL_TEXT = 7.5  # points
