@@ -22,8 +22,8 @@ from matmul.trial.picture import LEGEND, as_png, in_characters
 
 PAGE = """# The gallery of mistakes
 
-Kernels that are wrong on purpose, each with one mistake of the documents' listings or of
-classrooms. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
+Kernels that are wrong on purpose. Each has one mistake, from a document's listing or from a
+classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
 `results/mistakes/` come from
 
 ```
@@ -33,9 +33,9 @@ uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes
 
 ## Who would have seen it
 
-*found* names the mistake, *wrong C* shows only that something is wrong, and – sees nothing. The
-sanitizers run at the smallest shape that shows the mistake. `scripts/try.py` finds all of them.
-The check with ones and twos does not fill C with NaN before, as classrooms do not.
+*found*: the check names the mistake. *wrong C*: it shows only that something is wrong. –: it sees
+nothing. The sanitizers run at the smallest shape that shows the mistake. `scripts/try.py` finds all
+of the mistakes. The check with ones and twos does not fill C with NaN first, as in classrooms.
 
 {table}
 
@@ -65,7 +65,7 @@ ENTRY = """## {title}
 {source}
 ```
 
-{kind} in line {line}, at {shape} and no smaller shape: {what}.{rule}
+{kind} in line {line}. The smallest shape that shows it is {shape}: {what}.{rule}
 
 {picture}Cure: `{cure}`
 
@@ -117,7 +117,7 @@ def told_exhibit(exhibit: Exhibit) -> str:
     return ENTRY.format(
         title=exhibit.entry["title"], source=exhibit.source.strip(), kind=mistake.kind.capitalize(),
         line=mistake.line, shape=mistake.run.shape, what=mistake.what, picture=picture,
-        rule=f" In all, {exhibit.rule}." if exhibit.rule else "", cure=exhibit.entry["cure"],
+        rule=f" In general, {exhibit.rule}." if exhibit.rule else "", cure=exhibit.entry["cure"],
     )  # fmt: skip
 
 

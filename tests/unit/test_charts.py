@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from matmul.operations.fills import FILLS
-from matmul.report.figures import figure_base, labels, phases, roofline, style
+from matmul.report.figures import figure_base, labels, phases, style
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
 from matmul.report.selection import Results
@@ -104,11 +104,9 @@ def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
     assert np.array_equal(line.get_ydata(), best.to_numpy())
 
 
-GRAM = ["gram_duration", "gram_share", "gram_roofline", "gram_ladder",
-        "gram_heat_map"]  # fmt: skip
-GPU_ONLY = ["duration_milliseconds", "share", "tile_width", "copies", "time_split", "first_launch",
-            "hot_and_cold", "roofline", "ladder", "heat_map", "clocks", *GRAM,
-            "fills", "error_and_speed", "sustained"]  # fmt: skip
+GRAM = ["gram_share", "gram_ladder"]
+GPU_ONLY = ["share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", *GRAM, "fills",
+            "error_and_speed", "sustained"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GPU_ONLY)
@@ -142,7 +140,7 @@ def test_one_kernel_alone_is_drawn_or_missed(tmp_path: Path, kernel: str) -> Non
     for draw in FIGURES.values():
         figure = draw(results)
         drawn = {name for name, _ in lines_of(figure)} & set(results.catalogue)
-        spans = {name for name, _ in lines_of(figure)} & {*phases.PHASES, *roofline.ROOFS}
+        spans = {name for name, _ in lines_of(figure)} & {*phases.PHASES}
         widths = [name for name, _ in lines_of(figure) if str(name).startswith("TILE_WIDTH")]
         bars = any(ax.patches for ax in figure.axes)
         assert drawn == {kernel} or spans or widths or bars or not figure.axes[0].axison
@@ -211,15 +209,6 @@ def hot(results: Results, kernel: str) -> pd.DataFrame:
     )
 
 
-def test_the_graph_of_document_004_has_its_three_implementations(results: Results) -> None:
-    figure = FIGURES["gram_duration"](results)
-    drawn = {name: line for name, line in lines_of(figure) if name in results.catalogue}
-    assert set(drawn) == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
-    best = hot(results, "gram_register_tile").query("m == n").groupby("n").time_ms.min()
-    assert np.array_equal(drawn["gram_register_tile"].get_xdata(), best.index)
-    assert np.array_equal(drawn["gram_register_tile"].get_ydata(), best.to_numpy())
-
-
 def test_ratios_stand_in_the_panel_of_their_library(results: Results) -> None:
     figure = FIGURES["gram_share"](results)
     for ax, library in zip(figure.axes, ("cublas_dgemm", "cublas_dsyrk"), strict=True):
@@ -247,13 +236,6 @@ def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_p
     (ax,) = FIGURES["share"](results).axes
     assert ax.get_ylim()[1] < 3
     assert "↑ 900%" in [text.get_text() for text in ax.texts]
-
-
-def test_the_cpu_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:
-    (ax,) = FIGURES["duration_seconds"](results).axes
-    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-    assert max(lines["naive"]) < ax.get_ylim()[1] < max(lines["cpu_loop"])
-    assert any(text.get_text().startswith("↑ CPU, triple loop: ") for text in ax.texts)
 
 
 def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:

@@ -1,4 +1,4 @@
-"""Figures of limits, phases and rankings: numbers computed by hand, and a note for missing data."""
+"""Figures of the steps and of the card's state, and where words stand in a figure."""
 
 from pathlib import Path
 
@@ -8,15 +8,11 @@ import pytest
 from made_up_data import made_up
 from matplotlib.figure import Figure
 
-from matmul.catalogue.entries import load_catalogue
-from matmul.operations import OPERATIONS, parse_shape
-from matmul.operations.gram import Gram
-from matmul.report.figures import labels, ranking, style
+from matmul.operations import OPERATIONS
+from matmul.report.figures import labels, style
 from matmul.report.figures.figure_base import look
 from matmul.report.figures.gallery import FIGURES
-from matmul.report.figures.phases import PARTS
-from matmul.report.figures.ranking import thinned
-from matmul.report.selection import Results, load_results
+from matmul.report.selection import Results
 
 
 @pytest.fixture(scope="module")
@@ -26,24 +22,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def lines_of(figure: Figure, axes: int = 0) -> dict[str, np.ndarray]:
     return {line.get_label(): line.get_xydata() for line in figure.axes[axes].get_lines()}
-
-
-def test_the_roofs_are_what_was_counted_at_the_largest_size(results: Results) -> None:
-    figure = FIGURES["roofline"](results)
-    lines = lines_of(figure)
-    assert set(lines["arithmetic"][:, 0]) == {90.0}
-    assert set(lines["DRAM"][:, 0]) == {1.0}
-    view = results.of("gemm")
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert names == [view.title(kernel) for kernel in (*view.told, "cublas_sgemm")]
-    assert figure.get_suptitle().split()[-6:] == ["to", "the", "peak", "of", "arithmetic,", "90%"]
-
-
-def test_a_data_set_without_counters_has_no_roofline(tmp_path: Path) -> None:
-    made_up(tmp_path, kernels=["naive"])
-    (tmp_path / "counters.csv").unlink()
-    (ax,) = FIGURES["roofline"](load_results(tmp_path, load_catalogue())).axes
-    assert "No hardware counters" in ax.texts[0].get_text()
 
 
 def test_a_step_is_as_high_as_its_rate_below_the_library_beside_it(results: Results) -> None:
@@ -56,56 +34,6 @@ def test_a_step_is_as_high_as_its_rate_below_the_library_beside_it(results: Resu
     ratios = results.of("gemm").ratios.query("kernel == 'naive' and n == 1024 and cache == 'hot'")
     dash = next(line for line in ax.get_lines() if line.get_label() == "cublas_sgemm")
     assert dash.get_ydata()[0] == pytest.approx(rows.tflops.max() / ratios.ratio.max())
-
-
-def cells_of(results: Results) -> tuple[list[str], list[str], dict[tuple[float, float], str]]:
-    """Kernels, shapes and cells of the table of shares."""
-    (ax,) = FIGURES["heat_map"](results).axes
-    kernels = [label.get_text().replace("\n", " ") for label in ax.get_xticklabels()]
-    shapes = [label.get_text() for label in ax.get_yticklabels()]
-    return kernels, shapes, {tuple(text.get_position()): text.get_text() for text in ax.texts}
-
-
-def test_a_cell_is_the_best_variants_share(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=["naive", "shared_rect", "cublas_sgemm"], change=steps)
-    kernels, shapes, cells = cells_of(results)
-    ratios = results.of("gemm").ratios.query("kernel == 'shared_rect' and k == 1600")
-    best = ratios[ratios.cache == "hot"].ratio.max()
-    place = shapes.index("3200×2400×1600")
-    assert cells[kernels.index("shared, any shape"), place] == f"{best * 100:.0f}"
-    assert (kernels.index("naive"), place) not in cells  # it takes square matrices only
-
-
-def test_a_kernel_without_a_cell_among_the_shapes_shown_has_no_column(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = made_up(
-        tmp_path, kernels=["naive", "shared_rect", "cublas_sgemm"], change=steps,
-        shapes={"gemm": (64, 128, "65x64x64", "66x64x64")},
-    )  # fmt: skip
-    assert cells_of(results)[0] == ["naive", "shared, any shape"]
-    monkeypatch.setattr(ranking, "shapes_by_form", lambda rows: [[parse_shape("65x64x64", "gemm")]])
-    assert cells_of(results)[0] == ["shared, any shape"]
-
-
-@pytest.mark.parametrize(("count", "most"), [(1, 5), (5, 5), (6, 5), (61, 7), (3, 1)])
-def test_shapes_are_thinned_evenly(count: int, most: int) -> None:
-    shapes = [Gram(n, n) for n in range(1, count + 1)]
-    kept = thinned(shapes, most)
-    assert len(kept) == min(count, most)
-    assert kept[0] == shapes[0] and (most == 1 or kept[-1] == shapes[-1])
-
-
-def test_the_parts_of_a_product_are_all_of_it(results: Results) -> None:
-    ax = FIGURES["time_split"](results).axes[0]
-    heights = np.array([bar.get_height() for bar in ax.patches]).reshape(len(PARTS), -1)
-    assert heights.sum(axis=0) == pytest.approx(1)
-    assert heights[:, 0] == pytest.approx([1 / 4, 2 / 4, 1 / 4, 0])  # of an end-to-end time of 4
-
-
-def test_the_first_launch_stands_over_later_ones(results: Results) -> None:
-    line = lines_of(FIGURES["first_launch"](results))["naive"]
-    assert line[:, 1] == pytest.approx([3.0] * len(line))
 
 
 def test_the_cards_state_has_a_row_per_operation(results: Results) -> None:

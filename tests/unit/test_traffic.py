@@ -1,15 +1,11 @@
-"""The traffic of a product: by hand, by a dispatch's choice, and the same in figure and text."""
-
-from pathlib import Path
+"""The traffic of a product, by hand."""
 
 import pytest
-from made_up_data import SHAPES, made_up, the_catalogue
+from made_up_data import the_catalogue
 
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
-from matmul.report.facts.ladder import ladder
 from matmul.report.facts.traffic import asked, intensity, least
-from matmul.report.figures.gallery import FIGURES
 
 LARGE = Gemm(1024, 1024, 1024)
 
@@ -37,26 +33,3 @@ def test_a_library_counts_as_if_it_moved_each_matrix_once() -> None:
     assert asked(the_catalogue().variant("cublas_sgemm"), LARGE) is None
     assert least(LARGE, "float32").value == 3 * 4
     assert least(Gram(100, 50), "float64").value == (100 * 50 + 50 * 50) / 50**2 * 8
-
-
-def test_the_roofline_has_the_intensities_of_the_steps(tmp_path: Path) -> None:
-    few = (*SHAPES["gemm"], "1x8192x8192", "8192x16x8192")
-    results = made_up(tmp_path, shapes=SHAPES | {"gemm": few})
-    for operation, name in (("gemm", "roofline"), ("gram", "gram_roofline")):
-        steps = [
-            step
-            for step in ladder(results, operation)["steps"]
-            if step["size"] is None  # else it is of another product
-        ]
-        told = {
-            step["name"]: step["traffic"]["intensity"]["value"]
-            for step in steps
-            if step["traffic"]  # else the catalogue does not say how it reads
-        }
-        lines = {line.get_label(): line for line in FIGURES[name](results).axes[0].get_lines()}
-        assert told["sgemm" if operation == "gemm" else "gram"] > 10
-        own = {name for name in lines if results.hand_written(name) and name in results.catalogue}
-        full = {name for name, kernel in results.catalogue.items() if kernel.arithmetic == "full"}
-        assert own == {step["name"] for step in steps} & full
-        for kernel in told.keys() & full:
-            assert lines[kernel].get_xdata() == pytest.approx([told[kernel]])

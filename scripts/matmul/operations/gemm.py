@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matmul.operations.operation import MUCH, Document, Operation, Routine, matmul_into
+from matmul.operations.operation import MUCH, Operation, Routine, matmul_into
 from matmul.operations.shapes import Extent, Shape
 
 
@@ -82,9 +82,4 @@ GEMM = Operation(
     work="2mnk",
     classes=CLASSES,
     units={"multiply_add_float32": "float32 units"},
-    documents=(
-        Document("duration_seconds", "002", "s", "Duration of matrix multiplication, in seconds"),
-        Document("duration_milliseconds", "003", "ms", "Comparison of times, in milliseconds"),
-    ),
-    known_from="001",
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matmul.operations.operation import MUCH, Document, Operation, Routine, matmul_into
+from matmul.operations.operation import MUCH, Operation, Routine, matmul_into
 from matmul.operations.shapes import Extent, Shape
 
 
@@ -91,7 +91,5 @@ GRAM = Operation(
     },
     # Document 004's forms of A.
     series={"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0},
-    documents=(Document("gram_duration", "004", "ms", "Duration of AᵀA, in milliseconds"),),
-    known_from="004",
     figure_prefix="gram_",
 )

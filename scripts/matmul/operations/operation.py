@@ -30,16 +30,6 @@ class Routine:
 
 
 @dataclass(frozen=True)
-class Document:
-    """A chart of a document over squares: the figure's name, which document, its unit and title."""
-
-    figure: str
-    document: str
-    unit: str
-    title: str
-
-
-@dataclass(frozen=True)
 class Operation:
     """One kind of product: its shapes and matrices, error bound, rivals and words.
 
@@ -62,8 +52,6 @@ class Operation:
     # Words for shapes by the dimension that stands out; the first that holds is the class.
     classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
-    documents: tuple[Document, ...] = ()
-    known_from: str = ""  # the document whose kernels are representative in crowded figures
     figure_prefix: str = ""
 
     def parse(self, text: int | str) -> Shape:

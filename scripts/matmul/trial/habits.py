@@ -35,18 +35,16 @@ def habits_of_checking() -> Iterator[Habit]:
     random_a, random_b = matrices("uniform", n, n, n)
     yield Habit(
         "constant_input", "Ones in A and twos in B",
-        f"With B transposed, {differs(a @ b.T, a @ b)} of {n * n} elements are wrong; with "
-        "random input "
-        f"{differs(random_a @ random_b.T, random_a @ random_b)} are.",
+        f"With Bᵀ in place of B, {differs(a @ b.T, a @ b)} of {n * n} elements are wrong. With "
+        f"random input, {differs(random_a @ random_b.T, random_a @ random_b)} are.",
         "Check with random input.",
     )  # fmt: skip
     index_a, index_b = matrices("index", n, n, n)
     mixed = np.roll(index_a, 7, axis=0) @ index_b
     yield Habit(
         "index_modulo_100", "Index modulo 100, at n = 100",
-        f"With the rows of A in another order, {differs(mixed, index_a @ index_b)} elements "
-        "are wrong, because "
-        f"all rows are alike; at n = 101 {differs_at(101)} are.",
+        f"With the rows of A in another order, {differs(mixed, index_a @ index_b)} elements are "
+        f"wrong, because all rows are alike. At n = 101, {differs_at(101)} of {101**2} are.",
         "Check with random input, at a prime size too.",
     )  # fmt: skip
     c = random_a @ random_b
@@ -54,15 +52,15 @@ def habits_of_checking() -> Iterator[Habit]:
     off = np.abs(c - random_a @ random_b)
     yield Habit(
         "nan_passes", "The largest difference as a loop of comparisons",
-        "An element that was never written holds NaN. `if (off > most) most = off` gives "
-        f"{np.fmax.reduce(off.ravel()):.3g}; "
-        f"{int((~np.isfinite(c)).sum())} element is not a number.",
+        "An element that was never written holds NaN, and every comparison with NaN is false. So "
+        f"`if (off > most) most = off` finds a largest difference of "
+        f"{np.fmax.reduce(off.ravel()):.3g}.",
         "Fill C with NaN before each check, and count what is not finite as wrong.",
     )  # fmt: skip
     worst = max(map(error_in_order, ("digits", "uniform")))
     yield Habit(
         "absolute_tolerance", "A tolerance of 1e-5, whatever the size",
-        f"A right float32 sum of 4096 products errs by {worst:.2g} here.",
+        f"A correct float32 sum of 4096 products has an error of {worst:.2g} here.",
         "Let the bound grow with the number of terms and with Σ|a||b|.",
     )  # fmt: skip
     m, n, k = 3, 4, 5
@@ -70,18 +68,17 @@ def habits_of_checking() -> Iterator[Habit]:
     wrong = column_major(a, b)
     yield Habit(
         "column_major", "Row-major matrices for a column-major library",
-        f"sgemm(m, n, k, A, B) of row-major arrays has {differs(wrong, a @ b)} of {m * n} "
-        "elements wrong; "
-        f"with the operands exchanged {differs(exchanged(a, b), a @ b)}.",
-        "C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns: sgemm(n, m, k, B, A).",
+        f"After sgemm(m, n, k, A, B) with row-major arrays, {differs(wrong, a @ b)} of {m * n} "
+        f"elements are wrong. With A and B exchanged, {differs(exchanged(a, b), a @ b)} are.",
+        "Call sgemm(n, m, k, B, A): C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns.",
     )  # fmt: skip
     square_a, square_b = matrices("uniform", 64, 64, 64)
     both = square_a @ square_b.T
     yield Habit(
         "second_wrong_result", "Checking against a second wrong result",
-        "Where the loop on the CPU has the same wrong index, "
-        f"{differs(both, square_a @ square_b.T)} elements differ "
-        f"between the two; against a library's product {differs(both, square_a @ square_b)}.",
+        "If the loop on the CPU has the same wrong index as the kernel, the two differ in "
+        f"{differs(both, square_a @ square_b.T)} elements. A library's product differs from both "
+        f"in {differs(both, square_a @ square_b)}.",
         "Check against a product that somebody else wrote.",
     )  # fmt: skip
 

@@ -240,11 +240,11 @@ class Teller:
             what = f"a thread reads shared memory that no thread has written; {self.example()}"
             return self.made("uninitialised shared memory", unset["shared"], what)
         if missing.any() and self.program.signature.operation.symmetric and is_triangle(missing):
-            what = f"{described(missing)} of {self.program.signature.name_of('C')} no thread writes"
+            what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
             return self.made("elements not written", self.store_line(), what,
                              "store the mirror image of each element too")  # fmt: skip
         if missing.any():
-            what = f"{described(missing)} of {self.program.signature.name_of('C')} no thread writes"
+            what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
             return self.made("elements not written", self.guard_line(), what)
         return self.made(
             "wrong result", self.store_line(), f"{described(run.wrong)} wrong; {self.example()}"

@@ -24,11 +24,7 @@ def dips(rows: pd.DataFrame) -> pd.DataFrame:
 
 def reason(results: Results, row: pd.Series) -> str:
     """Why the product of a row is slower than its neighbours; empty if it is not known."""
-    return because(results, results.ran(row), shape_of(row))
-
-
-def because(results: Results, variant: Variant | None, shape: Shape) -> str:
-    """The same of a variant at a shape."""
+    variant, shape = results.ran(row), shape_of(row)
     if variant is None or variant.layout is None:
         return ""
     if unaligned(variant, shape):

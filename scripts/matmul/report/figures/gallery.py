@@ -8,11 +8,10 @@ from matmul.report.figures import (
     phases,
     random_shapes,
     ranking,
-    roofline,
     sizes,
     studies,
 )
 from matmul.report.figures.names import captions
 
-MODULES = (cards, clocks, durations, phases, random_shapes, ranking, roofline, sizes, studies)
+MODULES = (cards, clocks, durations, phases, random_shapes, ranking, sizes, studies)
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

@@ -33,7 +33,7 @@ CLASSES = [
 ]
 POINT = Look(style.STEPS[3], "o", "")
 TICKS = [0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2, 3, 5, 10, 20, 50]
-APART = 0.055  # of the axis, between two of its ticks
+APART = 0.1  # of the axis, between two of its ticks
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
 
@@ -56,6 +56,7 @@ def random_shapes(results: Results) -> Figure:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes[0].set_title(f"{results.title(kernel)}, {len(rows)} shapes", loc="left")
+    grid[0, 0].set_ylabel("library / kernel")
     style.claim(made, ahead(results, panels))
     return made
 
@@ -95,7 +96,6 @@ def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
             xytext=(3 if share < HIGH else -3, 4), textcoords="offset points",
             ha="left" if share < HIGH else "right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
         )  # fmt: skip
-    ax.set_ylabel("library time / kernel time")
     ax.tick_params(labelbottom=False)
 
 
