@@ -80,8 +80,9 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[st
         for name, line in lines_of(figure):
             if name in results.catalogue:
                 colours.setdefault(name, set()).add(to_hex(line.get_color()))
-    # Lines are of squares, which thin and narrow do not take; gram's are of the GPU alone.
-    lineless = {"thin", "narrow", "gram_cpu_loop", "gram_cpu_blas"}
+    # Lines are of squares, which thin and narrow do not take; of the CPU's kernels only BLAS is
+    # drawn beside a GPU's.
+    lineless = {"thin", "narrow", "cpu_loop", "gram_cpu_loop", "gram_cpu_blas"}
     assert set(colours) == set(results.catalogue) - lineless
     assert all(len(seen) == 1 for seen in colours.values()), colours
 

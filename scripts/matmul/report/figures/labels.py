@@ -109,7 +109,7 @@ def free_place(
     ax: Axes, words: str, points: np.ndarray, sides: Sequence[tuple[float, float]]
 ) -> tuple[float, float]:
     """A place for the middle of a text on one of these sides of a point, as near as possible
-    without a line crossing it. Places are shares of the axes."""
+    without a line crossing it, or at least inside the axes. Places are shares of the axes."""
     half = label_extent(ax, words) / 2
     others = np.concatenate([between(shares(ax, line)) for line in ax.get_lines()])
 
@@ -125,7 +125,8 @@ def free_place(
         place = max(places, key=room)
         if room(place) > 1.3:
             break
-    return float(place[0]), float(place[1])
+    inside = np.clip(place, half, 1 - half)
+    return float(inside[0]), float(inside[1])
 
 
 def between(points: np.ndarray, parts: int = 20) -> np.ndarray:

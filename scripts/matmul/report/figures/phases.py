@@ -55,12 +55,8 @@ def copies(results: Results) -> Figure:
 
 def longer_copies(results: Results, phases: dict[str, pd.DataFrame], kernel: str) -> str:
     """At which sizes the copies take longer than a kernel."""
-    times = pd.DataFrame(
-        {
-            phase: phases[phase].query("kernel == @kernel").set_index("n").time_ms
-            for phase in ("kernel", "h2d", "d2h")
-        }
-    ).dropna()
+    own = {phase: rows[rows.kernel == kernel].set_index("n") for phase, rows in phases.items()}
+    times = pd.DataFrame({phase: own[phase].time_ms for phase in ("kernel", "h2d", "d2h")}).dropna()
     longer = (times.h2d + times.d2h > times.kernel).sum()
     if not longer:
         return ""

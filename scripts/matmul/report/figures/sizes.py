@@ -53,7 +53,7 @@ def rate(results: Results) -> Figure:
         raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
     rows = visible(rows)
     unit, per_tflops = rate_unit(rows.tflops)
-    made, (ax,) = style.panels()
+    made, (ax,) = style.panels(height=3.1)  # room for the reason of a dip
     drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
     peaks = peak_lines(ax, results, rows.n, per_tflops) if on_gpu.any() else {}
     style.size_axis(ax, rows.n, words="n, columns of C")

@@ -73,9 +73,9 @@ def error_and_speed(results: Results) -> Figure:
         drawn.append(kernel_lines(ax, results, own, "mean_error", "rate", joined=False))
         style.log_values(ax, style.power_of_ten)
         ax.set_xlim(0, rows.rate.max() * 1.1)
-        ax.set_xlabel(f"rate in {unit}")
+        ax.set_xlabel(f"{unit} at\nn = {size_name(shapes_of(rows)[0])}")
         ax.set_title(value, loc="left")
-    axes[0].set_ylabel(f"mean error, share of Σ|a||b|, n = {size_name(shapes_of(rows)[0])}")
+    axes[0].set_ylabel("mean error, share of Σ|a||b|")
     name_lines(axes, results, drawn, context=True)
     style.claim(made, reduced_beside_full(results, rows[rows.fill == values[0]]))
     return made
