@@ -125,8 +125,8 @@ def test_the_figure_has_each_point_and_the_prediction(tmp_path: Path) -> None:
             (point.intensity.value, point.faster.value) for point in own if point.kernel == kernel
         )
         assert drawn[kernel] == pytest.approx(np.array(expected))
-    assert drawn["by the rooflines"][:, 1].min() == pytest.approx(1)
-    assert drawn["by the rooflines"][:, 1].max() == pytest.approx(2)
+    assert drawn["predicted"][:, 1].min() == pytest.approx(1)
+    assert drawn["predicted"][:, 1].max() == pytest.approx(2)
 
 
 def test_what_is_no_other_card_is_left_out(

@@ -1,4 +1,4 @@
-"""This card beside others: how many times as fast it is, and what their rooflines predict."""
+"""This card beside others: how many times as fast it is, and what their limits predict."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from matmul.report.figures.style import Look
 from matmul.report.selection import Results, processor
 from matmul.report.sourced_numbers import significant
 
-PREDICTED = "by the rooflines"
+PREDICTED = "predicted"
 LINE = Look(style.INK, "", "-")
 
 
