@@ -34,7 +34,10 @@ def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
         documents = ", ".join(one.entry["documents"]) or "–"
         row = f"| {one.entry['title']} | {documents} | {one.mistake.kind} | "
         assert row + " | ".join(one.caught.values()) in PAGE
-        assert f"in line {one.mistake.line}, at {one.mistake.run.shape} and no smaller" in PAGE
+        assert (
+            f"{one.mistake.line}. The smallest shape that shows it is {one.mistake.run.shape}:"
+            in PAGE
+        )
         assert one.source.strip() in PAGE
 
 
@@ -78,6 +81,6 @@ def test_habits_of_checking_hide_what_is_wrong() -> None:
     told = {habit.name: habit.shown for habit in habits_of_checking()}
     assert "0 of 10000 elements are wrong" in told["constant_input"]
     assert "0 elements are wrong" in told["index_modulo_100"]
-    assert "12 of 12 elements wrong" in told["column_major"]
-    assert "exchanged 0" in told["column_major"]
-    assert "0 elements differ" in told["second_wrong_result"]
+    assert "12 of 12 elements are wrong" in told["column_major"]
+    assert "exchanged, 0 are" in told["column_major"]
+    assert "differ in 0 elements" in told["second_wrong_result"]
