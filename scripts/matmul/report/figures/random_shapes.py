@@ -64,7 +64,7 @@ def random_shapes(results: Results) -> Figure:
 def ratio_axis(ax: Axes, low: float, high: float) -> None:
     """A logarithmic axis with room for all ratios, and ticks from 1 outwards where they fit."""
     span = math.log(high / low) or 0.1
-    bottom, top = low * math.exp(-0.3 * span), high * math.exp(0.1 * span)  # words at the foot
+    bottom, top = low * math.exp(-0.4 * span), high * math.exp(0.1 * span)  # words at the foot
     style.log_values(ax)
     ax.set_ylim(bottom, top)
     gap = APART * math.log(top / bottom)
@@ -81,21 +81,22 @@ def ratio_axis(ax: Axes, low: float, high: float) -> None:
 
 
 def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
-    """The ratios in order over the share of the shapes, with three of them named."""
+    """The ratios in order over the share of the shapes, with three of them in words."""
     ratio_axis(ax, min(rows.ratio.min(), 1), max(rows.ratio.max(), 1))
     style.parity(ax)
     style.draw_line(ax, places, rows.ratio, POINT, "ratio")
+    said = []
     for share, words in MARKED.items():
         place = at_share(rows, share)
         x, ratio = places[place], rows.ratio.iloc[place]
         ax.plot(
             [x, x], [0, ratio], color=style.QUIET, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0
         )
-        ax.annotate(
-            f"{words}\n{significant(ratio)}", (x, 0), xycoords=("data", "axes fraction"),
-            xytext=(3 if share < HIGH else -3, 4), textcoords="offset points",
-            ha="left" if share < HIGH else "right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
-        )  # fmt: skip
+        said.append(f"{words} {significant(ratio)}")
+    ax.annotate(
+        "\n".join(said), (1, 0), xycoords="axes fraction", xytext=(-3, 3),
+        textcoords="offset points", ha="right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
+    )  # fmt: skip
     ax.tick_params(labelbottom=False)
 
 
