@@ -145,7 +145,8 @@ def test_the_figure_has_a_curve_and_lanes_for_each_dispatch_with_every_shape(
     named = [re.sub(r" [0-9.]+", "", words).split("\n") for words in words_of(results)]
     assert named == [["5%", "median", "95%"]] * 2
     curves, lanes = made.axes[:2], made.axes[2:]
-    assert [ax.get_title("left") for ax in curves] == ["sgemm, 40 shapes", "gram, 30 shapes"]
+    assert [ax.get_title("left") for ax in curves] == ["sgemm", "gram"]
+    assert [ax.get_xlabel() for ax in lanes] == ["share of 40 shapes", "share of 30 shapes"]
     for curve, lane, entry in zip(curves, lanes, random_shapes(results), strict=True):
         [points], [strokes] = (
             [line.get_xydata() for line in ax.get_lines() if line.get_marker() != "None"]

@@ -55,7 +55,7 @@ def random_shapes(results: Results) -> Figure:
         for ax in axes:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes[0].set_title(f"{results.title(kernel)}, {len(rows)} shapes", loc="left")
+        axes[0].set_title(results.title(kernel), loc="left")
     grid[0, 0].set_ylabel("library / kernel")
     style.claim(made, ahead(results, panels))
     return made
@@ -108,7 +108,7 @@ def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     ax.set_yticks(range(len(known)), known)
     ax.set_ylim(len(known) - 0.4, -0.6)
     ax.grid(visible=False, axis="y")
-    ax.set_xlabel("share of the shapes")
+    ax.set_xlabel(f"share of {len(rows)} shapes")
 
 
 def ahead(results: Results, panels: Mapping[str, pd.DataFrame]) -> str:
