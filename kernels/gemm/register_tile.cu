@@ -16,7 +16,7 @@
 //
 // Traffic     Global memory: 2k/TILE reads of 4 bytes per element of C. Shared memory: 2/R loads
 //             per multiply-add.
-// Removes     The bound of the shared memory's loads: 2R < R²/4 from R = 8 on.
+// Removes     The bound of the shared memory's loads: 2R ≤ R²/4 from R = 8 on.
 // Limit       Loads of one word each: 16 instructions beside 64 multiply-adds, and the latency
 //             of global memory, for which all threads of the block wait at the barrier.
 
