@@ -30,3 +30,15 @@ __device__ __forceinline__ void store_bands(const Sums& sums, Bands& bands, int&
         }
     }
 }
+
+// Compute a block's tiles and store them by bands. compute(slabs, store) computes them with the ring in `slabs`,
+// and calls store(sums, tile) for each one that begins at row tile.x and column tile.y.
+template <class Compute>
+__device__ __forceinline__ void compute_by_bands(char* memory, const CUtensorMap& out, Compute compute)
+{
+    Slab* slabs = (Slab*)memory;
+    Bands& bands = ((Bands*)(slabs + STAGES))[threadIdx.x / 128];
+    int turn = 0;
+    compute(slabs, [&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
+    if (threadIdx.x < threads && stores()) wait_until_tiles_are_read<0>();
+}

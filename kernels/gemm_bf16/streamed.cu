@@ -48,10 +48,7 @@ streamed_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restri
               const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out)
 {
     extern __shared__ __align__(1024) char memory[];
-    Slab* slabs = (Slab*)memory;
-    Bands& bands = ((Bands*)(slabs + STAGES))[threadIdx.x / 128];
-    int turn = 0;
-    compute_share(slabs, in_a, in_b, m, n, k,
-                  [&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
-    if (threadIdx.x < threads && stores()) wait_until_tiles_are_read<0>();
+    compute_by_bands(memory, out, [&](Slab* slabs, auto store) {
+        compute_share(slabs, in_a, in_b, m, n, k, store);
+    });
 }

@@ -79,8 +79,10 @@ __device__ __forceinline__ void compute_share(Slab* slabs_there, const CUtensorM
     if (produces()) prefetch_map(in_a), prefetch_map(in_b);
     const Stream::Schedule whole = Stream::Schedule::of(Order(m, n).tiles(), 0, (k + TILE_K - 1) / TILE_K);
     if (produces()) of_producer = whole;
-    if (threadIdx.x == 0) of_consumers = whole, parts[0] = of_consumers.next();
-    if (threadIdx.x == 0) ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+    if (threadIdx.x == 0) {
+        of_consumers = whole, parts[0] = of_consumers.next();
+        ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+    }
     meet_cluster();  // the mbarriers of all blocks are there
     if (threadIdx.x >= threads) {
         keep_few_registers();
