@@ -103,13 +103,13 @@ def picture(folder: Path, results: Results, operation: str, at: str) -> str:
 
 def found(results: Results) -> Iterator[str]:
     """The results of a data set in sentences, those that matter most first: the last step of each
-    operation, the steps to it, random shapes, and the sizes."""
+    operation, random shapes, the steps, and the sizes."""
     views = [results.of(operation) for operation in OPERATIONS]
     ladders = [(view, quotable(ladder(view))) for view in views]
     best = [(view, fastest_own(view, rungs)) for view, rungs in ladders]
     yield from (headline(*own) for own in best if len(own[1]))
-    yield from filter(None, itertools.starmap(steps, ladders))
     yield from filter(None, [at_random(results)])
+    yield from filter(None, itertools.starmap(steps, ladders))
     for view, own in best:
         if len(own):
             yield from by_size(view, own.kernel.iloc[0])

@@ -1,7 +1,9 @@
 """The limits of a thread, a block and a multiprocessor, for each architecture."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 WARP = 32
 # These hold for every compute capability from 6.0 on (CUDA C++ Programming Guide, table of
@@ -19,12 +21,13 @@ WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
 @dataclass(frozen=True)
 class Architecture:
     """One multiprocessor: resident threads, KB of shared memory that a block may ask for, and
-    multiply-adds per clock for each kind of unit; and how many of them a card has.
+    multiply-adds per clock for each kind of unit; and how many of them a card has. None where a
+    card has no such units, or those of one architecture differ from product to product.
 
     Threads and shared memory: CUDA C++ Programming Guide, table of technical specifications.
     Multiply-adds: its table
     "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
-    and the H100. Multiprocessors: those of the architecture's largest product, by its white paper
+    and the H100 (dense bfloat16: 312 TFLOP/s at 1410 MHz, 989.4 at 1830). Multiprocessors: those of the architecture's largest product, by its white paper
     (GP100, GP102, V100, TU102, A100, GA102, AD102, H100 SXM, B200, RTX PRO 6000); where we know of
     none, the H100's.
     """
@@ -34,6 +37,7 @@ class Architecture:
     fp32: int | None = 128
     fp64: int | None = 2
     fp64_tensor: int | None = None
+    bf16_tensor: int | None = None
     multiprocessors: int = 132
 
 
@@ -42,11 +46,13 @@ ARCHITECTURES = {
     "6.1": Architecture(2048, 48, fp64=4, multiprocessors=30),
     "7.0": Architecture(2048, 96, fp32=64, fp64=32, multiprocessors=80),
     "7.5": Architecture(1024, 64, fp32=64, multiprocessors=72),
-    "8.0": Architecture(2048, 163, fp32=64, fp64=32, fp64_tensor=64, multiprocessors=108),
+    "8.0": Architecture(
+        2048, 163, fp32=64, fp64=32, fp64_tensor=64, bf16_tensor=1024, multiprocessors=108
+    ),
     "8.6": Architecture(1536, 99, multiprocessors=84),
     "8.7": Architecture(1536, 163),
     "8.9": Architecture(1536, 99, multiprocessors=144),
-    "9.0": Architecture(2048, fp64=64, fp64_tensor=128),
+    "9.0": Architecture(2048, fp64=64, fp64_tensor=128, bf16_tensor=2048),
     "10.0": Architecture(2048, fp64=64, multiprocessors=148),
     "10.3": Architecture(2048, fp64=None),
     "11.0": Architecture(1536, fp64=None),
@@ -54,7 +60,7 @@ ARCHITECTURES = {
     "12.1": Architecture(1536, 99),
 }
 DEFAULT = "9.0"  # of what is emulated, or compiled for an architecture that is not listed
-UNITS = ("fp32", "fp64", "fp64_tensor")
+UNITS = ("fp32", "fp64", "fp64_tensor", "bf16_tensor")
 
 
 def capability(name: str) -> tuple[int, int]:
@@ -82,3 +88,14 @@ def target(arch: str, since: str) -> str:
     """The architecture to compile for: sm_90a where a source needs 9.0a on sm_90."""
     own = since.endswith("a") and has_instructions(arch, since)
     return f"{arch.rstrip('a')}a" if own else arch
+
+
+def peak_terms(device: Mapping[str, Any], units: str) -> tuple[float, ...] | None:
+    """The factors of the peak of one kind of UNITS in TFLOP/s, from the facts of a card:
+    multiprocessors, operations of each per clock, and the highest clock in MHz. None for an unknown
+    card, or one without them."""
+    known = ARCHITECTURES.get(str(device.get("compute_capability")))
+    count = getattr(known, units) if known else None
+    if count is None or "clock_mhz" not in device:
+        return None
+    return device["multiprocessors"], 2 * count, device["clock_mhz"], 1e-6

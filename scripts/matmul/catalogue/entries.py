@@ -73,6 +73,7 @@ class Kernel:
     classroom: bool = False
     lesson: str = ""
     idea: str = ""
+    adds: str = ""
     missed: str = ""
     parameters: Mapping[str, int] = field(default_factory=dict, hash=False)
     tilings: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import fcntl
 import logging
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from matmul.build import toolchain
 from matmul.build.packages import TAKE_CUDA_12
-from matmul.catalogue.architectures import ARCHITECTURES, UNITS
+from matmul.catalogue.architectures import UNITS, peak_terms
 from matmul.gpu.occupancy import Limits
 from matmul.process.errors import UserError
 
@@ -175,15 +176,15 @@ class Gpu:
         return pynvml.nvmlDeviceGetUUID(self.nvml) if self.nvml else self.device.pci_bus_id()
 
     def peak(self, units: str) -> float | None:
-        """TFLOP/s of one kind of UNITS: multiprocessors × units × 2 × the highest clock.
-
-        None for an unknown GPU, or one without them.
-        """
-        known = ARCHITECTURES.get(self.compute_capability)
-        count = getattr(known, units) if known else None
-        if count is None:
-            return None
-        return self.attribute("MULTIPROCESSOR_COUNT") * count * 2 * self.clock_khz * 1e-9
+        """TFLOP/s of one kind of UNITS at the highest clock; None for an unknown GPU, or one without
+        them."""
+        facts = {
+            "compute_capability": self.compute_capability,
+            "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
+            "clock_mhz": self.clock_khz / 1000,
+        }
+        terms = peak_terms(facts, units)
+        return terms and math.prod(terms)
 
     @property
     def clock_khz(self) -> int:

@@ -5,6 +5,7 @@ Findings are lines like those of matmul.dataset.consistency.
 """
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from matmul.build.binaries import tool_source
-from matmul.catalogue.architectures import ARCHITECTURES, UNITS
+from matmul.catalogue.architectures import ARCHITECTURES, UNITS, peak_terms
 from matmul.catalogue.entries import Catalogue, kernel_name
 from matmul.dataset.consistency import DIGEST, DataSet, findings, read_set
 from matmul.dataset.derived import SPAN
@@ -37,7 +38,7 @@ FACTS = {
     "code": rf"{DIGEST}(\+{DIGEST})*",
 }
 # The units that multiply in a dtype; a kernel of full arithmetic may use any of them.
-UNITS_OF = {"float32": ["fp32"], "float64": ["fp64", "fp64_tensor"]}
+UNITS_OF = {"float32": ["fp32"], "float64": ["fp64", "fp64_tensor"], "bfloat16": ["bf16_tensor"]}
 Point = tuple[Shape, str, str]  # with fill and mode
 NEARLY = 1.01  # the clock of a card is a whole number of MHz, and a timer has a step
 
@@ -109,14 +110,19 @@ def unlikely_machine(data: DataSet) -> Iterator[str]:
     for key in ("multiprocessors", "clock_mhz", "memory_bytes", "l2_bytes"):
         if not isinstance(device.get(key), int) or device[key] <= 0:
             yield wrong(key, "not a whole number above zero")
-    for units in UNITS:
-        count, key = getattr(known, units), f"{units}_peak_tflops"
-        peak = device["multiprocessors"] * (count or 0) * 2 * device["clock_mhz"] * 1e-6
-        if not np.isclose(device.get(key) or 0, peak, rtol=NEARLY - 1):
+    for key, peak in peaks(device).items():
+        if key in device and not np.isclose(device[key] or 0, peak, rtol=NEARLY - 1):
             yield wrong(key, f"and multiprocessors, units and clock give {peak:.5g}")
     ceilings = data["ceilings.csv"]
     other = ~ceilings.gpu.isin(["", device["gpu"]])
     yield from data.rows("ceilings.csv", other, "gpu", f"not device.json's {device['gpu']}")
+
+
+def peaks(device: Mapping[str, Any]) -> dict[str, float]:
+    """The peak of each kind of units by its name in device.json, 0 where a card has none. An older
+    set does not record all of them."""
+    terms = {f"{units}_peak_tflops": peak_terms(device, units) for units in UNITS}
+    return {key: math.prod(own) if own else 0 for key, own in terms.items()}
 
 
 def unlikely_states(data: DataSet) -> Iterator[str]:
@@ -212,11 +218,11 @@ def rule_of(configuration: Mapping[str, Any], sweep: str) -> Rule:
 
 def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Rates of full arithmetic above the peak of the card's units."""
-    summary = data["summary.csv"]
+    summary, known = data["summary.csv"], peaks(data.device)
     reduced = {name for name, kernel in catalogue.items() if kernel.arithmetic != "full"}
     full = data.on_gpu(summary) & ~summary.kernel.isin(reduced)
     for dtype, units in UNITS_OF.items():
-        peak = max(data.device.get(f"{name}_peak_tflops") or 0 for name in units)
+        peak = max(known[f"{name}_peak_tflops"] for name in units)
         wrong = full & (summary.dtype == dtype) & (summary.tflops > NEARLY * peak)
         why = f"above the {peak:.4g} TFLOP/s of the card's units"
         yield from data.rows("summary.csv", wrong, "tflops", why)

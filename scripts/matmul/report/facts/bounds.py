@@ -34,6 +34,7 @@ UNITS = {
     "dfma": Unit("fp64", "multiply_add_float64"),
 }
 TENSOR = "tensor_"  # begins the names of tensor cores
+HALF_PRODUCTS = 3  # that make a product of floats (kernels/gemm_split)
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,7 @@ def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound 
         return None
     row = rows.iloc[0]
     if row.tensor > 0:
-        units = [unit for unit in OPERATIONS[shape.operation].units if unit.startswith(TENSOR)]
-        peak = peak_of(results, units[0]) if units else None
+        peak = tensor_peak(results, variant)
         return bound("tensor", whole(1), peak, variant, shape) if peak else None
     name = max(UNITS, key=lambda name: row[name])
     lanes = getattr(architecture(row.architecture), UNITS[name].lanes)
@@ -73,6 +73,15 @@ def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound 
         return None
     share, what = share_of_peak(row, name, lanes)
     return bound(what, share, peak_of(results, UNITS[name].peak), variant, shape)
+
+
+def tensor_peak(results: Results, variant: Variant) -> Number | None:
+    """The peak of the tensor cores that a variant uses, for the products that count."""
+    if variant.kernel.arithmetic == "halves":  # half the bits, in float16 as fast as in bfloat16
+        peak = peak_of(results, TENSOR + "bfloat16")
+        return peak and peak / whole(HALF_PRODUCTS)
+    units = OPERATIONS[variant.kernel.operation].units
+    return next((peak_of(results, unit) for unit in units if unit.startswith(TENSOR)), None)
 
 
 def peak_of(results: Results, unit: str) -> Number | None:

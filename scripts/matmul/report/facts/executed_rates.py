@@ -1,17 +1,21 @@
-"""Rates by the operations that a program executes, and the card's float64 peaks."""
+"""Rates by the operations that a program executes, and the peaks of a card's units."""
+
+import math
 
 import pandas as pd
 
+from matmul.catalogue.architectures import peak_terms
 from matmul.catalogue.entries import Kind, Variant
 from matmul.operations.shapes import Shape
 from matmul.report.selection import Results
 from matmul.report.sourced_numbers import Number
 
-# The card's peaks by units and clock in device.json, by the names of ceilings.csv.
-PEAKS = {
-    "multiply_add_float32": "fp32_peak_tflops",
-    "multiply_add_float64": "fp64_peak_tflops",
-    "tensor_float64": "fp64_tensor_peak_tflops",
+# The units of the table of architectures by the names of ceilings.csv.
+LANES = {
+    "multiply_add_float32": "fp32",
+    "multiply_add_float64": "fp64",
+    "tensor_float64": "fp64_tensor",
+    "tensor_bfloat16": "bf16_tensor",
 }
 VECTOR, TENSOR = "vector units", "tensor cores"
 FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
@@ -31,10 +35,18 @@ def rate(operations: Number, time_ms: Number) -> Number:
 
 
 def unit_peak(results: Results, unit: str) -> Number | None:
-    """The peak of a kind of unit of the card in TFLOP/s; None if it is not known."""
-    fact = PEAKS.get(unit)
-    peak = fact and results.device.get(fact)
-    return Number(peak, f"device.json:{fact}") if peak else None
+    """The peak of a kind of unit of the card in TFLOP/s; None if it is not known. A set that was
+    measured before the project knew the units has the facts that it follows from."""
+    device, lanes = results.device, LANES.get(unit, "")
+    fact = f"{lanes}_peak_tflops"
+    if fact in device:
+        return Number(device[fact], f"device.json:{fact}") if device[fact] else None
+    terms = peak_terms(device, lanes) if lanes else None
+    if terms is None:
+        return None
+    count, operations, clock, scale = terms
+    origin = f"device.json:multiprocessors * {operations} * device.json:clock_mhz * {scale}"
+    return Number(math.prod((count, operations, clock, scale)), origin)
 
 
 def float64_peak(results: Results, units: str) -> Number | None:

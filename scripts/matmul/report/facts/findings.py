@@ -109,6 +109,22 @@ def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
     } | sizes_by_verdict(rows)
 
 
+@finding(GEMM)
+def highest_share(results: Results) -> dict[str, Any]:
+    """The largest share of its library at any square size, and the kernel that ran there."""
+    rows = hand_written_ratios(results)
+    best = rows.loc[rows.ratio.idxmax()]
+    own = time_row(results, best.variant, best.n, best.cache)
+    ran = results.ran(own) if own is not None else None
+    return {
+        "n": int(best.n),
+        "kernel": named(results, best.kernel, best.variant),
+        "library": named(results, best.baseline, best.baseline),
+        "ratio": cell(best, "ratio", RATIOS).json(),
+        "ran": ran and {"title": ran.kernel.title, "lesson": ran.kernel.lesson},
+    }
+
+
 def hand_written_ratios(results: Results) -> pd.DataFrame:
     """Ratios of square products by CUDA kernels of the catalogue, hot ones if there are any, with
     an interval."""

@@ -148,6 +148,7 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
     kernel, bound = results.catalogue.get(name), predicted(results, ran, shape)
     return {
         "arithmetic": results.arithmetic(name),
+        "adds": (kernel and kernel.adds) or None,
         "missed": (kernel and kernel.missed) or None,
         "source": source_code(kernel),
         "variant": told.variant,
