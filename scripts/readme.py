@@ -16,6 +16,7 @@ from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, PUBLISHED, write_text
 from matmul.operations import OPERATIONS
+from matmul.operations.gemm import GEMM
 from matmul.process.errors import UserError, command_line
 from matmul.report.facts.published import (
     DataSet,
@@ -31,6 +32,7 @@ from matmul.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul.report.figures.figure_base import cache_note, source_line
 from matmul.report.selection import (
     Results,
+    fastest,
     fastest_own,
     load_results,
     picture_of,
@@ -103,12 +105,12 @@ def picture(folder: Path, results: Results, operation: str, at: str) -> str:
 
 def found(results: Results) -> Iterator[str]:
     """The results of a data set in sentences, those that matter most first: the last step of each
-    operation, random shapes, the steps, and the sizes."""
+    operation, floats on tensor cores, random shapes, the steps, and the sizes."""
     views = [results.of(operation) for operation in OPERATIONS]
     ladders = [(view, quotable(ladder(view))) for view in views]
     best = [(view, fastest_own(view, rungs)) for view, rungs in ladders]
     yield from (headline(*own) for own in best if len(own[1]))
-    yield from filter(None, [at_random(results)])
+    yield from filter(None, [from_halves(results), at_random(results)])
     yield from filter(None, itertools.starmap(steps, ladders))
     for view, own in best:
         if len(own):
@@ -122,6 +124,26 @@ def headline(view: Results, best: pd.DataFrame) -> str:
         f"For {view.product.title} in {view.product.dtype}, the fastest hand-written kernel, "
         f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} at "
         f"n = {row.n}" + (f", which is {' and '.join(own)}." if own else ".")
+    )
+
+
+def from_halves(results: Results) -> str:
+    """The share of the fastest kernel that makes float32 products from halves on tensor cores, and
+    its error beside that of each library; empty if there is none."""
+    view = results.of(GEMM.name, reduced=True)
+    rows = quotable(view.at_compared(fastest(view.timed())))
+    own = rows[rows.kernel.map(view.arithmetic) == "halves"]
+    if own.empty:
+        return ""
+    best = own.loc[[own.tflops.idxmax()]]
+    (row,) = best.itertuples()
+    errors = rows.set_index("kernel").mean_error
+    rivals = full_libraries(view, view.ratios[view.ratios.variant == row.variant])
+    beside = [f"{significant(errors[name])} for *{view.title(name)}*" for name in rivals]
+    return (
+        f"For {view.product.title} in {view.product.dtype} from halves, on tensor cores, "
+        f"*{view.title(row.kernel)}* has {' and '.join(shares(view, best))} at n = {row.n}, with a "
+        f"mean error of {significant(row.mean_error)} ({', '.join(beside)})."
     )
 
 

@@ -116,7 +116,7 @@ def panels(
     return figure, axes
 
 
-def panel_rows(rows: int, columns: int, height: float = 2.3) -> tuple[Figure, np.ndarray]:
+def panel_rows(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarray]:
     """A figure with rows of `columns` axes, each on its own axes; `height` of a row."""
     figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
