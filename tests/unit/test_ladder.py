@@ -238,6 +238,27 @@ def test_the_bound_of_a_step_is_what_its_loop_takes_longest_for(tmp_path: Path) 
     assert naive["reached"]["value"] == pytest.approx(row.tflops / naive["rate"]["value"])
 
 
+def test_tensor_cores_bound_a_step_by_their_peak_though_the_set_does_not_record_it(
+    tmp_path: Path,
+) -> None:
+    """The facts of the card give it; a product of halves takes three of theirs."""
+    card = {"multiprocessors": 100, "clock_mhz": 1000}
+    results = made_up(
+        tmp_path, shapes={"gemm": (1024,), "gemm_bf16": (1024,)}, device=DEVICE | card
+    )
+    tensor = results.instructions.kernel.isin(["tiled_bf16", "three_products"])
+    results.instructions.loc[tensor, ["ffma", "tensor"]] = [0, 32]
+    found = {
+        step["name"]: step["bound"]
+        for operation in ("gemm", "gemm_bf16")
+        for step in ladder(results, operation)["steps"]
+    }
+    peak = 100 * 1000 * 2 * 2048 * 1e-6
+    assert found["tiled_bf16"]["what"] == found["three_products"]["what"] == "tensor"
+    assert found["tiled_bf16"]["rate"]["value"] == pytest.approx(peak)
+    assert found["three_products"]["rate"]["value"] == pytest.approx(peak / 3)
+
+
 def lost(kernel: str, least: int) -> Change:
     """A change by which a kernel's points from a size on failed."""
 

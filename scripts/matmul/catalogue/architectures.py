@@ -22,14 +22,13 @@ WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
 class Architecture:
     """One multiprocessor: resident threads, KB of shared memory that a block may ask for, and
     multiply-adds per clock for each kind of unit; and how many of them a card has. None where a
-    card has no such units, or those of one architecture differ from product to product.
+    card has no such units, or where they differ between products of the architecture.
 
     Threads and shared memory: CUDA C++ Programming Guide, table of technical specifications.
-    Multiply-adds: its table
-    "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's white papers on the A100
-    and the H100 (dense bfloat16: 312 TFLOP/s at 1410 MHz, 989.4 at 1830). Multiprocessors: those of the architecture's largest product, by its white paper
-    (GP100, GP102, V100, TU102, A100, GA102, AD102, H100 SXM, B200, RTX PRO 6000); where we know of
-    none, the H100's.
+    Multiply-adds: its table "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's
+    white papers on the A100 and the H100, in bfloat16 for dense matrices. Multiprocessors: those of
+    the architecture's largest product, by its white paper (GP100, GP102, V100, TU102, A100, GA102,
+    AD102, H100 SXM, B200, RTX PRO 6000); where we know of none, the H100's.
     """
 
     threads: int

@@ -176,7 +176,7 @@ class Gpu:
         return pynvml.nvmlDeviceGetUUID(self.nvml) if self.nvml else self.device.pci_bus_id()
 
     def peak(self, units: str) -> float | None:
-        """TFLOP/s of one kind of UNITS at the highest clock; None for an unknown GPU, or one without
+        """TFLOP/s of one kind of UNITS at the highest clock; None for an unknown card, or without
         them."""
         facts = {
             "compute_capability": self.compute_capability,
@@ -184,7 +184,7 @@ class Gpu:
             "clock_mhz": self.clock_khz / 1000,
         }
         terms = peak_terms(facts, units)
-        return terms and math.prod(terms)
+        return math.prod(terms) if terms else None
 
     @property
     def clock_khz(self) -> int:

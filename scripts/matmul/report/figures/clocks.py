@@ -36,7 +36,7 @@ def clocks(results: Results) -> Figure:
             reason = results.gpu_absence()
         raise NothingToDraw(f"The card's state is not known ({reason}).")
     known = [name for name in STATES if any(rows[name].notna().any() for rows in found.values())]
-    made, grid = style.panel_rows(len(found), len(known), height=1.6)
+    made, grid = style.panel_rows(len(found), len(known), height=1.4)
     for row, (axes, (operation, rows)) in enumerate(zip(grid, found.items(), strict=True)):
         own = results.of(operation)
         drawn = [draw_state(ax, own, rows, name) for ax, name in zip(axes, known, strict=True)]

@@ -1,0 +1,31 @@
+"""The peaks of cards are those that NVIDIA states for its products."""
+
+import math
+
+import pytest
+
+from matmul.catalogue.architectures import UNITS, peak_terms
+
+# TFLOP/s at these clocks, of NVIDIA's white papers on the A100 and the H100 (SXM5).
+A100 = {"fp32": 19.5, "fp64": 9.7, "fp64_tensor": 19.5, "bf16_tensor": 312}
+H100 = {"bf16_tensor": 989.4}
+
+
+@pytest.mark.parametrize(
+    ("capability", "multiprocessors", "clock_mhz", "stated"),
+    [("8.0", 108, 1410, A100), ("9.0", 132, 1830, H100)],
+)
+def test_a_peak_is_what_the_white_paper_states(
+    capability: str, multiprocessors: int, clock_mhz: int, stated: dict[str, float]
+) -> None:
+    card = {"multiprocessors": multiprocessors, "clock_mhz": clock_mhz}
+    for units, peak in stated.items():
+        terms = peak_terms(card | {"compute_capability": capability}, units)
+        assert terms is not None
+        assert math.prod(terms) == pytest.approx(peak, rel=0.005)
+
+
+@pytest.mark.parametrize("card", [{}, {"compute_capability": "3.5"}, {"compute_capability": None}])
+def test_an_unknown_card_has_no_peaks(card: dict[str, str | None]) -> None:
+    facts = card | {"multiprocessors": 15, "clock_mhz": 900}
+    assert {peak_terms(facts, units) for units in UNITS} == {None}
