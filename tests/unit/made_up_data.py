@@ -31,7 +31,7 @@ from matmul.operations import parse_shape
 from matmul.operations.fills import FILLS
 from matmul.operations.shapes import Shape
 from matmul.report.selection import Results, load_results
-from matmul.settings.configuration import dispatches, sweep_of
+from matmul.settings.configuration import sweep_of
 
 SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),
@@ -57,8 +57,6 @@ RANDOM = {
                     "sampling": {"sample_seconds": 0.0002}},
     "random_gram": {"operation": "gram", "kernels": ["gram"], "caches": ["hot"],
                     "shapes": {"random": 30, "seed": 2, "from": 64, "to": "20000x9000"}},
-    "choice_gemm": {"operation": "gemm", "kernels": ["sgemm", "sgemm/*"], "caches": ["hot"],
-                    "shapes": {"random": 12, "seed": 3, "from": 64, "to": 4096}},
 }  # fmt: skip
 TF32 = "cublas_sgemm_tf32"
 COPIES = {
@@ -253,31 +251,24 @@ def random_rows(
     arch: str,
 ) -> list[dict]:  # fmt: skip
     """Hot kernel rows of sweeps over random shapes, of their rivals too: between half and twice as
-    fast as the library, and where a dispatch chose a variant, as fast as that."""
+    fast as the library."""
     rows = []
     for name in sweeps:
         sweep = sweep_of(DEVICE["configuration"] | {"sweeps": sweeps}, name)
         dispatch = catalogue.variant(sweep["kernels"][0])
-        beside = dispatch.parts(arch) if gpu and dispatches(sweep["kernels"]) else []
         for text in sweep["shapes"]:
             shape = parse_shape(text, sweep["operation"])
             what = {"sweep": name, "fill": "uniform", "mode": "burst"}
             what |= product_of(dispatch.kernel.dtype, shape)
             base = 0.004 + shape.operations * PACE[Kind.LIBRARY]
-            chosen = dispatch.part(shape, arch).name
-            times: dict[str, float] = {}
-            for variant in [*catalogue.rivals(dispatch.kernel), *beside, dispatch]:
+            for variant in [*catalogue.rivals(dispatch.kernel), dispatch]:
                 library = variant.kernel.kind is Kind.LIBRARY
                 gain = random.uniform(0.9, 1.1) if library else random.lognormal(0.03, 0.15)
-                same = times.get(chosen) if variant == dispatch else None
-                times[variant.name] = same or base / gain
-                if variant.refusal(shape):
-                    continue
                 skipped = {"phase": "kernel", "cache": "hot", "status": "skipped", "samples": 0,
                            "reason": "there is no GPU on this machine"}  # fmt: skip
                 own = {"kernel": variant.kernel.name, "variant": variant.name, "launches": 3}
-                own["ran"] = chosen if variant == dispatch else ""
-                timed = span("kernel", "hot", times[variant.name], shape)
+                own["ran"] = "" if library else dispatch.part(shape, arch).name
+                timed = span("kernel", "hot", base / gain, shape)
                 rows.append(what | own | (timed if gpu else skipped))
     return rows
 

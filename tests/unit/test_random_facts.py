@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,39 +87,6 @@ def test_the_ten_worst_have_the_variant_that_ran_and_both_times(results: Results
         assert row["variant"] in {v.name for v in results.catalogue.buildable.values()}
 
 
-def best_at(results: Results, gain: float) -> dict[str, Any]:
-    """What the choice costs if at every shape it is right, but at one is slower than another."""
-    rows = results.ratios
-    beside = (rows.sweep == "choice_gemm") & (rows.kernel != "sgemm")
-    chosen = results.summary[results.summary.sweep == "choice_gemm"].query("ran != ''")
-    ran = {shape_of(row): row.ran for row in chosen.itertuples()}
-    right = beside & np.array([ran.get(shape_of(row)) == row.variant for row in rows.itertuples()])
-    rows.loc[beside, "ratio"] = 0.5
-    rows.loc[right, "ratio"] = 1.0
-    first = rows[right].index[0]
-    other = rows[beside & ~right & (rows.m == rows.m[first]) & (rows.n == rows.n[first])].index[0]
-    rows.loc[other, "ratio"] = gain
-    choice = random_shapes(results)[0]["choice"]
-    assert choice["better"] == rows.variant[other] or gain <= 1
-    return choice
-
-
-def test_a_choice_loses_what_the_best_variant_is_faster(tmp_path: Path) -> None:
-    results = made_up(tmp_path, drawn=RANDOM)
-    choice = best_at(results, 1.3)
-    assert (choice["shapes"], choice["best"]) == (12, 11)
-    assert choice["largest"]["value"] == pytest.approx(0.3)
-    assert choice["mean"]["value"] == pytest.approx(0.3 / 12)
-    choice = best_at(results, 0.9)
-    assert (choice["best"], choice["largest"]["value"]) == (12, 0)
-
-
-def test_without_its_variants_beside_it_nothing_is_said_of_a_choice(results: Results) -> None:
-    gemm, gram = random_shapes(results)
-    assert gram["choice"] is None
-    assert gemm["choice"]["variants"] > 5
-
-
 def test_without_a_gpu_the_reason_is_all_that_is_said(tmp_path: Path) -> None:
     results = made_up(tmp_path, gpu=False, drawn=RANDOM)
     entries = random_shapes(results)
@@ -129,7 +95,7 @@ def test_without_a_gpu_the_reason_is_all_that_is_said(tmp_path: Path) -> None:
     assert "no GPU on this machine" in text
     shapes = [entry["shapes"] for entry in tables.not_measured(results)["skipped"]]
     drawn = [own["shapes"] for [own, *_] in shapes if own["series"] == "drawn at random"]
-    assert [len(own) for own in drawn] == [40 + 12, 30]
+    assert [len(own) for own in drawn] == [40, 30]
     assert all(len(own) < 20 for [own, *_] in shapes if own["series"] == "")
 
 

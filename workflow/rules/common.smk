@@ -58,8 +58,7 @@ def settle():
         compiler = toolchain.version(*toolchain.cuda())
         device, architectures = where_to_measure()
         toolchain.check_architectures(architectures)
-        measured = architectures if device == "gpu" else []
-        jobs = configuration.chosen_jobs(config, catalogue, measured)
+        jobs = configuration.chosen_jobs(config, catalogue)
         return jobs, device, architectures, compiler
     except UserError as error:
         sys.exit(f"error: {error}")

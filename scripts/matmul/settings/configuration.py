@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matmul.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
 from matmul.catalogue.schema import check
 from matmul.gpu.device import NoDevice, driver, gpus
 from matmul.operations import OPERATIONS, parse_shape
 from matmul.operations.random_shapes import random_shapes
 from matmul.process.errors import UserError
-
-PARTS = "/*"  # after the name of a dispatch: the variants that it chooses among
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -41,8 +39,7 @@ def check_kernels(
     Raises UserError.
     """
     possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
-    for text in kernels if kernels != "all" else ():
-        name = text.removesuffix(PARTS)
+    for name in kernels if kernels != "all" else ():
         try:
             variant = catalogue.variant(name)
         except UserError as error:
@@ -51,8 +48,6 @@ def check_kernels(
             raise UserError(
                 f"{where}: '{name}' does not compute {operation}; {', '.join(possible)} do"
             )
-        if name != text and variant.kernel.kind is not Kind.DISPATCH:
-            raise UserError(f"{where}: '{text}': {name} chooses among no variants; write {name}")
         if name not in (variant.name, variant.kernel.name):
             raise UserError(f"{where}: '{name}' is how files are named; write {variant.name}")
 
@@ -108,11 +103,6 @@ def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
     return list(map(str, shapes))
 
 
-def dispatches(kernels: str | Sequence[str]) -> list[str]:
-    """The dispatches whose variants `kernels` asks for, as DISPATCH/*."""
-    return [name.removesuffix(PARTS) for name in kernels if name.endswith(PARTS)]
-
-
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
     """Whether `kernels` ("all", or names of kernels and variants) includes the variant."""
     return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
@@ -133,20 +123,11 @@ def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
     return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
 
 
-def chosen_jobs(
-    config: Mapping[str, Any], catalogue: Catalogue, architectures: Sequence[str] = ()
-) -> dict[str, dict[str, Variant]]:
+def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
     """The variants that each sweep with shapes measures, by slug.
 
-    DISPATCH/* stands for those that it chooses among on these `architectures`, of the GPUs that are
-    measured. Without one it stands for none: there is nothing to compare, and each would be
-    verified in emulation. Raises UserError if there is nothing to measure.
+    Raises UserError if there is nothing to measure.
     """
-
-    def listed(kernels: str | Sequence[str]) -> str | Sequence[str]:
-        choosing = [catalogue.variant(name) for name in dispatches(kernels)]
-        parts = [part.name for v in choosing for arch in architectures for part in v.parts(arch)]
-        return [*kernels, *parts] if parts else kernels
 
     def wanted(variant: Variant, lists: Sequence[str | Sequence[str]]) -> bool:
         asked_for = any(variant.name in names for names in lists if names != "all")
@@ -155,7 +136,7 @@ def chosen_jobs(
     chosen = {}
     for name in config["sweeps"]:
         sweep = sweep_of(config, name)
-        lists = [listed(kernels) for kernels in (config["kernels"], sweep["kernels"])]
+        lists = [config["kernels"], sweep["kernels"]]
         if sweep["shapes"]:
             chosen[name] = {
                 slug: variant

@@ -1,4 +1,4 @@
-"""The dispatches at shapes drawn at random: beside the library, and beside their own variants."""
+"""The dispatches at shapes drawn at random, beside the library."""
 
 import math
 from collections.abc import Sequence
@@ -12,8 +12,7 @@ from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.operation import COMPACT
 from matmul.report.facts.findings import TOO_FEW, interval, named
 from matmul.report.selection import Results, quotable, size_name, verdict_of
-from matmul.report.sourced_numbers import Number, cell, total
-from matmul.settings.configuration import dispatches
+from matmul.report.sourced_numbers import Number, cell
 
 WORST = 10  # shapes that are listed
 LOW, MIDDLE, HIGH = 0.05, 0.5, 0.95  # shares of the shapes
@@ -24,15 +23,9 @@ def random_shapes(results: Results) -> list[dict[str, Any]]:
     return [random_facts(results, kernel) for kernel in drawn_kernels(results)]
 
 
-def drawn_sweeps(results: Results) -> list[str]:
-    """The random sweeps that hold a dispatch against the library only."""
-    sweeps = results.random_sweeps
-    return [name for name, own in sweeps.items() if not dispatches(own.get("kernels", "all"))]
-
-
 def drawn_kernels(results: Results) -> list[str]:
-    """The dispatches with rows in those sweeps, in the catalogue's order."""
-    rows = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
+    """The dispatches with rows of random shapes, in the catalogue's order."""
+    rows = results.summary[results.drawn(results.summary)]
     return [
         name for name in results.order if results.is_dispatch(name) and name in set(rows.kernel)
     ]
@@ -46,22 +39,18 @@ def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
 
 def every_ratio(results: Results, kernel: str) -> pd.DataFrame:
     """The same with them."""
-    rows = results.ratios[results.ratios.sweep.isin(drawn_sweeps(results))]
+    rows = results.ratios[results.drawn(results.ratios)]
     rows = rows[rows.kernel == kernel]
     cache = min(set(rows.cache), key=CACHES.index, default=CACHES[0])
-    rows = least(rows[rows.cache == cache]).sort_values("ratio", kind="stable")
+    rows = rows[rows.cache == cache]
+    fastest = rows.groupby(POINT, sort=False, dropna=False).ratio.idxmin()
+    rows = rows.loc[fastest].sort_values("ratio", kind="stable")
     shapes = [shape_of(row) for row in rows.itertuples()]
     return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
 
 
-def least(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each variant's ratio to the fastest of its rivals, at every point."""
-    point = ["variant", *POINT, "cache"]
-    return rows.loc[rows.groupby(point, sort=False, dropna=False).ratio.idxmin()]
-
-
 def places_of(rows: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """What identifies the point of each row, whatever its variant."""
+    """What identifies the point of each row."""
     return [(r.sweep, shape_of(r), r.fill, r.mode, r.cache) for r in rows.itertuples()]
 
 
@@ -72,7 +61,7 @@ def at_share(rows: pd.DataFrame, share: float) -> int:
 
 def random_facts(results: Results, kernel: str) -> dict[str, Any]:
     """What is reported of one dispatch, or why nothing was timed."""
-    summary = results.summary[results.summary.sweep.isin(drawn_sweeps(results))]
+    summary = results.summary[results.drawn(results.summary)]
     summary = summary[(summary.kernel == kernel) & (summary.phase == "kernel")]
     every = every_ratio(results, kernel)
     rows = quotable(every)
@@ -102,7 +91,6 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
             if name in fastest
         ],
         "worst": worst(results, rows.head(WORST), summary),
-        "choice": choice(results, kernel),
     }
 
 
@@ -148,39 +136,3 @@ def worst(results: Results, rows: pd.DataFrame, summary: pd.DataFrame) -> list[d
             }
         )
     return found
-
-
-def choice(results: Results, kernel: str) -> dict[str, Any] | None:
-    """What the choice of a dispatch loses to the best of its variants, each beside the library in a
-    job of its own; None if they were not measured."""
-    sweeps = [
-        name
-        for name, own in results.random_sweeps.items()
-        if kernel in dispatches(own.get("kernels", "all"))
-    ]
-    chosen = results.launches[results.launches.sweep.isin(sweeps)]
-    chosen = chosen[chosen.kernel == kernel]
-    ran = dict(zip(places_of(chosen), chosen.ran, strict=True))
-    rows = results.ratios[results.ratios.sweep.isin(sweeps)]
-    rows = least(rows[rows.kernel != kernel])
-    losses = []
-    for place, own in rows.groupby(pd.Series(places_of(rows), rows.index), sort=False):
-        taken = own[own.variant == ran.get(place)]
-        if len(taken):
-            best, used = own.loc[own.ratio.idxmax()], taken.iloc[0]
-            quotient = cell(best, "ratio", "ratios.csv") / cell(used, "ratio", "ratios.csv")
-            losses.append((quotient, best, used))
-    if not losses:
-        return None
-    largest, best, used = max(losses, key=lambda loss: loss[0].value)
-    one, count = Number(1, "1"), Number(len(losses), str(len(losses)))
-    return {
-        "shapes": len(losses),
-        "variants": int(rows.variant.nunique()),
-        "best": sum(quotient.value == 1 for quotient, _, _ in losses),
-        "mean": (total(quotient for quotient, _, _ in losses) / count - one).json(),
-        "largest": (largest - one).json(),
-        "size": size_name(shape_of(best)),
-        "better": best.variant,
-        "chosen": used.variant,
-    }
