@@ -204,10 +204,11 @@ def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
 ) -> None:
     variant, shape = request_
     accepts, step = variant.kernel.accepts, variant.parameters.get(variant.kernel.accepts, 1)
-    rows_of_tiles = variant.kernel.tile and not variant.kernel.blocks
-    folds = 2 if variant.kernel.schedule == "triangle" else 1  # two rows of tiles in one of blocks
-    tiles = math.ceil(Fraction(shape.output[0], variant.tile[0]))
-    blocks = math.ceil(Fraction(tiles, folds)) if rows_of_tiles else 0
+    blocks = 0
+    if variant.kernel.tile and not variant.kernel.blocks:
+        blocks = math.ceil(Fraction(shape.output[0], variant.tile[0]))
+        if variant.kernel.schedule == "triangle":  # a row of blocks has two rows of tiles
+            blocks = math.ceil(Fraction(blocks, 2))
     rows, columns = variant.most_rows, variant.most_columns
     reasons = {
         "square": accepts == "square" and len({*shape.dimensions}) > 1,
