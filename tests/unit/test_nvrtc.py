@@ -25,6 +25,7 @@ constexpr int twice(int x) { return 2 * x; }
 extern "C" __global__ void mine(CUtensorMap map, float* x)
 {
     static_assert(std::is_same_v<uint32_t, unsigned> && sizeof(map) == 128);
+    static_assert(alignof(CUtensorMap) == 128, "as for nvcc");
     __shared__ float s[twice(16)];
     s[threadIdx.x] = x[threadIdx.x];
     __syncthreads();
