@@ -20,6 +20,9 @@ from matmul.process.errors import UserError, command_line
 FOR_NVCC = {"-cubin", "-O3"}  # NVRTC does both always, and knows neither option
 # What nvcc's own headers define for every source.
 DEFINED = ["-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fc00000)"]
+# An address in shared memory has 32 bits for nvcc and 64 for NVRTC. Where a kernel takes the lower
+# 32, NVRTC goes on with 64, as in an operand of wgmma. Behind an empty asm it has only these.
+ADDRESSES = "addresses_in_32_bits.h"
 NO_BUILTINS = 7  # nvrtcResult
 ABSENT = re.compile(r'cannot open source file "(.+)"')
 # NVRTC has no C or C++ library. CCCL has one for the device, under other names.
@@ -31,8 +34,18 @@ LIBRARY = {
     "namespace std { using namespace cuda::std; }\n"
     for name, own in NAMES.items()
 } | {
-    # What a kernel takes from it; the rest is the host's, which NVRTC refuses.
-    "cuda.h": "struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };\n"
+    # What a kernel takes from it; the rest is the host's, which NVRTC refuses. Aligned as for nvcc:
+    # 64 bytes, as in CUDA 12, let a map lie in two lines of 128 bytes.
+    "cuda.h": "struct alignas(128) CUtensorMap { unsigned long long opaque[16]; };\n",
+    ADDRESSES: """
+static __device__ __forceinline__ size_t address_in_32_bits(const void* shared)
+{
+    unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+    asm("" : "+r"(address));
+    return address;
+}
+#define __cvta_generic_to_shared(shared) address_in_32_bits(shared)
+""",
 }
 
 
@@ -72,7 +85,8 @@ def compiled(nvrtc: ctypes.CDLL, text: str, name: str, options: list[str]) -> tu
         byref(program), text.encode(), name.encode(), len(LIBRARY), strings(LIBRARY.values()),
         strings(LIBRARY),
     )  # fmt: skip
-    options = [*DEFINED, *options, *(f"-I{folder}" for folder in header_folders())]
+    folders = [f"-I{folder}" for folder in header_folders()]
+    options = [*DEFINED, f"-include={ADDRESSES}", *options, *folders]
     status = nvrtc.nvrtcCompileProgram(program, len(options), strings(options))
     said = output(nvrtc, "ProgramLog", program).rstrip(b"\0\n").decode(errors="replace")
     if status == NO_BUILTINS:

@@ -11,6 +11,7 @@ import pytest
 from support import ROOT
 
 from matmul.build import packages, toolchain
+from matmul.build.machine_code import disassembled
 from matmul.process.errors import UserError
 
 needs_nvrtc = pytest.mark.skipif(
@@ -25,11 +26,25 @@ constexpr int twice(int x) { return 2 * x; }
 extern "C" __global__ void mine(CUtensorMap map, float* x)
 {
     static_assert(std::is_same_v<uint32_t, unsigned> && sizeof(map) == 128);
+    static_assert(alignof(CUtensorMap) == 128, "as for nvcc");
     __shared__ float s[twice(16)];
+    static_assert(std::is_same_v<decltype(__cvta_generic_to_shared(s)), size_t>);
     s[threadIdx.x] = x[threadIdx.x];
     __syncthreads();
     x[threadIdx.x] = s[31 - threadIdx.x] < INFINITY ? 1 : 0;
 }
+"""
+# As wgmma.cuh makes an operand. No macro begins without its parenthesis.
+OPERAND = """
+#define KERNEL(name, function) \\
+    extern "C" __global__ void name(unsigned long long* operand, int i) \\
+    { \\
+        extern __shared__ char s[]; \\
+        const unsigned address = (unsigned)function(s + 1024 * i); \\
+        *operand = (address >> 4 & 0x3FFF) | 1ull << 62; \\
+    }
+KERNEL(mine, __cvta_generic_to_shared)
+KERNEL(without_the_macro, (__cvta_generic_to_shared))
 """
 
 
@@ -84,6 +99,20 @@ def test_it_knows_what_kernels_take_from_headers(tmp_path: Path, arch: str) -> N
     found = toolchain.build_cubin(source, ["mine"], flags, arch, tmp_path / "mine.cubin")["mine"]
     assert found.shared_bytes == 128
     assert 4 <= found.registers <= 40
+
+
+@needs_nvrtc
+@pytest.mark.skipif(not toolchain.nvdisasm(), reason="there is no nvdisasm")
+def test_an_operand_of_wgmma_is_computed_in_32_bits_as_by_nvcc(tmp_path: Path) -> None:
+    source, cubin = tmp_path / "mine.cu", tmp_path / "mine.cubin"
+    source.write_text(OPERAND)
+    toolchain.run(toolchain.cubin_command(source, toolchain.FLAGS["cuda"], "sm_90", cubin))
+    shifts = {
+        function: {code.opcode for code in disassembled(cubin, function) if "SHF" in code.opcode}
+        for function in ("mine", "without_the_macro")
+    }
+    assert shifts["mine"].isdisjoint({"SHF.R.U64", "USHF.R.U64"})
+    assert shifts["without_the_macro"] & {"SHF.R.U64", "USHF.R.U64"}
 
 
 @needs_nvrtc
