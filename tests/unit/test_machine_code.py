@@ -45,6 +45,17 @@ def test_a_loop_that_waits_is_no_reason_to_leave_the_one_around_it() -> None:
     assert opcodes(found).count("FFMA") == 2
 
 
+def test_a_way_back_from_code_behind_the_rest_is_no_loop() -> None:
+    """ptxas puts what seldom runs at the end, here the second look at an mbarrier."""
+    found = hot_loop(code(
+        "SYNCS.PHASECHK", "BRA UR4,0x80",  # not yet: look again below
+        "HGMMA", "HGMMA", "IADD3", "BRA UR5,0x0",  # the loop
+        "STG", "EXIT",
+        "SYNCS.PHASECHK", "BRA UR4,0x80", "BRA 0x20",
+    ))  # fmt: skip
+    assert [instruction.place // 16 for instruction in found] == [0, 1, 2, 3, 4, 5, 8, 9, 10]
+
+
 def test_the_hot_loop_is_that_of_the_tensor_cores() -> None:
     """Such a kernel may have a loop of multiply-adds beside it."""
     found = hot_loop(code("HGMMA.64x128x16.F32", "BRA 0x0", "FFMA", "FFMA", "BRA 0x20"))

@@ -51,6 +51,12 @@ class Instruction:
         return int(found[1], 16) if found and self.opcode.startswith("BRA") else None
 
     @property
+    def ends(self) -> bool:
+        """Whether the next instruction in memory never runs after it."""
+        always = not self.predicate and "," not in self.operands  # BRA UR4,0x10 is a condition
+        return always and self.opcode.split(".")[0] in ("BRA", "EXIT", "RET")
+
+    @property
     def kind(self) -> str:
         """One of `kinds()`."""
         if self.predicate == NEVER:
@@ -106,28 +112,46 @@ def parsed(text: Any, function: str) -> list[Instruction]:
 
 
 def hot_loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
-    """The loop that multiplies most: from the target of a backward branch to that branch. Of loops
-    in one another that multiply, it is an innermost one; where tensor cores multiply, it is theirs,
-    since one of their instructions multiplies a tile. Empty if no loop multiplies."""
+    """The loop that multiplies most. Of loops in one another that multiply, it is an innermost one;
+    where tensor cores multiply, it is theirs, since one of their instructions multiplies a tile.
+    Empty if no loop multiplies."""
     found = [loop for loop in loops(code) if multiplies(loop)]
+    places = [{instruction.place for instruction in loop} for loop in found]
     innermost = [
         loop
-        for loop in found
-        if not any(other is not loop and inside(other, loop) for other in found)
+        for loop, own in zip(found, places, strict=True)
+        if not any(other < own for other in places)
     ]
     return max(innermost, key=lambda loop: (has_tensor(loop), multiplies(loop)), default=[])
 
 
 def loops(code: Sequence[Instruction]) -> Iterator[Sequence[Instruction]]:
-    """What lies between a backward branch and its target, both included."""
+    """The natural loops (Aho, Lam, Sethi and Ullman, Compilers, 9.6): what leads to a backward branch
+    without passing its target, where every way to the branch passes it. A branch back from a piece
+    of code that the compiler has put behind the rest is thus no loop."""
+    before = predecessors(code)
     for i, instruction in enumerate(code):
-        if instruction.target is not None and instruction.target <= instruction.place:
-            yield code[instruction.target // INSTRUCTION_BYTES : i + 1]
+        if instruction.target is None or instruction.target > instruction.place:
+            continue
+        head = instruction.target // INSTRUCTION_BYTES
+        body, left = {head, i}, [i] * (i != head)
+        while left:
+            new = before[left.pop()] - body
+            body |= new
+            left += new
+        if head == 0 or 0 not in body:
+            yield [code[at] for at in sorted(body)]
 
 
-def inside(one: Sequence[Instruction], other: Sequence[Instruction]) -> bool:
-    """Whether one loop is a part of another one."""
-    return other[0].place <= one[0].place and one[-1].place <= other[-1].place
+def predecessors(code: Sequence[Instruction]) -> list[set[int]]:
+    """The instructions after which each may run."""
+    before: list[set[int]] = [set() for _ in code]
+    for i, instruction in enumerate(code):
+        if instruction.target is not None:
+            before[instruction.target // INSTRUCTION_BYTES].add(i)
+        if not instruction.ends and i + 1 < len(code):
+            before[i + 1].add(i)
+    return before
 
 
 def multiplies(code: Sequence[Instruction]) -> int:
