@@ -126,9 +126,9 @@ def hot_loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
 
 
 def loops(code: Sequence[Instruction]) -> Iterator[Sequence[Instruction]]:
-    """The natural loops (Aho, Lam, Sethi and Ullman, Compilers, 9.6): what leads to a backward branch
-    without passing its target, where every way to the branch passes it. A branch back from a piece
-    of code that the compiler has put behind the rest is thus no loop."""
+    """The natural loops (Aho, Lam, Sethi and Ullman, Compilers, 9.6): what leads to a backward
+    branch without passing its target, where every way to the branch passes it. A branch back from a
+    piece of code that the compiler has put behind the rest is thus no loop."""
     before = predecessors(code)
     for i, instruction in enumerate(code):
         if instruction.target is None or instruction.target > instruction.place:
