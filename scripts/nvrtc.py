@@ -18,8 +18,13 @@ from matmul.build.packages import COMPILERS, HEADERS, damaged, files_of, header_
 from matmul.process.errors import UserError, command_line
 
 FOR_NVCC = {"-cubin", "-O3"}  # NVRTC does both always, and knows neither option
-# What nvcc's own headers define for every source.
-DEFINED = ["-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fc00000)"]
+# As nvcc does for every source: lambdas and constexpr functions of a kernel are the device's, and
+# two names are defined.
+AS_NVCC = [
+    "-default-device",
+    "-DINFINITY=__int_as_float(0x7f800000)",
+    "-DNAN=__int_as_float(0x7fc00000)",
+]
 # An address in shared memory has 32 bits for nvcc and 64 for NVRTC. Where a kernel takes the lower
 # 32, NVRTC goes on with 64, as in an operand of wgmma. Behind an empty asm it has only these.
 ADDRESSES = "addresses_in_32_bits.h"
@@ -86,7 +91,7 @@ def compiled(nvrtc: ctypes.CDLL, text: str, name: str, options: list[str]) -> tu
         strings(LIBRARY),
     )  # fmt: skip
     folders = [f"-I{folder}" for folder in header_folders()]
-    options = [*DEFINED, f"-include={ADDRESSES}", *options, *folders]
+    options = [*AS_NVCC, f"-include={ADDRESSES}", *options, *folders]
     status = nvrtc.nvrtcCompileProgram(program, len(options), strings(options))
     said = output(nvrtc, "ProgramLog", program).rstrip(b"\0\n").decode(errors="replace")
     if status == NO_BUILTINS:

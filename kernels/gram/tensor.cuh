@@ -25,7 +25,7 @@ __host__ __device__ constexpr int rows_in_triangle(int strip, int warp_n)
 }
 
 // The fewest rows of products for each warp with which `warps` warps are enough for a tile on the diagonal.
-__host__ __device__ constexpr int rows_per_warp_on_diagonal(int strips, int warps, int warp_n)
+constexpr int rows_per_warp_on_diagonal(int strips, int warps, int warp_n)
 {
     for (int rows = 1;; rows++) {
         int needed = 0;

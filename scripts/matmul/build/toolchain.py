@@ -137,9 +137,7 @@ def cubin_command(source: Path, flags: Sequence[str], arch: str, cubin: Path) ->
     """What compiles `source` for an architecture and prints ptxas's report. Raises UserError if
     there is no CUDA compiler."""
     target = ["-cubin", f"-arch={arch}", "-Xptxas=-v", "-o", str(cubin)]
-    # A constexpr function without an annotation is everybody's for nvcc, and the host's for NVRTC.
-    own = ["-default-device"] if str(NVRTC) in cuda() else []
-    return [*cuda(), *target, *own, *flags, str(source)]
+    return [*cuda(), *target, *flags, str(source)]
 
 
 def build_shared_object(source: Path, flags: list[str], library: Path) -> None:
