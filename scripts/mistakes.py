@@ -139,9 +139,7 @@ def main() -> None:
     parser.add_argument(
         "--processes", type=int, default=1, help="number of processes that run them"
     )
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     shown, wrong_habits = exhibits(options.gallery, options.processes), [*habits_of_checking()]
     options.output.mkdir(parents=True, exist_ok=True)

@@ -404,14 +404,10 @@ def page(template: str, results: Results) -> str:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
-    arguments.add_catalogue(parser)
-    arguments.add_beside(parser)
+    arguments.add_data_set(parser)
     parser.add_argument("--template", type=Path, default=ROOT / "reports" / "explore.html")
     parser.add_argument("--output", type=Path, required=True, help="the HTML file")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     results = load_results(options.data, load_catalogue(options.catalogue))
     results = with_others(results, options.beside)

@@ -332,14 +332,10 @@ def sampling(device: dict[str, Any]) -> dict[str, Any]:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
+    arguments.add_data_set(parser)
     parser.add_argument("--documents", type=Path, default=Path("reports/documents.yaml"))
-    arguments.add_catalogue(parser)
-    arguments.add_beside(parser)
     parser.add_argument("--output", type=Path, required=True, help="tables.json")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     results = load_results(options.data, load_catalogue(options.catalogue))
     results = with_others(results, options.beside)
