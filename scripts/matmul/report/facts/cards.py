@@ -18,7 +18,6 @@ from matmul.operations.shapes import Shape
 from matmul.report.facts.changes import TOLERANCE, VERDICTS, compare_points, relative_times
 from matmul.report.facts.executed_rates import unit_peak
 from matmul.report.facts.random_shapes import geometric_mean
-from matmul.report.facts.traffic import intensity, least
 from matmul.report.selection import (
     Results,
     at,
@@ -159,7 +158,7 @@ def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Po
     return Point(
         own.kernel,
         shape,
-        intensity(least(shape, here.product.dtype), shape),
+        operations_of(shape) / bytes_of(shape, here.product.dtype),
         theirs / cell(own, "time_ms"),
         predicted,
         bound,
@@ -182,17 +181,25 @@ def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number]
     if known is None:
         return None
     copy, rate = known
-    work = Number(shape.operations, str(shape.operations))
-    moved = least(shape, view.product.dtype) * Number(shape.elements[-1], str(shape.elements[-1]))
-    times = {"memory": moved / copy, "arithmetic": work / rate}
+    moved = bytes_of(shape, view.product.dtype)
+    times = {"memory": moved / copy, "arithmetic": operations_of(shape) / rate}
     bound = max(times, key=lambda name: times[name].value)
     return bound, times[bound]
 
 
+def operations_of(shape: Shape) -> Number:
+    return Number(shape.operations, str(shape.operations))
+
+
+def bytes_of(shape: Shape, dtype: str) -> Number:
+    """Of a product that moves each matrix once."""
+    elements = sum(shape.elements)
+    return Number(elements, str(elements)).times(DTYPES[dtype].bytes)
+
+
 def in_cache(view: Results, shape: Shape) -> bool:
     """Whether the L2 may hold the matrices."""
-    size = DTYPES[view.product.dtype].bytes
-    return sum(shape.elements) * size <= (view.device.get("l2_bytes") or 0)
+    return bytes_of(shape, view.product.dtype).value <= (view.device.get("l2_bytes") or 0)
 
 
 def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
