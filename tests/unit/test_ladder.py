@@ -103,7 +103,6 @@ def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path: Path) ->
     assert large["busy"] == ["multiply", "issue"]
     assert large["multiply"]["value"] == pytest.approx(0.9)
     assert large["load_store"] is None
-    assert small["conflicts"]["value"] == 1 / 8
     assert found["naive"]["loop"]["multiply"]["value"] == 64
     assert found["direct"]["loop"] is None
     assert typeset(results, tmp_path).startswith(b"%PDF")

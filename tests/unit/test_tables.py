@@ -629,8 +629,6 @@ def test_shapes_of_gram_stand_by_series(whole: Results) -> None:
         ("tall (m = 2n)", "4500×2250"),
         ("other", "1000×1001"),
     ]
-    halves = [kernel["name"] for kernel in computed["kernels"] if kernel["half"]]
-    assert halves == ["cublas_dsyrk_triangle"]
 
 
 def test_operations_that_share_a_reason_are_told_apart(tmp_path: Path) -> None:
