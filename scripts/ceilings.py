@@ -153,9 +153,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--output", type=Path, required=True, help="ceilings.csv")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     try:
         rows = measured(options.build) if options.device == "gpu" else skipped()

@@ -192,9 +192,7 @@ def main() -> None:
     parser.add_argument(
         "--others", type=Path, required=True, help="folder for the data sets of other GPU models"
     )
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     catalogue = load_catalogue(options.catalogue)
     jobs = [Job(folder, read_json(folder / "facts.json")) for folder in options.measured]

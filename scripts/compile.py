@@ -21,9 +21,7 @@ def main() -> None:
     parser.add_argument("--arch", required=True, help="such as sm_90, or host for C")
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--record", type=Path, help="JSON (for a variant only)")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     if options.variant in TOOLS:
         compile_instruments(options.arch, options.binary, options.variant)

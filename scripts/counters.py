@@ -138,6 +138,7 @@ def main() -> None:
         except NoDevice as error:
             raise UserError(f"--device gpu: {error}") from None
         return
+    # Not earlier: what runs inside has the same options, and would empty the log.
     arguments.start_log(options.log)
     every = list(cases(options))
     rows = [row_of(*pair) for pair in zip(every, watched(options, len(every)), strict=True)]

@@ -52,12 +52,10 @@ def main() -> None:
         "--records", type=Path, nargs="*", default=[], help="compile.py's JSON, beside its binary"
     )
     parser.add_argument("--output", type=Path, required=True, help="instructions.csv")
-    arguments.add_log(parser)
     parser.add_argument(
         "--processes", type=int, default=1, help="number of processes that read binaries"
     )
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     catalogue = load_catalogue(options.catalogue)
     records = {file: read_json(file) for file in options.records}

@@ -24,14 +24,10 @@ def draw(folder: Path, name: str) -> str:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
-    arguments.add_catalogue(parser)
-    arguments.add_beside(parser)
+    arguments.add_data_set(parser)
     parser.add_argument("--output", type=Path, required=True, help="folder of the figures")
     parser.add_argument("--processes", type=int, default=1, help="number of processes that draw")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     results = load_results(options.data, load_catalogue(options.catalogue))
     drawn_from.append(with_others(results, options.beside))

@@ -44,9 +44,7 @@ def main() -> None:
     arguments.add_catalogue(parser)
     parser.add_argument("--template", type=Path, default=ROOT / "reports" / "gallery.html")
     parser.add_argument("--output", type=Path, required=True, help="the HTML file")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     catalogue = load_catalogue(options.catalogue)
     data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]

@@ -129,8 +129,7 @@ def parse() -> Namespace:
     parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
     parser.add_argument("--states", type=Path, required=True, help="states.csv")
     parser.add_argument("--facts", type=Path, required=True, help="JSON about machine and job")
-    arguments.add_log(parser)
-    return parser.parse_args()
+    return arguments.parsed(parser)
 
 
 def settings_of(options: Namespace) -> Settings:
@@ -167,7 +166,6 @@ def cases_of(options: Namespace, operation: str) -> list[Case]:
 def main() -> None:
     split = Split()
     options = parse()
-    arguments.start_log(options.log)
     catalogue = load_catalogue(options.catalogue)
     variant, settings = catalogue.variant(options.variant), settings_of(options)
     cases = cases_of(options, variant.kernel.operation)

@@ -13,11 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from matmul.dataset.tables import whole_file, write_json
+from matmul.dataset.tables import write_json, write_text
 from matmul.process.errors import command_line
 from matmul.settings import arguments
 from matmul.trial.gallery import CHECKS, GALLERY, Exhibit, exhibits
-from matmul.trial.habits import Habit, habits_of_checking
+from matmul.trial.habits import HABITS_OF_MEASURING, Habit, habits_of_checking
 from matmul.trial.picture import LEGEND, as_png, in_characters
 
 PAGE = """# The gallery of mistakes
@@ -45,7 +45,7 @@ of the mistakes. The check with ones and twos does not fill C with NaN first, as
 
 Each is shown by numbers that were computed when this page was written.
 
-{habits}
+{habits_of_checking}
 
 ## Mistakes of measuring
 
@@ -53,11 +53,7 @@ The report of a run on a GPU has a chapter that shows each by what it measured t
 
 | mistake | instead |
 |---|---|
-| a time without waiting for the device | wait before the clock is read, or use its events |
-| the first launch in the mean | warm up, and give the median and its interval |
-| copies counted, or not | say which of the two it is, and compare like with like |
-| one size only | measure many sizes; no single one speaks for the others |
-| one run only | repeat, time rivals in turn, and give an interval |
+{habits_of_measuring}
 """
 ENTRY = """## {title}
 
@@ -70,6 +66,16 @@ ENTRY = """## {title}
 {picture}Cure: `{cure}`
 
 """
+
+
+def record_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> dict[str, Any]:
+    """mistakes.json."""
+    return {
+        "checks": CHECKS,
+        "exhibits": [as_record(one) for one in shown],
+        "habits_of_checking": [asdict(one) for one in wrong_habits],
+        "habits_of_measuring": HABITS_OF_MEASURING,
+    }
 
 
 def as_record(exhibit: Exhibit) -> dict[str, Any]:
@@ -105,7 +111,10 @@ def page_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> str:
     return PAGE.format(
         table=head + "\n".join(rows),
         exhibits="".join(map(told_exhibit, shown)).rstrip(),
-        habits=told,
+        habits_of_checking=told,
+        habits_of_measuring="\n".join(
+            f"| {title} | {cure} |" for title, cure in HABITS_OF_MEASURING.values()
+        ),
     )
 
 
@@ -130,24 +139,16 @@ def main() -> None:
     parser.add_argument(
         "--processes", type=int, default=1, help="number of processes that run them"
     )
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     shown, wrong_habits = exhibits(options.gallery, options.processes), [*habits_of_checking()]
     options.output.mkdir(parents=True, exist_ok=True)
     for one in shown:
         if one.picture:
             (options.output / f"{one.name}.png").write_bytes(as_png(one.picture))
-    record = {
-        "checks": CHECKS,
-        "exhibits": [as_record(one) for one in shown],
-        "habits": [asdict(one) for one in wrong_habits],
-    }
-    write_json(record, options.output / "mistakes.json")
+    write_json(record_of(shown, wrong_habits), options.output / "mistakes.json")
     if options.page:
-        with whole_file(options.page) as temporary:
-            temporary.write_text(page_of(shown, wrong_habits))
+        write_text(page_of(shown, wrong_habits), options.page)
 
 
 if __name__ == "__main__":

@@ -39,9 +39,7 @@ def main() -> None:
     parser.add_argument("--mistakes", type=Path, help="mistakes.py's folder")
     parser.add_argument("--source", type=Path, default=Path("reports/report.typ"))
     parser.add_argument("--output", type=Path, required=True, help="the PDF")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     wanted = {name: getattr(options, name) for name in ("tables", "figures", "mistakes")}
     pdf = typeset(options.source, {name: path for name, path in wanted.items() if path})

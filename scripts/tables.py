@@ -76,7 +76,6 @@ def data_set(results: Results) -> dict[str, Any]:
     """The facts that identify the data set on every page."""
     device = results.device
     return {
-        "gpu": device.get("gpu"),
         "processor": processor(device),
         "date": device.get("date") or "date unknown",
         "commit": short_commit(device),
@@ -92,7 +91,6 @@ def operations() -> dict[str, dict[str, Any]]:
             "title": operation.title,
             "dtype": operation.dtype,
             "work": operation.work,
-            "dimensions": "×".join(operation.shape.__match_args__),
             "figures": operation.figure_prefix,
             "factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]],
         }
@@ -163,10 +161,8 @@ def catalogue_entries(results: Results) -> list[dict[str, Any]]:
         {
             "name": k.name,
             "title": k.title,
-            "operation": k.operation,
             "lesson": k.lesson,
             "idea": k.idea or k.lesson,
-            "documents": list(k.documents),
         }
         for k in known
     ]
@@ -224,8 +220,7 @@ def rates(results: Results) -> dict[str, Any]:
     best = fastest(results.timed())
     unit, factor = rate_unit(best.tflops)
     cells = [
-        cell(row, "tflops").times(factor).json()
-        | {"variant": row.variant, "limits": limits_of(row.throttled)}
+        cell(row, "tflops").times(factor).json() | {"limits": limits_of(row.throttled)}
         for _, row in best.iterrows()
     ]
     caches = sorted(set(best[results.gpu(best)].cache))
@@ -238,10 +233,7 @@ def grid(results: Results, rows: pd.DataFrame, cells: Sequence[dict[str, Any]]) 
     places = [(row.kernel, shape_of(row)) for row in rows.itertuples()]
     found = dict(zip(places, cells, strict=True))
     return {
-        "kernels": [
-            {"name": name, "title": results.title(name), "half": results.writes_half(name)}
-            for name in columns
-        ],
+        "kernels": [{"name": name, "title": results.title(name)} for name in columns],
         "rows": [
             {
                 "size": size_name(shape),
@@ -332,14 +324,10 @@ def sampling(device: dict[str, Any]) -> dict[str, Any]:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of a data set")
+    arguments.add_data_set(parser)
     parser.add_argument("--documents", type=Path, default=Path("reports/documents.yaml"))
-    arguments.add_catalogue(parser)
-    arguments.add_beside(parser)
     parser.add_argument("--output", type=Path, required=True, help="tables.json")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     results = load_results(options.data, load_catalogue(options.catalogue))
     results = with_others(results, options.beside)

@@ -90,7 +90,13 @@ def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
 
 def as_json(found: Verdict | UserError, file: Path, options: argparse.Namespace) -> dict[str, Any]:
     if isinstance(found, UserError):
-        return {"file": str(file), "verdict": "not run", "message": str(found), "mistakes": []}
+        return {
+            "file": str(file),
+            "verdict": "not run",
+            "line": None,
+            "message": str(found),
+            "mistakes": [],
+        }
     standing = timed(found, not options.no_gpu)
     gpu = standing if isinstance(standing, str) else standing.as_json()
     return found.as_json() | {"gpu": gpu}

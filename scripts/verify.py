@@ -114,9 +114,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2026)
     arguments.add_hang_seconds(parser)
     parser.add_argument("--output", type=Path, required=True, help="verification.csv")
-    arguments.add_log(parser)
-    options = parser.parse_args()
-    arguments.start_log(options.log)
+    options = arguments.parsed(parser)
 
     variant = load_catalogue(options.catalogue).variant(options.variant)
     operation = variant.kernel.operation

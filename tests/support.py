@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from matmul.catalogue.entries import load_catalogue
+from matmul.catalogue.cost import Work, shares_of, work
+from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
 from matmul.measure.verification import accuracy
 from matmul.operations import OPERATIONS
+from matmul.operations.shapes import Shape
 from matmul.report.selection import picture_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,3 +144,8 @@ class DataSet:
         for name in map(picture_of, OPERATIONS.values()):
             (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
         return self.folder
+
+
+def work_of(variant: Variant, shape: Shape, multiprocessors: int) -> Work:
+    """The quantities of a product, as its dispatch counts them."""
+    return work(variant, shape, shares_of(variant, shape, multiprocessors), multiprocessors)

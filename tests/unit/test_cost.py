@@ -1,5 +1,6 @@
 """What a product costs a variant: the quantities, worked out by hand, and the schedule's shares."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -8,9 +9,17 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import Entry, WriteCatalogue
+from support import Entry, WriteCatalogue, work_of
 
-from matmul.catalogue.cost import LIGHT, NEAR_MEGABYTES, TERMS, Cost, additions, stretched, work
+from matmul.catalogue.cost import (
+    LIGHT,
+    NEAR_MEGABYTES,
+    TERMS,
+    Cost,
+    additions,
+    shares_of,
+    stretched,
+)
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
@@ -38,7 +47,7 @@ def quantities(variant: Variant, shape: Gemm | Gram) -> dict[str, float]:
     """Of a product on a card of four multiprocessors, without the launch and without what is 0; in
     place of the slabs of its first, second, third and further blocks those of the busiest
     multiprocessor."""
-    found = asdict(work(variant, shape, MULTIPROCESSORS))
+    found = asdict(work_of(variant, shape, MULTIPROCESSORS))
     assert found.pop("launch") == 1
     found["slabs"] = sum(found.pop(name) for name in BLOCKS)
     return {name: value for name, value in found.items() if value}
@@ -46,7 +55,7 @@ def quantities(variant: Variant, shape: Gemm | Gram) -> dict[str, float]:
 
 def of_blocks(variant: Variant, shape: Gemm | Gram) -> list[float]:
     """The slabs of the first, second, third and further blocks."""
-    found = asdict(work(variant, shape, MULTIPROCESSORS))
+    found = asdict(work_of(variant, shape, MULTIPROCESSORS))
     return [found[name] for name in BLOCKS]
 
 
@@ -147,7 +156,8 @@ def test_the_blocks_of_a_cluster_share_out_a_tile(make: Make) -> None:
 
 def test_the_longest_chain_of_additions(make: Make) -> None:
     def longest(variant: Variant, k: int) -> int:
-        return additions(variant, Gemm(32, 64, k), MULTIPROCESSORS)
+        shape = Gemm(32, 64, k)
+        return additions(variant, shape, shares_of(variant, shape, MULTIPROCESSORS))
 
     assert longest(make(), 100) == 104  # 13 slabs of 8 terms
     # Four blocks share the tile, or three chains a whole one.
@@ -228,7 +238,7 @@ def test_a_tile_that_crosses_the_edge_of_c(make: Make) -> None:
 
 def test_the_predicted_time_is_the_sum_of_the_terms(make: Make) -> None:
     variant, shape = make(), Gemm(96, 192, 100)
-    own = work(variant, shape, 132)
+    own = work_of(variant, shape, 132)
     for number, name in enumerate(TERMS):
         cost = Cost("sm_90", variant, tuple(3.0 * (i == number) for i in range(len(TERMS))))
         assert cost.microseconds(shape, 132) == pytest.approx(3 * getattr(own, name))
@@ -238,12 +248,12 @@ def test_the_predicted_time_is_the_sum_of_the_terms(make: Make) -> None:
 
 def test_who_competes(make: Make) -> None:
     own = (1.0,) * len(TERMS)
-    assert Cost("sm_90", make(), own).competes(Gemm(1, 1, 10**6), 132)
-    assert Cost("sm_90", make(), own, most_additions=16).competes(Gemm(10, 10, 9), 132)
-    assert not Cost("sm_90", make(), own, most_additions=16).competes(Gemm(1, 1, 17), 132)
-    assert not Cost("sm_90", make(), (), shapes=frozenset({Gemm(1, 1, 1)})).competes(
-        Gemm(1, 1, 1), 132
-    )
+    any_chain, short_ones = (Cost("sm_90", make(), own, most) for most in (0, 16))
+    assert any_chain.microseconds(Gemm(1, 1, 10**6), 132) < math.inf
+    assert short_ones.microseconds(Gemm(10, 10, 9), 132) < math.inf
+    assert short_ones.microseconds(Gemm(1, 1, 17), 132) == math.inf
+    known = Cost("sm_90", make(), (), shapes=frozenset({Gemm(1, 1, 1)}))
+    assert known.microseconds(Gemm(1, 1, 1), 132) == math.inf
 
 
 def schedule(heavy: int, slabs: int, blocks: int, least: int) -> list[list[tuple[int, int, int]]]:

@@ -6,9 +6,9 @@ from dataclasses import asdict, astuple
 import numpy as np
 import pandas as pd
 import pytest
-from support import Entry, WriteCatalogue
+from support import Entry, WriteCatalogue, work_of
 
-from matmul.catalogue.cost import TERMS, work
+from matmul.catalogue.cost import TERMS
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.measure import fit
 from matmul.operations import OPERATIONS, parse_shape
@@ -40,7 +40,7 @@ def microseconds(variants: list[Variant], planted: Planted) -> Times:
     known = {variant.name: variant for variant in variants}
 
     def time(name: str, shape: str) -> float:
-        own = asdict(work(known[name], parse_shape(shape, "gemm"), MULTIPROCESSORS))
+        own = asdict(work_of(known[name], parse_shape(shape, "gemm"), MULTIPROCESSORS))
         own["slabs"] = sum(
             own[f"{block}_slabs"] for block in ("first", "second", "third", "further")
         )
@@ -269,7 +269,7 @@ def test_the_work_is_that_of_the_cards_multiprocessors(variants: list[Variant]) 
     for arch, count in (("sm_90", 132), ("sm_75", 72)):
         rows = found({("grid", str(shape)): 1.0})
         own = fit.Measured(rows, variants, GEMM, arch)
-        assert tuple(own.work["grid"][0]) == astuple(work(variants[0], shape, count))
+        assert tuple(own.work["grid"][0]) == astuple(work_of(variants[0], shape, count))
 
 
 def test_where_every_variant_errs_nothing_is_remembered(variants: list[Variant]) -> None:

@@ -1,6 +1,5 @@
 """The gallery of mistakes is what its entries and its page say."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,10 @@ import report
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import write_json
 from matmul.process.errors import UserError
-from matmul.trial.gallery import CHECKS, GALLERY, MISSED, Exhibit, exhibit, exhibits
-from matmul.trial.habits import habits_of_checking
+from matmul.trial.gallery import GALLERY, MISSED, Exhibit, exhibit, exhibits
+from matmul.trial.habits import HABITS_OF_MEASURING, habits_of_checking
 from matmul.trial.picture import as_png
-from mistakes import as_record
+from mistakes import record_of
 
 PAGE = (ROOT / "docs/mistakes.md").read_text()
 
@@ -39,15 +38,11 @@ def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
             in PAGE
         )
         assert one.source.strip() in PAGE
+    assert all(f"| {title} | {cure} |" in PAGE for title, cure in HABITS_OF_MEASURING.values())
 
 
 def test_the_gallery_can_be_typeset(shown: list[Exhibit], tmp_path: Path) -> None:
-    record = {
-        "checks": CHECKS,
-        "exhibits": [as_record(one) for one in shown],
-        "habits": [asdict(one) for one in habits_of_checking()],
-    }
-    write_json(record, tmp_path / "mistakes.json")
+    write_json(record_of(shown, [*habits_of_checking()]), tmp_path / "mistakes.json")
     for one in shown:
         if one.picture:
             (tmp_path / f"{one.name}.png").write_bytes(as_png(one.picture))

@@ -12,10 +12,14 @@ import pytest
 from browser import Browser, Page
 from made_up_data import RANDOM, SHAPES, made_up, speed_up_tf32, the_catalogue, with_tf32
 
-import page as pages
+import page
 from matmul.catalogue.entries import Catalogue
 from matmul.dataset.provenance import ROOT
 from matmul.report.figures.figure_base import look
+from matmul.report.page.data import page_data
+from matmul.report.page.lines import FASTEST
+from matmul.report.page.lines import RANDOM as DRAWN
+from matmul.report.page.points import ERROR
 from matmul.report.selection import Results, fastest, of_series, squares
 
 LARGEST = 5_000_000  # bytes
@@ -45,18 +49,18 @@ def fail(summary: pd.DataFrame) -> pd.DataFrame:
 def whole(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the data set without holes."""
     file = tmp_path_factory.mktemp("whole") / "explore.html"
-    file.write_text(pages.page(TEMPLATE, results))
+    file.write_text(page.page(TEMPLATE, results))
     return file
 
 
 @pytest.fixture(scope="module")
 def lines(results: Results) -> list[dict[str, Any]]:
     """What that page has to draw."""
-    return pages.page_data(results)["lines"]
+    return page_data(results)["lines"]
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, whole: Path) -> None:
-    assert whole.read_text() == pages.page(TEMPLATE, made_up(tmp_path))
+    assert whole.read_text() == page.page(TEMPLATE, made_up(tmp_path))
     assert whole.stat().st_size < LARGEST
 
 
@@ -85,19 +89,19 @@ def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None
     assert modes == {False: "lines+markers", True: "markers"}
     (trace,) = [line["trace"] for line in rates if line["series"] == "other"
                 and line["trace"]["name"] == "cuBLAS SGEMM" and line["cache"] == "hot"
-                and line["variants"] == pages.FASTEST]  # fmt: skip
+                and line["variants"] == FASTEST]  # fmt: skip
     assert trace["x"] == ["3200×2400×1600"]
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
-    drawn = pages.page_data(made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32))["lines"]
+    drawn = page_data(made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32))["lines"]
     own = {line["quantity"] for line in drawn if line["trace"]["name"] == "cuBLAS TF32"}
-    assert own == {pages.ERROR}
+    assert own == {ERROR}
 
 
 def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
     results = made_up(tmp_path, drawn=RANDOM)
-    drawn = [line for line in pages.page_data(results)["lines"] if line["series"] == pages.RANDOM]
+    drawn = [line for line in page_data(results)["lines"] if line["series"] == DRAWN]
     assert [line["operation"] for line in drawn] == ["gemm", "gram"]
     shares = drawn[0]["trace"]["y"]
     assert shares == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
@@ -115,7 +119,7 @@ def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
     ends = ["time_low_ms", "time_high_ms"]
     results = made_up(tmp_path, kernels=["naive"], change=lambda rows: rows.assign(
         **dict.fromkeys(ends), sm_clock_mhz=None, power_w=None, temperature_c=None))  # fmt: skip
-    written = json.dumps(pages.page_data(results), allow_nan=False)
+    written = json.dumps(page_data(results), allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
 
@@ -153,7 +157,7 @@ def shown(opened: Callable[[Path], Page], tmp_path: Path) -> Open:
 
     def show(results: Results) -> Page:
         file = tmp_path / "explore.html"
-        file.write_text(pages.page(TEMPLATE, results))
+        file.write_text(page.page(TEMPLATE, results))
         return opened(file)
 
     return show

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from made_up_data import RANDOM, made_up
 
-import page
 import tables
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.provenance import ROOT
@@ -16,6 +15,8 @@ from matmul.operations import operation_of, shape_of
 from matmul.report.facts.changes import own_times, relative_times
 from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.gallery import FIGURES
+from matmul.report.page.data import page_data
+from matmul.report.page.lines import RANDOM as DRAWN
 from matmul.report.selection import Results
 
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
@@ -139,8 +140,8 @@ def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path: Path, gpu:
     for findings in (found["findings"], expected["findings"]):
         findings.pop("throttling")  # of everything that ran on the card
     assert found["findings"] == expected["findings"]
-    others = [line for line in page.page_data(drawn)["lines"] if line["series"] != page.RANDOM]
-    assert others == page.page_data(plain)["lines"]
+    others = [line for line in page_data(drawn)["lines"] if line["series"] != DRAWN]
+    assert others == page_data(plain)["lines"]
     for values in (own_times, relative_times):
         assert len(values(drawn)) == len(values(plain))
 

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from support import ROOT, Entry, WriteCatalogue
+from support import ROOT, Entry, WriteCatalogue, work_of
 
 import search
-from matmul.catalogue.cost import TERMS, work
+from matmul.catalogue.cost import TERMS
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.operations.gemm import Gemm
@@ -142,7 +142,7 @@ class FakeRace:
         self.runs.append((str(shape), set(measured)))
         rows = [
             {
-                "variant": v.name, "microseconds": 2 + 0.1 * work(v, shape, 132).first_slabs,
+                "variant": v.name, "microseconds": 2 + 0.1 * work_of(v, shape, 132).first_slabs,
                 "library": 10.0, "error": 1.0, "largest_error": 1.0,
             }
             for v in self.variants

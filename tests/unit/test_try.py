@@ -83,6 +83,7 @@ def test_graders_get_json_of_many_files(command: Command, hand_in: Path, no_gpu:
     assert found.code == 1 and "error" not in found.err
     grades = json.loads(found.out)
     assert [one["verdict"] for one in grades] == ["correct", "correct", "not run"]
+    assert [one["line"] for one in grades] == [None, None, None]
     assert grades[0]["shapes"]["1x1x1"] is True and "no kernel" in grades[2]["message"]
 
 

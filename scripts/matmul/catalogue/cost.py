@@ -68,23 +68,20 @@ class Cost:
         shapes = sorted(map(str, self.shapes))
         return self.architecture, self.variant.name, self.coefficients, self.most_additions, shapes
 
-    def competes(self, shape: Shape, multiprocessors: int) -> bool:
-        """Whether it may be chosen at a shape by its predicted time."""
-        short = not self.most_additions or (
-            additions(self.variant, shape, multiprocessors) <= self.most_additions
-        )
-        return bool(self.coefficients) and short
-
     def microseconds(self, shape: Shape, multiprocessors: int) -> float:
-        """The predicted time of a product."""
-        quantities = astuple(work(self.variant, shape, multiprocessors))
+        """The predicted time of a product; infinite at a shape where it may not be chosen by it."""
+        if not self.coefficients:
+            return math.inf
+        shares = shares_of(self.variant, shape, multiprocessors)
+        if 0 < self.most_additions < additions(self.variant, shape, shares):
+            return math.inf
+        quantities = astuple(work(self.variant, shape, shares, multiprocessors))
         return sum(a * b for a, b in zip(self.coefficients, quantities, strict=True))
 
 
-def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
+def work(variant: "Variant", shape: Shape, shares: "Shares", multiprocessors: int) -> Work:
     """The quantities of a product of `shape`, by the shares that the kernel's blocks take."""
     (rows, columns), tile = shape.output, variant.tile
-    shares = shares_of(variant, shape, multiprocessors)
     of_block = ceil_div(shares.longest, variant.teams)
     first, second, third, further = crowded(variant, shares, of_block, multiprocessors)
     slabs_of_all = first + second + third + further
@@ -113,10 +110,10 @@ def work(variant: "Variant", shape: Shape, multiprocessors: int) -> Work:
     )
 
 
-def additions(variant: "Variant", shape: Shape, multiprocessors: int) -> int:
+def additions(variant: "Variant", shape: Shape, shares: "Shares") -> int:
     """The longest chain of additions in one register: of a whole sum, or of the share of a team, a
     block or a chain, which begin anew."""
-    longest = ceil_div(shares_of(variant, shape, multiprocessors).longest, variant.teams)
+    longest = ceil_div(shares.longest, variant.teams)
     whole = ceil_div(ceil_div(shape.terms, variant.slab), variant.teams * variant.chains)
     return min(longest, whole) * variant.slab
 

@@ -459,12 +459,11 @@ def choice(
     """The least microseconds that a table's rows predict, and the variant that was the fastest when
     this shape was measured, else the one with that time; infinite and None if none takes it."""
     able = [row for row in rows if row.variant.may_be_chosen(shape)]
-    predicted = [
-        (row.microseconds(shape, multiprocessors), row.variant)
-        for row in able
-        if row.competes(shape, multiprocessors)
+    predicted: list[tuple[float, Variant | None]] = [
+        (math.inf, None),  # before all others, so that none that is infinite is chosen
+        *((row.microseconds(shape, multiprocessors), row.variant) for row in able),
     ]
-    least, variant = min(predicted, key=lambda found: found[0], default=(math.inf, None))
+    least, variant = min(predicted, key=lambda found: found[0])
     known = [row.variant for row in able if shape in row.shapes]
     return least, known[0] if known else variant
 

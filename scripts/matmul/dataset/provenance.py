@@ -39,18 +39,18 @@ def cpu_model() -> str:
     return found[1] if found else platform.machine()
 
 
-def commit(root: Path = ROOT) -> dict[str, Any]:
+def commit() -> dict[str, Any]:
     """The commit and whether files differ from it, from git. Without git they come from the
     variable MATMUL_SWEEP_COMMIT (a commit, followed by -dirty if files differ)."""
 
     def git(*arguments: str) -> str | None:
         if not shutil.which("git"):
             return None
-        done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+        done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else None
 
     top = git("rev-parse", "--show-toplevel")
-    if top and Path(top) == root and (head := git("rev-parse", "HEAD")):
+    if top and Path(top) == ROOT and (head := git("rev-parse", "HEAD")):
         return {"commit": head, "dirty": bool(git("status", "--porcelain"))}
     given = os.environ.get(COMMIT_VARIABLE, "unknown")
     return {"commit": given.removesuffix("-dirty"), "dirty": given.endswith(("-dirty", "unknown"))}

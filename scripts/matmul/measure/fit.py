@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from matmul.catalogue.architectures import architecture
-from matmul.catalogue.cost import TERMS, additions, work
+from matmul.catalogue.cost import TERMS, additions, shares_of, work
 from matmul.catalogue.entries import Variant
 from matmul.operations import parse_shape
 from matmul.operations.operation import Operation
@@ -94,13 +94,17 @@ class Measured:
         self.allowed = self.times.mask(self.errs)
         self.fastest = self.allowed.min(axis=1)
         of_card = architecture(arch).multiprocessors
-        self.additions = pd.DataFrame(
-            {name: [additions(known[name], s, of_card) for s in self.shapes.values()]
-             for name in self.times}, index=list(self.shapes),
-        )  # fmt: skip
-        self.work = {
-            name: np.array([astuple(work(known[name], s, of_card)) for s in self.shapes.values()])
+        shared = {
+            name: [(s, shares_of(known[name], s, of_card)) for s in self.shapes.values()]
             for name in self.times
+        }
+        self.additions = pd.DataFrame(
+            {name: [additions(known[name], *own) for own in shared[name]] for name in shared},
+            index=list(self.shapes),
+        )
+        self.work = {
+            name: np.array([astuple(work(known[name], *own, of_card)) for own in shared[name]])
+            for name in shared
         }
 
     def costs(self, name: str) -> np.ndarray:

@@ -16,6 +16,7 @@ from matmul.operations import fills, operation_of
 from matmul.operations.shapes import Shape
 
 PANEL_BYTES = 1 << 30
+SPOTS = 8  # rows, and columns, of the elements that NumPy computes too
 
 
 def reference(tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> "Reference":
@@ -106,8 +107,8 @@ class Reference(ABC):
         drv.memcpy_dtoh(found, self.found)
         return found
 
-    def spot_check(self, fill: str, seed: int, spots: int = 8) -> None:
-        """Compare spots² elements of the last panel with NumPy's, computed from the formula of the
+    def spot_check(self, fill: str, seed: int) -> None:
+        """Compare SPOTS² elements of the last panel with NumPy's, computed from the formula of the
         fill in more than float64 (if the platform's long double is wider).
 
         Raises RuntimeError when the device's fill or its reference is wrong.
@@ -115,8 +116,8 @@ class Reference(ABC):
         height, width = self.shape.output
         first = (height - 1) // self.rows * self.rows
         random = np.random.default_rng(seed)
-        rows = random.integers(first, height, spots).astype(np.uint64)
-        columns = random.integers(0, width, spots).astype(np.uint64)
+        rows = random.integers(first, height, SPOTS).astype(np.uint64)
+        columns = random.integers(0, width, SPOTS).astype(np.uint64)
         matrices = (0, self.operation.right)
         left, right = (
             fills.values(fill, seed, which, index, self.operation.dtype)

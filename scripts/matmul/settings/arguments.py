@@ -51,7 +51,9 @@ def add_catalogue(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
 
 
-def add_beside(arguments: argparse.ArgumentParser) -> None:
+def add_data_set(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--data", type=Path, required=True, help="folder of a data set")
+    add_catalogue(arguments)
     arguments.add_argument(
         "--beside", type=Path, nargs="*", default=[], help="folders of data sets to compare with"
     )
@@ -65,6 +67,14 @@ def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
 
 def add_log(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--log", type=Path, default=None, help="write progress to this file")
+
+
+def parsed(arguments: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of the command line, one of which is a log; it is started."""
+    add_log(arguments)
+    options = arguments.parse_args()
+    start_log(options.log)
+    return options
 
 
 def start_log(log: Path | None) -> None:

@@ -1,4 +1,5 @@
-"""Mistakes of checking, each shown by numbers that are computed here."""
+"""Mistakes of checking, each shown by numbers that are computed here, and those of measuring, which
+the report shows by what a data set measured."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +9,29 @@ import numpy as np
 from matmul.operations import fills
 
 SEED = 2026
+# Title and cure, under the name of the function in report/facts/measuring.py that shows it.
+HABITS_OF_MEASURING = {
+    "not_waiting": (
+        "No wait for the device",
+        "Wait for the device before you read the clock, or use its events.",
+    ),
+    "first_in_the_mean": (
+        "The first launch in the mean",
+        "Warm up, and give the median and its interval.",
+    ),
+    "copies": (
+        "Copies counted, or not",
+        "Say which of the two it is, and compare like with like.",
+    ),
+    "one_size": (
+        "One size only",
+        "Measure many sizes, because no single one speaks for the others.",
+    ),
+    "one_run": (
+        "One run only",
+        "Repeat, time rivals in turn, and give an interval.",
+    ),
+}
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ UNKNOWN = re.compile(
 class Verdict:
     """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
 
-    line, message: of the compiler, or why nothing ran. printed: by the kernel, at the worst
-    mistake's shape or the first one. mistakes: the worst first, each kind and
-    line once, at its smallest shape. shapes: those that were tried, and whether C was right there.
+    line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
+    the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
+    at its smallest shape. shapes: those that were tried, and whether C was right there.
     """
 
     path: Path
@@ -56,11 +56,11 @@ class Verdict:
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """For graders: whole numbers, texts and lists only."""
+        """For graders. A line that is not known is None."""
         found = [
             {
                 "kind": one.kind,
-                "line": one.line,
+                "line": one.line or None,
                 "shape": str(one.run.shape),
                 "what": one.what,
                 "cure": one.cure,
@@ -71,7 +71,7 @@ class Verdict:
             "file": str(self.path),
             "kernel": self.kernel,
             "verdict": self.status,
-            "line": self.line,
+            "line": self.line or None,
             "message": self.message,
             "mistakes": found,
             "rule": self.rule,

@@ -459,37 +459,35 @@ inline const bool watched = (asynchronous = {check_return, progress, check_end},
 
 // ---- Products and matrices of a warp ----------------------------------------------------------
 
-// A lane's two elements of the 8×8 matrices at `rows`, of which lane 8i + r gives row r of matrix i.
-// Transposed, the lane's elements lie below each other.
+// The first or second element that a lane has of matrix i of some 8×8 matrices, of which lane 8i + r gives
+// row r in `rows`. Transposed, the lane's two elements lie below each other.
+UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, bool transposed)
+{
+    const size_t lane = (current - current->block->fibers) % 32;
+    const size_t along = lane % 4 * 2 + half, across = lane / 4;
+    const size_t r = transposed ? along : across, c = transposed ? across : along;
+    auto* row = *reinterpret_cast<uint16_t* const*>(rows[8 * i + r]);
+    if (reinterpret_cast<uintptr_t>(row) % 16) misuse("a row of a matrix wants 16-byte alignment");
+    return row + c;
+}
+
 UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* row, bool transposed,
                                     size_t line)
 {
     const auto* rows = meet_warp(&row, sizeof row, line);
-    const size_t lane = (current - current->block->fibers) % 32;
-    for (int i = 0; i < count; ++i)
-        for (int half = 0; half < 2; ++half) {
-            const size_t along = lane % 4 * 2 + half, across = lane / 4;
-            const size_t r = transposed ? along : across, c = transposed ? across : along;
-            const auto* from = *reinterpret_cast<const uint16_t* const*>(rows[8 * i + r]);
-            if (reinterpret_cast<uintptr_t>(from) % 16) misuse("a row of a matrix wants 16-byte alignment");
-            const uint32_t element = from[c];
-            fragments[i] = half ? fragments[i] | element << 16 : element;
-        }
+    for (int i = 0; i < count; ++i) {
+        const uint32_t low = *element_of(rows, i, 0, transposed), high = *element_of(rows, i, 1, transposed);
+        fragments[i] = low | high << 16;
+    }
 }
 
 UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void* row, bool transposed,
                                      size_t line)
 {
     const auto* rows = meet_warp(&row, sizeof row, line);
-    const size_t lane = (current - current->block->fibers) % 32;
     for (int i = 0; i < count; ++i)
-        for (int half = 0; half < 2; ++half) {
-            const size_t along = lane % 4 * 2 + half, across = lane / 4;
-            const size_t r = transposed ? along : across, c = transposed ? across : along;
-            auto* to = *reinterpret_cast<uint16_t* const*>(rows[8 * i + r]);
-            if (reinterpret_cast<uintptr_t>(to) % 16) misuse("a row of a matrix wants 16-byte alignment");
-            to[c] = uint16_t(fragments[i] >> 16 * half);
-        }
+        for (int half = 0; half < 2; ++half)
+            *element_of(rows, i, half, transposed) = uint16_t(fragments[i] >> 16 * half);
 }
 
 // sums += A·B of a warp: A of 16×16, B of 16×8, in fragments as mma.m16n8k16 takes them.

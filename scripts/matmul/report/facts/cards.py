@@ -18,18 +18,14 @@ from matmul.operations.shapes import Shape
 from matmul.report.facts.changes import TOLERANCE, VERDICTS, compare_points, relative_times
 from matmul.report.facts.executed_rates import unit_peak
 from matmul.report.facts.random_shapes import geometric_mean
-from matmul.report.facts.traffic import intensity, least
 from matmul.report.selection import (
     Results,
-    at,
     fastest,
     fastest_own,
     limits_of,
     processor,
     published_name,
     quotable,
-    rate_unit,
-    size_name,
     version_words,
 )
 from matmul.report.sourced_numbers import Number, cell
@@ -65,7 +61,7 @@ def cards(results: Results) -> list[dict[str, Any]]:
 
 
 def limits(results: Results, other: Results) -> list[dict[str, Any]]:
-    """The numbers that the prediction takes, on the other card and on this one."""
+    """The numbers that the prediction takes: those on this card as multiples of the other one's."""
     words = {COPY: "memory, GB/s"} | {
         unit: f"{name}, TFLOP/s"
         for operation in OPERATIONS.values()
@@ -75,8 +71,7 @@ def limits(results: Results, other: Results) -> list[dict[str, Any]]:
     for name, title in words.items():
         there, here = ceiling(other, name, folder(other)), ceiling(results, name)
         if there and here:
-            cells = [there.json(), here.json(), (here / there).json()]
-            found.append({"title": title, "there": cells[0], "here": cells[1], "times": cells[2]})
+            found.append({"title": title, "times": (here / there).json()})
     return found
 
 
@@ -102,21 +97,11 @@ def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
         timed = both(here, there)
         if not timed:
             continue
-        own, found = points(here, there, timed), changes(here, there)
-        unit, factor = rate_unit(here.at_compared(here.timed()).tflops)
+        shares = compare_points(relative_times(there), relative_times(here), TOLERANCE)
         yield {
             "operation": name,
-            "size": here.compared and size_name(here.compared),
-            "unit": unit,
-            "library": here.title(here.full_rivals[-1]),
-            "rows": [
-                row(here, there, *pair, found, factor)
-                for pair in timed
-                if shape_of(pair[0]) == here.compared
-            ],
-            "groups": groups(here, own),
-            "others": sum(point.bound is None for point in own),
-            "verdicts": {verdict: int((found.verdict == verdict).sum()) for verdict in VERDICTS},
+            "groups": groups(here, points(here, there, timed)),
+            "verdicts": {verdict: int((shares.verdict == verdict).sum()) for verdict in VERDICTS},
         }
 
 
@@ -159,7 +144,7 @@ def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Po
     return Point(
         own.kernel,
         shape,
-        intensity(least(shape, here.product.dtype), shape),
+        operations_of(shape) / bytes_of(shape, here.product.dtype),
         theirs / cell(own, "time_ms"),
         predicted,
         bound,
@@ -182,17 +167,25 @@ def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number]
     if known is None:
         return None
     copy, rate = known
-    work = Number(shape.operations, str(shape.operations))
-    moved = least(shape, view.product.dtype) * Number(shape.elements[-1], str(shape.elements[-1]))
-    times = {"memory": moved / copy, "arithmetic": work / rate}
+    moved = bytes_of(shape, view.product.dtype)
+    times = {"memory": moved / copy, "arithmetic": operations_of(shape) / rate}
     bound = max(times, key=lambda name: times[name].value)
     return bound, times[bound]
 
 
+def operations_of(shape: Shape) -> Number:
+    return Number(shape.operations, str(shape.operations))
+
+
+def bytes_of(shape: Shape, dtype: str) -> Number:
+    """Of a product that moves each matrix once."""
+    elements = sum(shape.elements)
+    return Number(elements, str(elements)).times(DTYPES[dtype].bytes)
+
+
 def in_cache(view: Results, shape: Shape) -> bool:
     """Whether the L2 may hold the matrices."""
-    size = DTYPES[view.product.dtype].bytes
-    return sum(shape.elements) * size <= (view.device.get("l2_bytes") or 0)
+    return bytes_of(shape, view.product.dtype).value <= (view.device.get("l2_bytes") or 0)
 
 
 def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
@@ -213,36 +206,3 @@ def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
                     }
                 )
     return found
-
-
-def changes(here: Results, there: Results) -> pd.DataFrame:
-    """compare_points by the times relative to the library."""
-    return compare_points(relative_times(there), relative_times(here), TOLERANCE)
-
-
-def row(
-    here: Results, there: Results, own: pd.Series, other: pd.Series, found: pd.DataFrame,
-    factor: int,
-) -> dict[str, Any]:  # fmt: skip
-    """A kernel on both cards at one shape: rates, as multiples of TFLOP/s by `factor`, shares of
-    the library, and the verdict on them in `found`, by compare_points."""
-    now = cell(own, "tflops").times(factor)
-    then = cell(other, "tflops", f"{folder(there)}summary.csv").times(factor)
-    same = at(found[found.variant == own.variant], shape_of(own))
-    same = same[(same.baseline == here.full_rivals[-1]) & (same.cache == own.cache)]
-    return {
-        "title": here.title(own.kernel),
-        "here": now.json() | {"limits": limits_of(own.throttled)},
-        "there": then.json() | {"limits": limits_of(other.throttled)},
-        "times": None if capped(own, other) else (now / then).json(),
-        "share_here": share(here, own, ""),
-        "share_there": share(there, other, folder(there)),
-        "verdict": None if same.empty else same.verdict.iloc[0],
-    }
-
-
-def share(view: Results, own: pd.Series, place: str) -> dict[str, Any] | None:
-    """A kernel's share of the library in the pairs of its row."""
-    pairs = at(view.ratios[view.ratios.variant == own.variant], shape_of(own))
-    pairs = pairs[(pairs.baseline == view.full_rivals[-1]) & (pairs.cache == own.cache)]
-    return None if pairs.empty else cell(pairs.iloc[0], "ratio", f"{place}ratios.csv").json()

@@ -59,7 +59,6 @@ def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, A
     facts = {
         "system": number["system"],
         "size": size_name(shape),
-        "remark": number.get("remark"),
         "document": document_value(number),
     }
     rows = distinct(compared(results, number, ours, shape) for ours in number["ours"])
@@ -99,7 +98,7 @@ def compared(
     """Ours in the document's unit, and if both are times the document's value divided by it."""
     shape = results.product.parse(ours["shape"]) if "shape" in ours else shape
     span = SPANS[ours["phase"]]
-    row = {"phase": ours["phase"], "span": span, "variant": None, "ours": None, "ratio": None}
+    row: dict[str, Any] = {"span": span, "variant": None, "ours": None, "ratio": None}
     try:
         chosen = our_rows(results, ours, shape)
     except NotMeasured as reason:

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from matmul.operations import shape_of
-from matmul.report.facts.machine_code import GROUPS, TABLE, loop
+from matmul.report.facts.machine_code import GROUPS, TABLE
 from matmul.report.selection import Results, size_name
 from matmul.report.sourced_numbers import Number, cell, cell_if_any, total
 
@@ -18,19 +18,27 @@ UNITS = {
     "issue": ["issue_percent"],
 }
 BUSY = 80  # percent from which on a unit limits a kernel, as NVIDIA's Nsight Compute has it
-LOADS = ("global", "shared")
 READY = "stall_not_selected"  # another warp went first, so nothing was waited for
 
 
 def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
-    """The loop of a variant; None if none is on record."""
+    """The loop of a variant: its instructions, those that multiply, their share, and those that
+    load; None if none is on record."""
     rows = results.instructions
     rows = rows[(rows.variant == variant) & (rows.status == "ok")]
     if rows.empty:
         return None
     row = rows.iloc[0]
-    loads = total(cell(row, column, TABLE) for name in LOADS for column in GROUPS[name])
-    return loop(row) | {"loads": loads.whole(), "excerpt": row.excerpt.split("; ")}
+    whole = cell(row, "loop_instructions", TABLE)
+    multiply = total(cell(row, column, TABLE) for column in GROUPS["multiply"])
+    loads = total(cell(row, c, TABLE) for name in ("global", "shared") for c in GROUPS[name])
+    return {
+        "whole": whole.whole(),
+        "multiply": multiply.whole(),
+        "share": (multiply / whole).json(),
+        "loads": loads.whole(),
+        "excerpt": row.excerpt.split("; "),
+    }
 
 
 def counted(results: Results, variant: str) -> list[dict[str, Any]]:
@@ -41,31 +49,20 @@ def counted(results: Results, variant: str) -> list[dict[str, Any]]:
 
 
 def at_size(row: pd.Series) -> dict[str, Any]:
-    """One product: shares of peaks, the units that limit it, what warps wait for most, and so on.
-    A counter that the card lacks is None."""
+    """One product: shares of peaks, the units that limit it, and what warps wait for most. A
+    counter that the card lacks is None."""
     shares = {name: highest(row, columns) for name, columns in UNITS.items()}
     known = {name: share.value for name, share in shares.items() if share}
     order = sorted(known, key=lambda name: -known[name])
     waits = [name for name in row.index if name.startswith("stall_") and name != READY]
     longest = highest(row, waits)
-    conflicts = cell_if_any(row, "bank_conflicts", COUNTED)
-    wavefronts = cell_if_any(row, "shared_wavefronts", COUNTED)
-    others = {"dram": "dram_percent", "occupancy": "occupancy_percent"}
     return {
         "size": size_name(shape_of(row)),
         "busy": [name for name in order if known[name] >= BUSY],
         "busiest": order[0] if order else None,
         "wait": longest and row[waits].astype(float).idxmax().removeprefix("stall_"),
         "warps": longest and longest.json(),
-        "conflicts": (conflicts / wavefronts).json()
-        if conflicts and wavefronts and wavefronts.value
-        else None,
-    } | {
-        name: share and share.times(0.01).json()
-        for name, share in (
-            shares | {name: cell_if_any(row, column, COUNTED) for name, column in others.items()}
-        ).items()
-    }  # fmt: skip
+    } | {name: share and share.times(0.01).json() for name, share in shares.items()}
 
 
 def highest(row: pd.Series, columns: list[str]) -> Number | None:

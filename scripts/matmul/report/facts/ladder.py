@@ -17,7 +17,6 @@ from matmul.report.facts.bounds import predicted
 from matmul.report.facts.held_back import counted, hot_loop
 from matmul.report.facts.quotients import quotient
 from matmul.report.facts.source_code import source_code
-from matmul.report.facts.traffic import asked, intensity
 from matmul.report.selection import (
     Results,
     at,
@@ -35,13 +34,12 @@ from matmul.report.sourced_numbers import Number, cell, cell_if_any
 
 
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
-    """Every step of an operation in the data set, and the library routines for comparison."""
+    """Every step of an operation in the data set, and what all of them gain."""
     results = whole.of(operation, reduced=True)
     own = [name for name in results.present if results.hand_written(name)]
     timed = fastest(results.timed())
     shape = results.compared or largest(results.summary)
     here = at(timed, shape) if shape else timed[:0]
-    rows = {row.kernel: row for _, row in here.iterrows()}
     unit, factor = rate_unit(here.tflops)
     steps: list[dict[str, Any]] = []
     before = None
@@ -64,24 +62,12 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         )
         if row is not None and not apart and (before is None or steps[-1]["source"]["code"]):
             before = row
-    beside = [name for name in results.present if results.on_gpu(name) and name not in own]
     return {
         "size": shape and size_name(shape),
         "unit": unit,
         "steps": steps,
-        "libraries": [
-            {"name": name, "title": results.title(name), "half": results.writes_half(name)}
-            | measured(results, rows[name], factor)
-            for name in beside
-            if name in rows
-        ],
         "stairs": stairs(results, steps, here),
         "gain": whole_gain(results, here),
-        "absent": [
-            results.title(name)
-            for name in results.order
-            if results.hand_written(name) and name not in own
-        ],
     }
 
 
@@ -155,11 +141,9 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
         "ran": ran and ran.name,
         "bound": bound and bound.json(None if row is None else cell(row, "tflops")),
         "layout": picture(ran),
-        "traffic": traffic(ran, shape),
         "resources": resources(results, ran),
         "loop": hot_loop(results, ran.name if ran else None),
         "counters": counted(results, told.variant),
-        "choices": choices(results, told.variant),
     }
 
 
@@ -186,22 +170,14 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
     }
 
 
-def traffic(variant: Variant | None, shape: Shape) -> dict[str, Any] | None:
-    """The global memory traffic of a step: bytes per element of C, and operations per byte."""
-    wanted = asked(variant, shape)
-    if variant is None or wanted is None or variant.refusal(shape):
-        return None
-    return {"bytes": wanted.whole(), "intensity": intensity(wanted, shape).json()}
-
-
 def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
-    """The resources of a block, from the compiler's record, or without one from the catalogue."""
+    """The resources of a block, as far as the compiler's record tells them."""
     if variant is None:
-        return {"threads": None}
+        return {}
     record = results.kernels[results.kernels.variant == variant.name]
     counts = {
         name: cell_if_any(record.iloc[0], name, "kernels.csv") if len(record) else None
-        for name in ("registers", "shared_bytes", "spill_bytes", "occupancy")
+        for name in ("registers", "spill_bytes", "occupancy")
     }
     occupancy = counts.pop("occupancy")
     threads = variant.block[0] * variant.block[1]
@@ -209,33 +185,20 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
     most = known and known.threads
     blocks = occupancy and most and (occupancy.times(most) / Number(threads, str(threads)))
     return {
-        "threads": threads,
-        "dynamic_bytes": variant.dynamic_shared_bytes,
         "occupancy": occupancy and occupancy.json(),
         "blocks": blocks and blocks.whole(),
     } | {name: count and count.whole() for name, count in counts.items()}
 
 
-def choices(results: Results, variant: str) -> list[dict[str, Any]]:
-    """The timed shapes of a dispatch, by the variant that it chose; empty for other steps."""
-    timed = results.timed()
-    own = timed[(timed.variant == variant) & (timed.ran != "")]
-    chosen: dict[str, list[str]] = {}
-    for shape in shapes_of(own):
-        chosen.setdefault(at(own, shape).ran.iloc[0], []).append(size_name(shape))
-    return [{"variant": name, "shapes": shapes} for name, shapes in chosen.items()]
-
-
 def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, Any]:
-    """Time, rate and shares of the libraries at the shape of a row; nulls without a row."""
+    """Rate and shares of the libraries at the shape of a row; None and none without a row."""
     if row is None:
-        return {"time_ms": None, "rate": None, "shares": []}
+        return {"rate": None, "shares": []}
     ratios = results.ratios[
         (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
     ]
     rate = cell(row, "tflops").times(factor).json()
     return {
-        "time_ms": cell(row, "time_ms").json(),
         "rate": rate | {"limits": limits_of(row.throttled)},
         "shares": [
             share(results, pair, cell(row, "tflops").times(factor))

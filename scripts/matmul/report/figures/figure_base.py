@@ -33,16 +33,15 @@ class NothingToDraw(Exception):
 
 
 def figure(
-    operation: Operation | None, title: str, reduced: bool = False, one_cache: bool = True
+    operation: Operation | None, title: str, one_cache: bool = True
 ) -> Callable[[Draw], Draw]:
     """Register a figure of one operation, or (None) of everything timed, by the function's name.
 
-    reduced: with kernels of reduced arithmetic. one_cache: its times are hot or cold, and the
-    source says which.
+    one_cache: its times are hot or cold, and the source says which.
     """
 
     def decorate(draw: Draw) -> Draw:
-        FIGURES[draw.__name__] = finished(draw, operation, title, reduced, one_cache)
+        FIGURES[draw.__name__] = finished(draw, operation, title, one_cache=one_cache)
         return draw
 
     return decorate
@@ -55,15 +54,16 @@ def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
         for operation in OPERATIONS.values():
             words = f"{title}: {operation.title} in {operation.dtype}"
             name = operation.figure_prefix + draw.__name__
-            FIGURES[name] = finished(draw, operation, words, reduced, one_cache=True)
+            FIGURES[name] = finished(draw, operation, words, reduced)
         return draw
 
     return decorate
 
 
 def finished(
-    draw: Draw, operation: Operation | None, title: str, reduced: bool, one_cache: bool
-) -> Draw:
+    draw: Draw, operation: Operation | None, title: str, reduced: bool = False,
+    one_cache: bool = True,
+) -> Draw:  # fmt: skip
     """A figure in the theme with its title and source, or a panel if data are missing."""
 
     def drawn(whole: Results) -> Figure:
@@ -161,13 +161,11 @@ def kernel_lines(
     return drawn
 
 
-def interval_bars(
-    ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str], over: str = "n"
-) -> None:
-    """Bars in each kernel's colour; `columns`: value, lower end and upper end."""
+def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Bars over n in each kernel's colour; `columns`: value, lower end and upper end."""
     for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
         value, low, high = (own[column] for column in columns)
-        ax.errorbar(own[over], value, [value - low, high - value], fmt="none",
+        ax.errorbar(own.n, value, [value - low, high - value], fmt="none",
                     ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
 
 

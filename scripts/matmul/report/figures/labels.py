@@ -66,12 +66,13 @@ def label_heights(ax: Axes, points: Mapping[str, tuple[float, float]]) -> dict[s
     return dict(zip(names, spread([points[name][1] for name in names], gap), strict=True))
 
 
-def spread(wanted: Sequence[float], gap: float, ceiling: float = 1.0) -> list[float]:
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
     """Ascending positions near `wanted` (ascending, from 0 on) at least `gap` apart, none above
-    `ceiling`."""
+    1."""
     placed: list[float] = []
     for y in wanted:
         placed.append(max(y, placed[-1] + gap) if placed else max(y, 0.0))
+    ceiling = 1.0
     for i in reversed(range(len(placed))):
         placed[i] = min(placed[i], ceiling)
         ceiling = placed[i] - gap

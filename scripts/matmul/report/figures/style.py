@@ -196,16 +196,14 @@ def has_line(figure: Figure, name: str) -> bool:
     return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
 
 
-def size_axis(
-    ax: Axes, sizes: Iterable[int], log: bool = True, words: str = "n of the n×n matrices"
-) -> None:
-    """The x axis of sizes, with powers of two as ticks if it is logarithmic; it is linear all the
-    same if many sizes would crowd in its last octave."""
+def size_axis(ax: Axes, sizes: Iterable[int], words: str = "n of the n×n matrices") -> None:
+    """The x axis of sizes, with powers of two as ticks; it is linear if many sizes would crowd in
+    its last octave."""
     sizes = sorted(set(sizes))
     ax.set_xlabel(words)
     room = 7 // columns(ax)  # ticks that fit a panel
     crowded = sum(size > sizes[-1] / 2 for size in sizes)
-    if not log or crowded > max(MANY, len(sizes) / 3):
+    if crowded > max(MANY, len(sizes) / 3):
         ax.set_xlim(left=0)
         ax.xaxis.set_major_locator(MaxNLocator(room, steps=[1, 2, 5, 10]))
         return

@@ -1,0 +1,1 @@
+"""What the interactive page of a data set draws."""

@@ -1,0 +1,69 @@
+"""Everything that the page draws, and the choices that it offers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from matmul.measure.bench import CACHES, MODES
+from matmul.operations import OPERATIONS
+from matmul.operations.fills import FILLS
+from matmul.operations.operation import OTHER
+from matmul.report.page.axes import CONFIG, LAYOUT, NOTHING
+from matmul.report.page.lines import (
+    ALL,
+    FASTEST,
+    RANDOM,
+    beside_other_cards,
+    lines_of,
+    random_lines,
+)
+from matmul.report.page.points import ERROR, RATE, SQUARE, TIME, absent
+from matmul.report.selection import Results
+
+# What a choice is called on the page, where its name in the data says little.
+WORDS = {
+    "hot": "hot: inputs may lie there",
+    "rotated": "rotated: other inputs each time",
+    "cold": "cold: cleared before each launch",
+    "burst": "at once",
+    "sustained": "after seconds of load",
+    RATE: "speed",
+    ERROR: "error against speed",
+} | {name: f"{known.title} in {known.dtype}" for name, known in OPERATIONS.items()}
+
+
+def page_data(results: Results) -> dict[str, Any]:
+    """Everything that the page draws, and the choices that it offers."""
+    views = [results.of(operation) for operation in OPERATIONS]
+    every = [results.of(operation, reduced=True) for operation in OPERATIONS]
+    lines = [line for view in every for line in lines_of(view)]
+    lines += [line for view in views for line in beside_other_cards(results, view)]
+    lines += random_lines(results)
+    return {
+        "choices": choices(lines),
+        "lines": lines,
+        "absent": [item for view in views for item in absent(view)],
+        "layout": LAYOUT,
+        "nothing": NOTHING,
+        "config": CONFIG,
+    }
+
+
+def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each choice with its heading and its values, in the order of the page."""
+    found_here = dict.fromkeys(line["quantity"] for line in lines)
+    shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
+    quantities = [name for name in (RATE, *shares, TIME, ERROR) if name in found_here]
+    forms = [name for operation in OPERATIONS.values() for name in operation.series]
+    found: dict[str, tuple[str, Iterable[str]]] = {
+        "operation": ("product", OPERATIONS),
+        "series": ("shapes", [SQUARE, *forms, OTHER, RANDOM]),
+        "cache": ("L2 cache", CACHES),
+        "fill": ("inputs", FILLS),
+        "mode": ("samples", MODES),
+        "variants": ("variants", [FASTEST, ALL]),
+        "quantity": ("show", quantities),
+    }
+    return {
+        name: {"heading": heading, "values": {value: WORDS.get(value, value) for value in values}}
+        for name, (heading, values) in found.items()
+    }
