@@ -83,9 +83,10 @@ def test_at_the_power_limit_without_pairs_nothing_is_said(tmp_path: Path) -> Non
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_the_librarys_rate_beside_a_ratio_is_that_of_the_pairs(tmp_path: Path) -> None:
-    found = all_findings(capped(tmp_path))["best_share"]
-    assert found["library_rate"]["value"] == pytest.approx(found["rate"]["value"] / 0.2)
+def test_the_librarys_rate_beside_a_step_is_that_of_the_pairs(tmp_path: Path) -> None:
+    step = ladder(capped(tmp_path), "gemm")["steps"][0]
+    [share] = step["shares"]
+    assert share["rate"]["value"] == pytest.approx(step["rate"]["value"] / share["ratio"]["value"])
 
 
 def sizes_in(found: object) -> set[int]:

@@ -20,7 +20,6 @@ from matmul.report.page.lines import RANDOM as DRAWN
 from matmul.report.selection import Results
 
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
-COUNTS = ("shapes", "even")
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +46,13 @@ def test_a_ratio_is_to_the_fastest_rival_at_its_shape(results: Results) -> None:
 def test_the_distribution_is_that_of_the_ratios(results: Results) -> None:
     gemm, _ = random_shapes(results)
     own = ratios(results, "random_gemm", "sgemm").ratio.to_numpy()
-    found = {name: value["value"] for name, value in gemm["all"].items() if name not in COUNTS}
+    found = {name: value["value"] for name, value in gemm["all"].items() if name != "shapes"}
     shares = {"worst": 0.0, "low": 0.05, "median": 0.5, "high": 0.95}
     expected = {
         name: np.quantile(own, share, method="inverted_cdf") for name, share in shares.items()
     }
-    assert found == pytest.approx(expected | {"geometric_mean": np.exp(np.log(own).mean())})
-    assert (gemm["all"]["shapes"], gemm["all"]["even"]) == (40, (own >= 1).sum())
+    assert found == pytest.approx(expected)
+    assert gemm["all"]["shapes"] == 40
     assert sum(gemm["verdicts"].values()) == 40
 
 
@@ -75,17 +74,6 @@ def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results: Results
         shapes = [shape_of(row) for row in own.itertuples()]
         counts = pd.Series([operation_of(s).class_of(s) for s in shapes]).value_counts()
         assert {own["name"]: own["shapes"] for own in entry["classes"]} == counts.to_dict()
-        assert sum(own["even"] for own in entry["classes"]) == entry["all"]["even"]
-
-
-def test_the_ten_worst_have_the_variant_that_ran_and_both_times(results: Results) -> None:
-    gemm, _ = random_shapes(results)
-    values = [row["ratio"]["value"] for row in gemm["worst"]]
-    assert values == sorted(ratios(results, "random_gemm", "sgemm").ratio)[:10]
-    for row in gemm["worst"]:
-        quotient = row["library_ms"]["value"] / row["time_ms"]["value"]
-        assert quotient == pytest.approx(row["ratio"]["value"])
-        assert row["variant"] in {v.name for v in results.catalogue.buildable.values()}
 
 
 def test_without_a_gpu_the_reason_is_all_that_is_said(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ of the data set.
 import functools
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,13 @@ class Number:
 def total(numbers: Iterable[Number]) -> Number:
     """The sum of one or more numbers."""
     return functools.reduce(operator.add, numbers)
+
+
+def geometric_mean(numbers: Sequence[Number]) -> Number:
+    """The geometric mean of one or more numbers."""
+    product = math.prod(number.value for number in numbers)
+    factors = " * ".join(number.factor for number in numbers)
+    return Number(product ** (1 / len(numbers)), f"({factors}) ** (1 / {len(numbers)})")
 
 
 def cell(row: pd.Series, column: str, table: str = "summary.csv") -> Number:

@@ -17,7 +17,6 @@ from matmul.operations.dtypes import DTYPES
 from matmul.operations.shapes import Shape
 from matmul.report.facts.changes import TOLERANCE, VERDICTS, compare_points, relative_times
 from matmul.report.facts.executed_rates import unit_peak
-from matmul.report.facts.random_shapes import geometric_mean
 from matmul.report.selection import (
     Results,
     fastest,
@@ -28,7 +27,7 @@ from matmul.report.selection import (
     quotable,
     version_words,
 )
-from matmul.report.sourced_numbers import Number, cell
+from matmul.report.sourced_numbers import Number, cell, geometric_mean
 
 COPY = "copy"  # in ceilings.csv
 BOUNDS = ("memory", "arithmetic")

@@ -88,22 +88,18 @@ def best_share(results: Results) -> dict[str, Any]:
 
 def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
     """The largest ratio to one library at the shape of the comparison, and where kernels win or
-    tie. The library's rate is that in the same pairs."""
+    tie."""
     compared = results.at_compared(rows)
     if compared.empty:
         raise Missing(f"{TOO_FEW} at {results.compared}")
     best = compared.loc[compared.ratio.idxmax()]
-    own, ratio = time_row(results, best.variant, best.n, best.cache), cell(best, "ratio", RATIOS)
-    rate = cell(own, "tflops") if own is not None else None
     return {
         "n": int(best.n),
         "cache": best.cache,
         "kernel": named(results, best.kernel, best.variant),
         "library": named(results, best.baseline, best.baseline),
-        "ratio": ratio.json(),
+        "ratio": cell(best, "ratio", RATIOS).json(),
         "interval": interval(best),
-        "rate": rate and rate.json(),
-        "library_rate": rate and (rate / ratio).json(),
         "verdict": verdict_of(best.ratio_low, best.ratio_high),
         "sizes": int(rows.n.nunique()),
     } | sizes_by_verdict(rows)

@@ -1,7 +1,6 @@
 """The dispatches at shapes drawn at random, beside the library."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,11 +9,10 @@ from matmul.dataset.tables import POINT
 from matmul.measure.bench import CACHES
 from matmul.operations import OPERATIONS, operation_of, shape_of
 from matmul.operations.operation import COMPACT
-from matmul.report.facts.findings import TOO_FEW, interval, named
-from matmul.report.selection import Results, quotable, size_name, verdict_of
-from matmul.report.sourced_numbers import Number, cell
+from matmul.report.facts.findings import TOO_FEW, named
+from matmul.report.selection import Results, quotable, verdict_of
+from matmul.report.sourced_numbers import cell
 
-WORST = 10  # shapes that are listed
 LOW, MIDDLE, HIGH = 0.05, 0.5, 0.95  # shares of the shapes
 
 
@@ -49,11 +47,6 @@ def every_ratio(results: Results, kernel: str) -> pd.DataFrame:
     return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
 
 
-def places_of(rows: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """What identifies the point of each row."""
-    return [(r.sweep, shape_of(r), r.fill, r.mode, r.cache) for r in rows.itertuples()]
-
-
 def at_share(rows: pd.DataFrame, share: float) -> int:
     """The place among sorted rows that this share of them does not exceed."""
     return math.ceil(share * len(rows)) - 1
@@ -67,11 +60,7 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
     rows = quotable(every)
     few = len(every) - len(rows)
     operation = OPERATIONS[summary.operation.iloc[0]]
-    about = {
-        "operation": operation.name,
-        "kernel": named(results, kernel, ""),
-        "sweeps": list(dict.fromkeys(summary.sweep)),
-    }
+    about = {"operation": operation.name, "kernel": named(results, kernel, "")}
     if rows.empty:
         reasons = summary.reason[summary.status != "ok"].value_counts().index
         why = TOO_FEW if few else str(reasons[0]) if len(reasons) else "no library was timed"
@@ -90,7 +79,6 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
             for name in operation.rivals
             if name in fastest
         ],
-        "worst": worst(results, rows.head(WORST), summary),
     }
 
 
@@ -101,38 +89,4 @@ def spread(rows: pd.DataFrame) -> dict[str, Any]:
         name: at_share(rows, share)
         for name, share in (("low", LOW), ("median", MIDDLE), ("high", HIGH))
     }
-    return {
-        "shapes": len(rows),
-        "even": int((rows.ratio >= 1).sum()),
-        "geometric_mean": geometric_mean(ratios).json(),
-    } | {name: ratios[place].json() for name, place in places.items()}
-
-
-def geometric_mean(numbers: Sequence[Number]) -> Number:
-    """The geometric mean of one or more numbers."""
-    product = math.prod(number.value for number in numbers)
-    factors = " * ".join(number.factor for number in numbers)
-    return Number(product ** (1 / len(numbers)), f"({factors}) ** (1 / {len(numbers)})")
-
-
-def worst(results: Results, rows: pd.DataFrame, summary: pd.DataFrame) -> list[dict[str, Any]]:
-    """The shapes with these ratios, each with its variant and both times."""
-    lines = dict(zip(places_of(summary), summary.index, strict=True))
-    found = []
-    for place, (_, row) in zip(places_of(rows), rows.iterrows(), strict=True):
-        here = summary.loc[lines[place]]
-        ratio, time = cell(row, "ratio", "ratios.csv"), cell(here, "time_ms")
-        found.append(
-            {
-                "size": size_name(shape_of(row)),
-                "class": row["class"],
-                "variant": here.ran,
-                "library": results.title(row.baseline),
-                "time_ms": time.json(),
-                "library_ms": (ratio * time).json(),
-                "ratio": ratio.json(),
-                "interval": interval(row),
-                "verdict": verdict_of(row.ratio_low, row.ratio_high),
-            }
-        )
-    return found
+    return {"shapes": len(rows)} | {name: ratios[place].json() for name, place in places.items()}
