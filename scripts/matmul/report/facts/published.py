@@ -95,7 +95,8 @@ def fastest_kernels(results: Results) -> Iterator[str]:
         best = fastest_own(view, quotable(ladder(view)))
         for row in best.itertuples():
             rate = rate_of(row.tflops, *rate_unit(best.tflops))
-            at = f"{view.product.title}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
+            product = f"{view.product.title} in {view.product.dtype}"
+            at = f"{product}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
             yield ", ".join([at, *shares(view, best)])
 
 
