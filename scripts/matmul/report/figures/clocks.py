@@ -83,5 +83,6 @@ def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> lis
                     xycoords=("axes fraction", "data"), textcoords="offset points",
                     bbox=style.PAPER, fontsize=style.SMALL_TEXT)  # fmt: skip
         low, high = ax.get_ylim()
-        ax.set_ylim(min(low, 0.9 * limit), max(high, 1.05 * limit))
+        low = min(low, 0.9 * limit)
+        ax.set_ylim(low, max(high, limit + 0.25 * (limit - low)))
     return drawn
