@@ -259,7 +259,7 @@ def test_the_list_has_a_row_per_set_the_current_one_first_and_then_the_newest(
     assert [*rows][2:] == [f"GPU of {day}, 1 card" for day in order]
     cells = rows["GPU of 2026-01-03, 1 card"]
     assert cells[0] == "2026-01-03" and cells[1].startswith("earlier kernels, of version")
-    assert re.search(r"C = A·B in float32: \*naive\*, .*FLOP/s at n = 1024, .*% \[.*\] of \*cuBLAS", cells[2])
+    assert re.search(r"float32: \*naive\*, .*FLOP/s at n = 1024, .*% \[.*\] of \*cuBLAS", cells[2])
     assert re.match(r"ratios: \d+ points: \d+ same, 0 faster, 0 slower", cells[3])
     assert cells[4] == "[data](2026-01-03/)"
     assert rows["GPU of 2026-01-02, 1 card"][3] == "it is the current one"
@@ -282,7 +282,7 @@ def test_the_page_of_the_sets_says_what_the_list_says(tmp_path: Path) -> None:
     page = gallery.page(template, sets, tmp_path / "results")
     first, second = re.findall(r"<tr><td>(.*)</tr>", page)
     assert first.startswith("GPU &lt;of&gt; 2026, 1 card<td>2026-01-02<td>today's, of version")
-    assert re.search(r"C = A·B in float32: <em>naive</em>, .* of <em>cuBLAS SGEMM</em><td>it is the", first)
+    assert re.search(r"float32: <em>naive</em>, .* of <em>cuBLAS SGEMM</em><td>it is the", first)
     assert second.split("<td>")[4].startswith("ratios: ")
     links = dict(re.findall(r'<a href="([^"]*)">(\w+)</a>', second))
     assert links == {"../2026-01-01": "data", "../2026-01-01/report.pdf": "report"}
