@@ -16,10 +16,11 @@ from made_up_data import the_catalogue
 from support import ROOT, Command
 
 from matmul.build.binaries import digest
+from matmul.dataset.consistency import read_set
 from matmul.dataset.tables import COLUMNS, LOOP, read_json, read_table
 from matmul.process.errors import UserError
 from matmul.process.programs import program_digest
-from matmul.report.acceptance import check_set, other_sources
+from matmul.report.acceptance import check_set, other_sources, too_fast
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports/published").glob("*/device.json"))
 SEED = 25
@@ -312,6 +313,16 @@ SPOILT = {
                            "gram: no row of cublas_dsyrk, which it measures"),
     "the cold times left out": (lambda folder: everywhere(folder, "cold"), "has no row of cold"),
 }  # fmt: skip
+
+
+def test_a_peak_that_is_not_known_bounds_no_rate(small: Path) -> None:
+    """That of the tensor cores differs between the products of 8.6."""
+    data = read_set(small)
+    data["summary.csv"]["dtype"] = "bfloat16"
+    data["summary.csv"]["tflops"] = 1100.0
+    assert list(too_fast(data, the_catalogue()))
+    data.device["compute_capability"] = "8.6"
+    assert not list(too_fast(data, the_catalogue()))
 
 
 @pytest.mark.parametrize("kind", SPOILT)

@@ -119,8 +119,8 @@ def unlikely_machine(data: DataSet) -> Iterator[str]:
 
 
 def peaks(device: Mapping[str, Any]) -> dict[str, float]:
-    """The peak of each kind of units by its name in device.json, 0 where a card has none. An older
-    set does not record all of them."""
+    """The peak of each kind of units by its name in device.json, 0 where it has none or they are
+    not known. An older set does not record all of them."""
     terms = {f"{units}_peak_tflops": peak_terms(device, units) for units in UNITS}
     return {key: math.prod(own) if own else 0 for key, own in terms.items()}
 
@@ -217,12 +217,12 @@ def rule_of(configuration: Mapping[str, Any], sweep: str) -> Rule:
 
 
 def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
-    """Rates of full arithmetic above the peak of the card's units."""
+    """Rates of full arithmetic above the peak of the card's units, where that is known."""
     summary, known = data["summary.csv"], peaks(data.device)
     reduced = {name for name, kernel in catalogue.items() if kernel.arithmetic != "full"}
     full = data.on_gpu(summary) & ~summary.kernel.isin(reduced)
     for dtype, units in UNITS_OF.items():
         peak = max(known[f"{name}_peak_tflops"] for name in units)
-        wrong = full & (summary.dtype == dtype) & (summary.tflops > NEARLY * peak)
+        wrong = full & (summary.dtype == dtype) & (summary.tflops > NEARLY * (peak or np.inf))
         why = f"above the {peak:.4g} TFLOP/s of the card's units"
         yield from data.rows("summary.csv", wrong, "tflops", why)
