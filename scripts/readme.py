@@ -34,6 +34,7 @@ from matmul.report.selection import (
     Results,
     fastest,
     fastest_own,
+    in_words,
     load_results,
     picture_of,
     processor,
@@ -69,7 +70,7 @@ def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
             view = results.of(operation)
             rungs = ladder(view)
             if not rungs.empty:
-                heading = f"{view.product.title} in {view.product.dtype}, n = {rungs.n.max()}"
+                heading = f"{in_words(view.product)}, n = {rungs.n.max()}"
                 drawn = filter(None, [picture(folder, results, operation, at)])
                 paragraphs += [f"**{heading}**", *drawn, table(view, rungs, page)]
         paragraphs.append(source(results, at))
@@ -121,7 +122,7 @@ def headline(view: Results, best: pd.DataFrame) -> str:
     """The fastest kernel (one row) at the size of the ladder, and its share of each library."""
     row, own = best.iloc[0], shares(view, best)
     return (
-        f"For {view.product.title} in {view.product.dtype}, the fastest hand-written kernel, "
+        f"For {in_words(view.product)}, the fastest hand-written kernel, "
         f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} at "
         f"n = {row.n}" + (f", which is {' and '.join(own)}." if own else ".")
     )
@@ -129,7 +130,7 @@ def headline(view: Results, best: pd.DataFrame) -> str:
 
 def from_halves(results: Results) -> str:
     """The share of the fastest kernel that makes float32 products from halves on tensor cores, and
-    its error beside that of each library; empty if there is none."""
+    its error beside that of each library; empty if there is none, or no library beside it."""
     view = results.of(GEMM.name, reduced=True)
     rows = quotable(view.at_compared(fastest(view.timed())))
     own = rows[rows.kernel.map(view.arithmetic) == "halves"]
@@ -137,13 +138,19 @@ def from_halves(results: Results) -> str:
         return ""
     best = own.loc[[own.tflops.idxmax()]]
     (row,) = best.itertuples()
-    errors = rows.set_index("kernel").mean_error
-    rivals = full_libraries(view, view.ratios[view.ratios.variant == row.variant])
-    beside = [f"{significant(errors[name])} for *{view.title(name)}*" for name in rivals]
+    held = shares(view, best)
+    if not held:
+        return ""
+    errors = [
+        f"{significant(other.mean_error)} for *{view.title(other.kernel)}*"
+        for other in rows.itertuples()
+        if other.kernel in view.full_rivals
+    ]
+    beside = f" ({', '.join(errors)})" * bool(errors)
     return (
-        f"For {view.product.title} in {view.product.dtype} from halves, on tensor cores, "
-        f"*{view.title(row.kernel)}* has {' and '.join(shares(view, best))} at n = {row.n}, with a "
-        f"mean error of {significant(row.mean_error)} ({', '.join(beside)})."
+        f"For {in_words(view.product)} from halves, on tensor cores, "
+        f"*{view.title(row.kernel)}* has {' and '.join(held)} at n = {row.n}, with a mean error of "
+        f"{significant(row.mean_error)}{beside}."
     )
 
 
@@ -184,8 +191,8 @@ def steps(view: Results, rungs: pd.DataFrame) -> str:
         + ("" if row.n == rungs.n.max() else f" (at {row.n})")
         for row in rungs.itertuples()
     ]
-    product = f"{view.product.title} in {view.product.dtype}"
-    return f"{product} step by step, in {unit} at n = {rungs.n.max()}: {', '.join(places)}."
+    named = ", ".join(places)
+    return f"{in_words(view.product)} step by step, in {unit} at n = {rungs.n.max()}: {named}."
 
 
 def at_random(results: Results) -> str:

@@ -15,6 +15,7 @@ import readme
 from matmul.catalogue.entries import Catalogue, load_catalogue
 from matmul.dataset.tables import DATA_SET
 from matmul.report.selection import Results, load_results
+from matmul.report.sourced_numbers import significant
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
 GALLERY = ROOT / "reports" / "published" / "README.md"
@@ -90,6 +91,23 @@ def test_the_steps_are_those_of_the_figures(tmp_path: Path) -> None:
     named = re.findall(r"\*(.+?)\* [\d.]+", steps)
     told = [results.title(kernel) for kernel in results.of("gemm").told]
     assert named == ["CPU, triple loop", "CPU, BLAS", *told]
+
+
+def test_products_from_halves_stand_beside_the_library_with_both_errors(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["three_products", "cublas_sgemm"])
+    (said,) = [text for text in sentences(results) if "from halves, on tensor cores" in text]
+    assert "% of *cuBLAS SGEMM* at n = 1024" in re.sub(r" \[.*\]", "", said)
+    own, library = re.search(
+        r"mean error of (\S+) \((\S+) for \*cuBLAS SGEMM\*\)\.$", said
+    ).groups()
+    rows = results.summary.query("n == 1024 and m == 1024").groupby("kernel").mean_error
+    errors = {kernel: set(map(significant, values.dropna())) for kernel, values in rows}
+    assert own in errors["three_products"] and library in errors["cublas_sgemm"]
+
+
+def test_products_from_halves_with_no_library_beside_them_have_no_sentence(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["three_products"])
+    assert not [text for text in sentences(results) if "from halves, on tensor cores" in text]
 
 
 def test_random_shapes_are_counted(tmp_path: Path) -> None:
@@ -259,7 +277,8 @@ def test_the_list_has_a_row_per_set_the_current_one_first_and_then_the_newest(
     assert [*rows][2:] == [f"GPU of {day}, 1 card" for day in order]
     cells = rows["GPU of 2026-01-03, 1 card"]
     assert cells[0] == "2026-01-03" and cells[1].startswith("earlier kernels, of version")
-    assert re.search(r"float32: \*naive\*, .*FLOP/s at n = 1024, .*% \[.*\] of \*cuBLAS", cells[2])
+    fastest = r"C = A·B in float32: \*naive\*, .*FLOP/s at n = 1024, .*% \[.*\] of \*cuBLAS"
+    assert re.search(fastest, cells[2])
     assert re.match(r"ratios: \d+ points: \d+ same, 0 faster, 0 slower", cells[3])
     assert cells[4] == "[data](2026-01-03/)"
     assert rows["GPU of 2026-01-02, 1 card"][3] == "it is the current one"
@@ -282,7 +301,8 @@ def test_the_page_of_the_sets_says_what_the_list_says(tmp_path: Path) -> None:
     page = gallery.page(template, sets, tmp_path / "results")
     first, second = re.findall(r"<tr><td>(.*)</tr>", page)
     assert first.startswith("GPU &lt;of&gt; 2026, 1 card<td>2026-01-02<td>today's, of version")
-    assert re.search(r"float32: <em>naive</em>, .* of <em>cuBLAS SGEMM</em><td>it is the", first)
+    fastest = r"C = A·B in float32: <em>naive</em>, .* of <em>cuBLAS SGEMM</em><td>it is the"
+    assert re.search(fastest, first)
     assert second.split("<td>")[4].startswith("ratios: ")
     links = dict(re.findall(r'<a href="([^"]*)">(\w+)</a>', second))
     assert links == {"../2026-01-01": "data", "../2026-01-01/report.pdf": "report"}

@@ -581,6 +581,11 @@ def processor(device: dict[str, Any]) -> str:
     return device.get("gpu") or device.get("cpu") or "unknown device"
 
 
+def in_words(operation: Operation) -> str:
+    """`C = A·B in float32`."""
+    return f"{operation.title} in {operation.dtype}"
+
+
 def picture_of(operation: Operation) -> str:
     """The file of an operation's figure in the README."""
     return f"{operation.figure_prefix}ladder.svg"

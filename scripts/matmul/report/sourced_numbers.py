@@ -62,6 +62,11 @@ def total(numbers: Iterable[Number]) -> Number:
     return functools.reduce(operator.add, numbers)
 
 
+def constant(value: int) -> Number:
+    """A number that comes from no file."""
+    return Number(value, str(value))
+
+
 def geometric_mean(numbers: Sequence[Number]) -> Number:
     """The geometric mean of one or more numbers."""
     product = math.prod(number.value for number in numbers)

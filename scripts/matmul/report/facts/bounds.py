@@ -18,7 +18,7 @@ from matmul.report.facts.cards import ceiling
 from matmul.report.facts.executed_rates import unit_peak
 from matmul.report.facts.machine_code import GROUPS, TABLE
 from matmul.report.selection import Results
-from matmul.report.sourced_numbers import Number, cell, total
+from matmul.report.sourced_numbers import Number, cell, constant, total
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound 
     row = rows.iloc[0]
     if row.tensor > 0:
         peak = tensor_peak(results, variant)
-        return bound("tensor", whole(1), peak, variant, shape) if peak else None
+        return bound("tensor", constant(1), peak, variant, shape) if peak else None
     name = max(UNITS, key=lambda name: row[name])
     lanes = getattr(architecture(row.architecture), UNITS[name].lanes)
     if not row[name] or not lanes:
@@ -79,7 +79,7 @@ def tensor_peak(results: Results, variant: Variant) -> Number | None:
     """The peak of the tensor cores that a variant uses, for the products that count."""
     if variant.kernel.arithmetic == "halves":  # half the bits, in float16 as fast as in bfloat16
         peak = peak_of(results, TENSOR + "bfloat16")
-        return peak and peak / whole(HALF_PRODUCTS)
+        return peak and peak / constant(HALF_PRODUCTS)
     units = OPERATIONS[variant.kernel.operation].units
     return next((peak_of(results, unit) for unit in units if unit.startswith(TENSOR)), None)
 
@@ -95,16 +95,12 @@ def share_of_peak(row: pd.Series, multiply: str, lanes: int) -> tuple[Number, st
     where = "shared" if any(row[column] for column in GROUPS["shared"]) else "global"
     loads = total(cell(row, column, TABLE) for column in GROUPS[where])
     clocks = {
-        "arithmetic": multiplied / whole(lanes // WARP),
+        "arithmetic": multiplied / constant(lanes // WARP),
         "loads": loads,
-        "issue": (multiplied + loads) / whole(WARP_UNIT),
+        "issue": (multiplied + loads) / constant(WARP_UNIT),
     }
     longest = max(clocks, key=lambda what: clocks[what].value)
     return clocks["arithmetic"] / clocks[longest], longest
-
-
-def whole(value: int) -> Number:
-    return Number(value, str(value))
 
 
 def bound(what: str, share: Number, peak: Number | None, variant: Variant, shape: Shape) -> Bound:
@@ -112,5 +108,5 @@ def bound(what: str, share: Number, peak: Number | None, variant: Variant, shape
     symmetric C executes twice as many."""
     executed = 2 * shape.terms * shape.elements[-1]
     if shape.operations < executed and not variant.kernel.half:
-        share *= whole(shape.operations) / whole(executed)
+        share *= constant(shape.operations) / constant(executed)
     return Bound(share, what, peak and share * peak)

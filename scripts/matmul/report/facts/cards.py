@@ -27,7 +27,7 @@ from matmul.report.selection import (
     quotable,
     version_words,
 )
-from matmul.report.sourced_numbers import Number, cell, geometric_mean
+from matmul.report.sourced_numbers import Number, cell, constant, geometric_mean
 
 COPY = "copy"  # in ceilings.csv
 BOUNDS = ("memory", "arithmetic")
@@ -173,13 +173,12 @@ def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number]
 
 
 def operations_of(shape: Shape) -> Number:
-    return Number(shape.operations, str(shape.operations))
+    return constant(shape.operations)
 
 
 def bytes_of(shape: Shape, dtype: str) -> Number:
     """Of a product that moves each matrix once."""
-    elements = sum(shape.elements)
-    return Number(elements, str(elements)).times(DTYPES[dtype].bytes)
+    return constant(sum(shape.elements)).times(DTYPES[dtype].bytes)
 
 
 def in_cache(view: Results, shape: Shape) -> bool:

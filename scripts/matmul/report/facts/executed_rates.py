@@ -37,16 +37,17 @@ def rate(operations: Number, time_ms: Number) -> Number:
 def unit_peak(results: Results, unit: str) -> Number | None:
     """The peak of a kind of unit of the card in TFLOP/s; None if it is not known. A set that was
     measured before the project knew the units has the facts that it follows from."""
-    device, lanes = results.device, LANES.get(unit, "")
-    fact = f"{lanes}_peak_tflops"
+    if unit not in LANES:
+        return None
+    device, fact = results.device, f"{LANES[unit]}_peak_tflops"
     if fact in device:
         return Number(device[fact], f"device.json:{fact}") if device[fact] else None
-    terms = peak_terms(device, lanes) if lanes else None
+    terms = peak_terms(device, LANES[unit])
     if terms is None:
         return None
-    count, operations, clock, scale = terms
+    _, operations, _, scale = terms
     origin = f"device.json:multiprocessors * {operations} * device.json:clock_mhz * {scale}"
-    return Number(math.prod((count, operations, clock, scale)), origin)
+    return Number(math.prod(terms), origin)
 
 
 def float64_peak(results: Results, units: str) -> Number | None:

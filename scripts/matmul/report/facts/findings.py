@@ -115,7 +115,6 @@ def highest_share(results: Results) -> dict[str, Any]:
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
-        "library": named(results, best.baseline, best.baseline),
         "ratio": cell(best, "ratio", RATIOS).json(),
         "ran": ran and {"title": ran.kernel.title, "lesson": ran.kernel.lesson},
     }

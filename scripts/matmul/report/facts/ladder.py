@@ -30,7 +30,7 @@ from matmul.report.selection import (
     squares,
     verdict_of,
 )
-from matmul.report.sourced_numbers import Number, cell, cell_if_any
+from matmul.report.sourced_numbers import Number, cell, cell_if_any, constant
 
 
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
     threads = variant.block[0] * variant.block[1]
     known = ARCHITECTURES.get(results.device.get("compute_capability", ""))
     most = known and known.threads
-    blocks = occupancy and most and (occupancy.times(most) / Number(threads, str(threads)))
+    blocks = occupancy and most and (occupancy.times(most) / constant(threads))
     return {
         "occupancy": occupancy and occupancy.json(),
         "blocks": blocks and blocks.whole(),

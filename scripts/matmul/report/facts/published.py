@@ -20,6 +20,7 @@ from matmul.report.selection import (
     Results,
     fastest,
     fastest_own,
+    in_words,
     picture_of,
     processor,
     published_name,
@@ -95,8 +96,7 @@ def fastest_kernels(results: Results) -> Iterator[str]:
         best = fastest_own(view, quotable(ladder(view)))
         for row in best.itertuples():
             rate = rate_of(row.tflops, *rate_unit(best.tflops))
-            product = f"{view.product.title} in {view.product.dtype}"
-            at = f"{product}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
+            at = f"{in_words(view.product)}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
             yield ", ".join([at, *shares(view, best)])
 
 
@@ -112,8 +112,7 @@ def beside(current: Results, other: Results) -> str:
 def files(folder: Path) -> dict[str, Path]:
     """The data of a set and what was made of them, by what they are called."""
     names = {"report": "report.pdf"} | {
-        f"{operation.title} in {operation.dtype}": picture_of(operation)
-        for operation in OPERATIONS.values()
+        in_words(operation): picture_of(operation) for operation in OPERATIONS.values()
     }
     made = {words: folder / name for words, name in names.items() if (folder / name).exists()}
     return {"data": folder} | made

@@ -12,7 +12,7 @@ from matmul.report.facts.cards import both, points, roof
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import NothingToDraw, figure, kernel_lines, name_lines
 from matmul.report.figures.style import Look
-from matmul.report.selection import Results, processor
+from matmul.report.selection import Results, in_words, processor
 from matmul.report.sourced_numbers import significant
 
 PREDICTED = "predicted"
@@ -33,8 +33,8 @@ def cards(results: Results) -> Figure:
     made, grid = style.panel_rows(len(panels), 1, height=1.8)
     for ax, (other, here, rows) in zip(grid[:, 0], panels, strict=True):
         draw(ax, here, other.of(here.product.name), rows)
-        words = f"{here.product.title} in {here.product.dtype}"
-        ax.set_title(f"{words}: time on {processor(other.device)} / time here", loc="left")
+        product = in_words(here.product)
+        ax.set_title(f"{product}: time on {processor(other.device)} / time here", loc="left")
     grid[-1, 0].set_xlabel("operations per byte, if each matrix is moved once")
     style.claim(made, faster_by(results, panels))
     return made

@@ -11,7 +11,7 @@ from scipy.stats import gmean
 from matmul.operations import OPERATIONS
 from matmul.report.figures import style
 from matmul.report.figures.figure_base import kernel_lines, look, name_lines
-from matmul.report.selection import Results
+from matmul.report.selection import Results, in_words
 
 QUANTITY = {"times": "time", "ratios": "time relative to the library"}
 LARGE = 3  # times the smallest change, from which on a panel is in doublings
@@ -31,7 +31,7 @@ def draw_changes(
         made, grid = style.panel_rows(len(own), 1, height=4.4 if len(own) == 1 else 3.2)
         for ax, (operation, rows) in zip(grid[:, 0], own, strict=True):
             draw_operation(ax, rows, results, tolerance)
-            ax.set_title(f"{operation.title} in {operation.dtype}", loc="left")
+            ax.set_title(in_words(operation), loc="left")
         made.supylabel(f"change of {QUANTITY[what]}", fontsize="medium")
         grid[-1, 0].set_xlabel("size: the cube root of m·n·k, for AᵀA of m·n·n")
         notes = [

@@ -84,5 +84,5 @@ def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> lis
                     bbox=style.PAPER, fontsize=style.SMALL_TEXT)  # fmt: skip
         low, high = ax.get_ylim()
         low = min(low, 0.9 * limit)
-        ax.set_ylim(low, max(high, limit + 0.25 * (limit - low)))
+        ax.set_ylim(low, max(high, limit + 0.25 * (limit - low)))  # room for the words
     return drawn

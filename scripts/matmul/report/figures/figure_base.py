@@ -16,6 +16,7 @@ from matmul.report.figures.style import Look
 from matmul.report.selection import (
     Results,
     fastest,
+    in_words,
     processor,
     rate_unit,
     short_commit,
@@ -52,7 +53,7 @@ def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
 
     def decorate(draw: Draw) -> Draw:
         for operation in OPERATIONS.values():
-            words = f"{title}: {operation.title} in {operation.dtype}"
+            words = f"{title}: {in_words(operation)}"
             name = operation.figure_prefix + draw.__name__
             FIGURES[name] = finished(draw, operation, words, reduced)
         return draw

@@ -17,7 +17,7 @@ from matmul.report.page.lines import (
     random_lines,
 )
 from matmul.report.page.points import ERROR, RATE, SQUARE, TIME, absent
-from matmul.report.selection import Results
+from matmul.report.selection import Results, in_words
 
 # What a choice is called on the page, where its name in the data says little.
 WORDS = {
@@ -28,7 +28,7 @@ WORDS = {
     "sustained": "after seconds of load",
     RATE: "speed",
     ERROR: "error against speed",
-} | {name: f"{known.title} in {known.dtype}" for name, known in OPERATIONS.items()}
+} | {name: in_words(known) for name, known in OPERATIONS.items()}
 
 
 def page_data(results: Results) -> dict[str, Any]:
