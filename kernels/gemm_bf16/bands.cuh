@@ -17,18 +17,20 @@ __device__ __forceinline__ void store_bands(const Sums& sums, Bands& bands, int&
 {
     const int group = threadIdx.x / 128, barrier = 1 + group;
 #pragma unroll
-    for (int panel = 0; panel < TILE_N / 64; panel++) {
-        Band& band = bands[turn++ % BANDS];
-        if (stores()) wait_until_tiles_are_read<BANDS - 1>();
-        sync_at_barrier(barrier, 128);
-        write(band, &sums[32 * panel]);
-        fence_async_proxy();
-        sync_at_barrier(barrier, 128);
-        if (stores()) {
-            store_tile(out, band, tile.x + 64 * group, tile.y + 64 * panel);
-            commit_tile_stores();
+    for (int half = 0; half < GROUP_M / 64; half++)
+#pragma unroll
+        for (int panel = 0; panel < TILE_N / 64; panel++) {
+            Band& band = bands[turn++ % BANDS];
+            if (stores()) wait_until_tiles_are_read<BANDS - 1>();
+            sync_at_barrier(barrier, 128);
+            write(band, &sums[half][32 * panel]);
+            fence_async_proxy();
+            sync_at_barrier(barrier, 128);
+            if (stores()) {
+                store_tile(out, band, tile.x + GROUP_M * group + 64 * half, tile.y + 64 * panel);
+                commit_tile_stores();
+            }
         }
-    }
 }
 
 // Compute a block's tiles and store them by bands. compute(slabs, store) computes them with the ring in `slabs`,

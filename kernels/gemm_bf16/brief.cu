@@ -16,8 +16,8 @@
 //
 //             Further slabs of A are loaded as in persistent.cu: each block loads a part of the rows for all.
 //
-// Order       Producer: sets up the mbarriers, issues the early loads, meets the cluster, and issues further loads as
-//             stages become empty. It stays until the last ones are: then nobody reaches for this block's
+// Order       Producer: sets up the mbarriers, waits for the last launch (../overlap.cuh), issues the early loads,
+//             meets the cluster, and issues further loads as stages become empty. It stays until the last ones are: then nobody reaches for this block's
 //             mbarriers any more. Consumers: meet the cluster, multiply as in roles.cu, store.
 //
 // Takes       As tma.cu.
@@ -27,6 +27,7 @@
 // Removes     The cluster's barrier before the loads, and two steps between the last product and C.
 // Limit       The latencies of a launch, of a load by TMA and of a store; the L2 from some 1000×1000 on.
 #include "../cluster.cuh"
+#include "../overlap.cuh"
 #include "ring.cuh"
 
 constexpr int rows_of_a = TILE_M / CLUSTER, EARLY = STAGES / CLUSTER;  // rows that a block loads for all
@@ -66,6 +67,7 @@ brief_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
     if (produces()) {
         prefetch_map(in_a), prefetch_map(in_b);
         ring.set_up(CLUSTER * threads / 32);
+        wait_for_last_launch();
         fill<false>(ring, in_a, in_b, row, column, 0, early);
     }
     __syncwarp();

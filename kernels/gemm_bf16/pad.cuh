@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 
+#include "../overlap.cuh"
 #include "../tile_copy.cuh"
 
 constexpr int of_thread = 4;  // pairs of elements, whose loads are under way together
@@ -36,6 +37,8 @@ extern "C" __global__ void pad_bf16(const __nv_bfloat16* __restrict__ A, const _
                                     const __grid_constant__ CUtensorMap in_a,
                                     const __grid_constant__ CUtensorMap in_b)
 {
+    if constexpr (RESIDENT == 1) let_next_launch_begin();  // of the product's blocks
+    wait_for_last_launch();
     const unsigned of_block = blockDim.x * of_thread, of_a = (m * ((k + 1) / 2) + of_block - 1) / of_block;
     if (blockIdx.x < of_a)
         copy_rows(A, (__nv_bfloat162*)a, m, k, blockIdx.x);

@@ -14,7 +14,7 @@
 //
 //             The tensor maps say how long the rows are in truth. What lies behind them comes as zeros.
 //
-// Order       pad_bf16, then the tiles as in persistent.cu. C has rows that begin anywhere, which TMA does not take
+// Order       pad_bf16, then the tiles as in persistent.cu; each waits for the launch before it (../overlap.cuh). C has rows that begin anywhere, which TMA does not take
 //             either: each warp writes 16 rows of a band to shared memory as there, and then stores row after row,
 //             neighbouring lanes neighbouring elements.
 //
@@ -39,7 +39,7 @@ __device__ __forceinline__ void store_row(const Band& band, int row, __nv_bfloat
 }
 
 // Store a warpgroup's rows of a tile, which begin at (row, column) of C. A warp writes and reads rows of its own.
-__device__ __forceinline__ void store_rows(const Sums& sums, Band& band, __nv_bfloat16* C, int m, int n, int row,
+__device__ __forceinline__ void store_rows(const SumsOf64& sums, Band& band, __nv_bfloat16* C, int m, int n, int row,
                                            int column)
 {
     const int first = threadIdx.x / 32 % 4 * 16;
@@ -63,6 +63,6 @@ padded_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict
     Slab* slabs = (Slab*)memory;
     Band& band = ((Band*)(slabs + STAGES))[threadIdx.x / 128];
     compute_tiles(slabs, in_a, in_b, m, n, k, [&](const Sums& sums, int2 tile) {
-        store_rows(sums, band, C, m, n, tile.x + threadIdx.x / 128 * 64, tile.y);
+        store_rows(sums[0], band, C, m, n, tile.x + threadIdx.x / 128 * 64, tile.y);
     });
 }

@@ -5,6 +5,7 @@
 //             multicast    a load that TMA brings to several blocks of a cluster
 //             patch        PATCH rows of clusters' tiles, which are computed together
 //             band         64 rows and 64 columns of a tile, on their way to C
+//             overlap      A block begins before the last launch has ended, and waits (../overlap.cuh)
 //
 // Idea        In roles.cu a block computes one tile and ends. Here blocks stay, one on each multiprocessor, and
 //             take tile after tile. The producer does not notice where a tile ends: it fills the ring with the next
@@ -24,7 +25,11 @@
 //                 │ then the next one │
 //                 └────┴────┴────┴────┘
 //
-// Order       Producer, for each tile of its cluster and each slab: as in roles.cu.
+//             A consumer has GROUP_M rows of the tile. With 128 rows and 192 columns a thread holds 192 sums, and the
+//             tile is 256×192, the largest that fits. 2200×2200 is 108 such tiles, a single wave on 132
+//             multiprocessors; it is 162 tiles of 256×128, two waves.
+//
+// Order       Producer: waits for the last launch. Then, for each tile of its cluster and each slab: as in roles.cu.
 //             Consumers, for each tile: multiply its slabs as in roles.cu, then for each band of their rows:
 //               1. Wait until TMA has read the band before the last one, whose place is free then.
 //               2. Round the sums and write them there, swizzled (stmatrix); meet the warpgroup.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../cluster.cuh"
+#include "../overlap.cuh"
 #include "ring.cuh"
 
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
@@ -120,11 +121,13 @@ __device__ __forceinline__ void compute_tiles(Slab* slabs_there, const CUtensorM
 {
     __shared__ Mbarrier full[STAGES], empty[STAGES];
     Ring ring = {slabs_there, full, empty};
+    if constexpr (RESIDENT == 1) let_next_launch_begin();
     if (produces()) prefetch_map(in_a), prefetch_map(in_b);
     Tiles tiles(m, n);  // the first one is found while the maps come
     const int slabs = (k + TILE_K - 1) / TILE_K, early = tiles.left() ? min(slabs, EARLY) : 0;
     if (produces()) {
         ring.set_up((CLUSTER_M + CLUSTER_N - 1) * threads / 32);
+        wait_for_last_launch();
         begin(ring, tiles, in_a, in_b, early);
     }
     __syncwarp();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../cluster.cuh"
+#include "../overlap.cuh"
 #include "ring.cuh"
 
 constexpr int columns = TILE_N / SPLITS;  // that a block adds and stores
@@ -15,6 +16,7 @@ static_assert(sizeof(Left) <= STAGES * sizeof(Slab), "the sums find room in the 
 __device__ __forceinline__ void fill(Ring& ring, const CUtensorMap& in_a, const CUtensorMap& in_b, int row, int column,
                                      int begin, int end)
 {
+    wait_for_last_launch();
 #pragma unroll 1
     for (int slab = begin; slab < end; slab++, ring.next()) {
         Mbarrier& full = ring.full[ring.stage];
@@ -32,7 +34,7 @@ __device__ __forceinline__ void leave_sums(const Sums& sums, Left& left)
     sync_at_barrier(1, threads);
 #pragma unroll
     for (int j = 0; j < TILE_N / 8; j++)
-        left[j][threadIdx.x] = make_float4(sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]);
+        left[j][threadIdx.x] = make_float4(sums[0][4 * j], sums[0][4 * j + 1], sums[0][4 * j + 2], sums[0][4 * j + 3]);
 }
 
 // Add what all blocks have left of this block's columns, and store them.
@@ -61,6 +63,7 @@ __device__ __forceinline__ void compute_together(Slab* slabs_there, const CUtens
     __shared__ Mbarrier full[STAGES], empty[STAGES];
     Ring ring = {slabs_there, full, empty};
     Left& left = *(Left*)slabs_there;
+    if constexpr (RESIDENT == 1) let_next_launch_begin();
     const int row = blockIdx.y * TILE_M, column = blockIdx.x / SPLITS * TILE_N;
     const int slabs = (k + TILE_K - 1) / TILE_K, rank = rank_in_cluster();
     const int begin = slabs * rank / SPLITS, end = slabs * (rank + 1) / SPLITS;

@@ -28,6 +28,7 @@ __device__ __forceinline__ void produce(Ring ring, Stream::Schedule& schedule, c
 {
     const Order order(m, n);
     const int2 place = place_in_cluster();
+    wait_for_last_launch();
     for (Stream::Part part = schedule.next(); !part.empty(); part = schedule.next()) {
         const int2 tile = order.position(part.tile, place);
 #pragma unroll 1
@@ -57,10 +58,10 @@ __device__ __forceinline__ void consume_parts(Ring& ring, Stream::Schedule& sche
         if (threadIdx.x == 0) parts[turn ^ 1] = schedule.next();
         consume(ring, sums, part.end - part.begin, leave);
         if (part.begin > 0) {
-            Stream::leave_sums<TILE_N / 2>(sums, partial_sums, flags);
+            Stream::leave_sums<sizeof sums / sizeof(float)>(&sums[0][0], partial_sums, flags);
         } else {
             if (part.end < schedule.slabs)
-                Stream::add_left_sums<TILE_N / 2>(sums, partial_sums, flags, schedule, part);
+                Stream::add_left_sums<sizeof sums / sizeof(float)>(&sums[0][0], partial_sums, flags, schedule, part);
             store(sums, Order(m, n).position(part.tile, place_in_cluster()));
         }
     }
@@ -76,6 +77,7 @@ __device__ __forceinline__ void compute_share(Slab* slabs_there, const CUtensorM
     __shared__ Stream::Schedule of_producer, of_consumers;
     __shared__ Stream::Part parts[2];
     Ring ring = {slabs_there, full, empty};
+    if constexpr (RESIDENT == 1) let_next_launch_begin();
     if (produces()) prefetch_map(in_a), prefetch_map(in_b);
     const Stream::Schedule whole = Stream::Schedule::of(Order(m, n).tiles(), 0, (k + TILE_K - 1) / TILE_K);
     if (produces()) of_producer = whole;

@@ -23,7 +23,8 @@
 //             Elements far below it lose bits, and infinities fit in no half. The first launch notes what each line
 //             has lost. The second one sees by it which elements of C are in doubt, and computes those in float32.
 //
-// Order       split_factors    Lines, highs and lows of A and B go to the workspace (splitting.cuh).
+// Order       Each launch waits for the one before it (../overlap.cuh).
+//             split_factors    Lines, highs and lows of A and B go to the workspace (splitting.cuh).
 //             three_products   Blocks that stay (resident.cuh). The producer, for each slab:
 //                                1. Wait until its stage is empty.
 //                                2. Load it. The blocks of a cluster need the same slab of B: each loads a part.
@@ -44,6 +45,7 @@
 //             and B. Then 4k(1/TILE_M + 1/(CLUSTER_M·TILE_N)) bytes from the L2 per element of C.
 // Removes     The limit of float32's own units.
 // Limit       Power. In small products the launches, the splitting, and the end of a tile.
+#include "../overlap.cuh"
 #include "../resident.cuh"
 #include "../tile_copy.cuh"
 #include "../warp_roles.cuh"
@@ -70,6 +72,8 @@ using Sums = float[TILE_N / 2];
 
 extern "C" __global__ void __launch_bounds__(32 * splitting_warps, 1) split_factors(OPERANDS)
 {
+    let_next_launch_begin();
+    wait_for_last_launch();
     const int strips = (n + 31) / 32, strip = blockIdx.x;
     if (strip < strips) split_columns(B, (__half*)halves_of_b, (Line*)columns, n, k, 32 * strip);
     else split_rows(A, (__half*)halves_of_a, (Line*)rows, m, k, 32 * (strip - strips));
@@ -91,6 +95,7 @@ __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorM
 __device__ __forceinline__ void produce(Slabs ring, OwnTiles tiles, const CUtensorMap& in_a, const CUtensorMap& in_b,
                                         int slabs)
 {
+    wait_for_last_launch();
     for (; tiles.left(); tiles.next())
         for (int s = 0; s < slabs; s++, ring.slab++) {
             wait_for_phase(ring.empty[ring.stage()], 1 - ring.round());
@@ -189,6 +194,7 @@ three_products(OPERANDS)
     extern __shared__ __align__(1024) char memory[];
     __shared__ Mbarrier full[STAGES], empty[STAGES];
     Slabs ring = {(Slab*)memory, full, empty};
+    let_next_launch_begin();
     OwnTiles tiles(m, n);
     const int slabs = round_up(k, slab_steps * MOVE) / slab_steps;
     if (threadIdx.x == 0) ring.init(CLUSTER_M * threads / 32);

@@ -44,9 +44,7 @@ def test_launches_workspace_and_maps_follow_the_shape() -> None:
     assert [launch.shared_bytes for launch in plan.launches] == [0, 0, 32768, 0]
     assert plan.workspace == (2 * 2 * 37 * 72, 2 * 2 * 70 * 48)
     in_a, in_b = plan.maps
-    assert in_a == TensorMap(
-        3, "float16", (2, 37, 70), (2 * 37 * 72, 2 * 72), (1, 64, 64), 128, 256
-    )
+    assert in_a == TensorMap(3, "float16", (2, 37, 70), (2 * 37 * 72, 2 * 72), (1, 64, 64), 128)
     assert in_b.pointer == 4 and in_b.strides == (2 * 70 * 48, 2 * 48)
     assert variant.workspace_bytes(Gemm(37, 41, 70)) == sum(plan.workspace)
 
@@ -179,17 +177,39 @@ def test_a_kernel_with_tensor_maps_gets_a_pointer_to_each_parameter(
 ) -> None:
     seen: list[bytes] = []
 
-    def launch(*arguments: Any) -> int:
-        assert arguments[1:8] == (2, 1, 1, 128, 1, 1, 65536) and arguments[8].value == 7
-        seen.extend(ctypes.string_at(p, n) for p, n in zip(arguments[9], (8, 4, 128), strict=True))
+    def launch(wanted: Any, function: Any, parameters: Any, extra: None) -> int:
+        asked = wanted._obj
+        assert [*asked.grid, *asked.block, asked.shared_bytes] == [2, 1, 1, 128, 1, 1, 65536]
+        assert asked.stream == 7 and asked.count == 0
+        seen.extend(ctypes.string_at(p, n) for p, n in zip(parameters, (8, 4, 128), strict=True))
         return 0
 
-    monkeypatch.setattr(driver, "cuLaunchKernel", launch, raising=False)
+    monkeypatch.setattr(driver, "cuLaunchKernelEx", launch, raising=False)
     launched(driver, 1 << 40, 5, b"a" * 128)
     assert seen == [(1 << 40).to_bytes(8, "little"), (5).to_bytes(4, "little"), b"a" * 128]
     assert [name for name, _ in driver.calls] == [
         "cuModuleLoad", "cuModuleGetFunction", "cuFuncSetAttribute"
     ]  # fmt: skip
+
+
+def test_the_driver_hears_that_a_launch_may_overlap(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes are those of cuda.h: an attribute of 72, its value 8 behind its beginning."""
+    seen: list[bytes] = []
+
+    def launch(wanted: Any, *_: Any) -> int:
+        attributes = ctypes.cast(wanted._obj.attributes, ctypes.c_void_p).value
+        seen.append(ctypes.string_at(attributes, 72 * wanted._obj.count))
+        return 0
+
+    monkeypatch.setattr(driver, "cuLaunchKernelEx", launch, raising=False)
+    function = direct.Module(driver, Path("mine.cubin")).get_function("mine").prepare("i")
+    function.overlap()
+    function.prepared_async_call((1, 1, 1), (1, 1, 1), SimpleNamespace(handle=7), 5)
+    (found,) = seen
+    assert found == bytes([6, *[0] * 7, 1, *[0] * 63])
+    assert ctypes.sizeof(direct.Configuration) == 56
 
 
 def test_what_the_driver_refuses_is_its_error(driver: Driver) -> None:

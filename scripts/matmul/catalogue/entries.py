@@ -86,6 +86,7 @@ class Kernel:
     after: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     workspace: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     tensor_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    overlaps: bool = False
     least: int | str = 1
     at_once: int | str = 0
     shares: str = "stretches"
@@ -192,12 +193,14 @@ class Variant:
         return self.tiling not in self.kernel.dispatched
 
     def constants(self, arch: str | None) -> dict[str, int]:
-        """The macros for compiling its source for an architecture: its parameters and, if its grid
-        depends on the device, the number of multiprocessors."""
-        kernel = self.kernel
-        if MULTIPROCESSORS not in f"{kernel.blocks} {kernel.before} {kernel.after}":
-            return dict(self.parameters)
-        return {MULTIPROCESSORS: architecture(arch).multiprocessors, **self.parameters}
+        """The macros for compiling its source for an architecture: its parameters, OVERLAPS if its
+        launches do and, if its grid depends on the device, the number of multiprocessors."""
+        kernel, found = self.kernel, dict[str, int]()
+        if kernel.overlaps:
+            found["OVERLAPS"] = 1
+        if MULTIPROCESSORS in f"{kernel.blocks} {kernel.before} {kernel.after}":
+            found[MULTIPROCESSORS] = architecture(arch).multiprocessors
+        return {**found, **self.parameters}
 
     @cached_property
     def tile(self) -> tuple[int, int]:

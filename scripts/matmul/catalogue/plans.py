@@ -35,7 +35,6 @@ class TensorMap:
     strides: tuple[int, ...]  # bytes, of each dimension but the last
     box: tuple[int, ...]  # of what one copy moves
     swizzle: int  # bytes of a swizzled row; 0: none
-    promotion: int  # bytes that a miss brings into the L2
 
     @property
     def element_bytes(self) -> int:
@@ -69,9 +68,8 @@ def tensor_map(
     dense = [math.prod(extents[i:]) for i in range(1, len(extents))]
     strides = tuple(size * evaluate(e, values) for e in entry.get("strides", dense))
     found = TensorMap(
-        names.index(entry["of"]), dtype, extents, strides, box,
-        entry.get("swizzle", 0), entry.get("promotion", MOST_BOX),
-    )  # fmt: skip
+        names.index(entry["of"]), dtype, extents, strides, box, entry.get("swizzle", 0)
+    )
     check_map(found)
     return found
 

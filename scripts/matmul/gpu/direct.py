@@ -6,7 +6,7 @@ takes a pointer to each parameter, and puts the maps where the accelerator finds
 """
 
 import ctypes
-from ctypes import byref, c_char_p, c_int, c_void_p
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_uint, c_void_p
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,22 @@ from matmul.gpu import tensor_maps
 from matmul.gpu.device import driver_library
 
 KINDS = {"P": c_void_p, "i": c_int, "M": ctypes.c_char * tensor_maps.BYTES}  # of parameters
+OVERLAPS = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of cuda.h
+
+
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h; its value is a union of 64 bytes."""
+
+    _fields_ = (("id", c_int), ("pad", c_char * 4), ("value", c_int), ("rest", c_char * 60))
+
+
+class Configuration(ctypes.Structure):
+    """CUlaunchConfig of cuda.h."""
+
+    _fields_ = (
+        ("grid", c_uint * 3), ("block", c_uint * 3), ("shared_bytes", c_uint),
+        ("stream", c_void_p), ("attributes", POINTER(Attribute)), ("count", c_uint),
+    )  # fmt: skip
 
 
 class Module:
@@ -45,6 +61,7 @@ class Function:
     def __init__(self, module: Module, handle: c_void_p) -> None:
         self.module, self.handle = module, handle
         self.kinds: list[Any] = []
+        self.attributes = (Attribute * 0)()
 
     def set_attribute(self, attribute: int, value: int) -> None:
         self.module.call("cuFuncSetAttribute", self.handle, int(attribute), value)
@@ -53,6 +70,10 @@ class Function:
         """Say what its parameters are: addresses (P), numbers (i), tensor maps (M)."""
         self.kinds = [KINDS[letter] for letter in parameters]
         return self
+
+    def overlap(self) -> None:
+        """Let its launches begin before the one before them has ended (kernels/overlap.cuh)."""
+        self.attributes = (Attribute * 1)(Attribute(id=OVERLAPS, value=1))
 
     def prepared_async_call(
         self, grid: tuple[int, ...], block: tuple[int, ...], stream: Any, *arguments: Any,
@@ -64,7 +85,7 @@ class Function:
             for kind, value in zip(self.kinds, arguments, strict=True)
         ]
         pointers = (c_void_p * len(values))(*map(ctypes.addressof, values))
-        self.module.call(
-            "cuLaunchKernel", self.handle, *grid, *block, shared_size, c_void_p(stream.handle),
-            pointers, None,
-        )  # fmt: skip
+        wanted = Configuration(
+            grid, block, shared_size, stream.handle, self.attributes, len(self.attributes)
+        )
+        self.module.call("cuLaunchKernelEx", byref(wanted), self.handle, pointers, None)

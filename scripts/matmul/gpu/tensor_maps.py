@@ -9,10 +9,9 @@ from matmul.process.errors import UserError
 
 BYTES = 128  # of a tensor map, and of a kernel's parameter
 ALIGNMENT = 64  # of both
-# CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion of cuda.h.
+# CUtensorMapDataType and CUtensorMapSwizzle of cuda.h.
 TYPES = {"float16": 6, "float32": 7, "float64": 8, "bfloat16": 9}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
-PROMOTIONS = {64: 1, 128: 2, 256: 3}
 
 
 def encoded(wanted: TensorMap, address: int) -> bytes:
@@ -34,7 +33,8 @@ def encoded(wanted: TensorMap, address: int) -> bytes:
         fastest_first(ctypes.c_uint32, wanted.box),
         (ctypes.c_uint32 * rank)(*[1] * rank),  # every element of the box
         0,  # elements are not interleaved
-        SWIZZLES[wanted.swizzle], PROMOTIONS[wanted.promotion],
+        SWIZZLES[wanted.swizzle],
+        0,  # the L2 fetches no more than is asked for
         0,  # what lies outside is read as zero
     )  # fmt: skip
     if error:

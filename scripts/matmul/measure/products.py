@@ -156,8 +156,8 @@ def load(variant: Variant, tools: Instruments) -> list[Any]:
     compile_record(variant, tools.binaries)
     kernel = variant.kernel
     cubin = tools.binaries / f"{variant.slug}.cubin"
-    # PyCUDA's parameters are no place for tensor maps.
-    direct = bool(kernel.tensor_maps)
+    # PyCUDA's parameters are no place for tensor maps, and its launches never overlap.
+    direct = bool(kernel.tensor_maps) or kernel.overlaps
     module = Module(tools.drv, cubin) if direct else tools.drv.module_from_file(str(cubin))
     functions = [module.get_function(name) for name in kernel.functions]
     attribute = tools.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -165,6 +165,8 @@ def load(variant: Variant, tools: Instruments) -> list[Any]:
     for function, launch in zip(functions, plan.launches, strict=True):
         if launch.shared_bytes > STATIC_SHARED:
             function.set_attribute(attribute, launch.shared_bytes)
+        if kernel.overlaps:
+            function.overlap()
     arguments = parameter_format(kernel)
     return [function.prepare(arguments) for function in functions]
 

@@ -222,6 +222,9 @@ UNWATCHED inline void finish_copy(size_t which)
 UNWATCHED inline void issue_copy(TileCopy tile, const void* shared, const CUtensorMap& map,
                                  const int* from)
 {
+#if defined(OVERLAPS)
+    if (!current->block->waited) misuse("a copy before wait_for_last_launch()");
+#endif
     if (copy_count == most_copies) finish_copy(draw() % copy_count);
     tile.map = map;
     tile.address = shared_address(shared, box_bytes(map));
@@ -440,8 +443,15 @@ UNWATCHED inline void check_return()
     if (current->stores) misuse("it returns before its stores of tiles have read shared memory");
 }
 
+// Launches run one after the other here, so there is nothing to wait for.
+UNWATCHED inline void wait_for_last_launch() { current->block->waited = true; }
+
 UNWATCHED inline void check_end(const Block& block)
 {
+#if defined(OVERLAPS)
+    if (!block.waited)
+        (Line() << "block " << block.index << ": it ends without wait_for_last_launch()").leave(Misused);
+#endif
     for (size_t i = 0; i < thread_count; ++i) {
         const Products *own = block.fibers[i].products, *first = block.fibers[i / 128 * 128].products;
         if ((own ? own->trace : 0) != (first ? first->trace : 0))

@@ -216,6 +216,7 @@ struct Block {
     // The shared memory that tensor cores and tile copies see, see asynchronous.h.
     unsigned char* seen;
     bool sees, fenced;
+    bool waited;  // for the last launch
 };
 
 inline Fiber scheduler, *current;
@@ -455,7 +456,7 @@ UNWATCHED inline void start(Block& block)
     const size_t bytes = shared_segment().bytes;
     if (cluster_size > 1 && !block.shared) block.shared = new unsigned char[bytes];
     poison(memory_of(block), bytes);
-    block.sees = block.fenced = false;
+    block.sees = block.fenced = block.waited = false;
     block.delay = cluster_size > 1 ? draw() >> 29 : 0;
 }
 
