@@ -17,8 +17,9 @@
 //             Further slabs of A are loaded as in persistent.cu: each block loads a part of the rows for all.
 //
 // Order       Producer: sets up the mbarriers, waits for the last launch (../overlap.cuh), issues the early loads,
-//             meets the cluster, and issues further loads as stages become empty. It stays until the last ones are: then nobody reaches for this block's
-//             mbarriers any more. Consumers: meet the cluster, multiply as in roles.cu, store.
+//             meets the cluster, and issues further loads as stages become empty. It stays until the last ones are:
+//             then nobody reaches for this block's mbarriers any more. Consumers: meet the cluster, multiply as in
+//             roles.cu, store.
 //
 // Takes       As tma.cu.
 //

@@ -14,9 +14,9 @@
 //
 //             The tensor maps say how long the rows are in truth. What lies behind them comes as zeros.
 //
-// Order       pad_bf16, then the tiles as in persistent.cu; each waits for the launch before it (../overlap.cuh). C has rows that begin anywhere, which TMA does not take
-//             either: each warp writes 16 rows of a band to shared memory as there, and then stores row after row,
-//             neighbouring lanes neighbouring elements.
+// Order       pad_bf16, then the tiles as in persistent.cu; each waits for the launch before it (../overlap.cuh). C
+//             has rows that begin anywhere, which TMA does not take either: each warp writes 16 rows of a band to
+//             shared memory as there, and then stores row after row, neighbouring lanes neighbouring elements.
 //
 // Traffic     As persistent.cu, and 4(mk + kn) bytes for the copies.
 // Limit       The copies where m or n is small; the stores, which no product of the block's hides.
