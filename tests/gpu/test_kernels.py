@@ -17,6 +17,8 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.dataset.tables import read_json, read_table
 from matmul.gpu.device import Gpu
+from matmul.gpu.instruments import Instruments, as_bytes
+from matmul.measure.products import gpu_product
 from matmul.measure.runner import GpuRunner
 from matmul.measure.verification import accuracy, verification_shapes
 from matmul.operations import fills
@@ -32,6 +34,7 @@ STRAY = RIGHT_KERNEL.replace("= sum;", "= sum;\n    if (m >= 100) C[1ull << 40] 
 # The loop's store is volatile, and m never changes: from 100 rows on no thread comes out of it.
 LOOP = "while (m >= 100) *(volatile float*)C = 0.0f;\n    float sum"
 ENDLESS = RIGHT_KERNEL.replace("float sum", LOOP)
+LAUNCHES = 100  # that overlap
 PHASES = {"first", "kernel", "h2d", "d2h", "end_to_end", "unified", "submitted"}
 
 Compiled = Callable[[Variant], Path]
@@ -341,3 +344,27 @@ def test_products_of_one_kernel_are_reproducible(gpu: Gpu, compiled: Compiled) -
     b = fills.matrix("uniform", 7, 1, shape.k, shape.n)
     first = run.multiply(variant, shape, a, b)
     assert all(np.array_equal(first, run.multiply(variant, shape, a, b)) for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    "variant", [v for v in VARIANTS if v.kernel.overlaps], ids=lambda v: v.name
+)
+def test_a_launch_that_overlaps_reads_what_the_last_one_wrote(
+    gpu: Gpu, compiled: Compiled, variant: Variant
+) -> None:
+    """Products in a row, each of the last one's C and a matrix that moves columns by one; what was
+    read too early, or written over too early, stays behind."""
+    if not variant.runs_on(gpu.architecture):
+        pytest.skip(f"it needs compute capability {variant.kernel.since}")
+    tools, drv, n = Instruments(gpu, compiled(variant)), gpu.drv, 520
+    product, shape = gpu_product(variant, tools), variant.kernel.product.parse(n)
+    start = fills.inputs("digits", 7, shape, variant.kernel.dtype)[0]
+    moves = np.roll(np.eye(n), 1, axis=1).astype(start.dtype)
+    first, second, by = (drv.to_device(as_bytes(each)) for each in (start, start, moves))
+    for _ in range(LAUNCHES // 2):
+        product(shape, first, by, second)
+        product(shape, second, by, first)
+    tools.wait()
+    moved = np.empty_like(start)
+    drv.memcpy_dtoh(as_bytes(moved), first)
+    assert (moved == np.roll(start, LAUNCHES, axis=1)).all()
