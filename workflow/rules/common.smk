@@ -158,9 +158,15 @@ def built(variant):
     For a dispatch they are those of the variants that run at the shapes of its sweeps.
     """
     own = {Kind.LIBRARY: [], Kind.C: [binaries.HOST]}
-    folders, shapes = own.get(variant.kernel.kind, ARCHITECTURES), dispatched_shapes(variant)
-    parts = [(folder, part.slug) for folder in folders for part in variant.parts(folder, shapes)]
+    folders = own.get(variant.kernel.kind, ARCHITECTURES)
+    parts = [(folder, part.slug) for folder in folders for part in parts_of(variant, folder)]
     return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
+
+
+@functools.cache  # several rules ask, and a dispatch predicts the times of all its rows
+def parts_of(variant, arch):
+    """The variants that run for this one at the shapes of its sweeps."""
+    return variant.parts(arch, dispatched_shapes(variant))
 
 
 def own_sweeps(slug):
@@ -198,11 +204,7 @@ def emulated_sources(wildcards):
     variant = VARIANTS[wildcards.slug]
     if not variant.kernel.hand_written or DEVICE != "cpu":
         return []
-    files = [
-        file
-        for part in variant.parts(None, dispatched_shapes(variant))
-        for file in source_files(part.kernel.code)
-    ]
+    files = [file for part in parts_of(variant, None) for file in source_files(part.kernel.code)]
     return [*dict.fromkeys(files), *runtime_on_cpu()]
 
 
