@@ -1,7 +1,9 @@
 """How long Snakemake takes to start, and how long the commands are that it gives to a shell.
 
 What is timed is the processor's time of a dry run, all of it one thread's: on an idle machine that
-is the time which passes, and beside other work it changes less.
+is the time which passes, and beside other work it changes less. The unit is the start of an empty
+workflow just before it (1.3 s on a machine of 2025), so neither a slow machine nor a busy one
+matters.
 """
 
 import re
@@ -9,45 +11,33 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
 from project import SNAKEMAKE, Fresh, Project
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
 
-# Seconds that an empty workflow takes to start on the machine for which the limits are given; where
-# it takes longer, the limits are as much wider.
-EMPTY_S = 2.5
 KERNELS, SHAPES = 500, 40
 NAME = "as_long_as_the_schema_lets_a_kernel_s_name_be"  # and a number of three digits
 
-
-def spent() -> float:
-    """The processor's seconds of all processes that were started and waited for until now."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return children.ru_utime + children.ru_stime
+Start = Callable[[], object]
 
 
-def shortest(start: Callable[[], object]) -> float:
-    """The processor's seconds of the shorter of two starts."""
-    before = spent()
+def seconds(start: Start) -> float:
+    """The processor's seconds of the processes that start() starts and waits for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start()
-    between = spent()
-    start()
-    return min(between - before, spent() - between)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-@pytest.fixture(scope="module")
-def slower(tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How many times as long as EMPTY_S an empty workflow takes to start here; at least 1."""
-    folder = tmp_path_factory.mktemp("empty")
-    (folder / "Snakefile").write_text("rule all:\n    shell: 'true'\n")
+@pytest.fixture
+def empty(tmp_path: Path) -> Start:
+    """Starts an empty workflow."""
+    (tmp_path / "Snakefile").write_text("rule all:\n    shell: 'true'\n")
     command = [*SNAKEMAKE, "--cores", "1", "--dry-run"]
-
-    def start() -> None:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-
-    return max(1.0, shortest(start) / EMPTY_S)
+    return lambda: subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -65,25 +55,32 @@ def large(fresh: Fresh) -> Project:
     return project
 
 
-def test_the_default_workflow_starts_within_4_seconds(fresh: Fresh, slower: float) -> None:
+def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
+    fresh: Fresh, empty: Start
+) -> None:
+    """4 s. The best of three, since other work may begin or end between the two starts."""
     project = fresh()
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
 
     def start() -> None:
         project.done("all", "--dry-run", configfile="config/config.yaml", program=SNAKEMAKE)
 
-    assert shortest(start) < 4 * slower
+    times = [(seconds(empty), seconds(start)) for _ in range(3)]
+    assert min(full / least for least, full in times) < 3, times
 
 
-def test_500_kernels_at_40_shapes_start_within_20_seconds_and_with_short_commands(
-    large: Project, slower: float
+def test_500_kernels_at_40_shapes_start_in_the_time_of_15_empty_ones_and_with_short_commands(
+    large: Project, empty: Start
 ) -> None:
-    """A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
-    before = spent()
-    said = large.done("all", "--dry-run", "--printshellcmds", program=SNAKEMAKE)
-    seconds = spent() - before
-    commands = re.findall(r"^Shell command: (python .*)$", said, re.M)
+    """20 s. A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
+    said = []
+
+    def start() -> None:
+        said.append(large.done("all", "--dry-run", "--printshellcmds", program=SNAKEMAKE))
+
+    least, full = seconds(empty), seconds(start)
+    commands = re.findall(r"^Shell command: (python .*)$", said[0], re.M)
     assert len(commands) > 3 * KERNELS
     assert sum(f" {32 * SHAPES} " in command for command in commands) > KERNELS
     assert max(map(len, commands)) < 4096
-    assert seconds < 20 * slower
+    assert full < 15 * least
