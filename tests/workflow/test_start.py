@@ -2,7 +2,7 @@
 
 What is timed is the processor's time of a dry run, all of it one thread's: on an idle machine that
 is the time which passes, and beside other work it changes less. The unit is the start of an empty
-workflow just before it (1.3 s on a machine of 2025), so neither a slow machine nor a busy one
+workflow just before it (1.3 s on an idle server), so neither a slow machine nor a busy one
 matters.
 """
 
