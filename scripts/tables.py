@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.catalogue.entries import Kind, load_catalogue
+from matmul.catalogue.entries import Kind, kernel_name, load_catalogue
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import write_json
 from matmul.operations import OPERATIONS, fills, shape_of
@@ -27,6 +27,7 @@ from matmul.report.facts.random_shapes import random_shapes
 from matmul.report.figures.names import captions
 from matmul.report.selection import (
     Results,
+    changed_variants,
     fastest,
     in_order,
     limits_of,
@@ -67,6 +68,7 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "not_measured": not_measured(results),
         "measuring": measuring(results),
         "sampling": sampling(results.device),
+        "overlapping": overlapping(results),
         "cross_check": cross_check(results),
         "timer_check": timer_check(results),
     }
@@ -319,6 +321,17 @@ def sampling(device: dict[str, Any]) -> dict[str, Any]:
         "seed": configuration.get("seed"),
         "fills": fills.DESCRIPTIONS,
     }
+
+
+def overlapping(results: Results) -> list[str]:
+    """The dispatches that chose a kernel whose launches overlap. Of sources that have changed since
+    they were measured, nobody knows."""
+    changed = changed_variants(results.kernels, results.catalogue)
+    today = results.kernels.kernel[~results.kernels.variant.isin(changed)]
+    overlap = [name for name in today if results.catalogue[name].overlaps]
+    timed = results.timed()
+    found = set(timed.kernel[timed.ran.map(kernel_name).isin(overlap)])
+    return [results.title(name) for name in results.order if name in found]
 
 
 @command_line

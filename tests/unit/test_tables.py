@@ -650,6 +650,14 @@ def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Result
     assert tables.sampling({"configuration": off})["sweeps"] == {}
 
 
+def test_launches_are_said_to_overlap_only_if_the_kernels_that_did_are_today_s(
+    whole: Results,
+) -> None:
+    assert "bgemm" in tables.overlapping(whole) and "sgemm" not in tables.overlapping(whole)
+    before = dataclasses.replace(whole, kernels=whole.kernels.assign(sha256="of another source"))
+    assert tables.overlapping(before) == []
+
+
 def faster(variant: str, n: int, library: str) -> Any:
     """A change that makes a variant 4% faster than a library at one square size."""
 
