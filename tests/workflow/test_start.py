@@ -58,7 +58,7 @@ def large(fresh: Fresh) -> Project:
 def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
     fresh: Fresh, empty: Start
 ) -> None:
-    """4 s. The best of three, since other work may begin or end between the two starts."""
+    """Of three pairs the best counts, since other work may begin or end between two starts."""
     project = fresh()
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
 
@@ -72,7 +72,7 @@ def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
 def test_500_kernels_at_40_shapes_start_in_the_time_of_15_empty_ones_and_with_short_commands(
     large: Project, empty: Start
 ) -> None:
-    """20 s. A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
+    """A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
     said = []
 
     def start() -> None:
