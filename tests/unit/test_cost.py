@@ -145,6 +145,25 @@ def test_clusters_take_whole_tiles_by_turns(make: Make) -> None:
     assert quantities(variant, Gemm(96, 192, 100))["tiles"] == 3
 
 
+def test_whole_tiles_by_turns_run_in_waves(make: Make) -> None:
+    # Tiles of 13 slabs. Ten, of which each of four multiprocessors has two at a time: in the second
+    # wave there are two, each beside no other.
+    whole = {"shares": "tiles", "blocks": "RESIDENT * MULTIPROCESSORS"}
+    variant = make(parameters={"RESIDENT": 2}, **whole)
+    assert of_blocks(variant, Gemm(10 * 32, 64, 100)) == [26, 13, 0, 0]
+    assert of_blocks(variant, Gemm(16 * 32, 64, 100)) == [26, 26, 0, 0]
+    assert quantities(variant, Gemm(10 * 32, 64, 100))["tiles"] == 3
+
+
+def test_what_a_launch_before_reads(make: Make) -> None:
+    blocks = "(m + 31) // 32 + (n + 31) // 32"
+    variant = make(before=[{"function": "split", "blocks": blocks, "threads": [1, 32]}])
+    # Three blocks for A and two for B: one of four multiprocessors has two of the five.
+    found = quantities(variant, Gemm(96, 64, 100))
+    assert found["prepared_megabytes"] == pytest.approx(megabytes(96 * 100, 100 * 64) * 2 / 5)
+    assert "prepared_megabytes" not in quantities(make(), Gemm(96, 64, 100))
+
+
 def test_the_blocks_of_a_cluster_share_out_a_tile(make: Make) -> None:
     # Two tiles of 16 slabs in four parts each: two blocks on each multiprocessor.
     variant = make(parameters={"SPLITS": 4}, shares="cluster", cluster="SPLITS")

@@ -314,6 +314,14 @@ def test_the_table_that_predicts_less_decides(load_both: Load) -> None:
     assert choice_of_both(catalogue, "1", "640") == ["mine/8", "mine/32"]
 
 
+@pytest.mark.parametrize(("launch", "chosen"), [(1.8, "mine/32"), (1.95, "mine/8")])
+def test_what_is_hardly_faster_is_left_to_the_other(
+    load_both: Load, launch: float, chosen: str
+) -> None:
+    """At a tile of a term, which takes `chosen` 2.1 µs."""
+    assert choice_of_both(load_both(table(row("mine/32", launch))), "1") == [chosen]
+
+
 def test_a_known_shape_of_a_slower_table_does_not_count(load_both: Load) -> None:
     own = table(row("mine/32", launch=1000, shapes="640"), row("mine/24", launch=900))
     assert choice_of_both(load_both(own), "640") == ["mine/16"]

@@ -41,6 +41,7 @@ class Work:
     cut_tiles: float  # tiles, where rows of C do not begin at multiples of SECTOR_BYTES
     edge_slabs_of_block: float  # the busiest block's, where a row's last tile crosses C's edge
     edge_slabs: float  # that the busiest multiprocessor multiplies of such tiles
+    prepared_megabytes: float  # of A and B, by the busiest multiprocessor of a launch before
 
 
 TERMS = tuple(Work.__dataclass_fields__)
@@ -107,7 +108,18 @@ def work(variant: "Variant", shape: Shape, shares: "Shares", multiprocessors: in
         cut_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,
         edge_slabs_of_block=edge * of_block,
         edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
+        prepared_megabytes=prepared(variant, shape, multiprocessors),
     )
+
+
+def prepared(variant: "Variant", shape: Shape, multiprocessors: int) -> float:
+    """The megabytes of A and B that the busiest multiprocessor reads in the first launch before the
+    one that multiplies, whose blocks have equal parts of them; 0 without such a launch."""
+    blocks = variant.blocks_before(shape)
+    if not blocks:
+        return 0
+    factors = variant.kernel.product.element.bytes * sum(shape.elements[:-1]) / 1e6
+    return factors * ceil_div(blocks, multiprocessors) / blocks
 
 
 def additions(variant: "Variant", shape: Shape, shares: "Shares") -> int:
@@ -124,11 +136,11 @@ def crowded(
     """The slabs of the busiest multiprocessor's first, second, third and further blocks.
 
     A second block takes what the first one leaves unused, so its slabs cost less, and those of a
-    third one may cost more again: that depends on the kernel. A grid of a block for each tile runs
-    in waves; in the last one fewer blocks may run beside each other.
+    third one may cost more again: that depends on the kernel. Whole tiles run in waves; in the last
+    one fewer of them may run beside each other.
     """
     share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
-    places = (0 if variant.resident else variant.at_once) * multiprocessors
+    places = variant.at_once * multiprocessors
     full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
     waves = [
         (full, max(variant.at_once * share, 1)),
@@ -169,7 +181,7 @@ def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
     if not blocks:
         return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
     if variant.kernel.shares == "tiles":
-        return whole(variant, shape, slabs, blocks)
+        return whole(variant, shape, slabs)
     if variant.kernel.shares == "splits":
         return split(variant, full + light, slabs, blocks)
     if variant.cluster == 1:
@@ -186,16 +198,11 @@ def taken(variant: "Variant", shape: Shape) -> int:
     return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
 
 
-def whole(variant: "Variant", shape: Shape, slabs: int, blocks: int) -> Shares:
-    """Whole tiles, by turns: kernels/gemm_bf16/persistent.cuh."""
-    tiles, clusters = taken(variant, shape), blocks // variant.cluster
-    return Shares(
-        tiles=tiles * variant.cluster,
-        longest=ceil_div(tiles, clusters) * slabs,
-        blocks=min(tiles, clusters) * variant.cluster,
-        slabs=tiles * variant.cluster * slabs,
-        parts=0,
-    )
+def whole(variant: "Variant", shape: Shape, slabs: int) -> Shares:
+    """Whole tiles, by turns (kernels/gemm_bf16/persistent.cuh): as if each had a block of its own,
+    that waits for a place."""
+    tiles = taken(variant, shape) * variant.cluster
+    return Shares(tiles, slabs, tiles, tiles * slabs, 0)
 
 
 def split(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:

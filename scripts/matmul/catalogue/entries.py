@@ -34,6 +34,7 @@ from matmul.process.errors import UserError
 
 PROJECT = SCHEMAS.parents[1]
 DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
+SURELY = 1.1  # predictions err by up to a tenth, those of two tables in different ways
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
 PROBED = (1, 1001)  # sizes at which a plan is tried, each rounded up to a shape that is accepted
 ORIGINS = ("source", "library", "dispatch")  # an entry has exactly one of them
@@ -252,8 +253,11 @@ class Variant:
 
     @cached_property
     def at_once(self) -> int:
-        """Blocks that a multiprocessor holds, if the grid has one for each tile; 0: unknown."""
-        return evaluate(self.kernel.at_once, self.parameters)
+        """Whole tiles that a multiprocessor has at a time, each a block's; 0: unknown, or blocks
+        share out the slabs of tiles."""
+        if self.kernel.shares == "tiles":
+            return self.resident
+        return 0 if self.resident else evaluate(self.kernel.at_once, self.parameters)
 
     @property
     def chains(self) -> int:
@@ -326,6 +330,13 @@ class Variant:
                 raise UserError(f"tensor_maps: {name}: {error}") from None
         workspace = tuple(evaluate(size, values) for size in kernel.workspace.values())
         return Plan((*before, own, *after), workspace, tuple(maps))
+
+    def blocks_before(self, shape: Shape) -> int:
+        """Blocks of the first launch before the one that multiplies; 0 if there is none."""
+        if not self.kernel.before:
+            return 0
+        extents = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
+        return evaluate(self.kernel.before[0]["blocks"], self.constants(None) | extents)
 
     def workspace_bytes(self, shape: Shape, arch: str | None = None) -> int:
         """Bytes of memory that it needs beside its matrices."""
@@ -414,12 +425,12 @@ class Variant:
         return variant
 
     def fastest(self, shape: Shape, arch: str | None) -> "Variant | None":
-        """A dispatch's choice, of the table that predicts the least time; None if no variant takes
-        the shape."""
+        """A dispatch's choice: its own, if the other dispatch that it may leave a shape to is
+        predicted to be SURELY slower; None if no variant takes the shape."""
         of_card = architecture(arch).multiprocessors
         choices = [choice(rows, shape, of_card) for rows in self.tables(arch)]
-        _, variant = min(choices, key=lambda found: found[0])
-        return variant
+        (least, variant), *others = choices
+        return next((other for time, other in others if not least * SURELY < time), variant)
 
     @property
     def optimization(self) -> int | None:
