@@ -153,6 +153,11 @@ def test_whole_tiles_by_turns_run_in_waves(make: Make) -> None:
     assert of_blocks(variant, Gemm(10 * 32, 64, 100)) == [26, 13, 0, 0]
     assert of_blocks(variant, Gemm(16 * 32, 64, 100)) == [26, 26, 0, 0]
     assert quantities(variant, Gemm(10 * 32, 64, 100))["tiles"] == 3
+    # Clusters of three on three of the four.
+    blocks = "MULTIPROCESSORS // CLUSTER_M * CLUSTER_M"
+    clusters = whole | {"blocks": blocks, "cluster": "CLUSTER_M"}
+    variant = make(parameters={"CLUSTER_M": 3}, **clusters)
+    assert of_blocks(variant, Gemm(6 * 32, 64, 100)) == [26, 0, 0, 0]
 
 
 def test_what_a_launch_before_reads(make: Make) -> None:

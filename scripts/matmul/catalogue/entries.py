@@ -249,7 +249,8 @@ class Variant:
     @cached_property
     def resident(self) -> int:
         """Blocks of a multiprocessor, if the grid has a fixed number of blocks; otherwise 0."""
-        return evaluate(self.kernel.blocks, {MULTIPROCESSORS: 1, **self.parameters})
+        own = {MULTIPROCESSORS: self.cluster, **self.parameters}
+        return evaluate(self.kernel.blocks, own) // self.cluster
 
     @cached_property
     def at_once(self) -> int:
