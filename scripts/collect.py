@@ -140,7 +140,7 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
     merged["dirty"] = any(job["dirty"] for job in jobs)
     compilers = {
         Path(record["compiler_path"]).name: {
-            key: record[key] for key in ("compiler", "compiler_path", "architecture")
+            key: record[key] for key in ("compiler", "architecture")
         }
         for record in records.values()
     }

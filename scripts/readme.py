@@ -37,6 +37,7 @@ from matmul.report.selection import (
     in_words,
     load_results,
     picture_of,
+    power_capped,
     processor,
     quotable,
     rate_unit,
@@ -46,6 +47,7 @@ from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
 SENTENCES = 5  # at most, so that the README stays one page
+IN_TURN = ", in turn, at one clock"  # where a share would differ with a clock for each kernel
 
 
 def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
@@ -106,8 +108,10 @@ def picture(folder: Path, results: Results, operation: str, at: str) -> str:
 
 def found(results: Results) -> Iterator[str]:
     """The results of a data set in sentences, those that matter most first: the last step of each
-    operation, floats on tensor cores, random shapes, the steps, and the sizes."""
-    views = [results.of(operation) for operation in OPERATIONS]
+    operation, floats on tensor cores, random shapes, the steps, and the sizes. Operations whose
+    launches overlap have none."""
+    every = [results.of(operation) for operation in OPERATIONS]
+    views = [view for view in every if not view.overlaps]
     ladders = [(view, quotable(ladder(view))) for view in views]
     best = [(view, fastest_own(view, rungs)) for view, rungs in ladders]
     yield from (headline(*own) for own in best if len(own[1]))
@@ -124,8 +128,14 @@ def headline(view: Results, best: pd.DataFrame) -> str:
     return (
         f"For {in_words(view.product)}, the fastest hand-written kernel, "
         f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} at "
-        f"n = {row.n}" + (f", which is {' and '.join(own)}." if own else ".")
+        f"n = {row.n}" + (f", which is {' and '.join(own)}{in_turn(best)}." if own else ".")
     )
+
+
+def in_turn(rows: pd.DataFrame) -> str:
+    """How shares were timed, where the card was at its power limit: a kernel that draws more power
+    slows down its rival as much as itself, and in a program only itself."""
+    return IN_TURN * bool(power_capped(rows.throttled).any())
 
 
 def from_halves(results: Results) -> str:
@@ -149,8 +159,8 @@ def from_halves(results: Results) -> str:
     beside = f" ({', '.join(errors)})" * bool(errors)
     return (
         f"For {in_words(view.product)} from halves, on tensor cores, "
-        f"*{view.title(row.kernel)}* has {' and '.join(held)} at n = {row.n}, with a mean error of "
-        f"{significant(row.mean_error)}{beside}."
+        f"*{view.title(row.kernel)}* has {' and '.join(held)} at n = {row.n}{in_turn(best)}, "
+        f"with a mean error of {significant(row.mean_error)}{beside}."
     )
 
 
@@ -199,10 +209,14 @@ def at_random(results: Results) -> str:
     """At how many shapes drawn at random each dispatch beats the fastest library routine."""
     counts = []
     for kernel in drawn_kernels(results):
+        if results.of(results.catalogue[kernel].operation).overlaps:
+            continue
         rows = drawn_ratios(results, kernel)
         verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
         if verdicts:
-            lowest = f"{100 * rows.ratio.min():.0f}%"
+            timed = results.summary[results.drawn(results.summary)]
+            how = in_turn(timed[timed.kernel == kernel])
+            lowest = f"{100 * rows.ratio.min():.0f}%{how}"
             faster = f"{verdicts.count('faster')} of {len(rows)}"
             counts.append(f"*{results.title(kernel)}* at {faster} (lowest share {lowest})")
     return f"Faster than the library at shapes drawn at random: {', '.join(counts)}." * bool(counts)

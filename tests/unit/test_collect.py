@@ -315,7 +315,7 @@ def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
     assert found["dirty"] is True
     assert found["date"] == "2026-02-01"
     assert found["configuration"] == {"seed": 7}
-    assert found["compilers"]["nvcc"]["compiler"] == "release 13.0"
+    assert found["compilers"]["nvcc"] == {"compiler": "release 13.0", "architecture": "sm_90"}
 
 
 def test_kernels_are_listed_as_compiled(jobs: Jobs) -> None:

@@ -14,6 +14,8 @@ import gallery
 import readme
 from matmul.catalogue.entries import Catalogue, load_catalogue
 from matmul.dataset.tables import DATA_SET
+from matmul.operations import OPERATIONS
+from matmul.report.facts import ladder as steps
 from matmul.report.selection import Results, load_results
 from matmul.report.sourced_numbers import significant
 
@@ -116,6 +118,28 @@ def test_random_shapes_are_counted(tmp_path: Path) -> None:
     rows = results.ratios.query("sweep == 'random_gemm'")
     faster = int((rows.ratio_low > 1).sum())
     assert f"*sgemm* at {faster} of 40 (lowest share {100 * rows.ratio.min():.0f}%)" in said
+
+
+def test_an_operation_whose_launches_overlap_is_not_told_of(tmp_path: Path) -> None:
+    sweep = RANDOM["random_gemm"] | {"operation": "gemm_bf16", "kernels": ["bgemm"]}
+    results = made_up(tmp_path, kernels=["bgemm", "cublas_gemm_bf16"], drawn={"random_bf16": sweep})
+    assert not readme.ladder(results.of("gemm_bf16")).empty
+    assert len(readme.drawn_ratios(results, "bgemm"))
+    assert sentences(results) == []
+    told = {name: not steps.ladder(results, name)["overlaps"] for name in OPERATIONS}
+    assert told == {"gemm": True, "gram": True, "gemm_bf16": False}  # on page 1
+    (entry,) = readme.entries([(tmp_path, results)])
+    assert entry.fastest == []
+
+
+def test_a_share_at_the_power_limit_says_that_both_kernels_had_one_clock(tmp_path: Path) -> None:
+    def capped(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(throttled=summary.kernel.map({"naive": "power_cap"}))
+
+    limited = made_up(tmp_path / "a", kernels=["naive", "cublas_sgemm"], change=capped)
+    assert sentences(limited)[0].endswith("cuBLAS SGEMM*, in turn, at one clock.")
+    free = made_up(tmp_path / "b", kernels=["naive", "cublas_sgemm"])
+    assert sentences(free)[0].endswith("cuBLAS SGEMM*.")
 
 
 def test_nothing_is_quoted_from_fewer_samples_than_give_an_interval(tmp_path: Path) -> None:

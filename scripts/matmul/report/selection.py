@@ -263,6 +263,14 @@ class Results:
         return named
 
     @property
+    def overlaps(self) -> bool:
+        """Whether launches of an operation's kernels overlap with each other, those of all bits. A
+        program that does something between two launches does not get such times, so no first page
+        tells of them."""
+        names = [name for name in self.order if self.arithmetic(name) == "full"]
+        return any(name in self.catalogue and self.catalogue[name].overlaps for name in names)
+
+    @property
     def cards(self) -> set[str]:
         """UUIDs of the cards that jobs ran on."""
         return set(self.jobs.uuid) - {""}

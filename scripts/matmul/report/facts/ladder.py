@@ -68,6 +68,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         "steps": steps,
         "stairs": stairs(results, steps, here),
         "gain": whole_gain(results, here),
+        "overlaps": results.overlaps,
     }
 
 

@@ -90,9 +90,11 @@ def counted_cards(results: Results) -> str:
 
 
 def fastest_kernels(results: Results) -> Iterator[str]:
-    """Of each operation the fastest hand-written kernel, its rate and its shares."""
-    for operation in OPERATIONS:
-        view = results.of(operation)
+    """Of each operation whose launches do not overlap the fastest hand-written kernel, its rate and
+    its shares."""
+    for view in map(results.of, OPERATIONS):
+        if view.overlaps:
+            continue
         best = fastest_own(view, quotable(ladder(view)))
         for row in best.itertuples():
             rate = rate_of(row.tflops, *rate_unit(best.tflops))
