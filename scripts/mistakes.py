@@ -2,10 +2,10 @@
 checks see it.
 
     python scripts/mistakes.py --output results/mistakes
-    python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md
+    python scripts/mistakes.py --output reports/mistakes --page docs/mistakes.md
 
 It writes mistakes.json and a picture of each wrong C into the folder, and with --page the page of
-the docs. It needs no GPU.
+the docs. The second command renews what the repository has of them. It needs no GPU.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from typing import Any
 from matmul.dataset.tables import write_json, write_text
 from matmul.process.errors import command_line
 from matmul.settings import arguments
+from matmul.trial import results
 from matmul.trial.gallery import CHECKS, GALLERY, Exhibit, exhibits
 from matmul.trial.habits import HABITS_OF_MEASURING, Habit, habits_of_checking
 from matmul.trial.picture import LEGEND, as_png, in_characters
@@ -24,11 +25,10 @@ PAGE = """# The gallery of mistakes
 
 Kernels that are wrong on purpose. Each has one mistake, from a document's listing or from a
 classroom. The sources are in [kernels/mistakes](../kernels/mistakes/). This page and
-`results/mistakes/` come from
+[its results](../reports/mistakes/) come from
 
 ```
-uv run snakemake --cores 1 mistakes
-uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md
+uv run python scripts/mistakes.py --output reports/mistakes --page docs/mistakes.md
 ```
 
 ## Who would have seen it
@@ -71,6 +71,7 @@ ENTRY = """## {title}
 def record_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> dict[str, Any]:
     """mistakes.json."""
     return {
+        "digest": results.digest(),
         "checks": CHECKS,
         "exhibits": [as_record(one) for one in shown],
         "habits_of_checking": [asdict(one) for one in wrong_habits],
@@ -146,7 +147,7 @@ def main() -> None:
     for one in shown:
         if one.picture:
             (options.output / f"{one.name}.png").write_bytes(as_png(one.picture))
-    write_json(record_of(shown, wrong_habits), options.output / "mistakes.json")
+    write_json(record_of(shown, wrong_habits), options.output / results.RESULTS)
     if options.page:
         write_text(page_of(shown, wrong_habits), options.page)
 
