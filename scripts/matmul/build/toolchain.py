@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache as once
 from pathlib import Path
 
 from cuda.pathfinder import find_nvidia_binary_utility
 
+from matmul.build import cache
 from matmul.build.packages import SYNC, TAKE_CUDA_12, installed
+from matmul.catalogue.entries import source_files
 from matmul.process.errors import UserError, one_line
 
 FLAGS = {
@@ -44,7 +46,7 @@ class CompileError(Exception):
     """A source that does not compile; the message is the compiler's first error."""
 
 
-@cache
+@once
 def cuda() -> tuple[str, ...]:
     """The command of the CUDA compiler, which takes nvcc's options: nvcc, or NVRTC where the
     packages of CUDA 12 are installed.
@@ -54,7 +56,7 @@ def cuda() -> tuple[str, ...]:
     return (sys.executable, str(NVRTC)) if installed() == "cuda12" else (nvcc(),)
 
 
-@cache
+@once
 def nvcc() -> str:
     """Path of nvcc: the wheels', conda's, or a toolkit's that CUDA_PATH, CUDA_HOME or PATH names.
 
@@ -73,13 +75,13 @@ def nvcc() -> str:
     return path
 
 
-@cache
+@once
 def nvdisasm() -> str | None:
     """Path of the disassembler: the wheels', conda's or a toolkit's, or None."""
     return find_nvidia_binary_utility("nvdisasm") or shutil.which("nvdisasm")
 
 
-@cache
+@once
 def gcc() -> str:
     """Path of the C compiler. Raises UserError if there is none."""
     path = shutil.which("gcc") or shutil.which("cc")
@@ -88,7 +90,7 @@ def gcc() -> str:
     return path
 
 
-@cache
+@once
 def version(*compiler: str) -> str:
     """The line of a compiler's --version with the release. Raises UserError if it does not run."""
     done = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
@@ -125,11 +127,16 @@ def check_architectures(architectures: list[str]) -> None:
 def build_cubin(
     source: Path, functions: Sequence[str], flags: list[str], arch: str, cubin: Path
 ) -> dict[str, Resources]:
-    """Compile `source` for one architecture (sm_90) and read ptxas's report on each function.
+    """Compile `source` for one architecture (sm_90), unless the cache has it, and read ptxas's
+    report on each function.
 
     Raises CompileError with the compiler's first error.
     """
-    report = run(cubin_command(source, flags, arch, cubin))
+    key = cache.key_of(["cubin", version(*cuda()), arch, *flags], source_files(source))
+    report = cache.fetch(key, cubin)
+    if report is None:
+        report = run(cubin_command(source, flags, arch, cubin))
+        cache.keep(key, cubin, report)
     return {function: read_ptxas(report, function) for function in functions}
 
 

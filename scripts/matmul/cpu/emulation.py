@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from matmul.build.toolchain import check_machine, no_kernel
+from matmul.build import cache
+from matmul.build.toolchain import check_machine, no_kernel, version
 from matmul.catalogue.architectures import STATIC_SHARED
+from matmul.catalogue.entries import source_files
 from matmul.catalogue.plans import Plan
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
@@ -109,7 +111,6 @@ def build(
     macros = {
         **defines,
         **_macros(operation, len(workspace), len(tensor_maps)),
-        "KERNEL_SOURCE": _quoted(source.resolve()),
         "FUNCTIONS": ",".join(functions),
         "PARAMETERS": ",".join(parameters),
     }
@@ -117,9 +118,16 @@ def build(
         macros["DYNAMIC_SHARED"] = _quoted(name)
     compile_flags, link_flags = SANITIZERS[sanitizer]
     headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if operation.dtype == "float16" else [])]
+    settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
+    # Findings of the sanitizers name files, so those builds are of a source in its place.
+    own = [*settings, *link_flags, *headers, str(source.resolve()) if sanitizer else ""]
+    key = cache.key_of([version(compiler), *own], [*source_files(source, include), *runtime()])
+    if cache.fetch(key, executable) is not None:
+        executable.chmod(0o755)
+        return
     compiled = executable.with_suffix(".o")
     commands = [
-        [compiler, *FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items()),
+        [compiler, *settings, f"-DKERNEL_SOURCE={_quoted(source.resolve())}",
          *(f"-I{folder}" for folder in (RUNTIME, *include)),
          *(part for header in headers for part in ("-include", str(RUNTIME / header))),
          "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
@@ -131,6 +139,18 @@ def build(
                 raise NotRunnable(what)
             raise EmulationError(_explained(report, functions, operation, parameters))
     compiled.unlink()
+    cache.keep(key, executable, "")
+
+
+def compiler_version() -> str:
+    """The version of g++; empty without one."""
+    compiler = shutil.which("g++")
+    return version(compiler) if compiler else ""
+
+
+def runtime() -> list[Path]:
+    """The sources of the runtime that kernels are compiled with."""
+    return sorted(file for file in RUNTIME.rglob("*") if file.is_file())
 
 
 def launch(
