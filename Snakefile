@@ -23,30 +23,20 @@ include: "workflow/rules/common.smk"
 # Taken before the jobs are chosen, so that the choice sees what the run before this one left.
 LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
 
-JOBS, DEVICE, ARCHITECTURES, COMPILER = settle()
-VARIANTS = Variants(
-    (slug, variant) for variants in JOBS.values() for slug, variant in variants.items()
-)
-BUILDABLE = Variants(
-    VARIANTS
-    | {
-        part.slug: part
-        for variant in VARIANTS.values()
-        for arch in ARCHITECTURES
-        for part in variant.parts(arch)
-    }
-)
+EXPERIMENT, COMPILER = settle()
+EXPERIMENT_FILE = "results/local/experiment.json"
+DEVICE = EXPERIMENT.device
 MACHINE = machine_identity()
 VERDICT = "results/local/verdict.txt"
 BEGUN = time.time()
 
 
 wildcard_constraints:
-    sweep="|".join(JOBS),
-    # A pattern, not a list of names: compiling that would take a tenth of the workflow's start.
-    slug=rf"(?!(?:{'|'.join(TOOLS)})\b)\w+(?:-[\w-]+)?",
+    operation=r"[a-z]\w*",
+    sweep=r"[a-z]\w*",
+    kernel=r"\w+",
     tool="|".join(TOOLS),
-    arch="sm_[0-9]+[a-z]?",
+    arch=r"host|sm_[0-9]+[a-z]?",
     dataset="local|(published|others)/[a-z0-9-]+",
 
 
@@ -65,6 +55,7 @@ onstart:
     if LOCKED_OUT:
         sys.exit(f"error: {LOCKED_OUT}")
     check_run()
+    EXPERIMENT.write(Path(EXPERIMENT_FILE))
 
 
 onsuccess:
@@ -77,9 +68,8 @@ onerror:
 
 
 localrules:
-    compile_cuda,
-    compile_c,
-    compile_instruments,
+    compile_kernel,
+    compile_tool,
     disassemble,
     collect,
     draw_figures,
@@ -101,7 +91,7 @@ rule all:
     default_target: True
     input:
         rules.disassemble.output,
-        rules.count.output,
+        rules.count.output if DEVICE == "gpu" else [],
         rules.report.input,
         rules.explore.input,
         rules.pass_verdict.output,

@@ -1,7 +1,7 @@
 """Measure the highest rates of the card: multiply-adds on each kind of unit, and a memory copy.
 
 Each ceiling is a kernel in scripts/matmul/gpu/ceilings.cu, timed like products in a burst. A row
-that could not be measured has a status and a reason; without a GPU every row is such a row.
+that could not be measured has a status and a reason.
 """
 
 import logging
@@ -142,23 +142,17 @@ def measured(build: Path) -> list[dict[str, Any]]:
         return rows
 
 
-def skipped() -> list[dict[str, Any]]:
-    reason = "there is no GPU on this machine"
-    return [{"name": name, "status": "skipped", "reason": reason} for name in UNITS]
-
-
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
     parser.add_argument("--output", type=Path, required=True, help="ceilings.csv")
     options = arguments.parsed(parser)
 
     try:
-        rows = measured(options.build) if options.device == "gpu" else skipped()
+        rows = measured(options.build)
     except NoDevice as error:
-        raise UserError(f"--device gpu: {error}") from None
+        raise UserError(f"ceilings: {error}") from None
     digest = program_digest(Path(__file__), tool_source("ceilings"))
     for row in rows:
         row |= {"unit": UNITS[row["name"]], "samples": row.get("samples", 0), "sha256": digest}

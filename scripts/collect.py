@@ -3,10 +3,9 @@
 A data set belongs to one GPU model. If jobs ran on several, as on a cluster, each model has its
 own. Nothing is timed here, and the same inputs give the same bytes. The journals of the jobs are
 removed at the end: until then a job that was killed at its very end can take its points from them.
-An argument @FILE stands for the lines of FILE, because a command line is limited to 128 KiB.
+Points for which the run has no device get their rows here.
 """
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.build.binaries import digest
-from matmul.catalogue.entries import Catalogue, load_catalogue
+from matmul.build.binaries import binary_of, digest
+from matmul.catalogue.entries import Catalogue
 from matmul.dataset.derived import pair_ratios, summarise
+from matmul.dataset.provenance import VERSION, commit, host_facts
 from matmul.dataset.tables import (
     COLUMNS,
     order_of,
@@ -28,11 +28,16 @@ from matmul.dataset.tables import (
     write_json,
     write_table,
 )
+from matmul.measure.runner import GPU
+from matmul.measure.sweep import Sweep
 from matmul.process.errors import UserError, command_line
 from matmul.report.selection import published_name
 from matmul.settings import arguments
+from matmul.settings.experiment import Experiment, read_experiment
 
-JOB_ONLY = ("settings", "split", "occupancy")
+JOB_ONLY = ("settings", "splits", "occupancy")
+# What a job says of itself, if there is none.
+NOTHING = {"version": VERSION, "code": "", "splits": [], "occupancy": {}}
 # Facts in which all jobs of a data set must agree; their cards may be several of one model.
 ALIKE = {
     "cpu": "processor",
@@ -47,9 +52,10 @@ ALIKE = {
 
 @dataclass(frozen=True)
 class Job:
-    """A finished job: the folder of its files, and its facts.json."""
+    """A finished job: the folder of its files, and its facts.json. A run that can measure nothing
+    has one without a folder."""
 
-    folder: Path
+    folder: Path | None
     facts: dict[str, Any]
 
     @property
@@ -63,13 +69,13 @@ class Job:
 
 def collect_tables(kind: str, files: Sequence[Path]) -> pd.DataFrame:
     """The rows of all files; whole numbers stay whole."""
-    tables = [read_table(kind, file) for file in files]
+    tables = [pd.DataFrame(columns=COLUMNS[kind]), *(read_table(kind, file) for file in files)]
     filled = [table for table in tables if not table.empty]
     return pd.concat(filled or tables[:1], ignore_index=True)
 
 
 def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, dict[str, Any]],
-                facts: dict[str, dict[str, Any]]) -> pd.DataFrame:  # fmt: skip
+                occupancies: Mapping[str, float | None]) -> pd.DataFrame:  # fmt: skip
     """kernels.csv: the source and the compiled form of each variant."""
     rows = []
     for name in names:
@@ -77,7 +83,7 @@ def kernel_rows(catalogue: Catalogue, names: Sequence[str], records: dict[str, d
         record = records.get(name, {"status": "ok", "reason": "", "sha256": digest(variant)})
         row = dict.fromkeys(COLUMNS["kernels.csv"]) | record
         row |= {"kernel": variant.kernel.name, "variant": name}
-        rows.append(row | {"occupancy": facts[name].get("occupancy")})
+        rows.append(row | {"occupancy": occupancies.get(name)})
     table = pd.DataFrame(rows)
     whole = ["registers", "shared_bytes", "spill_bytes"]
     return table.astype(dict.fromkeys(whole, "Int64"))
@@ -119,7 +125,7 @@ def ceilings_of(rows: pd.DataFrame, gpu: str | None) -> pd.DataFrame:
 
 
 def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
-            configuration: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
+            configuration: Mapping[str, Any]) -> dict[str, Any]:  # fmt: skip
     """device.json. Raises UserError if jobs on the same GPU model ran under different
     conditions."""
     for key in ALIKE:
@@ -127,7 +133,7 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
         if len(seen) > 1:
             raise UserError(
                 f"points of more than one {ALIKE[key]} ({', '.join(seen)}): measure again with "
-                "snakemake --forcerun measure_variant"
+                "snakemake --forcerun measure_kernel"
             )
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
     for job in jobs:
@@ -148,25 +154,52 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
     return merged | {"compilers": compilers, "flags": flags, "configuration": configuration}
 
 
+def unmeasured(experiment: Experiment, failed: pd.DataFrame) -> pd.DataFrame:
+    """The points of variants for which the run has no device, as rows of points.csv; `failed` are the
+    failed verifications."""
+    reasons = dict(zip(failed.variant[::-1], failed.reason[::-1], strict=True))
+    rows: list[dict[str, Any]] = []
+    for name, variant in experiment.unmeasured:
+        sweep = Sweep(name, variant, experiment.settings(name, variant), Path(), "")
+        if variant.name in reasons:
+            why = ("failed", f"verification: {reasons[variant.name]}")
+        else:
+            why = ("skipped", "there is no GPU on this machine")
+        sweep.refuse_all(experiment.cases(name), *why)
+        rows += sweep.rows
+    return pd.DataFrame(rows, columns=COLUMNS["points.csv"])
+
+
 def tables(
-    catalogue: Catalogue, jobs: Sequence[Job], records: dict[str, dict[str, Any]]
-) -> dict[str, pd.DataFrame]:
+    experiment: Experiment, jobs: Sequence[Job], records: dict[str, dict[str, Any]],
+    verified: pd.DataFrame,
+) -> dict[str, pd.DataFrame]:  # fmt: skip
     """The results of these jobs, by file name in the data set."""
 
     def of_all(kind: str) -> pd.DataFrame:
-        return collect_tables(kind, [job.folder / kind for job in jobs])
+        return collect_tables(kind, [job.folder / kind for job in jobs if job.folder])
 
+    catalogue = experiment.catalogue
     names = {variant.name: variant.kernel.name for variant in catalogue.buildable.values()}
-    facts = {job.facts["split"]["variant"]: job.facts for job in jobs}  # of one job per variant
-    samples = of_all("samples.csv.gz")
-    splits = [job.facts["split"] | {"uuid": job.facts.get("uuid")} for job in jobs]
+    splits = [
+        split | {"uuid": job.facts.get("uuid")} for job in jobs for split in job.facts["splits"]
+    ]
+    occupancies = {name: own for job in jobs for name, own in job.facts["occupancy"].items()}
+    there = {split["variant"] for split in splits}
+    there |= {variant.name for _, variant in experiment.unmeasured}
+    samples, points = of_all("samples.csv.gz"), of_all("points.csv")
+    if experiment.unmeasured:
+        refused = unmeasured(experiment, verified[verified.status == "failed"])
+        points = pd.concat([points, refused], ignore_index=True)
+    in_order = [name for name in names if name in there]
     return {
-        "summary.csv": summarise(of_all("points.csv"), samples, names),
+        "summary.csv": summarise(points, samples, names),
         "ratios.csv": pair_ratios(samples, names),
         "samples.csv.gz": samples,
         "states.csv": of_all("states.csv"),
-        "kernels.csv": kernel_rows(catalogue, list(facts), records, facts),
-        "jobs.csv": pd.DataFrame(splits),
+        "kernels.csv": kernel_rows(catalogue, in_order, records, occupancies),
+        "jobs.csv": pd.DataFrame(splits, columns=COLUMNS["jobs.csv"]),
+        "verification.csv": verified,
     }
 
 
@@ -180,42 +213,42 @@ def write(device: dict[str, Any], found: Mapping[str, pd.DataFrame], folder: Pat
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.fromfile_prefix_chars = "@"
-    arguments.add_catalogue(parser)
-    parser.add_argument("--measured", type=Path, nargs="+", required=True, help="folders of jobs")
-    parser.add_argument("--journals", type=Path, nargs="*", default=[], help="removed last")
-    parser.add_argument("--verified", type=Path, nargs="+", required=True, help="verify.py's")
-    parser.add_argument("--records", type=Path, nargs="*", default=[], help="compile.py's JSON")
-    parser.add_argument("--ceilings", type=Path, required=True, help="ceilings.py's table")
-    parser.add_argument("--configuration", default="{}", help="JSON, kept in device.json")
+    arguments.add_experiment(parser)
+    parser.add_argument("--results", type=Path, required=True, help="folder of the steps' results")
     parser.add_argument("--output", type=Path, required=True, help="folder of the data set")
     parser.add_argument(
         "--others", type=Path, required=True, help="folder for the data sets of other GPU models"
     )
     options = arguments.parsed(parser)
 
-    catalogue = load_catalogue(options.catalogue)
-    jobs = [Job(folder, read_json(folder / "facts.json")) for folder in options.measured]
-    records = worst_records(map(read_json, options.records))
-    verified = collect_tables("verification.csv", options.verified)
-    ceilings = read_table("ceilings.csv", options.ceilings)
-    configuration = json.loads(options.configuration)
+    experiment, results = read_experiment(options.experiment), options.results
+    folders = [results / "measured" / sweep / kernel for sweep, kernel in experiment.measured]
+    jobs = [Job(folder, read_json(folder / "facts.json")) for folder in folders]
+    jobs = jobs or [Job(None, host_facts() | commit() | NOTHING)]
+    records = worst_records(
+        read_json(binary_of(variant, results / "build" / arch).with_suffix(".json"))
+        for (arch, _), own in experiment.binaries.items() for variant in own
+    )  # fmt: skip
+    verified = collect_tables(
+        "verification.csv", [results / "verified" / f"{name}.csv" for name in experiment.operations]
+    )
+    ceilings = results / "measured" / "ceilings.csv"
     found = []
     for group in by_gpu(jobs):
-        device = machine([job.facts for job in group], records, configuration)
-        shared = {
-            "verification.csv": verified,
-            "ceilings.csv": ceilings_of(ceilings, device["gpu"]),
-        }
-        found.append((device, tables(catalogue, group, records) | shared))
+        device = machine([job.facts for job in group], records, experiment.configuration)
+        own = tables(experiment, group, records, verified)
+        if experiment.device == GPU:
+            rows = read_table("ceilings.csv", ceilings)
+            own["ceilings.csv"] = ceilings_of(rows, device["gpu"])
+        found.append((device, own))
     first, *others = found
     write(*first, options.output)
     shutil.rmtree(options.others, ignore_errors=True)
     options.others.mkdir(parents=True)
     for device, own in others:
         write(device, own, options.others / published_name(device))
-    for journal in options.journals:
-        shutil.rmtree(journal, ignore_errors=True)
+    for sweep, kernel in experiment.measured:
+        shutil.rmtree(results / "journal" / sweep / kernel, ignore_errors=True)
 
 
 if __name__ == "__main__":

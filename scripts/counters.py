@@ -1,8 +1,7 @@
 """Hardware counters of every variant that runs on a GPU, at a large and a small size, by ncu.
 
 Where there is no GPU or no ncu, or the counters are not permitted, each row says why. Clocks are
-left as they are. ncu starts this program a second time, which then launches the products. An
-argument @FILE stands for the lines of FILE.
+left as they are. ncu starts this program a second time, which then launches the products.
 """
 
 import argparse
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Variant
 from matmul.dataset.tables import product_of, read_json, write_json, write_rows
 from matmul.gpu import counters
 from matmul.gpu.device import Gpu, NoDevice, opened
@@ -24,6 +23,7 @@ from matmul.operations import parse_shape
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError, command_line
 from matmul.settings import arguments
+from matmul.settings.experiment import read_experiment
 
 SEED = 2026
 LARGEST_S = 170.0  # ncu's time for everything
@@ -33,9 +33,9 @@ Case = tuple[Variant, Shape]
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Each variant at each size."""
-    catalogue = load_catalogue(options.catalogue)
-    for name in options.variants:
-        variant = catalogue.variant(name)
+    for variant in read_experiment(options.experiment).variants.values():
+        if not variant.kernel.on_gpu:
+            continue
         for size in options.sizes:
             yield variant, parse_shape(size, variant.kernel.operation)
 
@@ -78,8 +78,6 @@ def launch_all(options: argparse.Namespace) -> None:
 
 def watched(options: argparse.Namespace, count: int) -> list[dict[str, Any] | str]:
     """The counters of each case, or why there are none."""
-    if options.device != "gpu":
-        return ["there is no GPU on this machine"] * count
     program = counters.ncu()
     if program is None:
         return ["there is no ncu on this machine: install NVIDIA Nsight Compute"] * count
@@ -122,11 +120,8 @@ def row_of(case: Case, found: dict[str, Any] | str) -> dict[str, Any]:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.fromfile_prefix_chars = "@"
-    arguments.add_catalogue(parser)
+    arguments.add_experiment(parser)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
-    parser.add_argument("--variants", nargs="*", default=[], help="names of variants")
     parser.add_argument("--sizes", nargs="+", type=int, default=[512, 4096], help="of squares")
     parser.add_argument("--output", type=Path, required=True, help="counters.csv")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import HOST
+from matmul.build.binaries import HOST, binary_of
 from matmul.build.machine_code import INSTRUCTION_BYTES, disassembled, excerpt, hot_loop, mix
-from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.tables import read_json, write_rows
 from matmul.process.errors import UserError, command_line
 from matmul.process.workers import workers
 from matmul.settings import arguments
+from matmul.settings.experiment import read_experiment
 
 COPIED = ("kernel", "variant", "architecture", "sha256", "status", "reason")
 
@@ -46,24 +46,25 @@ def measured(cubin: Path, function: str) -> dict[str, Any]:
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.fromfile_prefix_chars = "@"
-    arguments.add_catalogue(parser)
-    parser.add_argument(
-        "--records", type=Path, nargs="*", default=[], help="compile.py's JSON, beside its binary"
-    )
+    arguments.add_experiment(parser)
+    parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--output", type=Path, required=True, help="instructions.csv")
     parser.add_argument(
         "--processes", type=int, default=1, help="number of processes that read binaries"
     )
     options = arguments.parsed(parser)
 
-    catalogue = load_catalogue(options.catalogue)
-    records = {file: read_json(file) for file in options.records}
-    records = {file: own for file, own in records.items() if own["architecture"] != HOST}
-    cubins = [file.with_suffix(".cubin") for file in records]
-    functions = [catalogue[own["kernel"]].function for own in records.values()]
+    experiment = read_experiment(options.experiment)
+    variants = [
+        (arch, variant)
+        for (arch, _), own in experiment.binaries.items() if arch != HOST
+        for variant in own
+    ]  # fmt: skip
+    cubins = [binary_of(variant, options.build / arch) for arch, variant in variants]
+    records = [read_json(cubin.with_suffix(".json")) for cubin in cubins]
+    functions = [variant.kernel.function for _, variant in variants]
     with workers(options.processes) as processes:
-        rows = [*processes.map(row_of, records.values(), cubins, functions)]
+        rows = [*processes.map(row_of, records, cubins, functions)]
     for row in rows:
         logging.info("%s", row)
     write_rows(rows, "instructions.csv", options.output)

@@ -1,75 +1,112 @@
-"""Measure one variant over a sweep's shapes, fills and modes, each verified before it is timed.
+"""Measure the variants of a kernel over a sweep's shapes, fills and modes, each verified before it is
+timed.
 
-At each shape the kernel and its rivals are timed in turn on the same inputs. Each finished point
-is written to a journal, so an interrupted job continues where it stopped. Points that cannot be
-measured become rows with a status and a reason.
+At each shape a variant and its rivals are timed in turn on the same inputs. Each finished point is
+written to a journal, so an interrupted job continues where it stopped. Points that cannot be measured
+become rows with a status and a reason.
 """
 
 import json
 import logging
-import os
-import shutil
-from argparse import Namespace
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from matmul.build.binaries import HOST, digest
-from matmul.catalogue.entries import Kind, Variant, load_catalogue
+from matmul.catalogue.entries import Kind, Variant
 from matmul.dataset.provenance import VERSION, commit, host_facts
 from matmul.dataset.tables import read_rows, write_json, write_rows
 from matmul.gpu.device import Gpu, NoDevice, opened
 from matmul.gpu.instruments import Instruments
 from matmul.gpu.occupancy import occupancy
-from matmul.measure.bench import CACHES, MODES, Case, LostDevice, Settings, Split, Wrong
+from matmul.measure.bench import Case, LostDevice, Split, Wrong
 from matmul.measure.cpu_bench import CpuBench
 from matmul.measure.gpu_bench import GpuBench
 from matmul.measure.products import NotCompiled, compile_record, cpu_product
-from matmul.measure.runner import CPU, EMULATION, NOWHERE, place_of
-from matmul.measure.sampling import Rule
+from matmul.measure.runner import GPU
 from matmul.measure.sweep import Sweep
-from matmul.operations import fills, parse_shape
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
 from matmul.settings import arguments
+from matmul.settings.experiment import Experiment, read_experiment
+
+Machine = dict[str, Any]
 
 
-def run(
-    sweep: Sweep, rivals: Sequence[Variant], build: Path, device: str, cases: Sequence[Case],
-    split: Split,
-) -> dict[str, Any]:  # fmt: skip
-    """Measure on the GPU or the CPU, or skip everything; return the facts of the machine.
+class Measured:
+    """What a job has measured so far, and how its time was spent."""
 
-    Raises NotCompiled, NoDevice.
-    """
-    variant, settings = sweep.variant, sweep.settings
-    place = place_of(variant.kernel, device)
-    if place in (EMULATION, NOWHERE):  # where nothing can be timed
-        sweep.refuse_all(cases, "skipped", "there is no GPU on this machine")
-        return host_facts()
-    if place == CPU:
-        bench = CpuBench(variant, cpu_product(variant, build, settings.threads), settings, split)
+    def __init__(self, experiment: Experiment, sweep: str, build: Path, journal: Path) -> None:
+        self.experiment, self.sweep, self.build, self.journal = experiment, sweep, build, journal
+        self.cases = experiment.cases(sweep)
+        self.code = program_digest(Path(__file__))
+        self.sweeps: list[Sweep] = []
+        self.splits: list[dict[str, Any]] = []
+        self.occupancies: dict[str, float | None] = {}
+        self.machine: Machine = {}
+        self.lost = ""  # why no further variant can be measured
+
+    def variant(self, variant: Variant, reason: str | None, split: Split, gpu: Gpu | None) -> None:
+        """Measure a variant, or refuse all of its points for a reason."""
+        settings = self.experiment.settings(self.sweep, variant)
+        identity = [digest(variant), variant.launch_identity, asdict(settings), self.code]
+        spared = self.experiment.spared(self.sweep, variant)
+        journal = self.journal / variant.slug
+        own = Sweep(self.sweep, variant, settings, journal, json.dumps(identity), spared)
+        self.sweeps.append(own)
+        try:
+            if reason:
+                own.refuse_all(self.cases, "failed", reason)
+            elif gpu:
+                self.on_gpu(own, gpu, split)
+            else:
+                self.on_cpu(own, split)
+        except NotCompiled as error:
+            own.refuse_all(self.cases, "failed", str(error))
+        if own.lost:
+            self.lost = f"not run: {variant.name}: {own.lost}"
+        self.splits.append({"sweep": self.sweep, "variant": variant.name} | split.row())
+        logging.info("time split: %s", self.splits[-1])
+
+    def on_gpu(self, sweep: Sweep, gpu: Gpu, split: Split) -> None:
+        """Measure on the GPU. Raises NotCompiled."""
+        variant, shapes = sweep.variant, [case.shape for case in self.cases]
+        rivals = self.experiment.catalogue.rivals(variant.kernel)
+        bench = GpuBench(gpu, variant, rivals, self.build, sweep.settings, split, shapes)
+        split.started()
+        machine = gpu.facts() | bench.tools.cublas.facts()
+        sweep.identity += json.dumps([machine, compiler_of(variant, bench.tools.binaries, shapes)])
+        sweep.architecture = gpu.architecture
+        sweep.run(bench, self.cases)
+        bench.close()
+        self.machine |= machine
+        self.occupancies[variant.name] = occupancy_of(variant, gpu, bench.tools)
+
+    def on_cpu(self, sweep: Sweep, split: Split) -> None:
+        """Measure on the CPU. Raises NotCompiled."""
+        variant, settings = sweep.variant, sweep.settings
+        product = cpu_product(variant, self.build, settings.threads)
+        bench = CpuBench(variant, product, settings, split)
         split.started()
         machine = host_facts() | {"date": None}
-        sweep.identity += json.dumps([machine, compiler_of(variant, build / HOST, [])])
+        sweep.identity += json.dumps([machine, compiler_of(variant, self.build / HOST, [])])
         try:
             sweep.pace = bench.pace()
         except (Wrong, LostDevice) as error:
             sweep.lost = str(error)
-        sweep.run(bench, cases)
-        return host_facts()
-    with opened() as gpu:
-        shapes = [case.shape for case in cases]
-        on_gpu = GpuBench(gpu, variant, rivals, build, settings, split, shapes)
-        split.started()
-        machine = gpu.facts() | on_gpu.tools.cublas.facts()
-        sweep.identity += json.dumps([machine, compiler_of(variant, on_gpu.tools.binaries, shapes)])
-        sweep.architecture = gpu.architecture
-        sweep.run(on_gpu, cases)
-        on_gpu.close()
-        return host_facts() | machine | {"occupancy": occupancy_of(variant, gpu, on_gpu.tools)}
+        sweep.run(bench, self.cases)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What holds for the whole job."""
+        settings = {sweep.variant.name: asdict(sweep.settings) for sweep in self.sweeps}
+        job = {"version": VERSION, "code": self.code, "settings": settings}
+        found = {"splits": self.splits, "occupancy": self.occupancies}
+        return host_facts() | self.machine | commit() | job | found
 
 
 def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None:
@@ -90,112 +127,68 @@ def compiler_of(variant: Variant, binaries: Path, shapes: Sequence[Shape]) -> st
     return compile_record(parts[0], binaries)["compiler"] if parts else None
 
 
-def wrong_at_small_shapes(verification: Path) -> str | None:
-    """The first failure in the verification, as a reason not to time the variant; None if none."""
+@contextmanager
+def device_of(variants: Sequence[Variant], device: str) -> Iterator[Gpu | None]:
+    """The GPU, held alone, if these variants run on one. Raises UserError if there is none."""
+    if device != GPU or not variants[0].kernel.on_gpu:
+        yield None
+        return
+    try:
+        with opened() as gpu:
+            yield gpu
+    except NoDevice as error:
+        raise UserError(f"--device gpu: {error}") from None
+
+
+def first_failure(verification: Path) -> Callable[[Experiment, Variant], str | None]:
+    """Why a variant is not timed: the first failed verification of its own or, of a dispatch, of what
+    it chooses; None if there is none."""
     rows = read_rows("verification.csv", verification)
-    reasons = [row["reason"] for row in rows if row["status"] == "failed"]
-    return f"verification: {reasons[0]}" if reasons else None
+    failed = [row for row in rows if row["status"] == "failed"]
+
+    def reason(experiment: Experiment, variant: Variant) -> str | None:
+        folders = experiment.folders(variant)
+        parts = [part for folder in folders for part in experiment.parts(variant, folder)]
+        names = {variant.name, *(part.name for part in parts)}
+        reasons = (row["reason"] for row in failed if row["variant"] in names)
+        return next((f"verification: {reason}" for reason in reasons), None)
+
+    return reason
 
 
-def parse() -> Namespace:
-    parser = arguments.parser(__doc__)
-    arguments.add_variant(parser)
-    parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--verification", type=Path, help="verify.py's table for this variant")
-    parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
-    parser.add_argument("--shapes", nargs="+", required=True)
-    parser.add_argument("--spared", nargs="*", default=[], help="the shapes that are not measured")
-    parser.add_argument("--sweep", required=True, help="its name in the data set")
-    parser.add_argument("--fills", nargs="+", choices=fills.FILLS, default=["uniform"])
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=["burst"])
-    parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--caches", nargs="+", choices=CACHES, default=["hot", "cold"])
-    parser.add_argument("--minimum", type=int, default=10, help="fewest samples per point")
-    parser.add_argument("--maximum", type=int, default=200, help="most samples per point")
-    parser.add_argument("--interval", type=float, default=0.01, help="as a share of the median")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for the samples of a point")
-    parser.add_argument("--sample-seconds", type=float, default=0, help="launches per sample; 0: 1")
-    parser.add_argument("--copy-seconds", type=float, default=0.1, help="per copy phase; 0: none")
-    parser.add_argument("--warm-seconds", type=float, default=0.1, help="before burst samples")
-    parser.add_argument("--load-seconds", type=float, default=3, help="before sustained samples")
-    parser.add_argument("--cool-celsius", type=float, default=75, help="wait if hotter")
-    parser.add_argument("--cool-seconds", type=float, default=60, help="longest wait")
-    parser.add_argument("--launch-seconds", type=float, default=10, help="skip longer launches")
-    arguments.add_hang_seconds(parser)
-    parser.add_argument("--memory-share", type=float, default=0.8, help="of the free memory")
-    parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
-    parser.add_argument("--keep-journal", action="store_true", help="collect.py removes it")
-    parser.add_argument("--points", type=Path, required=True, help="points.csv")
-    parser.add_argument("--samples", type=Path, required=True, help="samples.csv.gz")
-    parser.add_argument("--states", type=Path, required=True, help="states.csv")
-    parser.add_argument("--facts", type=Path, required=True, help="JSON about machine and job")
-    return arguments.parsed(parser)
-
-
-def settings_of(options: Namespace) -> Settings:
-    rule = Rule(options.minimum, options.maximum, options.interval, options.seconds)
-    copies = Rule(5, 50, 0.02, options.copy_seconds) if options.copy_seconds else None
-    return Settings(
-        seed=options.seed,
-        caches=tuple(options.caches),
-        rule=rule,
-        sample_seconds=options.sample_seconds,
-        copies=copies,
-        warm_seconds={"burst": options.warm_seconds, "sustained": options.load_seconds},
-        cool_celsius=options.cool_celsius,
-        cool_seconds=options.cool_seconds,
-        launch_seconds=options.launch_seconds,
-        hang_seconds=options.hang_seconds,
-        memory_share=options.memory_share,
-        threads=len(os.sched_getaffinity(0)),
-    )
-
-
-def cases_of(options: Namespace, operation: str) -> list[Case]:
-    """Every combination of shape, fill and mode, small shapes first."""
-    shapes = {parse_shape(text, operation) for text in options.shapes}
-    return [
-        Case(shape, fill, mode)
-        for shape in sorted(shapes, key=lambda shape: shape.operations)
-        for fill in options.fills
-        for mode in options.modes
-    ]
+def write(measured: Measured, folder: Path) -> None:
+    """The files of a job, with its facts last, because without them it is not finished."""
+    for name, rows in (
+        ("points.csv", [row for sweep in measured.sweeps for row in sweep.rows]),
+        ("samples.csv.gz", [row for sweep in measured.sweeps for row in sweep.samples]),
+        ("states.csv", [row for sweep in measured.sweeps for row in sweep.states]),
+    ):
+        write_rows(rows, name, folder / name)
+    write_json(measured.facts, folder / "facts.json")
 
 
 @command_line
 def main() -> None:
     split = Split()
-    options = parse()
-    catalogue = load_catalogue(options.catalogue)
-    variant, settings = catalogue.variant(options.variant), settings_of(options)
-    cases = cases_of(options, variant.kernel.operation)
-    code = program_digest(Path(__file__))
-    identity = json.dumps([digest(variant), variant.launch_identity, asdict(settings), code])
-    spared = {parse_shape(text, variant.kernel.operation) for text in options.spared}
-    sweep = Sweep(options.sweep, variant, settings, options.journal, identity, spared)
-    reason = wrong_at_small_shapes(options.verification) if options.verification else None
-    try:
-        if reason:
-            sweep.refuse_all(cases, "failed", reason)
-            facts = host_facts()
-        else:
-            rivals = catalogue.rivals(variant.kernel)
-            facts = run(sweep, rivals, options.build, options.device, cases, split)
-    except NotCompiled as reason:
-        sweep.refuse_all(cases, "failed", str(reason))
-        facts = host_facts()
-    except NoDevice as error:
-        raise UserError(f"--device gpu: {error}") from None
+    parser = arguments.parser(__doc__)
+    parser.add_argument("kernel", help="a kernel of the catalogue")
+    arguments.add_experiment(parser)
+    parser.add_argument("--sweep", required=True, help="its name in the configuration")
+    parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
+    parser.add_argument("--verification", type=Path, required=True, help="verify.py's table")
+    parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the tables and facts")
+    options = arguments.parsed(parser)
 
-    write_rows(sweep.rows, "points.csv", options.points)
-    write_rows(sweep.samples, "samples.csv.gz", options.samples)
-    write_rows(sweep.states, "states.csv", options.states)
-    split_row = {"sweep": sweep.name, "variant": variant.name} | split.row()
-    logging.info("time split: %s", split_row)
-    job = {"version": VERSION, "code": code, "settings": asdict(settings), "split": split_row}
-    write_json(facts | commit() | job, options.facts)
-    if not options.keep_journal:
-        shutil.rmtree(options.journal, ignore_errors=True)
+    experiment = read_experiment(options.experiment)
+    variants = experiment.measured[options.sweep, options.kernel]
+    measured = Measured(experiment, options.sweep, options.build, options.journal)
+    failure = first_failure(options.verification)
+    with device_of(variants, experiment.device) as gpu:
+        for variant in variants:
+            measured.variant(variant, measured.lost or failure(experiment, variant), split, gpu)
+            split = Split(begun=time.perf_counter())
+    write(measured, options.output)
 
 
 if __name__ == "__main__":

@@ -107,17 +107,9 @@ def entry(variant: Variant) -> str:
 
 
 def compiled(variants: Sequence[Variant], arch: str, build: Path) -> list[Variant]:
-    """The variants that compile and spill almost nothing, compiled on all cores.
-
-    A variant that an earlier search compiled from the same source is not compiled again.
-    """
+    """The variants that compile and spill almost nothing, compiled on all cores."""
 
     def attempt(variant: Variant) -> dict[str, Any]:
-        earlier = build / arch / f"{variant.slug}.json"
-        if earlier.exists():
-            record: dict[str, Any] = json.loads(earlier.read_text())
-            if record["sha256"] == digest(variant):
-                return record
         return compile_into(variant, arch, build)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

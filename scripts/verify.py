@@ -1,22 +1,33 @@
-"""Verify one variant at tiny, ragged and prime shapes against NumPy in higher precision.
+"""Verify the variants of an operation at tiny, ragged and prime shapes against NumPy in higher
+precision.
 
-On a GPU the compiled kernel runs, with C filled with NaN and guard zones behind every matrix.
-Without one, the same source runs on the CPU, with each thread of a block as a fiber.
+On a GPU the compiled kernels run, with C filled with NaN and guard zones behind every matrix.
+Without one, the same sources run on the CPU, with each thread of a block as a fiber.
+
+A dispatch is verified in what it chooses. Each finished variant leaves a record; one of the same
+sources, launch, shapes, machine and programs is not verified again.
 """
 
+import hashlib
+import json
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.build.binaries import digest
+from matmul.catalogue.entries import Kind, Variant
+from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError, NotRunnable
-from matmul.dataset.tables import product_of, write_rows
+from matmul.dataset.tables import product_of, read_json, write_json, write_rows
 from matmul.gpu.device import NoDevice
 from matmul.measure.products import NotCompiled
 from matmul.measure.runner import (
     EMULATION,
+    GPU,
     NOWHERE,
     Runner,
     WrongAccess,
@@ -25,10 +36,16 @@ from matmul.measure.runner import (
     tile_mistake,
 )
 from matmul.measure.verification import accuracy, verification_shapes
-from matmul.operations import fills, parse_shape
+from matmul.operations import fills
 from matmul.operations.shapes import Shape
+from matmul.process.children import until_done
 from matmul.process.errors import Unfinished, UserError, command_line
+from matmul.process.programs import program_digest
+from matmul.process.workers import workers
 from matmul.settings import arguments
+from matmul.settings.experiment import Experiment, read_experiment
+
+Rows = list[dict[str, Any]]
 
 
 def verdict(status: str, reason: str, error: float | None = None) -> dict[str, Any]:
@@ -49,9 +66,7 @@ def check(run: Runner, variant: Variant, shape: Shape, fill: str, seed: int) -> 
     return verdict("failed", mistake, share) if mistake else verdict("ok", "", share)
 
 
-def verify(
-    run: Runner, variant: Variant, shapes: Sequence[Shape], fill: str, seed: int
-) -> list[dict[str, Any]]:
+def verify(run: Runner, variant: Variant, shapes: Sequence[Shape], fill: str, seed: int) -> Rows:
     """One row of verification.csv per shape; after a launch that did not finish, none is tried."""
     rows, unfinished = [], ""
     for shape in shapes:
@@ -76,67 +91,208 @@ def row_of(variant: Variant, shape: Shape, where: str) -> dict[str, Any]:
     return names | product_of(kernel.dtype, shape)
 
 
-def verify_parts(
-    run: Runner, variant: Variant, extra: Sequence[Shape], measured: Sequence[Shape] | None,
-    fill: str, seed: int,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """The rows of a variant; for a dispatch those of its variants, under the dispatch's name.
-
-    extra: shapes in addition to the built-in ones. measured: the shapes at which the variant will
-    be measured; of a dispatch only the variants for these are verified, or all if it is None.
-    """
-    rows = []
-    for part in variant.parts(run.architecture, measured):
-        for row in verify(run, part, verification_shapes(part, extra), fill, seed):
-            if part != variant and row["reason"]:
-                row["reason"] = f"{part.name}: {row['reason']}"
-            rows.append(row | {"kernel": variant.kernel.name, "variant": variant.name})
-    return rows
-
-
 def refused(
-    variant: Variant, place: str, extra: Sequence[Shape], status: str, reason: str
-) -> list[dict[str, Any]]:
+    variant: Variant, place: str, shapes: Sequence[Shape], status: str, reason: str
+) -> Rows:
     """Rows that say why nothing was run."""
-    found = verdict(status, reason)
-    return [row_of(variant, shape, place) | found for shape in verification_shapes(variant, extra)]
+    return [row_of(variant, shape, place) | verdict(status, reason) for shape in shapes]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A variant at its shapes, or what a dispatch, the owner, chooses at some."""
+
+    owner: Variant
+    variant: Variant
+    shapes: tuple[Shape, ...]
+
+    @property
+    def file(self) -> str:
+        """The name of its record."""
+        return f"{self.owner.slug}.{self.variant.slug}.json"
+
+    def named(self, rows: Rows) -> Rows:
+        """The rows under the owner's name."""
+        if self.owner == self.variant:
+            return rows
+        own = {"kernel": self.owner.kernel.name, "variant": self.owner.name}
+        for row in rows:
+            if row["reason"]:
+                row["reason"] = f"{self.variant.name}: {row['reason']}"
+        return [row | own for row in rows]
+
+
+def tasks_of(experiment: Experiment, operation: str) -> list[Task]:
+    """What is verified of an operation: each variant once, and what the dispatches choose."""
+    own, dispatches = [], []
+    for variant in experiment.operations[operation]:
+        group = dispatches if variant.kernel.kind is Kind.DISPATCH else own
+        group.append(variant)
+    tasks = [
+        Task(variant, variant, tuple(verification_shapes(variant, experiment.verify_shapes(variant))))
+        for variant in own
+    ]
+    known = {variant.slug for variant in own}
+    for dispatch in dispatches:
+        found = list(chosen(experiment, dispatch, known))
+        known |= {task.variant.slug for task in found}
+        tasks += found
+    return tasks
+
+
+def chosen(experiment: Experiment, dispatch: Variant, known: set[str]) -> Iterator[Task]:
+    """What a dispatch chooses: variants that nobody else verifies (not `known`) at their own shapes,
+    and each at the built-in shapes for which it is chosen."""
+    arch, extra = architecture_of(experiment), experiment.verify_shapes(dispatch)
+    at: dict[Variant, list[Shape]] = {}
+    for part in experiment.parts(dispatch, arch):
+        at[part] = [] if part.slug in known else list(verification_shapes(part, extra))
+    ready = known | {part.slug for part in at}
+    for shape in verification_shapes(dispatch, extra):
+        part = dispatch.part(shape, arch)
+        if part.slug in ready:
+            at.setdefault(part, []).append(shape)
+    for part, shapes in at.items():
+        if shapes:
+            yield Task(dispatch, part, tuple(dict.fromkeys(shapes)))
+
+
+def architecture_of(experiment: Experiment) -> str | None:
+    """The architecture whose table a dispatch uses: the GPU's, or that of the emulation."""
+    return experiment.architectures[0] if experiment.device == GPU else None
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Runs tasks, and keeps a record of each."""
+
+    experiment: Experiment
+    build: Path
+    records: Path
+    machine: str  # GPU and driver
+
+    def record(self, task: Task) -> Rows | None:
+        """The rows of a finished task; None if it has to run."""
+        path = self.records / task.file
+        if not path.exists():
+            return None
+        try:
+            found = read_json(path)
+        except UserError:
+            return None
+        return found["rows"] if found["identity"] == self.identity(task) else None
+
+    def identity(self, task: Task) -> str:
+        """SHA-256 of everything that determines the rows of a task."""
+        run = self.experiment.configuration
+        place = place_of(task.variant.kernel, self.experiment.device)
+        settings = [run["fills"][0], run["seed"], run["limits"]["hang_seconds"], place]
+        shapes = [str(shape) for shape in task.shapes]
+        own = [digest(task.variant), task.variant.launch_identity, shapes, settings]
+        text = json.dumps([own, self.machine, programs()], default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def pending(self, tasks: Sequence[Task]) -> list[Task]:
+        return [task for task in tasks if self.record(task) is None]
+
+    def keep(self, task: Task, rows: Rows) -> Rows:
+        write_json({"identity": self.identity(task), "rows": rows}, self.records / task.file)
+        return rows
+
+    def run(self, tasks: Sequence[Task], processes: int) -> None:
+        """Run what has no record yet."""
+        if self.experiment.device == GPU:
+            on_gpu = [task for task in tasks if task.variant.kernel.on_gpu]
+            until_done(lambda: self.pending(on_gpu), self.on_gpu)
+        pending = self.pending(tasks)
+        with workers(min(processes, len(pending)) or 1) as pool:
+            for _ in pool.map(self.on_cpu, pending):
+                pass
+
+    def on_gpu(self, tasks: Sequence[Task]) -> None:
+        """Run tasks until one fails, because a failed launch may have cost the device."""
+        try:
+            with runner(GPU, self.build, self.hang_seconds, shared=True) as run:
+                for task in tasks:
+                    rows = self.keep(task, self.rows(run, task))
+                    if any(row["status"] == "failed" for row in rows):
+                        return
+        except NoDevice as error:
+            raise UserError(f"--device gpu: {error}") from None
+
+    def on_cpu(self, task: Task) -> None:
+        """Run a task by the processor's own kernel, or by a CUDA source thread by thread."""
+        place = place_of(task.variant.kernel, self.experiment.device)
+        if place == NOWHERE:
+            device = self.experiment.device
+            reason = "there is no GPU here"
+            self.keep(task, refused(task.variant, device, task.shapes, "skipped", reason))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            build = Path(folder) if place == EMULATION else self.build
+            with runner(place, build, self.hang_seconds) as run:
+                self.keep(task, self.rows(run, task))
+
+    def rows(self, run: Runner, task: Task) -> Rows:
+        """The rows of a task. Raises UserError."""
+        settings = self.experiment.configuration
+        try:
+            return verify(run, task.variant, task.shapes, settings["fills"][0], settings["seed"])
+        except NotRunnable as error:
+            return refused(task.variant, run.place, task.shapes, "skipped", str(error))
+        except (NotCompiled, EmulationError) as error:
+            return refused(task.variant, run.place, task.shapes, "failed", str(error))
+
+    @property
+    def hang_seconds(self) -> float:
+        return float(self.experiment.configuration["limits"]["hang_seconds"])
+
+
+@cache
+def programs() -> str:
+    """What verifies: this program, and the emulation with its compiler."""
+    return program_digest(Path(__file__), *emulation.runtime()) + emulation.compiler_version()
+
+
+def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -> Rows:
+    """Rows of a dispatch's built-in shapes for which it chooses what is not verified here."""
+    arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
+    own = [task for task in tasks if task.owner == dispatch]
+    done = {shape for task in own for shape in task.shapes}
+    return [
+        row
+        for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch))
+        if shape not in done
+        for row in refused(
+            dispatch, place, [shape], "skipped",
+            f"{dispatch.part(shape, arch).name}, which it chooses, is verified by --config verify=all",
+        )
+    ]  # fmt: skip
 
 
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    arguments.add_variant(parser)
+    parser.add_argument("operation", help="such as gemm")
+    arguments.add_experiment(parser)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--device", choices=("gpu", "cpu"), required=True)
-    parser.add_argument("--shapes", nargs="*", default=[], help="in addition to the built-in ones")
-    parser.add_argument("--measured", nargs="*", help="of a dispatch, only what runs at these")
-    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
-    parser.add_argument("--seed", type=int, default=2026)
-    arguments.add_hang_seconds(parser)
+    parser.add_argument("--machine", default="", help="GPU and driver, as text")
+    parser.add_argument("--records", type=Path, required=True, help="folder of finished variants")
+    parser.add_argument("--processes", type=int, default=1, help="of variants on the CPU")
     parser.add_argument("--output", type=Path, required=True, help="verification.csv")
     options = arguments.parsed(parser)
 
-    variant = load_catalogue(options.catalogue).variant(options.variant)
-    operation = variant.kernel.operation
-    extra = [parse_shape(text, operation) for text in options.shapes]
-    measured = options.measured and [parse_shape(text, operation) for text in options.measured]
-    place = place_of(variant.kernel, options.device)
-    if place == NOWHERE:
-        rows = refused(variant, options.device, extra, "skipped", "there is no GPU here")
-    else:
-        try:
-            with (
-                tempfile.TemporaryDirectory() as folder,
-                runner(place, Path(folder) if place == EMULATION else options.build,
-                       options.hang_seconds, shared=True) as run,
-            ):  # fmt: skip
-                rows = verify_parts(run, variant, extra, measured, options.fill, options.seed)
-        except NotRunnable as error:
-            rows = refused(variant, options.device, extra, "skipped", str(error))
-        except (NotCompiled, EmulationError) as error:
-            rows = refused(variant, options.device, extra, "failed", str(error))
-        except NoDevice as error:
-            raise UserError(f"--device gpu: {error}") from None
+    experiment = read_experiment(options.experiment)
+    tasks = tasks_of(experiment, options.operation)
+    verifier = Verifier(experiment, options.build, options.records, options.machine)
+    verifier.run(tasks, options.processes)
+    rows: Rows = []
+    for variant in experiment.operations[options.operation]:
+        for task in tasks:
+            if task.owner == variant:
+                rows += task.named(verifier.record(task) or [])
+        if variant.kernel.kind is Kind.DISPATCH:
+            rows += unchosen(experiment, tasks, variant)
     write_rows(rows, "verification.csv", options.output)
 
 

@@ -11,26 +11,28 @@ ROOT = Path(
 ).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from matmul.build import binaries, toolchain
+from matmul.build import toolchain
 from matmul.build.binaries import TOOLS
-from matmul.catalogue.entries import Kind, source_files
+from matmul.catalogue.entries import CHECKED, catalogue_digest, source_files
 from matmul.catalogue.schema import read_yaml
+from matmul.cpu import emulation
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json
 from matmul.gpu.device import NoDevice
-from matmul.operations import parse_shape
 from matmul.process import lock
 from matmul.process.errors import UserError
 from matmul.process.lifetime import SNAKEMAKE
 from matmul.process.programs import program_files
-from matmul.report.figures.names import captions
+from matmul.report.figures.names import CAPTIONS, captions
 from matmul.settings import cluster, configuration
-from snakemake.exceptions import WorkflowError
+from matmul.settings.experiment import Experiment
+from matmul.trial import results as mistake_results
 
 # Rules whose jobs need a GPU, unless the CPU is measured.
-ON_GPU = {"verify_variant", "measure_variant", "measure_ceilings", "count"}
+ON_GPU = {"verify_operation", "measure_kernel", "measure_ceilings", "count"}
 
-# The program replaces the shell, so Snakemake is its parent, and it dies with its parent.
-shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID; exec ")
+# The program replaces the shell, so Snakemake is its parent, and it dies with its parent. Programs
+# keep their bytecode, or each job would compile hundreds of modules again.
+shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID PYTHONDONTWRITEBYTECODE=; exec ")
 
 
 def sent_off():
@@ -43,7 +45,7 @@ def sent_off():
 
 
 def settle():
-    """The chosen jobs, the device, the architectures and the compiler.
+    """The experiment and the CUDA compiler.
 
     A user's mistake ends the run with one line.
     """
@@ -58,8 +60,10 @@ def settle():
         compiler = toolchain.version(*toolchain.cuda())
         device, architectures = where_to_measure()
         toolchain.check_architectures(architectures)
-        jobs = configuration.chosen_jobs(config, catalogue)
-        return jobs, device, architectures, compiler
+        experiment = Experiment(config, catalogue, device, tuple(architectures))
+        experiment.jobs  # refuses a run that measures nothing
+        os.environ[CHECKED] = catalogue_digest(Path(config["catalogue"]))  # jobs need not check again
+        return experiment, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -132,92 +136,54 @@ def program(name):
     return program_files(ROOT / "scripts" / f"{name}.py")
 
 
-class Variants(dict):
-    """Variants by slug."""
-
-    def __missing__(self, slug):
-        raise WorkflowError(f"the catalogue and its tables have no variant {slug}")
-
-
 def sources(wildcards):
-    """The source of a variant and the headers that it includes."""
-    return source_files(BUILDABLE[wildcards.slug].kernel.code)
+    """The source of a kernel and the headers that it includes."""
+    return source_files(EXPERIMENT.catalogue[wildcards.kernel].code)
 
 
-def compile_identity(wildcards):
-    """Everything that determines a binary, except its sources."""
-    variant, arch = BUILDABLE[wildcards.slug], wildcards.get("arch", binaries.HOST)
-    kernel = variant.kernel
-    words = [COMPILER, *kernel.functions, kernel.since, *binaries.flags(variant, arch)]
-    return " ".join(words)
+def build_identity(wildcards):
+    """Everything that determines the binaries of a kernel, except its sources."""
+    return f"{COMPILER} {EXPERIMENT.build_identity(wildcards.arch, wildcards.kernel)}"
 
 
-def built(variant):
-    """The compile records (and so the binaries) that a variant needs.
-
-    For a dispatch they are those of the variants that run at the shapes of its sweeps.
-    """
-    own = {Kind.LIBRARY: [], Kind.C: [binaries.HOST]}
-    folders = own.get(variant.kernel.kind, ARCHITECTURES)
-    parts = [(folder, part.slug) for folder in folders for part in parts_of(variant, folder)]
-    return [f"results/local/build/{folder}/{slug}.json" for folder, slug in parts]
-
-
-@functools.cache  # several rules ask, and a dispatch predicts the times of all its rows
-def parts_of(variant, arch):
-    """The variants that run for this one at the shapes of its sweeps."""
-    return variant.parts(arch, dispatched_shapes(variant))
+def built(variants):
+    """The folders of the binaries that variants need."""
+    return sorted(
+        {
+            f"results/local/build/{folder}/{part.kernel.name}"
+            for variant in variants
+            for folder in EXPERIMENT.folders(variant)
+            for part in EXPERIMENT.parts(variant, folder)
+        }
+    )
 
 
-def own_sweeps(slug):
-    """The settings of every sweep that measures a variant."""
-    own = [name for name, variants in JOBS.items() if slug in variants]
-    return [configuration.sweep_of(config, name) for name in own]
-
-
-def dispatched_shapes(variant):
-    """The shapes at which a dispatch is measured; None for other variants.
-
-    Without a GPU, the variants for random shapes are neither compiled nor run in emulation.
-    """
-    if variant.kernel.kind is not Kind.DISPATCH:
-        return None
-    sweeps = [own for own in own_sweeps(variant.slug) if DEVICE == "gpu" or not own["random"]]
-    texts = dict.fromkeys(text for own in sweeps for text in own["shapes"])
-    return [parse_shape(text, variant.kernel.operation) for text in texts]
-
-
-def runnable(wildcards):
-    """What a variant needs to run: its binaries, and on a GPU the instruments."""
-    variant = VARIANTS[wildcards.slug]
-    return built(variant) + (built_tools("instruments") if variant.kernel.on_gpu else [])
+def runnable(variants):
+    """What variants need to run: their binaries, and on a GPU the instruments."""
+    on_gpu = DEVICE == "gpu" and any(variant.kernel.on_gpu for variant in variants)
+    return built(variants) + (built_tools("instruments") if on_gpu else [])
 
 
 def built_tools(*tools):
     """The binaries of the tools that measure on a GPU; none where there is no GPU."""
-    folders = ARCHITECTURES if DEVICE == "gpu" else []
+    folders = EXPERIMENT.architectures if DEVICE == "gpu" else []
     return [f"results/local/build/{arch}/{tool}.cubin" for arch in folders for tool in tools]
 
 
-def emulated_sources(wildcards):
-    """The sources that run on the CPU where there is no GPU, and the emulation that runs them."""
-    variant = VARIANTS[wildcards.slug]
-    if not variant.kernel.hand_written or DEVICE != "cpu":
-        return []
-    files = [file for part in parts_of(variant, None) for file in source_files(part.kernel.code)]
-    return [*dict.fromkeys(files), *runtime_on_cpu()]
-
-
-def runtime_on_cpu():
-    """The sources of the emulation."""
-    return sorted(
-        file for file in (ROOT / "scripts/matmul/cpu/cuda_on_cpu").rglob("*") if file.is_file()
-    )
-
-
-def run_identity(wildcards):
-    """Everything else that determines a result: the launch and the machine."""
-    return json.dumps([VARIANTS[wildcards.slug].launch_identity, MACHINE])
+def verifiable(wildcards):
+    """What the verification of an operation reads: binaries, or sources that run on the CPU."""
+    variants = EXPERIMENT.operations[wildcards.operation]
+    if DEVICE == "gpu":
+        return runnable(variants)
+    parts = [
+        part
+        for variant in variants
+        if variant.kernel.hand_written
+        for part in EXPERIMENT.parts(variant, None)
+    ]
+    files = [file for part in parts for file in source_files(part.kernel.code)]
+    own = [variant for variant in variants if not variant.kernel.on_gpu]
+    return [*dict.fromkeys(files), *(emulation.runtime() if parts else []), *built(own)]
 
 
 def machine_identity():
@@ -229,100 +195,40 @@ def machine_identity():
 
 
 def gpus(wildcards):
-    """The number of GPUs that a job takes: a variant's, or of a job that measures the card itself."""
-    slug = wildcards.get("slug")
-    return int(DEVICE == "gpu" and (slug is None or VARIANTS[slug].kernel.on_gpu))
+    """The number of GPUs that a job takes: a kernel's, or of a job that measures the card itself."""
+    kernel = wildcards.get("kernel")
+    return int(DEVICE == "gpu" and (kernel is None or EXPERIMENT.catalogue[kernel].on_gpu))
 
 
 def undisturbed_cores(wildcards):
     """All cores of this run, so that nothing runs beside a timing job.
 
-    With several GPUs, a GPU job takes its share of the cores. Without one it says so, and times
-    nothing. On a cluster the profile decides.
+    With several GPUs, a GPU job takes its share of the cores. On a cluster the profile decides.
     """
-    slug = wildcards.get("slug")
-    if DEVICE == "cpu" and slug and VARIANTS[slug].kernel.on_gpu:
-        return 1
     cores = 1 if sent_off() else workflow.resource_settings.cores or 1
     beside = workflow.global_resources.get("gpu").value if gpus(wildcards) else 1
     return max(1, cores // (beside or 1))
 
 
-def gpus_to_verify(wildcards):
-    """The GPUs of a verifying job. It times nothing, so on this machine such jobs share a card."""
-    return gpus(wildcards) if sent_off() else 0
-
-
-def verify_shapes(wildcards):
-    """The shapes from its sweeps at which a variant is verified, besides the built-in ones."""
-    sweeps = own_sweeps(wildcards.slug)
-    return list(dict.fromkeys(text for own in sweeps for text in own["verify_shapes"]))
-
-
-def measured_shapes(wildcards):
-    """verify.py's option for a dispatch: the shapes at which it is measured."""
-    shapes = dispatched_shapes(VARIANTS[wildcards.slug])
-    return [] if shapes is None else ["--measured", *shapes]
-
-
-def measure_options(wildcards):
-    """The configuration of a sweep as measure.py's options."""
-    wanted = configuration.sweep_of(config, wildcards.sweep)
-    sampling, limits = wanted["sampling"], wanted["limits"]
-    variant = VARIANTS[wildcards.slug]
-    gpu = variant.kernel.on_gpu
-    copies = configuration.named(variant, wanted["copies"])
-    wanted["spared"] = configuration.spared(wanted, gpu)
-    wanted["caches"] = configuration.caches_of(variant, wanted)
-    return " ".join(
-        [
-            *(
-                f"--{key} {' '.join(map(str, wanted[key]))}"
-                for key in ("shapes", "spared", "fills", "modes", "caches")
-            ),
-            f"--minimum {sampling['minimum']} --maximum {sampling['maximum']}",
-            f"--interval {sampling['interval']} --seconds {sampling['seconds']}",
-            f"--sample-seconds {sampling['sample_seconds']}",
-            f"--copy-seconds {sampling['copy_seconds'] if copies else 0}",
-            f"--warm-seconds {sampling['warm_seconds']} --load-seconds {sampling['load_seconds']}",
-            f"--cool-celsius {limits['cool_celsius']} --cool-seconds {limits['cool_seconds']}",
-            f"--launch-seconds {limits['gpu_seconds' if gpu else 'cpu_seconds']}",
-            f"--hang-seconds {limits['hang_seconds']} --memory-share {limits['memory_share']}",
-        ]
-    )
-
-
-def job_names():
-    """Every measuring job as <sweep>/<slug>, the name of its folders."""
-    return [f"{sweep}/{slug}" for sweep, variants in JOBS.items() for slug in variants]
+def measured_variants(wildcards):
+    """The variants of a measuring job."""
+    return EXPERIMENT.measured[wildcards.sweep, wildcards.kernel]
 
 
 def measured(*files):
     """These files of every measuring job."""
-    return [f"results/local/measured/{job}/{file}" for job in job_names() for file in files]
+    jobs = EXPERIMENT.measured
+    return [f"results/local/measured/{s}/{k}/{file}" for s, k in jobs for file in files]
 
 
-def collect_options():
-    """The inputs of collecting, as collect.py's options."""
-    return [
-        "--measured",
-        *(f"results/local/measured/{job}" for job in job_names()),
-        "--journals",
-        *(f"results/local/journal/{job}" for job in job_names()),
-        "--verified",
-        *rules.verify.input,
-        "--records",
-        *rules.compile.input,
-        "--configuration",
-        json.dumps(config),
-    ]
+def ceilings():
+    """The measured ceilings; none without a GPU."""
+    return ["results/local/measured/ceilings.csv"] if DEVICE == "gpu" else []
 
 
-def arguments_of(wildcards):
-    """The binaries that are taken apart, or the variants whose counters are read."""
-    if wildcards.step == "disassemble":
-        return ["--records", *rules.compile.input]
-    return ["--variants", *dict.fromkeys(v.name for v in VARIANTS.values() if v.kernel.on_gpu)]
+def mistakes_shown():
+    """The folder of the gallery of mistakes: the repository's, if it is of today's sources."""
+    return str(mistake_results.COMMITTED) if mistake_results.current() else "results/mistakes"
 
 
 def published():
@@ -333,8 +239,8 @@ def published():
 
 
 def reported():
-    """The data sets that a run reports: its own and, if it has no GPU, the published ones."""
-    return ["local", *(published() if DEVICE == "cpu" else [])]
+    """The data sets that a run reports: its own and, if asked for, the published ones."""
+    return ["local", *(published() if config["published"] == "rebuild" else [])]
 
 
 def other_reports(wildcards):
@@ -353,12 +259,7 @@ def folder_of(wildcards):
 
 
 def beside(wildcards):
-    """The folders of the published data sets, but for this one: their cards may be other ones.
-
-    A run without a GPU has no card to hold against them.
-    """
-    if DEVICE == "cpu" and not wildcards.dataset.startswith("published/"):
-        return []
+    """The folders of the published data sets, but for this one: their cards may be other ones."""
     own = Path(folder_of(wildcards))
     folders = [ROOT / "reports" / name for name in published()]
     return [folder for folder in folders if folder != own]
@@ -372,16 +273,21 @@ def tables_beside(wildcards):
 
 
 def data_of(wildcards):
-    """The tables of a data set; an old published one may lack the ceilings."""
-    files = [f"{folder_of(wildcards)}/{name}" for name in (*DATA_SET, "ceilings.csv")]
-    published = wildcards.dataset.startswith("published/")
-    return list(filter(os.path.exists, files)) if published else files
+    """The tables of a data set; a published one may lack some."""
+    folder = folder_of(wildcards)
+    files = [f"{folder}/{name}" for name in (*DATA_SET, "ceilings.csv")]
+    if wildcards.dataset.startswith("published/"):
+        return list(filter(os.path.exists, files))
+    return files if DEVICE == "gpu" else files[:-1]
 
 
 def evidence_of(wildcards):
-    """The tables of machine code and of counters: this run's, or published ones if they are there."""
-    files = [f"{folder_of(wildcards)}/{name}.csv" for name in ("instructions", "counters")]
-    return [file for file in files if wildcards.dataset == "local" or os.path.exists(file)]
+    """The tables of what holds kernels back: this run's, or published ones if they are there."""
+    folder = folder_of(wildcards)
+    if wildcards.dataset == "local":
+        return [f"{folder}/{name}.csv" for name in ("instructions", *(["counters"] if DEVICE == "gpu" else []))]
+    files = [f"{folder}/{name}.csv" for name in ("instructions", "counters")]
+    return list(filter(os.path.exists, files))
 
 
 def checks_of(wildcards):

@@ -1,55 +1,33 @@
-# One binary per variant and architecture, with a record of what the compiler said. Compiling and
-# verifying go first: a timing job takes all cores, and most of them would be idle between two.
+# The binaries of a kernel for an architecture, one per tiling, each with a record of what the compiler
+# said. Compiling and verifying go first: a timing job takes all cores, and most of them would be idle
+# between two.
 
 
-rule compile_cuda:
+rule compile_kernel:
     input:
         sources,
         program("compile"),
         program("nvrtc"),
     output:
-        cubin="results/local/build/{arch}/{slug}.cubin",
-        record="results/local/build/{arch}/{slug}.json",
+        directory("results/local/build/{arch}/{kernel}"),
     log:
-        "results/local/logs/build/{arch}/{slug}.log",
+        "results/local/logs/build/{arch}/{kernel}.log",
     priority: 1
     conda:
         "../../environment.yml"
+    threads: lambda wildcards: len(EXPERIMENT.binaries[wildcards.arch, wildcards.kernel])
     params:
         script=program("compile")[0],
-        catalogue=config["catalogue"],
-        identity=compile_identity,
+        build="results/local/build",
+        identity=build_identity,
     message:
-        "compile {wildcards.slug} for {wildcards.arch}"
+        "compile {wildcards.kernel} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
-        " --arch {wildcards.arch} --binary {output.cubin:q} --record {output.record:q} --log {log:q}"
+        "python {params.script:q} {wildcards.kernel} --experiment {EXPERIMENT_FILE} --arch {wildcards.arch}"
+        " --build {params.build} --processes {threads} --log {log:q}"
 
 
-rule compile_c:
-    input:
-        sources,
-        program("compile"),
-    output:
-        library="results/local/build/host/{slug}.so",
-        record="results/local/build/host/{slug}.json",
-    log:
-        "results/local/logs/build/host/{slug}.log",
-    priority: 1
-    conda:
-        "../../environment.yml"
-    params:
-        script=program("compile")[0],
-        catalogue=config["catalogue"],
-        identity=compile_identity,
-    message:
-        "compile {wildcards.slug}"
-    shell:
-        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
-        " --arch host --binary {output.library:q} --record {output.record:q} --log {log:q}"
-
-
-rule compile_instruments:
+rule compile_tool:
     input:
         ROOT / "scripts/matmul/gpu/{tool}.cu",
         program("compile"),
@@ -63,35 +41,18 @@ rule compile_instruments:
         "../../environment.yml"
     params:
         script=program("compile")[0],
+        build="results/local/build",
         identity=COMPILER,
     message:
         "compile the {wildcards.tool} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --binary {output:q} --log {log:q}"
+        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --build {params.build}"
+        " --log {log:q}"
 
 
 rule compile:
     input:
-        [record for variant in VARIANTS.values() for record in built(variant)],
-
-
-# Arguments that grow with the catalogue, one per line, as those of `collect`.
-rule list_arguments:
-    input:
-        template=ROOT / "workflow/templates/lines.jinja2",
-    output:
-        "results/local/build/{step}.txt",
-    log:
-        "results/local/logs/build/{step}.log",
-    wildcard_constraints:
-        step="disassemble|counters",
-    localrule: True
-    params:
-        lines=arguments_of,
-    message:
-        "list what {wildcards.step} reads"
-    template_engine:
-        "jinja2"
+        [f"results/local/build/{arch}/{kernel}" for arch, kernel in EXPERIMENT.binaries],
 
 
 # What the binaries are made of. It reads them and runs nothing, so it needs no GPU.
@@ -99,19 +60,18 @@ rule disassemble:
     input:
         program("disassemble"),
         rules.compile.input,
-        records="results/local/build/disassemble.txt",
     output:
         "results/local/instructions.csv",
     log:
         "results/local/logs/disassemble.log",
     conda:
         "../../environment.yml"
-    threads: 2
+    threads: 4
     params:
         script=program("disassemble")[0],
-        catalogue=config["catalogue"],
+        build="results/local/build",
     message:
         "take the machine code apart"
     shell:
-        "python {params.script:q} @{input.records:q} --catalogue {params.catalogue:q} --output {output:q}"
+        "python {params.script:q} --experiment {EXPERIMENT_FILE} --build {params.build} --output {output:q}"
         " --processes {threads} --log {log:q}"

@@ -1,6 +1,5 @@
-# Drawing reads the measurements and never repeats them.
-
-FIGURES = captions()
+# Drawing reads the measurements and never repeats them. Only figures that have something to draw are
+# written, so the data decide which there are.
 
 
 rule draw_figures:
@@ -10,34 +9,32 @@ rule draw_figures:
         data=data_of,
         evidence=evidence_of,
         catalogue=config["catalogue"],
+        captions=expand(CAPTIONS / "{caption}", caption=captions().values()),
     output:
-        [
-            report(
-                f"results/{{dataset}}/figures/{figure}.svg",
-                caption=f"../../reports/captions/{caption}",
-                category="Figures",
-                labels={"data set": "{dataset}", "figure": figure},
-            )
-            for figure, caption in FIGURES.items()
-        ],
-        expand("results/{{dataset}}/figures/{figure}.png", figure=FIGURES),
+        report(
+            directory("results/{dataset}/figures"),
+            patterns=["{figure}.svg"],
+            caption="../../reports/captions/pages/figure.rst",
+            category="Figures",
+            labels={"data set": "{dataset}", "figure": "{figure}"},
+        ),
     log:
         "results/{dataset}/logs/figures.log",
     conda:
         "../../environment.yml"
-    threads: 2
+    threads: 4
     params:
         script=program("figures")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         beside=beside,
-        folder=lambda wildcards, output: os.path.dirname(output[0]),
+        captions={name: (CAPTIONS / file).read_text() for name, file in captions().items()},
     message:
         "draw the figures of {wildcards.dataset}"
     shell:
         "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
-        " --beside {params.beside:q} --output {params.folder:q} --processes {threads} --log {log:q}"
+        " --beside {params.beside:q} --output {output:q} --processes {threads} --log {log:q}"
 
 
 rule figures:
     input:
-        expand("results/local/figures/{figure}.svg", figure=FIGURES),
+        "results/local/figures",

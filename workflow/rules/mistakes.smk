@@ -1,13 +1,13 @@
-# The gallery of mistakes: run for the report, and typeset alone. It needs no GPU.
+# The gallery of mistakes. The report takes its results from the repository, unless they are of other
+# sources; `snakemake mistakes` runs and typesets it. It needs no GPU.
 
 
 rule run_mistakes:
     input:
         program("mistakes"),
-        sorted((ROOT / "kernels/mistakes").glob("*")),
-        runtime_on_cpu(),
+        mistake_results.sources(),
     output:
-        "results/mistakes/mistakes.json",
+        f"results/mistakes/{mistake_results.RESULTS}",
     log:
         "results/mistakes/mistakes.log",
     conda:
@@ -15,7 +15,7 @@ rule run_mistakes:
     threads: 4
     params:
         script=program("mistakes")[0],
-        folder=lambda wildcards, output: os.path.dirname(output[0]),
+        folder=subpath(output[0], parent=True),
     message:
         "run the gallery of mistakes"
     shell:

@@ -34,11 +34,10 @@ rule typeset:
         program("report"),
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
-        expand(ROOT / "reports/captions/{caption}", caption=FIGURES.values()),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
-        figures=expand("results/{{dataset}}/figures/{figure}.svg", figure=FIGURES),
-        mistakes=rules.run_mistakes.output,
+        figures=rules.draw_figures.output,
+        mistakes=f"{mistakes_shown()}/{mistake_results.RESULTS}",
     output:
         report(
             "results/{dataset}/report.pdf",
@@ -52,12 +51,11 @@ rule typeset:
         "../../environment.yml"
     params:
         script=program("report")[0],
-        figures=lambda wildcards, input: os.path.dirname(input.figures[0]),
-        mistakes=lambda wildcards, input: os.path.dirname(input.mistakes[0]),
+        mistakes=mistakes_shown(),
     message:
         "typeset the report of {wildcards.dataset}"
     shell:
-        "python {params.script:q} --tables {input.tables:q} --figures {params.figures:q}"
+        "python {params.script:q} --tables {input.tables:q} --figures {input.figures:q}"
         " --mistakes {params.mistakes:q} --source {input.source:q} --output {output:q} --log {log:q}"
 
 

@@ -1,41 +1,36 @@
-# Verify every variant at tiny, ragged and prime shapes before anything is timed.
+# Verify every variant at tiny, ragged and prime shapes before anything is timed. One job verifies an
+# operation; records of its variants save those that a change leaves alone.
 
 
-rule verify_variant:
+rule verify_operation:
     input:
-        runnable,
-        emulated_sources,
+        verifiable,
         program("verify"),
     output:
-        "results/local/verified/{slug}.csv",
+        "results/local/verified/{operation}.csv",
     log:
-        "results/local/logs/verify/{slug}.log",
+        "results/local/logs/verify/{operation}.log",
     priority: 1
     conda:
         "../../environment.yml"
+    threads: 1 if DEVICE == "gpu" else 4
     resources:
-        gpu=gpus_to_verify,
+        # It times nothing, so on this machine such jobs share a card.
+        gpu=int(DEVICE == "gpu" and sent_off()),
     params:
         script=program("verify")[0],
-        catalogue=config["catalogue"],
-        device=DEVICE,
-        shapes=verify_shapes,
-        measured=measured_shapes,
-        fill=config["fills"][0],
-        seed=config["seed"],
-        identity=run_identity,
+        machine=MACHINE,
+        identity=lambda wildcards: EXPERIMENT.verifying_identity(wildcards.operation),
         build="results/local/build",
-        hang_seconds=config["limits"]["hang_seconds"],
+        records="results/local/journal/verified",
     message:
-        "verify {wildcards.slug}"
+        "verify the kernels of {wildcards.operation}"
     shell:
-        "python {params.script:q} {wildcards.slug:q} --catalogue {params.catalogue:q}"
-        " --build {params.build} --device {params.device} --shapes {params.shapes}"
-        " {params.measured}"
-        " --fill {params.fill} --seed {params.seed} --hang-seconds {params.hang_seconds}"
-        " --output {output:q} --log {log:q}"
+        "python {params.script:q} {wildcards.operation} --experiment {EXPERIMENT_FILE}"
+        " --build {params.build} --machine={params.machine:q} --records {params.records}"
+        " --processes {threads} --output {output:q} --log {log:q}"
 
 
 rule verify:
     input:
-        expand("results/local/verified/{slug}.csv", slug=VARIANTS),
+        expand("results/local/verified/{operation}.csv", operation=EXPERIMENT.operations),

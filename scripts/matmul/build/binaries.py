@@ -108,15 +108,22 @@ def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, obje
 
 
 def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
-    """Compile a variant with a source into <build>/<arch>, where jobs look for it.
+    """Compile a variant with a source into <build>/<arch>/<kernel>, where jobs look for it.
 
     Returns the record, which lies beside the binary.
     """
-    binary = build / arch / f"{variant.slug}.{'so' if arch == HOST else 'cubin'}"
+    binary = binary_of(variant, build / arch)
     binary.parent.mkdir(parents=True, exist_ok=True)
     record = compile_variant(variant, arch, binary)
     write_json(record, binary.with_suffix(".json"))
     return record
+
+
+def binary_of(variant: Variant, binaries: Path) -> Path:
+    """The place of a variant's binary in the folder of an architecture, in the folder of its kernel;
+    its record has the suffix .json."""
+    suffix = "so" if variant.kernel.kind is Kind.C else "cubin"
+    return binaries / variant.kernel.name / f"{variant.slug}.{suffix}"
 
 
 def tool_source(tool: str) -> Path:

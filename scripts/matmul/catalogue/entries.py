@@ -1,7 +1,9 @@
 """The catalogue of kernels: read, checked, and expanded into variants."""
 
 import csv
+import hashlib
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +38,7 @@ PROJECT = SCHEMAS.parents[1]
 DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
 SURELY = 1.1  # predictions err by up to a tenth, those of two tables in different ways
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
+CHECKED = "MATMUL_SWEEP_CHECKED"  # variable: the digest of the catalogue that the workflow checked
 PROBED = (1, 1001)  # sizes at which a plan is tried, each rounded up to a shape that is accepted
 ORIGINS = ("source", "library", "dispatch")  # an entry has exactly one of them
 # Keys that entries once had, and what replaces them.
@@ -495,17 +498,20 @@ def kernel_name(variant: str) -> str:
     return variant.partition("/")[0]
 
 
-def source_files(source: Path) -> list[Path]:
-    """`source` and the project headers that it includes, in the order of first mention."""
+def source_files(source: Path, include: Sequence[Path] = ()) -> list[Path]:
+    """`source` and the project headers that it includes, in the order of first mention; headers
+    that are not beside the file that names them are looked for in the folders `include`."""
     found: list[Path] = []
     waiting = [source]
     while waiting:
         file = waiting.pop(0)
         if file not in found:
             found.append(file)
-            names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(), re.MULTILINE)
-            # The compiler finds headers that are not beside the source, such as CUDA's.
-            waiting += [file.parent / name for name in names if (file.parent / name).is_file()]
+            text = file.read_text(errors="replace")
+            for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
+                places = (folder / name for folder in (file.parent, *include))
+                # The compiler finds headers that are in none of them, such as CUDA's.
+                waiting += [place for place in places if place.is_file()][:1]
     return found
 
 
@@ -548,10 +554,15 @@ class Catalogue(dict[str, Kernel]):
 
 
 def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
-    """Read and check a catalogue. Raises UserError naming the file, the entry and the mistake."""
+    """Read a catalogue and, unless the process that started this one has done so, check it.
+
+    Raises UserError naming the file, the entry and the mistake.
+    """
+    checked = os.environ.get(CHECKED) == catalogue_digest(path)
     entries = read_yaml(path)
     check_keys(entries, path)
-    check(entries, "catalogue", str(path))
+    if not checked:
+        check(entries, "catalogue", str(path))
     catalogue = Catalogue(
         {name: kernel_of(name, entry, path.parent) for name, entry in entries.items()}
     )
@@ -560,13 +571,23 @@ def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
             if kernel.dispatch:
                 others = others_of(kernel, catalogue)
                 costs = read_costs(kernel, catalogue)
-                if not others:
+                if not others and not checked:
                     check_costs(costs, kernel)
                 catalogue[name] = replace(kernel, costs=tuple(costs), others=others)
-            check_kernel(kernel)
+            if not checked:
+                check_kernel(kernel)
         except UserError as error:
             raise UserError(f"{path}: {name}: {error}") from None
     return catalogue
+
+
+def catalogue_digest(path: Path) -> str:
+    """SHA-256 of a catalogue and of the tables below its folder; of none if they cannot be read."""
+    try:
+        files = [path, *sorted(path.parent.rglob("*.csv"))]
+        return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+    except OSError:
+        return "unreadable"
 
 
 def kernel_of(name: str, entry: Mapping[str, Any], folder: Path) -> Kernel:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from matmul.build.binaries import HOST, digest
+from matmul.build.binaries import HOST, binary_of, digest
 from matmul.catalogue.architectures import STATIC_SHARED
 from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.catalogue.plans import Plan, TensorMap
@@ -40,7 +40,7 @@ def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
     Raises NotCompiled, or UserError if the record is of other sources: they changed while a job was
     in a queue, or the folder is from another configuration.
     """
-    file = binaries / f"{variant.slug}.json"
+    file = binary_of(variant, binaries).with_suffix(".json")
     record = read_json(file) if file.exists() else {"sha256": None}
     if record["sha256"] != digest(variant):
         raise UserError(
@@ -155,7 +155,7 @@ def load(variant: Variant, tools: Instruments) -> list[Any]:
     calls. Raises NotCompiled."""
     compile_record(variant, tools.binaries)
     kernel = variant.kernel
-    cubin = tools.binaries / f"{variant.slug}.cubin"
+    cubin = binary_of(variant, tools.binaries)
     # PyCUDA's parameters are no place for tensor maps, and its launches never overlap.
     direct = bool(kernel.tensor_maps) or kernel.overlaps
     module = Module(tools.drv, cubin) if direct else tools.drv.module_from_file(str(cubin))
@@ -186,7 +186,7 @@ def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
         threadpool_limits(threads)  # here, because finding the thread pools takes milliseconds
         return kernel.routine.product
     compile_record(variant, build / HOST)
-    library = ctypes.CDLL(str((build / HOST / f"{variant.slug}.so").resolve()))
+    library = ctypes.CDLL(str(binary_of(variant, build / HOST).resolve()))
     function = getattr(library, kernel.function)
     arrays, dimensions = kernel.product.signature
     array = np.ctypeslib.ndpointer(kernel.dtype, ndim=2, flags="C_CONTIGUOUS")

@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matmul.operations.operation import MUCH, Operation, Routine, matmul_into
+from matmul.operations.operation import (
+    FEW_TERMS,
+    MANY_TERMS,
+    MUCH,
+    Operation,
+    Routine,
+    matmul_into,
+)
 from matmul.operations.shapes import Extent, Shape
 
 
@@ -37,11 +44,13 @@ class Gemm(Shape):
 
 
 def shapes_around(rows: int, columns: int, kind: type[Gemm] = Gemm) -> Sequence[Gemm]:
-    """Tiny, ragged and prime shapes around a tile of C of rows×columns."""
+    """Tiny, ragged and prime shapes around a tile of C of rows×columns; of the large ones only one
+    has many terms, so that all can run thread by thread on a processor."""
     width = max(rows, columns)
     squares = (1, 2, width - 1, width, width + 1, 2 * width + 1, 97)
     return [
-        *(kind(n, n, n) for n in squares),
+        *(kind(n, n, min(n, FEW_TERMS)) for n in squares),
+        kind(rows, columns, MANY_TERMS),
         kind(1, 1, width + 1),
         kind(1, 2 * columns + 3, 5),
         kind(2 * rows + 3, 1, 7),

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matmul.operations.operation import MUCH, Operation, Routine, matmul_into
+from matmul.operations.operation import (
+    FEW_TERMS,
+    MANY_TERMS,
+    MUCH,
+    Operation,
+    Routine,
+    matmul_into,
+)
 from matmul.operations.shapes import Extent, Shape
 
 
@@ -38,19 +45,19 @@ class Gram(Shape):
 
 def shapes_around(rows: int, columns: int) -> Sequence[Gram]:
     """Tiny, ragged and prime shapes around a tile of C of rows×columns, and around document 004's
-    48×48."""
+    48×48; of the large ones only one has many terms."""
     width = max(rows, columns)
     squares = (1, 2, 48, width - 1, width, width + 1, 2 * width + 1, 97)
     return [
-        *(Gram(n, n) for n in squares),
+        *(Gram(min(n, FEW_TERMS), n) for n in squares),
         Gram(1, 2 * width + 3),
         Gram(2 * width + 3, 1),
         Gram(5, 47),
         Gram(17, 49),
         Gram(33, 97),
         Gram(49, 1),
-        Gram(width + 1, 2 * width),
-        Gram(1000, 1001),
+        Gram(FEW_TERMS, 2 * width),
+        Gram(MANY_TERMS, width),
     ]
 
 

@@ -51,6 +51,12 @@ def add_catalogue(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
 
 
+def add_experiment(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--experiment", type=Path, required=True, help="what the workflow wrote of this run, JSON"
+    )
+
+
 def add_data_set(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--data", type=Path, required=True, help="folder of a data set")
     add_catalogue(arguments)

@@ -1,0 +1,214 @@
+"""What a run does: which variants are compiled, verified and measured, at which shapes and how.
+
+The workflow and the programs of its steps ask here. The workflow writes the experiment into one file
+before its jobs start, and every program reads that file, so that they agree.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from matmul.build.binaries import HOST, digest, flags
+from matmul.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
+from matmul.dataset.tables import read_json, write_json
+from matmul.measure.bench import Case, Settings
+from matmul.measure.runner import CPU, GPU, place_of
+from matmul.measure.sampling import Rule
+from matmul.operations import OPERATIONS, parse_shape
+from matmul.operations.shapes import Shape
+from matmul.settings import configuration
+
+COPIES = Rule(minimum=5, maximum=50, interval=0.02, seconds=0)  # without the seconds of a sweep
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A checked configuration and its catalogue; the device (gpu or cpu) and the architectures of
+    this run."""
+
+    configuration: Mapping[str, Any]
+    catalogue: Catalogue
+    device: str
+    architectures: tuple[str, ...]
+
+    @cached_property
+    def jobs(self) -> dict[str, dict[str, Variant]]:
+        """The variants of each sweep, by slug."""
+        return configuration.chosen_jobs(self.configuration, self.catalogue)
+
+    @cached_property
+    def variants(self) -> dict[str, Variant]:
+        """All variants that a sweep names, by slug."""
+        return {slug: variant for own in self.jobs.values() for slug, variant in own.items()}
+
+    @cached_property
+    def sweeps(self) -> dict[str, dict[str, Any]]:
+        """The whole settings of each sweep."""
+        return {name: configuration.sweep_of(self.configuration, name) for name in self.jobs}
+
+    def own_sweeps(self, variant: Variant) -> list[dict[str, Any]]:
+        """The settings of every sweep that measures a variant."""
+        return [self.sweeps[name] for name, own in self.jobs.items() if variant.slug in own]
+
+    @property
+    def everything(self) -> bool:
+        """Whether variants that only a dispatch names are compiled and verified."""
+        return self.device == GPU or self.configuration["verify"] == "all"
+
+    # ---- Compiling ----
+
+    @cached_property
+    def binaries(self) -> dict[tuple[str, str], list[Variant]]:
+        """The variants to compile, by folder (an architecture, or host for C) and kernel."""
+        found: dict[tuple[str, str], dict[str, Variant]] = {}
+        for variant in self.variants.values():
+            for folder in self.folders(variant):
+                for part in self.parts(variant, folder):
+                    found.setdefault((folder, part.kernel.name), {})[part.slug] = part
+        return {key: list(own.values()) for key, own in found.items()}
+
+    def folders(self, variant: Variant) -> Sequence[str]:
+        """The folders of a variant's binaries."""
+        own = {Kind.LIBRARY: (), Kind.C: (HOST,)}
+        return own.get(variant.kernel.kind, self.architectures)
+
+    def parts(self, variant: Variant, arch: str | None) -> list[Variant]:
+        """The variants that run for one: itself or, of a dispatch, those that it chooses at the
+        shapes of its sweeps. Without a GPU they are none, unless everything is verified."""
+        if variant.kernel.kind is not Kind.DISPATCH:
+            return [variant]
+        return variant.parts(arch, self.dispatched_shapes(variant)) if self.everything else []
+
+    def dispatched_shapes(self, variant: Variant) -> list[Shape]:
+        """The shapes at which a dispatch is measured. Without a GPU, those drawn at random would
+        add variants that take seconds each."""
+        sweeps = [own for own in self.own_sweeps(variant) if self.device == GPU or not own["random"]]
+        texts = dict.fromkeys(text for own in sweeps for text in own["shapes"])
+        return [parse_shape(text, variant.kernel.operation) for text in texts]
+
+    def build_identity(self, folder: str, kernel: str) -> str:
+        """What determines the binaries of a kernel, besides compiler and sources."""
+        own = self.binaries[folder, kernel]
+        entry = self.catalogue[kernel]
+        settings = {variant.slug: flags(variant, folder) for variant in own}
+        return json.dumps([entry.functions, entry.since, settings])
+
+    # ---- Verifying ----
+
+    @cached_property
+    def operations(self) -> dict[str, list[Variant]]:
+        """The variants to verify, by operation."""
+        return {
+            name: own
+            for name in OPERATIONS
+            if (own := [v for v in self.variants.values() if v.kernel.operation == name])
+        }
+
+    def verify_shapes(self, variant: Variant) -> list[Shape]:
+        """The shapes from its sweeps at which a variant is verified, besides the built-in ones."""
+        texts = (text for own in self.own_sweeps(variant) for text in own["verify_shapes"])
+        return [parse_shape(text, variant.kernel.operation) for text in dict.fromkeys(texts)]
+
+    def verifying_identity(self, operation: str) -> str:
+        """What determines the verification of an operation, besides machine, programs and sources."""
+        run = self.configuration
+        found = [run["fills"][0], run["seed"], run["limits"]["hang_seconds"], run["verify"]]
+        for variant in self.operations[operation]:
+            shapes = [str(shape) for shape in self.verify_shapes(variant)]
+            if variant.kernel.kind is Kind.DISPATCH:
+                shapes += map(str, self.dispatched_shapes(variant))
+            found.append([variant.name, variant.parameters, variant.launch_identity, shapes])
+        return json.dumps(found, default=str)
+
+    # ---- Measuring ----
+
+    def measurable(self, variant: Variant) -> bool:
+        """Whether a variant can be timed on this run's device."""
+        return place_of(variant.kernel, self.device) in (GPU, CPU)
+
+    @cached_property
+    def measured(self) -> dict[tuple[str, str], list[Variant]]:
+        """The variants that a job measures, by sweep and kernel."""
+        found: dict[tuple[str, str], list[Variant]] = {}
+        for sweep, own in self.jobs.items():
+            for variant in filter(self.measurable, own.values()):
+                found.setdefault((sweep, variant.kernel.name), []).append(variant)
+        return found
+
+    @cached_property
+    def unmeasured(self) -> list[tuple[str, Variant]]:
+        """The sweeps and variants for which this run has no device."""
+        return [
+            (sweep, variant)
+            for sweep, own in self.jobs.items()
+            for variant in own.values()
+            if not self.measurable(variant)
+        ]
+
+    def cases(self, sweep: str) -> list[Case]:
+        """Every combination of shape, fill and mode of a sweep, small shapes first."""
+        own = self.sweeps[sweep]
+        shapes = {parse_shape(text, own["operation"]) for text in own["shapes"]}
+        return [
+            Case(shape, fill, mode)
+            for shape in sorted(shapes, key=lambda shape: shape.operations)
+            for fill in own["fills"]
+            for mode in own["modes"]
+        ]
+
+    def spared(self, sweep: str, variant: Variant) -> set[Shape]:
+        """The shapes of a sweep at which a variant is not measured."""
+        own = self.sweeps[sweep]
+        texts = configuration.spared(own, variant.kernel.on_gpu)
+        return {parse_shape(text, own["operation"]) for text in texts}
+
+    def settings(self, sweep: str, variant: Variant) -> Settings:
+        """How the points of a variant in a sweep are measured."""
+        own = self.sweeps[sweep]
+        sampling, limits = own["sampling"], own["limits"]
+        copies = Rule(COPIES.minimum, COPIES.maximum, COPIES.interval, sampling["copy_seconds"])
+        copied = configuration.named(variant, own["copies"]) and sampling["copy_seconds"] > 0
+        return Settings(
+            seed=self.configuration["seed"],
+            caches=tuple(configuration.caches_of(variant, own)),
+            rule=Rule(*(sampling[key] for key in ("minimum", "maximum", "interval", "seconds"))),
+            sample_seconds=sampling["sample_seconds"],
+            copies=copies if copied else None,
+            warm_seconds={"burst": sampling["warm_seconds"], "sustained": sampling["load_seconds"]},
+            cool_celsius=limits["cool_celsius"],
+            cool_seconds=limits["cool_seconds"],
+            launch_seconds=limits["gpu_seconds" if variant.kernel.on_gpu else "cpu_seconds"],
+            hang_seconds=limits["hang_seconds"],
+            memory_share=limits["memory_share"],
+            threads=len(os.sched_getaffinity(0)),
+        )
+
+    def measuring_identity(self, sweep: str, kernel: str) -> str:
+        """What determines the points of a kernel in a sweep, besides machine and programs. It says
+        what the sources mean, not when they changed, so a comment costs no measurement."""
+        found = []
+        for variant in self.measured[sweep, kernel]:
+            settings = asdict(self.settings(sweep, variant)) | {"threads": None}  # of the job's host
+            found.append([variant.name, digest(variant), variant.launch_identity, settings])
+        cases = [str(case) for case in self.cases(sweep)]
+        spared = [str(shape) for shape in sorted(self.spared(sweep, variant), key=str)]
+        return json.dumps([found, cases, spared])
+
+    # ---- The file ----
+
+    def write(self, path: Path) -> None:
+        """Write what `read` reads."""
+        content = {"device": self.device, "architectures": self.architectures}
+        write_json(content | {"configuration": self.configuration}, path)
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment in a file. Raises UserError for a missing or damaged file."""
+    content = read_json(path)
+    configured = content["configuration"]
+    catalogue = load_catalogue(Path(configured["catalogue"]))
+    return Experiment(configured, catalogue, content["device"], tuple(content["architectures"]))
