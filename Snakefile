@@ -25,6 +25,7 @@ LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process els
 
 EXPERIMENT, COMPILER = settle()
 EXPERIMENT_FILE = "results/local/experiment.json"
+RECORDS = "results/local/journal/verified"
 DEVICE = EXPERIMENT.device
 MACHINE = machine_identity()
 VERDICT = "results/local/verdict.txt"
@@ -71,6 +72,7 @@ localrules:
     compile_kernel,
     compile_tool,
     disassemble,
+    count_loads,
     collect,
     draw_figures,
     tabulate,

@@ -155,8 +155,8 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
 
 
 def unmeasured(experiment: Experiment, failed: pd.DataFrame) -> pd.DataFrame:
-    """The points of variants for which the run has no device, as rows of points.csv; `failed` are the
-    failed verifications."""
+    """The points of variants for which the run has no device, as rows of points.csv; `failed` are
+    the failed verifications."""
     reasons = dict(zip(failed.variant[::-1], failed.reason[::-1], strict=True))
     rows: list[dict[str, Any]] = []
     for name, variant in experiment.unmeasured:

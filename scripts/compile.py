@@ -1,8 +1,8 @@
 """Compile the variants of a kernel, or a tool that measures on a GPU, and record what the compiler
 reports.
 
-A source that does not compile is a result too: its status is failed with the compiler's first error,
-and its binary is empty, so the other kernels continue.
+A source that does not compile is a result too: its status is failed with the compiler's first
+error, and its binary is empty, so the other kernels continue.
 """
 
 import logging
@@ -20,7 +20,7 @@ from matmul.settings.experiment import read_experiment
 def main() -> None:
     parser = arguments.parser(__doc__)
     parser.add_argument("kernel", help=f"a kernel of the catalogue, or {' or '.join(TOOLS)}")
-    parser.add_argument("--experiment", type=Path, help="of a kernel: what the workflow wrote, JSON")
+    parser.add_argument("--experiment", type=Path, help="what the workflow wrote of this run, JSON")
     parser.add_argument("--arch", required=True, help="such as sm_90, or host for C")
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
     parser.add_argument("--processes", type=int, default=1, help="compilers at a time")

@@ -1,15 +1,15 @@
-"""Measure the variants of a kernel over a sweep's shapes, fills and modes, each verified before it is
-timed.
+"""Measure the variants of a kernel over a sweep's shapes, fills and modes, each verified before it
+is timed.
 
 At each shape a variant and its rivals are timed in turn on the same inputs. Each finished point is
-written to a journal, so an interrupted job continues where it stopped. Points that cannot be measured
-become rows with a status and a reason.
+written to a journal, so an interrupted job continues where it stopped. Points that cannot be
+measured become rows with a status and a reason.
 """
 
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,11 +18,11 @@ from typing import Any
 from matmul.build.binaries import HOST, digest
 from matmul.catalogue.entries import Kind, Variant
 from matmul.dataset.provenance import VERSION, commit, host_facts
-from matmul.dataset.tables import read_rows, write_json, write_rows
+from matmul.dataset.tables import write_json, write_rows
 from matmul.gpu.device import Gpu, NoDevice, opened
 from matmul.gpu.instruments import Instruments
 from matmul.gpu.occupancy import occupancy
-from matmul.measure.bench import Case, LostDevice, Split, Wrong
+from matmul.measure.bench import LostDevice, Split, Wrong
 from matmul.measure.cpu_bench import CpuBench
 from matmul.measure.gpu_bench import GpuBench
 from matmul.measure.products import NotCompiled, compile_record, cpu_product
@@ -33,6 +33,7 @@ from matmul.process.errors import UserError, command_line
 from matmul.process.programs import program_digest
 from matmul.settings import arguments
 from matmul.settings.experiment import Experiment, read_experiment
+from matmul.settings.verifier import Verifier, first_failure, tasks_for
 
 Machine = dict[str, Any]
 
@@ -140,22 +141,6 @@ def device_of(variants: Sequence[Variant], device: str) -> Iterator[Gpu | None]:
         raise UserError(f"--device gpu: {error}") from None
 
 
-def first_failure(verification: Path) -> Callable[[Experiment, Variant], str | None]:
-    """Why a variant is not timed: the first failed verification of its own or, of a dispatch, of what
-    it chooses; None if there is none."""
-    rows = read_rows("verification.csv", verification)
-    failed = [row for row in rows if row["status"] == "failed"]
-
-    def reason(experiment: Experiment, variant: Variant) -> str | None:
-        folders = experiment.folders(variant)
-        parts = [part for folder in folders for part in experiment.parts(variant, folder)]
-        names = {variant.name, *(part.name for part in parts)}
-        reasons = (row["reason"] for row in failed if row["variant"] in names)
-        return next((f"verification: {reason}" for reason in reasons), None)
-
-    return reason
-
-
 def write(measured: Measured, folder: Path) -> None:
     """The files of a job, with its facts last, because without them it is not finished."""
     for name, rows in (
@@ -172,10 +157,8 @@ def main() -> None:
     split = Split()
     parser = arguments.parser(__doc__)
     parser.add_argument("kernel", help="a kernel of the catalogue")
-    arguments.add_experiment(parser)
     parser.add_argument("--sweep", required=True, help="its name in the configuration")
-    parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--verification", type=Path, required=True, help="verify.py's table")
+    arguments.add_verifier(parser)
     parser.add_argument("--journal", type=Path, required=True, help="folder of finished points")
     parser.add_argument("--output", type=Path, required=True, help="folder of the tables and facts")
     options = arguments.parsed(parser)
@@ -183,10 +166,13 @@ def main() -> None:
     experiment = read_experiment(options.experiment)
     variants = experiment.measured[options.sweep, options.kernel]
     measured = Measured(experiment, options.sweep, options.build, options.journal)
-    failure = first_failure(options.verification)
+    verifier = Verifier(experiment, options.build, options.records, options.machine)
+    tasks = tasks_for(experiment, variants)
+    verifier.run(tasks, processes=1)  # what has no record yet
     with device_of(variants, experiment.device) as gpu:
         for variant in variants:
-            measured.variant(variant, measured.lost or failure(experiment, variant), split, gpu)
+            reason = measured.lost or first_failure(tasks, verifier, variant)
+            measured.variant(variant, reason, split, gpu)
             split = Split(begun=time.perf_counter())
     write(measured, options.output)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.consistency import KEYS
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import (
     DATA_SET,
@@ -66,17 +67,18 @@ def main() -> None:
     device = read_json(options.data / "device.json")
     check_publishable(device, options.data)
     folder = options.published / published_name(device)
-    files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
+    optional = [name for name in OPTIONAL if name in KEYS]  # what check_set.py checks
+    files = {name: options.data / name for name in (*DATA_SET, *optional)}
     files |= {"report.pdf": options.report}
     files |= {
         name: options.report.parent / "figures" / name
         for name in map(picture_of, OPERATIONS.values())
     }
     files["device.json"] = files.pop("device.json")  # last, because without it there is no data set
-    for name in (*OPTIONAL, "device.json"):  # removed with an older data set
+    for name in (*optional, "device.json"):  # removed with an older data set
         (folder / name).unlink(missing_ok=True)
     for name, source in files.items():
-        if name not in OPTIONAL or source.exists():
+        if name not in optional or source.exists():
             with whole_file(folder / name) as temporary:
                 shutil.copyfile(source, temporary)
     print(f"published in {folder}")

@@ -15,7 +15,6 @@ them, these are printed instead, to be added to the catalogue first.
 """
 
 import itertools
-import json
 import os
 import re
 import tempfile
@@ -30,7 +29,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from matmul.build.binaries import compile_instruments, compile_into, digest
+from matmul.build.binaries import compile_instruments, compile_into
 from matmul.catalogue.cost import TERMS
 from matmul.catalogue.entries import Catalogue, Kernel, Variant, check_variant, load_catalogue
 from matmul.catalogue.schema import read_yaml

@@ -82,9 +82,16 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[st
                 colours.setdefault(name, set()).add(to_hex(line.get_color()))
     # Lines are of squares, which thin and narrow do not take; of the CPU's kernels only BLAS is
     # drawn beside a GPU's.
-    lineless = {"thin", "narrow", "cpu_loop", "gram_cpu_loop", "gram_cpu_blas"}
+    lineless = {"thin", "narrow", "cpu_loop", "cpu_loop_rows", "gram_cpu_loop",
+                "gram_cpu_blas"}  # fmt: skip
     assert set(colours) == set(results.catalogue) - lineless
     assert all(len(seen) == 1 for seen in colours.values()), colours
+
+
+def test_the_kernels_of_the_cpu_are_told_apart(without_gpu: Results) -> None:
+    of_gemm = without_gpu.of("gemm")
+    names = [name for name in of_gemm.order if not without_gpu.on_gpu(name)]
+    assert len({figure_base.look(of_gemm, name) for name in names}) == len(names) >= 3
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -285,7 +285,8 @@ def evidence_of(wildcards):
     """The tables of what holds kernels back: this run's, or published ones if they are there."""
     folder = folder_of(wildcards)
     if wildcards.dataset == "local":
-        return [f"{folder}/{name}.csv" for name in ("instructions", *(["counters"] if DEVICE == "gpu" else []))]
+        counted = "counters" if DEVICE == "gpu" else "loads"
+        return [f"{folder}/{name}.csv" for name in ("instructions", counted)]
     files = [f"{folder}/{name}.csv" for name in ("instructions", "counters")]
     return list(filter(os.path.exists, files))
 

@@ -1,16 +1,12 @@
 # A timing job measures the variants of a kernel at all points of a sweep; collecting its results only
-# reads files.
+# reads files. It does not wait for the verification of other kernels, which a change to one of them
+# would repeat: it asks for the records of its own, and verifies what has none.
 
 
 rule measure_kernel:
     input:
         program("measure"),
-        tools=lambda wildcards: built_tools(*["instruments"] * gpus(wildcards)),
-        # The identity says what these are made of, so that a comment costs no measurement.
-        binaries=lambda wildcards: ancient(built(measured_variants(wildcards))),
-        verification=lambda wildcards: ancient(
-            f"results/local/verified/{EXPERIMENT.catalogue[wildcards.kernel].operation}.csv"
-        ),
+        lambda wildcards: runnable(measured_variants(wildcards)),
     output:
         points="results/local/measured/{sweep}/{kernel}/points.csv",
         samples="results/local/measured/{sweep}/{kernel}/samples.csv.gz",
@@ -28,16 +24,16 @@ rule measure_kernel:
         script=program("measure")[0],
         identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.kernel),
         machine=MACHINE,
-        compiler=COMPILER,
         build="results/local/build",
+        records=RECORDS,
         journal="results/local/journal/{sweep}/{kernel}",
         folder=subpath(output.facts, parent=True),
     message:
         "measure {wildcards.kernel}, {wildcards.sweep}"
     shell:
         "python {params.script:q} {wildcards.kernel} --experiment {EXPERIMENT_FILE}"
-        " --sweep {wildcards.sweep} --build {params.build} --verification {input.verification:q}"
-        " --journal {params.journal:q} --output {params.folder:q} --log {log:q}"
+        " --sweep {wildcards.sweep} --build {params.build} --machine={params.machine:q}"
+        " --records {params.records} --journal {params.journal:q} --output {params.folder:q} --log {log:q}"
 
 
 # The highest rates of the card, once for all kernels. This takes seconds.

@@ -22,7 +22,7 @@ rule verify_operation:
         machine=MACHINE,
         identity=lambda wildcards: EXPERIMENT.verifying_identity(wildcards.operation),
         build="results/local/build",
-        records="results/local/journal/verified",
+        records=RECORDS,
     message:
         "verify the kernels of {wildcards.operation}"
     shell:
@@ -34,3 +34,23 @@ rule verify_operation:
 rule verify:
     input:
         expand("results/local/verified/{operation}.csv", operation=EXPERIMENT.operations),
+
+
+# How many elements of its inputs a kernel reads for each multiply-add, counted thread by thread.
+rule count_loads:
+    input:
+        [file for variant in EXPERIMENT.steps for file in source_files(variant.kernel.code)],
+        emulation.runtime(),
+        program("loads"),
+    output:
+        "results/local/loads.csv",
+    log:
+        "results/local/logs/loads.log",
+    conda:
+        "../../environment.yml"
+    params:
+        script=program("loads")[0],
+    message:
+        "count the loads of the kernels"
+    shell:
+        "python {params.script:q} --experiment {EXPERIMENT_FILE} --output {output:q} --log {log:q}"

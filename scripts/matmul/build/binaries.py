@@ -120,8 +120,8 @@ def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
 
 
 def binary_of(variant: Variant, binaries: Path) -> Path:
-    """The place of a variant's binary in the folder of an architecture, in the folder of its kernel;
-    its record has the suffix .json."""
+    """The place of a variant's binary in the folder of an architecture; its record lies beside it,
+    with the suffix .json."""
     suffix = "so" if variant.kernel.kind is Kind.C else "cubin"
     return binaries / variant.kernel.name / f"{variant.slug}.{suffix}"
 

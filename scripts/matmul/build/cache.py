@@ -1,8 +1,8 @@
-"""What compilers made, kept by the digest of all that went into it, for other clones, tests and runs.
+"""What compilers made, kept by the digest of all that went into it, for other clones and for tests.
 
-The folder is $MATMUL_SWEEP_CACHE, else matmul-sweep in $XDG_CACHE_HOME or ~/.cache; an empty variable
-keeps nothing. Entries that no run has used for longest go first when it exceeds MOST_BYTES. A cache
-that cannot be read or written, or an entry that is cut or foreign, costs a line in the log and no more.
+The folder is $MATMUL_SWEEP_CACHE, else matmul-sweep in $XDG_CACHE_HOME or ~/.cache; an empty
+variable keeps nothing. If it exceeds MOST_BYTES, what was used least recently goes first. A cache
+that cannot be read or written, or an entry that is cut or foreign, costs a line in the log.
 """
 
 import contextlib
@@ -40,14 +40,14 @@ def fetch(key: str, target: Path) -> str | None:
     """Copy the binary of an entry to `target`, and return what its compiler said; None if there is
     no whole entry."""
     place = folder()
+    if place is None:
+        return None
     try:
-        data = (place / key).read_bytes() if place else b""
+        data = (place / key).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         passed_by(said(error))
-        return None
-    if not data:
         return None
     digest, _, rest = data.partition(b"\n")
     if hashlib.sha256(rest).hexdigest().encode() != digest:
@@ -82,7 +82,7 @@ def keep(key: str, binary: Path, report: str) -> None:
 
 
 def shrink(place: Path) -> None:
-    """Remove what was used least recently, if there is too much; others may do so at the same time."""
+    """Remove what was used least recently, if there is too much; others may do so meanwhile."""
     entries = []
     for entry in os.scandir(place):
         with contextlib.suppress(FileNotFoundError):

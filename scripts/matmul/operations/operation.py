@@ -12,8 +12,8 @@ from matmul.operations.shapes import Shape
 TF32_ROUNDOFF = 2.0**-10  # of an input: 10 bits of fraction, the others dropped
 OTHER = "other"  # a shape in none of an operation's series
 COMPACT = "compact"  # a shape in none of an operation's classes
-# Terms of the sums at which kernels are verified: a few slabs, and more than fill the longest ring of
-# slabs in shared memory.
+# Terms of the sums at which kernels are verified: a few slabs, and more than fill the longest ring
+# of slabs in shared memory.
 FEW_TERMS, MANY_TERMS = 129, 641
 MUCH = 4  # a dimension stands out if it is this many times as long as another
 

@@ -57,6 +57,15 @@ def add_experiment(arguments: argparse.ArgumentParser) -> None:
     )
 
 
+def add_verifier(arguments: argparse.ArgumentParser) -> None:
+    add_experiment(arguments)
+    arguments.add_argument("--build", type=Path, required=True, help="folder of the binaries")
+    arguments.add_argument("--machine", default="", help="GPU and driver, as text")
+    arguments.add_argument(
+        "--records", type=Path, required=True, help="folder of finished verifications"
+    )
+
+
 def add_data_set(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--data", type=Path, required=True, help="folder of a data set")
     add_catalogue(arguments)

@@ -1,7 +1,7 @@
 """What a run does: which variants are compiled, verified and measured, at which shapes and how.
 
-The workflow and the programs of its steps ask here. The workflow writes the experiment into one file
-before its jobs start, and every program reads that file, so that they agree.
+The workflow and the programs of its steps ask here. The workflow writes the experiment into one
+file before its jobs start, and every program reads that file, so that they agree.
 """
 
 import json
@@ -38,7 +38,7 @@ class Experiment:
     @cached_property
     def jobs(self) -> dict[str, dict[str, Variant]]:
         """The variants of each sweep, by slug."""
-        return configuration.chosen_jobs(self.configuration, self.catalogue)
+        return configuration.chosen_jobs(self.configuration, self.catalogue, self.device)
 
     @cached_property
     def variants(self) -> dict[str, Variant]:
@@ -86,7 +86,9 @@ class Experiment:
     def dispatched_shapes(self, variant: Variant) -> list[Shape]:
         """The shapes at which a dispatch is measured. Without a GPU, those drawn at random would
         add variants that take seconds each."""
-        sweeps = [own for own in self.own_sweeps(variant) if self.device == GPU or not own["random"]]
+        sweeps = [
+            own for own in self.own_sweeps(variant) if self.device == GPU or not own["random"]
+        ]
         texts = dict.fromkeys(text for own in sweeps for text in own["shapes"])
         return [parse_shape(text, variant.kernel.operation) for text in texts]
 
@@ -113,8 +115,14 @@ class Experiment:
         texts = (text for own in self.own_sweeps(variant) for text in own["verify_shapes"])
         return [parse_shape(text, variant.kernel.operation) for text in dict.fromkeys(texts)]
 
+    @cached_property
+    def steps(self) -> list[Variant]:
+        """The first variant of each CUDA kernel that is a step of a ladder."""
+        first = {variant.kernel.name: variant for variant in reversed(self.variants.values())}
+        return [v for v in first.values() if v.kernel.kind is Kind.CUDA and v.kernel.adds]
+
     def verifying_identity(self, operation: str) -> str:
-        """What determines the verification of an operation, besides machine, programs and sources."""
+        """What determines the verification of an operation, besides sources and machine."""
         run = self.configuration
         found = [run["fills"][0], run["seed"], run["limits"]["hang_seconds"], run["verify"]]
         for variant in self.operations[operation]:
@@ -192,7 +200,9 @@ class Experiment:
         what the sources mean, not when they changed, so a comment costs no measurement."""
         found = []
         for variant in self.measured[sweep, kernel]:
-            settings = asdict(self.settings(sweep, variant)) | {"threads": None}  # of the job's host
+            settings = asdict(self.settings(sweep, variant)) | {
+                "threads": None
+            }  # of the job's host
             found.append([variant.name, digest(variant), variant.launch_identity, settings])
         cases = [str(case) for case in self.cases(sweep)]
         spared = [str(shape) for shape in sorted(self.spared(sweep, variant), key=str)]

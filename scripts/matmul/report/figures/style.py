@@ -88,7 +88,11 @@ LIBRARIES = [
     Look("#e69f00", "p", (0, (1, 1.2))),
 ]
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
-CPU = [Look(INK, "o", (0, (1, 1.2))), Look(INK, "s", (0, (4, 1.6)))]
+CPU = [
+    Look(INK, "o", (0, (1, 1.2))),
+    Look(INK, "^", (0, (4, 1.6, 1, 1.6))),
+    Look(INK, "s", (0, (4, 1.6))),
+]
 CONTEXT = Look("#c4c4c4", "")
 
 
