@@ -1,4 +1,5 @@
 """What the machine code of each variant is made of: its hot loop, and the instructions in it.
+Without a GPU only the steps of the ladders are read, which the report shows.
 
 The hot loop is the innermost one that multiplies most. A variant without one, or that did not
 compile, has a row that says why; so has every variant where there is no nvdisasm. No GPU is needed.
@@ -58,7 +59,7 @@ def main() -> None:
     variants = [
         (arch, variant)
         for (arch, _), own in experiment.binaries.items() if arch != HOST
-        for variant in own
+        for variant in own if experiment.everything or variant in experiment.steps
     ]  # fmt: skip
     cubins = [binary_of(variant, options.build / arch) for arch, variant in variants]
     records = [read_json(cubin.with_suffix(".json")) for cubin in cubins]

@@ -86,7 +86,7 @@ def main() -> None:
 
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for variant in read_experiment(options.experiment).steps:
+        for variant in read_experiment(options.experiment).counted:
             rows.append(row_of(variant, Path(folder)))
             logging.info("%s", rows[-1])
     write_rows(rows, "loads.csv", options.output)

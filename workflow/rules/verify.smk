@@ -39,7 +39,7 @@ rule verify:
 # How many elements of its inputs a kernel reads for each multiply-add, counted thread by thread.
 rule count_loads:
     input:
-        [file for variant in EXPERIMENT.steps for file in source_files(variant.kernel.code)],
+        [file for variant in EXPERIMENT.counted for file in source_files(variant.kernel.code)],
         emulation.runtime(),
         program("loads"),
     output:

@@ -43,7 +43,7 @@ SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
     ),
 }
 FLAGS = [
-    "-O2",
+    "-O1",
     "-g1",  # lines, and no more
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4

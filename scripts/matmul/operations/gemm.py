@@ -46,18 +46,20 @@ class Gemm(Shape):
 def shapes_around(rows: int, columns: int, kind: type[Gemm] = Gemm) -> Sequence[Gemm]:
     """Tiny, ragged and prime shapes around a tile of C of rows×columns; of the large ones only one
     has many terms, so that all can run thread by thread on a processor."""
-    width = max(rows, columns)
-    squares = (1, 2, width - 1, width, width + 1, 2 * width + 1, 97)
+    few = min(max(rows, columns) + 1, FEW_TERMS)
+    near = ((rows + more, columns + more) for more in (-1, 0, 1))
     return [
-        *(kind(n, n, min(n, FEW_TERMS)) for n in squares),
+        *(kind(n, n, n) for n in (1, 2, 97)),
+        *(kind(m, n, min(max(m, n), FEW_TERMS)) for m, n in near),
+        kind(2 * rows + 1, 2 * columns + 1, 33),
         kind(rows, columns, MANY_TERMS),
-        kind(1, 1, width + 1),
+        kind(1, 1, few),
         kind(1, 2 * columns + 3, 5),
         kind(2 * rows + 3, 1, 7),
         kind(rows + 1, columns - 1, 1),
-        kind(rows - 1, columns + 1, width + 1),
-        kind(2 * rows, 2 * columns, width),
-        kind(2 * rows, 2 * columns, width + 1),
+        kind(rows - 1, columns + 1, few),
+        kind(2 * rows, 2 * columns, few - 1),
+        kind(2 * rows, 2 * columns, few),
         kind(53, 97, 71),
     ]
 

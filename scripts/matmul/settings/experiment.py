@@ -121,6 +121,11 @@ class Experiment:
         first = {variant.kernel.name: variant for variant in reversed(self.variants.values())}
         return [v for v in first.values() if v.kernel.kind is Kind.CUDA and v.kernel.adds]
 
+    @property
+    def counted(self) -> list[Variant]:
+        """The steps whose loads are counted without a GPU: those that a classroom takes."""
+        return [variant for variant in self.steps if variant.kernel.classroom]
+
     def verifying_identity(self, operation: str) -> str:
         """What determines the verification of an operation, besides sources and machine."""
         run = self.configuration
