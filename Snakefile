@@ -36,6 +36,7 @@ wildcard_constraints:
     operation=r"[a-z]\w*",
     sweep=r"[a-z]\w*",
     kernel=r"\w+",
+    part=r"\w+",
     tool="|".join(TOOLS),
     arch=r"host|sm_[0-9]+[a-z]?",
     dataset="local|(published|others)/[a-z0-9-]+",

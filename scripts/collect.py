@@ -1,9 +1,8 @@
 """Collect the results of the jobs into a data set: summary, ratios, samples, kernels, device.
 
 A data set belongs to one GPU model. If jobs ran on several, as on a cluster, each model has its
-own. Nothing is timed here, and the same inputs give the same bytes. The journals of the jobs are
-removed at the end: until then a job that was killed at its very end can take its points from them.
-Points for which the run has no device get their rows here.
+own. Nothing is timed here, and the same inputs give the same bytes. Points for which the run has
+no device get their rows here.
 """
 
 import shutil
@@ -35,9 +34,9 @@ from matmul.report.selection import published_name
 from matmul.settings import arguments
 from matmul.settings.experiment import Experiment, read_experiment
 
-JOB_ONLY = ("settings", "splits", "occupancy")
+JOB_ONLY = ("settings", "split", "occupancy")
 # What a job says of itself, if there is none.
-NOTHING = {"version": VERSION, "code": "", "splits": [], "occupancy": {}}
+NOTHING = {"version": VERSION, "code": ""}
 # Facts in which all jobs of a data set must agree; their cards may be several of one model.
 ALIKE = {
     "cpu": "processor",
@@ -132,8 +131,8 @@ def machine(jobs: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]],
         seen = sorted({str(job[key]) for job in jobs if job.get(key) is not None})
         if len(seen) > 1:
             raise UserError(
-                f"points of more than one {ALIKE[key]} ({', '.join(seen)}): measure again with "
-                "snakemake --forcerun measure_kernel"
+                f"points of more than one {ALIKE[key]} ({', '.join(seen)}): delete "
+                "results/local and run again"
             )
     merged: dict[str, Any] = {"gpu": None, "compute_capability": None}
     for job in jobs:
@@ -181,10 +180,9 @@ def tables(
 
     catalogue = experiment.catalogue
     names = {variant.name: variant.kernel.name for variant in catalogue.buildable.values()}
-    splits = [
-        split | {"uuid": job.facts.get("uuid")} for job in jobs for split in job.facts["splits"]
-    ]
-    occupancies = {name: own for job in jobs for name, own in job.facts["occupancy"].items()}
+    facts = [job.facts for job in jobs if job.folder]
+    splits = [own["split"] | {"uuid": own.get("uuid")} for own in facts]
+    occupancies = {own["split"]["variant"]: own.get("occupancy") for own in facts}
     there = {split["variant"] for split in splits}
     there |= {variant.name for _, variant in experiment.unmeasured}
     samples, points = of_all("samples.csv.gz"), of_all("points.csv")
@@ -222,7 +220,11 @@ def main() -> None:
     options = arguments.parsed(parser)
 
     experiment, results = read_experiment(options.experiment), options.results
-    folders = [results / "measured" / sweep / kernel for sweep, kernel in experiment.measured]
+    folders = [
+        results / "measured" / sweep / part / variant.slug
+        for (sweep, part), own in experiment.measured.items()
+        for variant in own
+    ]
     jobs = [Job(folder, read_json(folder / "facts.json")) for folder in folders]
     jobs = jobs or [Job(None, host_facts() | commit() | NOTHING)]
     records = worst_records(
@@ -247,8 +249,6 @@ def main() -> None:
     options.others.mkdir(parents=True)
     for device, own in others:
         write(device, own, options.others / published_name(device))
-    for sweep, kernel in experiment.measured:
-        shutil.rmtree(results / "journal" / sweep / kernel, ignore_errors=True)
 
 
 if __name__ == "__main__":

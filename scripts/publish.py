@@ -39,7 +39,7 @@ def check_publishable(device: Mapping[str, Any], data: Path) -> None:
     if device["dirty"] or "+" in device["commit"]:
         raise UserError(
             f"{data}: measured from commit {device['commit']} with modified files or from several "
-            "commits; commit, then measure again with snakemake --forcerun measure_kernel"
+            "commits; commit, then delete results/local and run again"
         )
     kernels = read_table("kernels.csv", data / "kernels.csv")
     ceilings = read_optional("ceilings.csv", data / "ceilings.csv")

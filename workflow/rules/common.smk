@@ -28,7 +28,7 @@ from matmul.settings.experiment import Experiment
 from matmul.trial import results as mistake_results
 
 # Rules whose jobs need a GPU, unless the CPU is measured.
-ON_GPU = {"verify_operation", "measure_kernel", "measure_ceilings", "count"}
+ON_GPU = {"verify_operation", "measure_part", "measure_ceilings", "count"}
 
 # The program replaces the shell, so Snakemake is its parent, and it dies with its parent. Programs
 # keep their bytecode, or each job would compile hundreds of modules again.
@@ -60,7 +60,7 @@ def settle():
         compiler = toolchain.version(*toolchain.cuda())
         device, architectures = where_to_measure()
         toolchain.check_architectures(architectures)
-        experiment = Experiment(config, catalogue, device, tuple(architectures))
+        experiment = Experiment(config, catalogue, device, tuple(architectures), sent_off())
         experiment.jobs  # refuses a run that measures nothing
         os.environ[CHECKED] = catalogue_digest(Path(config["catalogue"]))  # jobs need not check again
         return experiment, compiler
@@ -86,7 +86,7 @@ def where_to_measure():
 
 def measured_on():
     """The GPU that the jobs in results/local ran on, or None."""
-    jobs = map(read_json, Path("results/local/measured").glob("*/*/facts.json"))
+    jobs = map(read_json, Path("results/local/measured").glob("*/*/*/facts.json"))
     return next((job["gpu"] for job in jobs if job.get("gpu")), None)
 
 
@@ -195,9 +195,9 @@ def machine_identity():
 
 
 def gpus(wildcards):
-    """The number of GPUs that a job takes: a kernel's, or of a job that measures the card itself."""
-    kernel = wildcards.get("kernel")
-    return int(DEVICE == "gpu" and (kernel is None or EXPERIMENT.catalogue[kernel].on_gpu))
+    """The number of GPUs that a job takes: of a timing job, or one that measures the card itself."""
+    own = EXPERIMENT.measured.get((wildcards.get("sweep"), wildcards.get("part")))
+    return int(DEVICE == "gpu" and (own is None or own[0].kernel.on_gpu))
 
 
 def undisturbed_cores(wildcards):
@@ -210,15 +210,9 @@ def undisturbed_cores(wildcards):
     return max(1, cores // (beside or 1))
 
 
-def measured_variants(wildcards):
-    """The variants of a measuring job."""
-    return EXPERIMENT.measured[wildcards.sweep, wildcards.kernel]
-
-
-def measured(*files):
-    """These files of every measuring job."""
-    jobs = EXPERIMENT.measured
-    return [f"results/local/measured/{s}/{k}/{file}" for s, k in jobs for file in files]
+def measured():
+    """The folders of all measuring jobs."""
+    return [f"results/local/measured/{sweep}/{part}" for sweep, part in EXPERIMENT.measured]
 
 
 def ceilings():

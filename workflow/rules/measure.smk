@@ -1,19 +1,16 @@
-# A timing job measures the variants of a kernel at all points of a sweep; collecting its results only
-# reads files. It does not wait for the verification of other kernels, which a change to one of them
-# would repeat: it asks for the records of its own, and verifies what has none.
+# A timing job measures variants at all points of a sweep: on one machine all that run on its GPU, on a
+# cluster those of a kernel. It does not wait for the verification of an operation, which a change to one
+# kernel would repeat: it asks for the records of its own variants, and verifies what has none.
 
 
-rule measure_kernel:
+rule measure_part:
     input:
+        lambda wildcards: runnable(EXPERIMENT.measured[wildcards.sweep, wildcards.part]),
         program("measure"),
-        lambda wildcards: runnable(measured_variants(wildcards)),
     output:
-        points="results/local/measured/{sweep}/{kernel}/points.csv",
-        samples="results/local/measured/{sweep}/{kernel}/samples.csv.gz",
-        states="results/local/measured/{sweep}/{kernel}/states.csv",
-        facts="results/local/measured/{sweep}/{kernel}/facts.json",
+        directory("results/local/measured/{sweep}/{part}"),
     log:
-        "results/local/logs/measure/{sweep}/{kernel}.log",
+        "results/local/logs/measure/{sweep}/{part}.log",
     conda:
         "../../environment.yml"
     threads: undisturbed_cores
@@ -22,18 +19,17 @@ rule measure_kernel:
         timing=1,
     params:
         script=program("measure")[0],
-        identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.kernel),
+        identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.part),
         machine=MACHINE,
         build="results/local/build",
         records=RECORDS,
-        journal="results/local/journal/{sweep}/{kernel}",
-        folder=subpath(output.facts, parent=True),
+        journal="results/local/journal/{sweep}",
     message:
-        "measure {wildcards.kernel}, {wildcards.sweep}"
+        "measure {wildcards.part}, {wildcards.sweep}"
     shell:
-        "python {params.script:q} {wildcards.kernel} --experiment {EXPERIMENT_FILE}"
+        "python {params.script:q} {wildcards.part} --experiment {EXPERIMENT_FILE}"
         " --sweep {wildcards.sweep} --build {params.build} --machine={params.machine:q}"
-        " --records {params.records} --journal {params.journal:q} --output {params.folder:q} --log {log:q}"
+        " --records {params.records} --journal {params.journal} --output {output} --log {log:q}"
 
 
 # The highest rates of the card, once for all kernels. This takes seconds.
@@ -90,7 +86,7 @@ rule count:
 
 rule measure:
     input:
-        measured("facts.json"),
+        measured(),
         ceilings(),
 
 
@@ -98,7 +94,7 @@ rule measure:
 checkpoint collect:
     input:
         program("collect"),
-        measured("points.csv", "samples.csv.gz", "states.csv", "facts.json"),
+        measured(),
         ceilings(),
         rules.verify.input,
         rules.compile.input,

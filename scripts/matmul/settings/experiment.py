@@ -28,12 +28,13 @@ COPIES = Rule(minimum=5, maximum=50, interval=0.02, seconds=0)  # without the se
 @dataclass(frozen=True)
 class Experiment:
     """A checked configuration and its catalogue; the device (gpu or cpu) and the architectures of
-    this run."""
+    this run, and whether its jobs are spread over machines."""
 
     configuration: Mapping[str, Any]
     catalogue: Catalogue
     device: str
     architectures: tuple[str, ...]
+    spread: bool = False
 
     @cached_property
     def jobs(self) -> dict[str, dict[str, Variant]]:
@@ -145,11 +146,14 @@ class Experiment:
 
     @cached_property
     def measured(self) -> dict[tuple[str, str], list[Variant]]:
-        """The variants that a job measures, by sweep and kernel."""
+        """The variants that a job measures, by sweep and part: a kernel, or on one machine all that
+        run on its GPU, which saves a start of the driver for each."""
         found: dict[tuple[str, str], list[Variant]] = {}
         for sweep, own in self.jobs.items():
             for variant in filter(self.measurable, own.values()):
-                found.setdefault((sweep, variant.kernel.name), []).append(variant)
+                together = variant.kernel.on_gpu and not self.spread
+                part = GPU if together else variant.kernel.name
+                found.setdefault((sweep, part), []).append(variant)
         return found
 
     @cached_property
@@ -200,14 +204,12 @@ class Experiment:
             threads=len(os.sched_getaffinity(0)),
         )
 
-    def measuring_identity(self, sweep: str, kernel: str) -> str:
-        """What determines the points of a kernel in a sweep, besides machine and programs. It says
-        what the sources mean, not when they changed, so a comment costs no measurement."""
+    def measuring_identity(self, sweep: str, part: str) -> str:
+        """What determines the points of a job, besides machine, programs and sources."""
         found = []
-        for variant in self.measured[sweep, kernel]:
-            settings = asdict(self.settings(sweep, variant)) | {
-                "threads": None
-            }  # of the job's host
+        for variant in self.measured[sweep, part]:
+            settings = asdict(self.settings(sweep, variant))
+            del settings["threads"]  # of the job's host
             found.append([variant.name, digest(variant), variant.launch_identity, settings])
         cases = [str(case) for case in self.cases(sweep)]
         spared = [str(shape) for shape in sorted(self.spared(sweep, variant), key=str)]
@@ -217,13 +219,12 @@ class Experiment:
 
     def write(self, path: Path) -> None:
         """Write what `read` reads."""
-        content = {"device": self.device, "architectures": self.architectures}
-        write_json(content | {"configuration": self.configuration}, path)
+        names = ("configuration", "device", "architectures", "spread")
+        write_json({name: getattr(self, name) for name in names}, path)
 
 
 def read_experiment(path: Path) -> Experiment:
     """The experiment in a file. Raises UserError for a missing or damaged file."""
     content = read_json(path)
-    configured = content["configuration"]
-    catalogue = load_catalogue(Path(configured["catalogue"]))
-    return Experiment(configured, catalogue, content["device"], tuple(content["architectures"]))
+    catalogue = load_catalogue(Path(content["configuration"]["catalogue"]))
+    return Experiment(**content | {"catalogue": catalogue})
