@@ -4,11 +4,11 @@ They come from the published data sets. Everything between the markers in these 
 nothing there is written by hand.
 """
 
-import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,16 +17,16 @@ from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import POINT, PUBLISHED, write_text
 from matmul.operations import OPERATIONS
 from matmul.operations.gemm import GEMM
+from matmul.operations.operation import Operation
 from matmul.process.errors import UserError, command_line
+from matmul.report.facts.ladder import ladder as facts_of
 from matmul.report.facts.published import (
     DataSet,
     entries,
     full_libraries,
     ladder,
     quoted,
-    rate_of,
     share,
-    shares,
 )
 from matmul.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul.report.figures.figure_base import cache_note, source_line
@@ -46,21 +46,19 @@ from matmul.report.selection import (
 from matmul.report.sourced_numbers import significant
 from matmul.settings import arguments
 
-SENTENCES = 5  # at most, so that the README stays one page
-IN_TURN = ", in turn, at one clock"  # where a share would differ with a clock for each kernel
+TIMES = "time_loglog.svg"  # the documents' chart, in a data set's folder
+IN_TURN = ", in turn, at one clock"  # where a speed-up would differ with a clock for each kernel
+COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def findings_block(data_sets: Sequence[DataSet], readme: Path) -> str:
-    """The text between the README's markers: a picture, sentences, and their source."""
+    """The text between the README's markers: pictures, sentences, and their source."""
     paragraphs: list[str] = []
     for folder, results in quoted(data_sets):
         at = os.path.relpath(folder, readme.parent)
-        pictures = [picture(folder, results, operation, at) for operation in OPERATIONS]
-        paragraphs += list(filter(None, pictures))[:1]
-        sentences = list(itertools.islice(found(results), SENTENCES))
-        paragraphs += ["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else []
-        paragraphs.append(source(results, at))
-    return framed(paragraphs)
+        sentences = [f"- {sentence}" for sentence in found(results)]
+        paragraphs += [pictures(folder, results, at), "\n".join(sentences), words_of(results, at)]
+    return framed(list(filter(None, paragraphs)))
 
 
 def ladder_block(data_sets: Sequence[DataSet], page: Path) -> str:
@@ -102,124 +100,139 @@ def framed(paragraphs: Sequence[str]) -> str:
 def picture(folder: Path, results: Results, operation: str, at: str) -> str:
     """The picture of the steps of an operation in a data set; empty if it has none."""
     name = picture_of(OPERATIONS[operation])
-    words = f"{OPERATIONS[operation].title} step by step on {processor(results.device)}"
-    return f"![{words}]({at}/{name})" if (folder / name).exists() else ""
+    return f"![{steps_on(results, operation)}]({at}/{name})" if (folder / name).exists() else ""
+
+
+def steps_on(results: Results, operation: str) -> str:
+    """What the picture of the steps shows."""
+    return f"{OPERATIONS[operation].title} step by step on {processor(results.device)}"
+
+
+def pictures(folder: Path, results: Results, at: str) -> str:
+    """The documents' chart and the first operation's steps side by side, as far as the set has
+    them."""
+    named = {TIMES: f"Time against n on {processor(results.device)}"} | {
+        picture_of(view.product): steps_on(results, view.product.name)
+        for view in told_views(results)[:1]
+    }
+    return "\n".join(
+        f'<img src="{at}/{name}" alt="{words}" width="49%">'
+        for name, words in named.items()
+        if (folder / name).exists()
+    )
+
+
+def told_views(results: Results) -> list[Results]:
+    """The operations that were measured, without those whose launches overlap."""
+    views = [results.of(operation) for operation in OPERATIONS]
+    return [view for view in views if len(view.summary) and not view.overlaps]
 
 
 def found(results: Results) -> Iterator[str]:
-    """The results of a data set in sentences, those that matter most first: the last step of each
-    operation, floats on tensor cores, random shapes, the steps, and the sizes. Operations whose
-    launches overlap have none."""
-    every = [results.of(operation) for operation in OPERATIONS]
-    views = [view for view in every if not view.overlaps]
-    ladders = [(view, quotable(ladder(view))) for view in views]
-    best = [(view, fastest_own(view, rungs)) for view, rungs in ladders]
-    yield from (headline(*own) for own in best if len(own[1]))
-    yield from filter(None, [from_halves(results), at_random(results)])
-    yield from filter(None, itertools.starmap(steps, ladders))
-    for view, own in best:
-        if len(own):
-            yield from by_size(view, own.kernel.iloc[0])
+    """What a data set shows, a sentence for each claim: of each operation how far its steps lead,
+    and how often the last one beats the library; then the products from halves."""
+    for view in told_views(results):
+        best = fastest_own(view, quotable(ladder(view)))
+        if len(best):
+            yield climbed(results, view, best)
+        yield from at_random(results, view.product)
+    yield from from_halves(results)
 
 
-def headline(view: Results, best: pd.DataFrame) -> str:
-    """The fastest kernel (one row) at the size of the ladder, and its share of each library."""
-    row, own = best.iloc[0], shares(view, best)
-    return (
-        f"For {in_words(view.product)}, the fastest hand-written kernel, "
-        f"*{view.title(row.kernel)}*, reaches {rate_of(row.tflops, *rate_unit(best.tflops))} at "
-        f"n = {row.n}" + (f", which is {' and '.join(own)}{in_turn(best)}." if own else ".")
+def climbed(results: Results, view: Results, best: pd.DataFrame) -> str:
+    """How far the steps of an operation lead, and what the last one (one row) is beside the
+    library."""
+    (row,) = best.itertuples()
+    rise = f"{in_words(view.product)}: {risen(results, view.product.name, row.kernel)}"
+    here = f"At n = {row.n} *{view.title(row.kernel)}*"
+    pair = fastest_rival(view, best)
+    if pair is None:
+        return f"{rise}. {here} is the fastest."
+    past = ", past cuBLAS" * (verdict_of(pair.ratio_low, pair.ratio_high) == "faster")
+    return f"{rise}{past}. {here} {speed_up(pair)} cuBLAS{in_turn(best)}."
+
+
+def risen(results: Results, operation: str, kernel: str) -> str:
+    """`from 5.7 to 55.3 TFLOP/s in six steps`, up the staircase to a kernel."""
+    told = facts_of(results, operation)
+    rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
+    stairs = told["stairs"] if kernel in told["stairs"] else [kernel]
+    first, last = (
+        significant(rates[name], 3 if rates[name] >= 10 else 2) for name in (stairs[0], kernel)
     )
+    steps = stairs.index(kernel)
+    if not steps:
+        return f"{last} {told['unit']}"
+    words = COUNTS[steps - 1] if steps <= len(COUNTS) else str(steps)
+    return f"from {first} to {last} {told['unit']} in {words} step{'s' * (steps > 1)}"
+
+
+def fastest_rival(view: Results, best: pd.DataFrame) -> Any:
+    """The pairs of a kernel (one row) with the library's fastest routine there that fills C; None
+    if there are none."""
+    held = best[["kernel", "variant", *POINT, "cache"]].merge(view.ratios)
+    held = quotable(held[held.baseline.isin(full_libraries(view, held))])
+    return None if held.empty else held.loc[held.ratio.idxmin()]
+
+
+def speed_up(pair: Any) -> str:
+    """What a kernel is beside a library, before the library's name."""
+    verdict = verdict_of(pair.ratio_low, pair.ratio_high)
+    if verdict == "tie":
+        return "is as fast as"
+    if verdict == "slower":
+        return f"has {100 * pair.ratio:.0f}% of the speed of"
+    return f"is {significant(pair.ratio)} times as fast as"
 
 
 def in_turn(rows: pd.DataFrame) -> str:
-    """How shares were timed, where the card was at its power limit: a kernel that draws more power
-    slows down its rival as much as itself, and in a program only itself."""
+    """How kernels were compared, where the card was at its power limit: a kernel that draws more
+    power slows down its rival as much as itself, and in a program only itself."""
     return IN_TURN * bool(power_capped(rows.throttled).any())
 
 
-def from_halves(results: Results) -> str:
-    """The share of the fastest kernel that makes float32 products from halves on tensor cores, and
-    its error beside that of each library; empty if there is none, or no library beside it."""
+def at_random(results: Results, operation: Operation) -> Iterator[str]:
+    """At how many shapes drawn at random a dispatch beats the fastest library routine."""
+    for kernel in drawn_kernels(results):
+        rows = drawn_ratios(results, kernel)
+        if results.catalogue[kernel].product is operation and len(rows):
+            timed = results.summary[results.drawn(results.summary)]
+            yield (
+                f"On {len(rows)} random shapes *{results.title(kernel)}* beats cuBLAS on "
+                f"{(rows.ratio_low > 1).sum()}; at its worst it has {100 * rows.ratio.min():.0f}% "
+                f"of cuBLAS's speed{in_turn(timed[timed.kernel == kernel])}."
+            )
+
+
+def from_halves(results: Results) -> Iterator[str]:
+    """The fastest kernel that makes float32 products from halves, beside the library in speed and
+    error; nothing if there is none, or no library beside it."""
     view = results.of(GEMM.name, reduced=True)
     rows = quotable(view.at_compared(fastest(view.timed())))
     own = rows[rows.kernel.map(view.arithmetic) == "halves"]
-    if own.empty:
-        return ""
-    best = own.loc[[own.tflops.idxmax()]]
+    best = own.nlargest(1, "tflops")
+    pair = fastest_rival(view, best) if len(best) else None
+    if pair is None:
+        return
     (row,) = best.itertuples()
-    held = shares(view, best)
-    if not held:
-        return ""
-    errors = [
-        f"{significant(other.mean_error)} for *{view.title(other.kernel)}*"
-        for other in rows.itertuples()
-        if other.kernel in view.full_rivals
-    ]
-    beside = f" ({', '.join(errors)})" * bool(errors)
-    return (
-        f"For {in_words(view.product)} from halves, on tensor cores, "
-        f"*{view.title(row.kernel)}* has {' and '.join(held)} at n = {row.n}{in_turn(best)}, "
-        f"with a mean error of {significant(row.mean_error)}{beside}."
+    theirs = rows.mean_error[rows.kernel == pair.baseline].dropna()
+    errors = map(significant, (row.mean_error, *theirs))
+    yield (
+        f"*{view.title(row.kernel)}* makes float32 products on tensor cores, units that multiply "
+        f"small matrices of 16-bit numbers. At n = {row.n} it {speed_up(pair)} cuBLAS in float32"
+        f"{in_turn(best)}, with a mean error of {' against '.join(errors)}."
     )
 
 
-def by_size(view: Results, kernel: str) -> Iterator[str]:
-    """At which square sizes with an interval a kernel beats its libraries, in a sentence."""
-    rows = quotable(view.square_ratios())
-    rows = rows[rows.kernel == kernel]
-    rows = rows.loc[rows.groupby(["baseline", "n"]).ratio.idxmax()]  # the best of several tilings
-    counts = [
-        f"than *{view.title(library)}* at {counted(rows[rows.baseline == library])}"
-        for library in full_libraries(view, rows)
-    ]
-    if counts:
-        yield f"*{view.title(kernel)}* is faster {', and '.join(counts)}."
-
-
-def counted(pairs: pd.DataFrame) -> str:
-    """At how many sizes a kernel is faster than one library, and what happens at the others."""
-    sizes: dict[str, list[str]] = {"faster": [], "tie": [], "slower": []}
-    for row in pairs.itertuples():
-        sizes[verdict_of(row.ratio_low, row.ratio_high)].append(str(row.n))
-    words = {"tie": "a tie at", "slower": "slower at"}
-    others = [f"{text} {', '.join(sizes[word])}" for word, text in words.items() if sizes[word]]
-    faster = len(sizes["faster"])
-    share_of_all = "all" if faster == len(pairs) else f"{faster} of the"
-    count = f"{share_of_all} {len(pairs)} square sizes"
-    return count + (f" ({'; '.join(others)})" if others else "")
-
-
-def steps(view: Results, rungs: pd.DataFrame) -> str:
-    """The rates of the CPU and of the steps that the figures tell of; empty for one rung."""
-    rungs = rungs[rungs.kernel.isin(view.told) | ~view.gpu(rungs)]
-    if len(rungs) < 2:
-        return ""
-    unit, per_tflops = rate_unit(rungs.tflops)
-    places = [
-        f"*{view.title(row.kernel)}* {significant(row.tflops * per_tflops)}"
-        + ("" if row.n == rungs.n.max() else f" (at {row.n})")
-        for row in rungs.itertuples()
-    ]
-    named = ", ".join(places)
-    return f"{in_words(view.product)} step by step, in {unit} at n = {rungs.n.max()}: {named}."
-
-
-def at_random(results: Results) -> str:
-    """At how many shapes drawn at random each dispatch beats the fastest library routine."""
-    counts = []
-    for kernel in drawn_kernels(results):
-        if results.of(results.catalogue[kernel].operation).overlaps:
-            continue
-        rows = drawn_ratios(results, kernel)
-        verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
-        if verdicts:
-            timed = results.summary[results.drawn(results.summary)]
-            how = in_turn(timed[timed.kernel == kernel])
-            lowest = f"{100 * rows.ratio.min():.0f}%{how}"
-            faster = f"{verdicts.count('faster')} of {len(rows)}"
-            counts.append(f"*{results.title(kernel)}* at {faster} (lowest share {lowest})")
-    return f"Faster than the library at shapes drawn at random: {', '.join(counts)}." * bool(counts)
+def words_of(results: Results, at: str) -> str:
+    """Where the README's numbers come from, and what its words mean."""
+    return (
+        f"*{source_line(results)}. 1 TFLOP/s is 10¹² additions and multiplications a second. "
+        "cuBLAS is here the fastest of its routines for the product. In turn, at one clock: on a "
+        "card at its power limit launches of both take turns, so that both have one clock; alone "
+        "each has the clock that its own power allows. The [report]"
+        f"({at}/report.pdf) has every figure with its interval, and [this folder]({at}/) the data.*"
+    )
 
 
 def source(results: Results, at: str) -> str:

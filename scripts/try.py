@@ -1,9 +1,12 @@
+#!/usr/bin/env -S uv run --only-group classroom
 """A verdict on your kernel: is it correct, and if not, what is wrong, where, and at which smallest
 shape?
 
-    python scripts/try.py my_kernel.cu
-    python scripts/try.py my_kernel.cu TILE_WIDTH=16 block=16x16
-    python scripts/try.py hand-ins --json
+    scripts/try.py my_kernel.cu
+    scripts/try.py my_kernel.cu TILE_WIDTH=16 block=16x16
+    scripts/try.py hand-ins --json
+
+uv installs what it needs: nvcc and NumPy, without PyCUDA and cuBLAS.
 
 The kernel computes C = A·B and takes (A, B, C, n) or (A, B, C, m, n, k), or C = AᵀA and takes
 (A, C, m, n), in any order and under any names that say what they are. Settings behind the file's
@@ -13,9 +16,9 @@ tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C 
 most_columns=4 (of a C that it takes), kernel=name, m=rows n=columns k=inner (the names of the
 dimensions), and constants of the source, such as TILE_WIDTH=16.
 
-It runs on the CPU, thread by thread, with every access watched. Where there is a GPU, a correct
-kernel is also timed there beside the kernels of the ladder and cuBLAS. Exit code 0 only if every
-file is correct. docs/teaching.md says what is and is not contained while it runs.
+It runs on the CPU, thread by thread, with every access watched. Where there is a GPU, and `uv sync`
+has run, a correct kernel is also timed there beside the kernels of the ladder and cuBLAS. Exit code
+0 only if every file is correct. docs/teaching.md says what is and is not contained while it runs.
 """
 
 import argparse

@@ -75,6 +75,15 @@ def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
     assert done.stderr.count("\n") == 1
 
 
+def test_a_gpu_without_pycuda_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = SimpleNamespace(cuDriverGetVersion=lambda version: None)
+    monkeypatch.setattr(device, "driver_library", lambda: there)
+    monkeypatch.setattr(device, "check_driver", lambda *versions: None)
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(NoDevice, match=r"pycuda.*; `uv sync` installs what a GPU needs"):
+        driver.__wrapped__()
+
+
 @pytest.fixture
 def no_gpu_here() -> None:
     try:

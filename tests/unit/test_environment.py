@@ -1,9 +1,17 @@
 """environment.yml names the same packages as pyproject.toml, and pins the same versions."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from matmul.dataset.provenance import ROOT
 
@@ -57,6 +65,44 @@ def test_the_whole_closure_is_pinned_exactly() -> None:
     groups = project["dependency-groups"].values()
     direct = [name for names in (project["project"]["dependencies"], *groups) for name in names]
     assert {split(name)[0] for name in direct} <= {pin.split("==")[0] for pin in pins}
+
+
+def closure(requirements: list[str]) -> set[str]:
+    """The installed packages that these need, by their names on PyPI."""
+    found, waiting = set(), [Requirement(text) for text in requirements]
+    while waiting:
+        one = waiting.pop()
+        if (name := canonicalize_name(one.name)) in found:
+            continue
+        found.add(name)
+        with suppress(metadata.PackageNotFoundError):
+            for need in map(Requirement, metadata.requires(name) or ()):
+                wanted = [{"extra": extra} for extra in one.extras or {""}]
+                if not need.marker or any(map(need.marker.evaluate, wanted)):
+                    waiting.append(need)
+    return found
+
+
+def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    known = closure(groups["classroom"])
+    others = [
+        module for module, names in metadata.packages_distributions().items()
+        if not known & set(map(canonicalize_name, names))
+    ]  # fmt: skip
+    assert {"pandas", "scipy", "pycuda"} <= set(others)
+    program = (
+        f"import sys, runpy; sys.modules |= dict.fromkeys({others}); sys.argv.pop(0); "
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    page, picture = tmp_path / "page.html", tmp_path / "wrong.png"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "scripts/try.py", "exercises/5-barriers.cu", "--no-gpu",
+         "--html", page, "--png", picture],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": "scripts"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "missing barrier" in done.stdout, done.stderr
+    assert page.exists() and picture.exists()
 
 
 def test_the_version_is_the_same_wherever_it_stands() -> None:

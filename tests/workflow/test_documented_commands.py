@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +74,10 @@ def split(line: str, needs: str | None) -> list[Command]:
             own = own[2:]
             while own[0] in ("--offline", "--no-sync"):
                 own = own[1:]
+        if own and own[0].startswith("scripts/"):  # its first line is `uv run` and a group
+            assert os.access(ROOT / own[0], os.X_OK)
+            check_groups((ROOT / own[0]).read_text().splitlines()[0].split()[-2:])
+            own = ["python", *own]
         found += [Command(tuple(own), needs)] if own else []
     return found
 
@@ -153,9 +157,14 @@ def choose_tests(command: Command, project: Project) -> None:
 def check_uv(command: Command, project: Project) -> None:
     """`uv sync` takes or leaves out groups that the project has."""
     assert command.words[1] == "sync"
+    check_groups(command.words[2:])
+
+
+def check_groups(words: Sequence[str]) -> None:
+    """Options of `uv sync` or `uv run`, each with a group that the project has."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    for option, group in zip(command.words[2::2], command.words[3::2], strict=True):
-        assert option in ("--group", "--no-group")
+    for option, group in zip(words[::2], words[1::2], strict=True):
+        assert option in ("--group", "--no-group", "--only-group")
         assert group in groups, group
 
 

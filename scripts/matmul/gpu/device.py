@@ -54,8 +54,10 @@ def driver() -> ModuleType:
     version = ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
     check_driver(version.value, toolchain.toolkit_version())
-    import pycuda.driver as drv
-
+    try:
+        import pycuda.driver as drv
+    except ModuleNotFoundError as missing:  # the packages of a class have none
+        raise NoDevice(f"{missing}; `uv sync` installs what a GPU needs") from None
     try:
         drv.init()
         count = drv.Device.count()
