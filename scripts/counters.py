@@ -1,4 +1,4 @@
-"""Hardware counters of every variant that runs on a GPU, at a large and a small size, by ncu.
+"""Hardware counters of the steps of the ladders and of the dispatches at a large size, by ncu.
 
 Where there is no GPU or no ncu, or the counters are not permitted, each row says why. Clocks are
 left as they are. ncu starts this program a second time, which then launches the products.
@@ -25,19 +25,16 @@ from matmul.process.errors import UserError, command_line
 from matmul.settings import arguments
 from matmul.settings.experiment import read_experiment
 
-SEED = 2026
+SEED, SIZE = 2026, 4096
 LARGEST_S = 170.0  # ncu's time for everything
 
 Case = tuple[Variant, Shape]
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
-    """Each variant at each size."""
-    for variant in read_experiment(options.experiment).variants.values():
-        if not variant.kernel.on_gpu:
-            continue
-        for size in options.sizes:
-            yield variant, parse_shape(size, variant.kernel.operation)
+    """Each variant and its product."""
+    for variant in read_experiment(options.experiment).shown:
+        yield variant, parse_shape(SIZE, variant.kernel.operation)
 
 
 def launch(gpu: Gpu, tools: Instruments, variant: Variant, shape: Shape) -> None:
@@ -122,7 +119,6 @@ def main() -> None:
     parser = arguments.parser(__doc__)
     arguments.add_experiment(parser)
     parser.add_argument("--build", type=Path, required=True, help="folder of the binaries")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[512, 4096], help="of squares")
     parser.add_argument("--output", type=Path, required=True, help="counters.csv")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     arguments.add_log(parser)

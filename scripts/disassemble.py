@@ -1,5 +1,5 @@
-"""What the machine code of each variant is made of: its hot loop, and the instructions in it.
-Without a GPU only the steps of the ladders are read, which the report shows.
+"""What the machine code of the steps of the ladders is made of: the hot loop of each, and the
+instructions in it.
 
 The hot loop is the innermost one that multiplies most. A variant without one, or that did not
 compile, has a row that says why; so has every variant where there is no nvdisasm. No GPU is needed.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import HOST, binary_of
+from matmul.build.binaries import binary_of
 from matmul.build.machine_code import INSTRUCTION_BYTES, disassembled, excerpt, hot_loop, mix
 from matmul.dataset.tables import read_json, write_rows
 from matmul.process.errors import UserError, command_line
@@ -56,11 +56,7 @@ def main() -> None:
     options = arguments.parsed(parser)
 
     experiment = read_experiment(options.experiment)
-    variants = [
-        (arch, variant)
-        for (arch, _), own in experiment.binaries.items() if arch != HOST
-        for variant in own if experiment.everything or variant in experiment.steps
-    ]  # fmt: skip
+    variants = experiment.taken_apart
     cubins = [binary_of(variant, options.build / arch) for arch, variant in variants]
     records = [read_json(cubin.with_suffix(".json")) for cubin in cubins]
     functions = [variant.kernel.function for _, variant in variants]

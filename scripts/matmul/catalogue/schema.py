@@ -2,13 +2,15 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import yaml
 
 from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, one_line, said
+
+if TYPE_CHECKING:
+    import jsonschema
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
 MOST_BYTES = 16 << 20  # 10,000 kernels take 5 MB
@@ -49,33 +51,34 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: not valid YAML: {error}") from None
 
 
-# JSON takes 16.0 for a whole number; a compiler's -DTILE_WIDTH=16.0 does not.
-Strict = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
-
-
 @cache
-def validator(name: str) -> jsonschema.protocols.Validator:
+def validator(name: str) -> "jsonschema.protocols.Validator":
     """The validator of workflow/schemas/<name>.schema.yaml, with the existing operations."""
+    import jsonschema  # here, because programs that the workflow starts check nothing again
+
+    # JSON takes 16.0 for a whole number; a compiler's -DTILE_WIDTH=16.0 does not.
+    json_types = jsonschema.Draft202012Validator.TYPE_CHECKER
+    whole = json_types.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    strict = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=whole)
     schema = read_yaml(SCHEMAS / f"{name}.schema.yaml")
     schema["$defs"]["operation"]["enum"] = [*OPERATIONS]
-    return Strict(schema)
+    return strict(schema)
 
 
 def check(content: Any, schema: str, origin: str) -> None:
     """Check `content` against a schema. Raises UserError with origin, key and mistake."""
-    error = jsonschema.exceptions.best_match(validator(schema).iter_errors(content))
+    from jsonschema.exceptions import best_match
+
+    error = best_match(validator(schema).iter_errors(content))
     if error is None:
         return
     place = error.json_path.removeprefix("$").removeprefix(".")
     raise UserError(f"{origin}: {place + ': ' if place else ''}{explain(error)}")
 
 
-def explain(error: jsonschema.ValidationError) -> str:
+def explain(error: "jsonschema.ValidationError") -> str:
     """The mistake and what would be correct, in one line."""
     if error.validator == "additionalProperties":
         known = error.schema["properties"]

@@ -87,9 +87,12 @@ class Experiment:
     def dispatched_shapes(self, variant: Variant) -> list[Shape]:
         """The shapes at which a dispatch is measured. Without a GPU, those drawn at random would
         add variants that take seconds each."""
-        sweeps = [
-            own for own in self.own_sweeps(variant) if self.device == GPU or not own["random"]
-        ]
+        return self.shapes_of(variant, drawn=self.device == GPU)
+
+    def shapes_of(self, variant: Variant, drawn: bool) -> list[Shape]:
+        """The shapes of the sweeps that measure a variant, with or without those drawn at
+        random."""
+        sweeps = [own for own in self.own_sweeps(variant) if drawn or not own["random"]]
         texts = dict.fromkeys(text for own in sweeps for text in own["shapes"])
         return [parse_shape(text, variant.kernel.operation) for text in texts]
 
@@ -99,6 +102,38 @@ class Experiment:
         entry = self.catalogue[kernel]
         settings = {variant.slug: flags(variant, folder) for variant in own}
         return json.dumps([entry.functions, entry.since, settings])
+
+    # ---- What the pages of the ladders show ----
+
+    @cached_property
+    def steps(self) -> list[Variant]:
+        """The first variant of each CUDA kernel that is a step of a ladder."""
+        steps = [k.variants[0] for k in self.catalogue.values() if k.kind is Kind.CUDA and k.adds]
+        return [variant for variant in steps if variant.slug in self.variants]
+
+    @cached_property
+    def shown(self) -> list[Variant]:
+        """All variants of the steps, and the dispatches."""
+        own = [v for v in self.variants.values() if v.kernel.hand_written]
+        return [v for v in own if v.kernel.adds or v.kernel.kind is Kind.DISPATCH]
+
+    @property
+    def taken_apart(self) -> list[tuple[str, Variant]]:
+        """The binaries whose machine code is read, by architecture: the steps' and, where there is
+        a GPU, those that the dispatches choose at shapes that nobody drew at random."""
+        shown = self.shown if self.device == GPU else self.steps
+        found = [
+            (arch, part)
+            for arch in self.architectures
+            for variant in shown
+            for part in variant.parts(arch, self.shapes_of(variant, drawn=False))
+        ]
+        return list(dict.fromkeys(found))
+
+    @property
+    def counted(self) -> list[Variant]:
+        """The steps whose loads are counted without a GPU: those that a classroom takes."""
+        return [variant for variant in self.steps if variant.kernel.classroom]
 
     # ---- Verifying ----
 
@@ -115,17 +150,6 @@ class Experiment:
         """The shapes from its sweeps at which a variant is verified, besides the built-in ones."""
         texts = (text for own in self.own_sweeps(variant) for text in own["verify_shapes"])
         return [parse_shape(text, variant.kernel.operation) for text in dict.fromkeys(texts)]
-
-    @cached_property
-    def steps(self) -> list[Variant]:
-        """The first variant of each CUDA kernel that is a step of a ladder."""
-        first = {variant.kernel.name: variant for variant in reversed(self.variants.values())}
-        return [v for v in first.values() if v.kernel.kind is Kind.CUDA and v.kernel.adds]
-
-    @property
-    def counted(self) -> list[Variant]:
-        """The steps whose loads are counted without a GPU: those that a classroom takes."""
-        return [variant for variant in self.steps if variant.kernel.classroom]
 
     def verifying_identity(self, operation: str) -> str:
         """What determines the verification of an operation, besides sources and machine."""
