@@ -1,11 +1,14 @@
 """Twenty mistakes of ten kinds in classroom kernels: each is found without a GPU, its kind and its
 line are named. That the kernels pass without a mistake is held in test_card.py."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from matmul.trial.mistakes import described
 from matmul.trial.verdict import WRONG, judge
 
 KERNELS = Path(__file__).parent / "trial"
@@ -124,6 +127,24 @@ FURTHER = {
         "wrong index", "A[i * rows"
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        ([3], [], "4 of 24 elements, those of row 3,"),
+        ([2, 3, 4], [], "12 of 24 elements, those of rows 2 to 4,"),
+        ([5], [0, 1], "14 of 24 elements, those of row 5 and columns 0 to 1,"),
+        ([1, 3], [], "8 of 24 elements"),
+        (range(6), [], "all elements"),
+    ],
+)
+def test_wrong_elements_are_said_by_their_rows_and_columns(
+    rows: Iterable[int], columns: list[int], words: str
+) -> None:
+    mask = np.zeros((6, 4), bool)
+    mask[[*rows]] = mask[:, columns] = True
+    assert described(mask) == words
 
 
 @pytest.fixture(scope="module")

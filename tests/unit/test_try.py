@@ -241,6 +241,7 @@ def test_nothing_is_asked_of_a_kernel_that_the_cpu_lacks_a_header_of(
         ("const double *A, double *C, int m, int n", "A C m n"),
         ("double *A, double *C, int rows, int cols", "A C m n"),
         ("float A[], float B[], float C[], size_t N", "A B C m"),
+        ("const float* B, const float* A, float* C, int n", "B A C m"),
     ],
 )  # fmt: skip
 def test_names_say_what_parameters_are(parameters: str, roles: str) -> None:
