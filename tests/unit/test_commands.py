@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue
+from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue, the_catalogue
 
 from matmul.build.binaries import tool_source
-from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.tables import read_json, read_table, write_rows
 from matmul.measure import sweep
 from matmul.process import progress
@@ -33,7 +32,7 @@ def test_help_says_what_a_script_does(command: Command, name: str) -> None:
 @pytest.mark.parametrize("name", ["multiply", "verify", "measure"])
 def test_help_lists_the_kernels(command: Command, name: str) -> None:
     shown = " ".join(command(name, "--help").out.split())
-    assert f"kernels/catalogue.yaml: {', '.join(load_catalogue())}." in shown
+    assert f"kernels/catalogue.yaml: {', '.join(the_catalogue())}." in shown
 
 
 @pytest.mark.usefixtures("no_gpu")

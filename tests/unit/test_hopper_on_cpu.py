@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ROOT
+from support import ROOT, the_catalogue
 
 from matmul.build.binaries import flags
 from matmul.build.packages import installed
@@ -25,7 +25,7 @@ from matmul.operations.gemm import Gemm
 FOLDER = Path(__file__).parent / "hopper"
 OWN = load_catalogue(FOLDER / "catalogue.yaml")
 BUGS = read_yaml(FOLDER / "bugs.yaml")
-KERNELS = Catalogue(load_catalogue() | OWN)
+KERNELS = Catalogue(the_catalogue() | OWN)
 SHAPES = {
     "exchange": ["64x64x64", "64x128x64", "1x8x8", "130x200x264", "70x72x520", "130x200x1544"],
     "split": ["64x64x64", "1x3x20", "37x41x70", "70x129x200"],

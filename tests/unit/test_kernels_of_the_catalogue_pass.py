@@ -5,12 +5,13 @@ more."""
 import math
 
 import pytest
+from support import the_catalogue
 
-from matmul.catalogue.entries import Kernel, Kind, load_catalogue
+from matmul.catalogue.entries import Kernel, Kind
 from matmul.process.errors import UserError
 from matmul.trial.verdict import CORRECT, judge
 
-KERNELS = [kernel for kernel in load_catalogue().values() if kernel.kind is Kind.CUDA]
+KERNELS = [kernel for kernel in the_catalogue().values() if kernel.kind is Kind.CUDA]
 ALONE = [kernel for kernel in KERNELS if not (kernel.workspace or kernel.tensor_maps)]
 NOT_ALONE = [kernel for kernel in KERNELS if kernel not in ALONE]
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import the_catalogue
 from test_hopper_on_cpu import SHAPES as HOPPER
 
-from matmul.catalogue.entries import Kernel, Kind, Variant, load_catalogue
+from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.measure.verification import accuracy
@@ -21,7 +22,7 @@ from matmul.operations.shapes import Shape
 # Hopper's are held there at shapes of their own, under both sanitizers too.
 KERNELS = [
     kernel
-    for kernel in load_catalogue().values()
+    for kernel in the_catalogue().values()
     if kernel.kind is Kind.CUDA and kernel.name not in HOPPER
 ]
 # The last has a tile inside of C in columns, and more slabs than there are stages.
@@ -79,7 +80,7 @@ def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(
 ) -> None:
     """512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
     nine multiprocessors one full wave, whose free blocks share the four."""
-    kernel = load_catalogue()["gram_tensor_streamed"]
+    kernel = the_catalogue()["gram_tensor_streamed"]
     own = {"MULTIPROCESSORS": multiprocessors, "PATCH": 2}
     variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
     shapes = [Gram(64, 512), Gram(130, 500), Gram(33, 641)]
@@ -91,7 +92,7 @@ def test_tiles_of_the_folded_triangle_are_right_wherever_rows_begin(
     sanitizer: str, tmp_path: Path
 ) -> None:
     """One to five tile rows. Rows of C begin at a sector, at 16 bytes inside one, or anywhere."""
-    kernel = load_catalogue()["gram_tensor"]
+    kernel = the_catalogue()["gram_tensor"]
     variant = next(v for v in kernel.every_variant if v.tiling == "32")
     shapes = [Gram(40, 160), Gram(20, 130), Gram(33, 127), Gram(7, 66), Gram(9, 33), Gram(3, 2)]
     multiply(variant, kernel.source, sanitizer, tmp_path, shapes)
@@ -114,7 +115,7 @@ def test_clusters_take_tile_after_tile_in_patches(
 ) -> None:
     """One cluster, and up to two rows and three columns of its tiles. Slabs go round the ring from
     one tile to the next, and the last tiles lie partly or wholly outside of C."""
-    kernel = load_catalogue()[name]
+    kernel = the_catalogue()[name]
     known = dict(kernel.variants[0].parameters)
     size = {"TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1], "PATCH": 1}
     alone = {"MULTIPROCESSORS": max(math.prod(cluster) // own.get("RESIDENT", 1), 1)}
@@ -139,7 +140,7 @@ def test_clusters_share_out_slabs(
     cluster: tuple[int, int], clusters: int, own: dict[str, int], tmp_path: Path
 ) -> None:
     """More clusters than tiles, and tiles that are whole, shared by two, and by many."""
-    kernel = load_catalogue()["streamed_bf16"]
+    kernel = the_catalogue()["streamed_bf16"]
     blocks = clusters * math.prod(cluster) // own.get("RESIDENT", 1)
     size = {"TILE_M": 64, "TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1],
             "PATCH": 2, "LEAST": 1, "MULTIPROCESSORS": blocks}  # fmt: skip
@@ -153,7 +154,7 @@ def test_clusters_share_out_slabs(
 @pytest.mark.parametrize("columns", [64, 256])
 def test_blocks_of_a_cluster_share_a_tile(splits: int, columns: int, tmp_path: Path) -> None:
     """Some have no slab at all."""
-    kernel = load_catalogue()["split_bf16"]
+    kernel = the_catalogue()["split_bf16"]
     own = {"TILE_M": 64, "TILE_N": columns, "STAGES": 2 + columns // 128, "SPLITS": splits}
     variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
     shapes = [GemmBf16(70, 136, 720), GemmBf16(9, 264, 128)]
@@ -178,7 +179,7 @@ FEW_COLUMNS = [
 def test_few_vectors_are_right_however_blocks_share_them(
     name: str, extents: list[tuple[int, int, int]], multiprocessors: int, tmp_path: Path
 ) -> None:
-    kernel = load_catalogue()[name]
+    kernel = the_catalogue()[name]
     for tiling in kernel.every_variant:
         own = {**tiling.parameters, "MULTIPROCESSORS": multiprocessors}
         variant = kernel.tiled(tiling.tiling, own)
@@ -188,7 +189,7 @@ def test_few_vectors_are_right_however_blocks_share_them(
 
 def in_chains(chains: int) -> Variant:
     """Two blocks that share tiles of 64×64, whose sums start again that often."""
-    kernel = load_catalogue()["streamed"]
+    kernel = the_catalogue()["streamed"]
     own = {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
            "MULTIPROCESSORS": 2, "CHAINS": chains}  # fmt: skip
     return kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
@@ -223,7 +224,7 @@ def test_chains_err_less_than_one(tmp_path: Path) -> None:
     ids=["diagonal tiles stored twice", "no barrier before staging"],
 )
 def test_a_race_in_the_register_tile_is_found(right: str, wrong: str, tmp_path: Path) -> None:
-    variant = load_catalogue().variant("gram_register_tile")
+    variant = the_catalogue().variant("gram_register_tile")
     text = variant.kernel.source.read_text()
     assert text.count(right) == 1
     source = tmp_path / "spoilt.cu"

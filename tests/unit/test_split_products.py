@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kinds import KINDS, factors, hard_kinds, in_order, not_finite
+from support import the_catalogue
 
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Variant
 from matmul.cpu import emulation
 from matmul.measure.verification import accuracy
 from matmul.operations.gemm import Gemm
 
-KERNEL = load_catalogue()["three_products"]
+KERNEL = the_catalogue()["three_products"]
 SHAPE = (70, 140, 200)
 
 
