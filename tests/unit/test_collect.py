@@ -373,11 +373,3 @@ def test_a_cut_file_of_a_job_is_refused_by_name(
     folder = jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0, 2.0]}, [OK])
     (folder / file).write_bytes(cut((folder / file).read_bytes()))
     assert str(folder / file) in jobs.collect().error()
-
-
-def test_a_list_that_is_missing_is_refused_by_name(jobs: Jobs) -> None:
-    assert "No such file or directory: 'absent'" in jobs.collect(options=["@absent"]).error()
-
-
-def test_the_variants_used_here_are_the_catalogues() -> None:
-    assert the_catalogue().variant(NAIVE).name == NAIVE
