@@ -13,7 +13,7 @@ from matmul.trial.verdict import CORRECT, judge
 
 HAND_INS = Path(__file__).parent / "trial"
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "hurried")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
 @pytest.mark.parametrize("name", ["tiled", "gram", "vectors"])

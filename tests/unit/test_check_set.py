@@ -23,6 +23,8 @@ from matmul.process.programs import program_digest
 from matmul.report import acceptance
 from matmul.report.acceptance import check_set, other_sources, too_fast
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports/published").glob("*/device.json"))
 SHAPES = {"gemm": [64, 1024, "1000x1001x999"], "gram": [500, "250x500"]}
 KERNELS = {

@@ -39,7 +39,7 @@ PLANTED = {
 }
 RIGHT = Path(__file__).parent / "cuda_on_cpu"  # kernels without a bug, of the words of real ones
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 
 Build = Callable[..., Path]
 

@@ -11,7 +11,7 @@ from matmul.trial.verdict import CORRECT, WRONG, judge
 EXERCISES = sorted((ROOT / "exercises").glob("*.cu"))
 SOLUTIONS = Path(__file__).parent / "solutions"
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "hurried")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
 def test_there_are_six_to_ten_each_with_a_page_and_a_solution() -> None:

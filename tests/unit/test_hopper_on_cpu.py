@@ -22,6 +22,8 @@ from matmul.measure.verification import accuracy
 from matmul.operations import fills, parse_shape
 from matmul.operations.gemm import Gemm
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "hopper"
 OWN = load_catalogue(FOLDER / "catalogue.yaml")
 BUGS = read_yaml(FOLDER / "bugs.yaml")

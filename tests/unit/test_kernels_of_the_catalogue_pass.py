@@ -11,6 +11,8 @@ from matmul.catalogue.entries import Kernel, Kind
 from matmul.process.errors import UserError
 from matmul.trial.verdict import CORRECT, judge
 
+pytestmark = pytest.mark.slow
+
 KERNELS = [kernel for kernel in the_catalogue().values() if kernel.kind is Kind.CUDA]
 ALONE = [kernel for kernel in KERNELS if not (kernel.workspace or kernel.tensor_maps)]
 NOT_ALONE = [kernel for kernel in KERNELS if kernel not in ALONE]

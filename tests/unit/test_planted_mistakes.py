@@ -13,7 +13,7 @@ from matmul.trial.verdict import WRONG, judge
 
 KERNELS = Path(__file__).parent / "trial"
 
-pytestmark = pytest.mark.usefixtures("unoptimised", "hurried")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from matmul.cpu import emulation
 from matmul.measure.verification import accuracy
 from matmul.operations.gemm import Gemm
 
+pytestmark = pytest.mark.slow
+
 KERNEL = the_catalogue()["three_products"]
 SHAPE = (70, 140, 200)
 

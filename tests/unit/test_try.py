@@ -26,7 +26,7 @@ RIGHT = (
 RIGHT += "C[row * n + col] = s;\n}\n"
 
 long = pytest.mark.long  # like another case
-pytestmark = pytest.mark.usefixtures("unoptimised", "hurried")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
 @pytest.fixture
