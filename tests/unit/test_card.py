@@ -16,7 +16,7 @@ HAND_INS = Path(__file__).parent / "trial"
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
-@pytest.mark.parametrize("name", ["tiled", "gram", "vectors"])
+@pytest.mark.parametrize("name", ["tiled", "gram", "warp", "vectors"])
 def test_the_gpus_program_compiles_and_takes_registers(name: str, tmp_path: Path) -> None:
     verdict = judge(HAND_INS / f"{name}.cu", {})
     assert verdict.status == CORRECT, [mistake.what for mistake in verdict.mistakes]
