@@ -1,5 +1,5 @@
-"""Mistakes in classroom kernels (trial/mistakes.yaml): each is found without a GPU, and its kind and
-line are named. That the kernels pass without a mistake is held in test_card.py."""
+"""Mistakes in classroom kernels (trial/mistakes.yaml) are found without a GPU; their kind and line
+are named. That the kernels pass without a mistake is held in test_card.py."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -10,6 +10,7 @@ from support import ROOT, Command
 
 from matmul.process.contained import can_contain, run_contained
 from matmul.process.errors import UserError
+from matmul.trial.launching import launched_block
 from matmul.trial.signature import signature_of
 from matmul.trial.source import Kernel, read, settings_of
 from matmul.trial.verdict import CORRECT, NOT_COMPILED, NOT_RUN, WRONG, judge
@@ -253,6 +254,24 @@ LAUNCHES = {
         " for (int col = blockIdx.x * blockDim.x + threadIdx.x; col < n;"
         " col += gridDim.x * blockDim.x) {", "C[row * n + col] = s; }", "dim3(16, 8)"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("main", "block"),
+    [
+        ("f<<<1, dim3(8, 4)>>>(0, 0, 0, 1);", (8, 4)),
+        ("dim3 grid(2), block(2 * SIDE, 8); f<<<grid, block>>>(0, 0, 0, 1);", (32, 8)),
+        ("f<<<n / 64, 64, 0>>>(0, 0, 0, 1);", (64,)),
+        ("f<<<n / 64, width>>>(0, 0, 0, 1);", None),
+        ("", None),
+    ],
+)
+def test_the_block_is_that_of_the_launch(
+    main: str, block: tuple[int, ...] | None, hand_in: Path
+) -> None:
+    hand_in.write_text(f"{RIGHT}int main() {{ {main} }}\n")
+    source = read(hand_in)
+    assert launched_block(source, source.kernel(None), {"SIDE": 16}) == block
 
 
 IN_A_LINE = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
