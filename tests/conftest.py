@@ -44,36 +44,16 @@ LEFT_BEHIND = {
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
 
 
-# Files that take longest, longest first, because one that starts last would run alone. Slurm's
-# tests mostly wait, beside others that do not.
-LONG = (
-    "test_slurm", "test_hopper_on_cpu", "test_workflow", "test_documented_commands",
-    "test_kernels_on_cpu", "test_kills", "test_try", "test_split_products", "test_recipes",
-    "test_tables", "test_gallery", "test_folders", "test_planted_mistakes",
-    "test_kernels_of_the_catalogue_pass", "test_ladder", "test_kernels_that_fail", "test_compare",
-    "test_verification", "test_card", "test_page", "test_commands", "test_readme",
-    "test_random_facts", "test_cuda_on_cpu", "test_exercises", "test_check_set", "test_start",
-    "test_charts", "test_quotients", "test_cards",
-)  # fmt: skip
-
-
-# Of tests/unit, files that compile for sanitizers, draw, typeset, or check data sets in most tests.
-# All that lies in other folders runs whole workflows, kills them, or tries ten thousand cases.
-SLOW = (
-    "test_hopper_on_cpu", "test_kernels_on_cpu", "test_cuda_on_cpu", "test_split_products",
-    "test_charts", "test_page", "test_tables", "test_planted_mistakes", "test_try", "test_card",
-    "test_kernels_of_the_catalogue_pass", "test_exercises", "test_gallery", "test_check_set",
-)  # fmt: skip
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is slow, and sorts files as pytest-xdist, with --no-loadscope-reorder, hands them
-    out."""
+    """Marks as slow what lies outside tests/unit (whole workflows, kills, ten thousand cases) and
+    what CI alone runs, and puts slow files first: pytest-xdist, with --no-loadscope-reorder, hands
+    them out in this order, and one that starts last would run alone."""
     for item in items:
-        if item.path.parent.name != "unit" or item.path.stem in SLOW:
+        if item.path.parent.name != "unit" or item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path not in slow, item.path.parent.name == "unit"))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Types and constants that tests and fixtures share."""
 
+import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from matmul.operations.shapes import Shape
 from matmul.report.selection import picture_of
 
 ROOT = Path(__file__).resolve().parents[1]
+
+the_catalogue = functools.cache(load_catalogue)  # reading it takes long
 
 CUDA_ENTRY = {
     "title": "mine",
@@ -82,7 +85,7 @@ class Outcome:
 
 def error_share(c: np.ndarray, *inputs: np.ndarray, writes: str = "full") -> float:
     """The largest error of a product of full arithmetic as a share of its bound."""
-    kernel = load_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
+    kernel = the_catalogue()["cublas_sgemm" if c.dtype == np.float32 else "cublas_dgemm"]
     return accuracy(replace(kernel, writes=writes), c, *inputs).share
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Entry, WriteCatalogue
+from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul.build import packages
 from matmul.build.binaries import compile_variant, digest, essence, flags
@@ -32,18 +32,13 @@ def mistake(path: Path) -> str:
         ({"operation": "spmv"}, ["operation", "spmv"]),
         ({"dtype": "float32"}, ["'dtype'", "the operation says it"]),
         ({"language": "cuda"}, ["'language'", "the suffix of source"]),
-        ({"baselines": []}, ["'baselines'", "its operation's rivals"]),
-        ({"teaches": "It."}, ["'teaches'", "lesson"]),
         ({"library": "cublasSgemm"}, ["one of source", "library", "dispatch"]),
-        ({"source": "mine.py"}, ["source", "mine.py"]),
         ({"source": "absent.cu"}, ["source", "absent.cu"]),
         ({"source": None}, ["source"]),
         ({"tile": None}, ["tile"]),
-        ({"tile": [16]}, ["tile"]),
         ({"tile": ["TILE", 16]}, ["TILE"]),
         ({"threads": ["16 / 2", 16]}, ["16 / 2"]),
         ({"threads": [32, 33]}, ["1056 threads", "1024"]),
-        ({"threads": [0, 16]}, ["threads"]),
         (
             {"tilings": {2: {"W": 2}}, "threads": ["W - 6", "W - 6"]},
             ["mine/2", "threads"],
@@ -54,10 +49,8 @@ def mistake(path: Path) -> str:
         ),
         ({"parameters": {"W": [32, 16]}}, ["parameters", "tilings: {32: {TILE_WIDTH: 32}}"]),
         ({"parameters": {"W": -1}}, ["parameters.W", "-1"]),
-        ({"parameters": {"W": 16.5}}, ["parameters.W", "16.5"]),
         ({"parameters": {"W": 16.0}}, ["parameters.W", "16.0"]),
         ({"parameters": {"width": 16}}, ["parameters", "width"]),
-        ({"tilings": {}}, ["tilings"]),
         ({"tilings": {"a/b": {"W": 16}}}, ["tilings", "a/b"]),
         (
             {"tilings": {1: {"W": 1}, 2: {"W": 2, "R": 1}}},
@@ -66,7 +59,6 @@ def mistake(path: Path) -> str:
         ({"tilings": {1: {"W": 1}}, "dispatched": {1: {"W": 1}}}, ["dispatched", "'1'"]),
         ({"dynamic_shared_bytes": "4 * WIDTH"}, ["WIDTH"]),
         ({"accepts": "WIDTH"}, ["accepts", "WIDTH"]),
-        ({"accepts": "round"}, ["accepts", "round"]),
         ({"multiples": {"W": 16}}, ["multiples", "'W'"]),
         ({"parameters": {"W": 48, "B": 32}, "multiples": {"W": "B"}}, ["W=48", "B=32"]),
         ({"parameters": {"W": 48}, "multiples": {"W": "W - 48"}}, ["W=48"]),
@@ -74,9 +66,7 @@ def mistake(path: Path) -> str:
         ({"registers": 65, "threads": [32, 32]}, ["registers", "66560", "65536"]),
         ({"shared_bytes": "48 * 1024 + 4"}, ["shared_bytes", "49156", "49152"]),
         ({"dynamic_shared_bytes": "228 * 1024"}, ["dynamic_shared_bytes", "233472", "232448"]),
-        ({"writes": "lower"}, ["writes", "lower"]),
         ({"documents": ["009"]}, ["documents", "'009'", "000, 001, 002, 003, 004"]),
-        ({"lesson": ""}, ["lesson"]),
         ({"operation": None}, ["operation"]),
         ({"title": 7}, ["title", "7"]),
     ],
@@ -94,10 +84,8 @@ def test_a_mistake_is_one_line_naming_file_entry_and_key(
     ("text", "named"),
     [
         ("", "None"),
-        ("{}", "{}"),
         ("- mine", "['mine']"),
         ("mine: [", "line 2: not valid YAML: did not find"),
-        ("mine:\n\ttitle: mine", "line 2: not valid YAML: found character"),
         ("mine: 7", "mine: 7"),
         ("Mine: {}", "Mine"),
         ("\x00", "YAML"),
@@ -156,7 +144,7 @@ def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are(
 
 
 @pytest.mark.parametrize(
-    "variant", [v for v in load_catalogue().variants.values() if v.kernel.shared_bytes],
+    "variant", [k.variants[-1] for k in the_catalogue().values() if k.shared_bytes],
     ids=lambda v: v.name,
 )  # fmt: skip
 def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_path: Path) -> None:
@@ -170,11 +158,8 @@ def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_pa
     assert record["spill_bytes"] <= (16 if packages.installed() == "cuda12" else 0)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert "No such file" in mistake(tmp_path / "absent.yaml")
-
-
-def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     with (path := tmp_path / "catalogue.yaml").open("wb") as file:
         file.truncate(10**9)
     assert mistake(path) == "larger than 16 MiB, too large to read"
@@ -247,41 +232,37 @@ def test_an_entry_is_an_operation_a_source_a_tile_and_threads(
     ],
 )
 def test_a_variant_is_found_by_kernel_name_and_slug(text: str, expected: str) -> None:
-    assert load_catalogue().variant(text).name == expected
+    assert the_catalogue().variant(text).name == expected
 
 
-@pytest.mark.parametrize("text", ["shared[TILE_WIDTH=17]", "shared/17", "shared-17"])
+@pytest.mark.parametrize("text", ["shared[TILE_WIDTH=17]", "shared/17"])
 def test_an_unknown_tiling_is_refused_with_those_of_its_kernel(text: str) -> None:
     with pytest.raises(UserError) as caught:
-        load_catalogue().variant(text)
+        the_catalogue().variant(text)
     assert str(caught.value) == f"variant '{text}': the catalogue has shared/32, shared/16"
 
 
-@pytest.mark.parametrize("text", ["shard", "", "SHARED"])
+@pytest.mark.parametrize("text", ["shard", ""])
 def test_an_unknown_kernel_is_refused_with_those_there_are(text: str) -> None:
     with pytest.raises(UserError) as caught:
-        load_catalogue().variant(text)
+        the_catalogue().variant(text)
     assert f"'{text}'" in str(caught.value)
     assert "shared_rect_split" in str(caught.value)
 
 
 def test_slugs_are_unique_and_safe_in_paths() -> None:
-    variants = [v for kernel in load_catalogue().values() for v in kernel.every_variant]
+    variants = [v for kernel in the_catalogue().values() for v in kernel.every_variant]
     slugs = {v.slug for v in variants}
     assert len(slugs) == len(variants)
     assert not any(set(slug) & set("/ []'\"*?$") for slug in slugs)
 
 
-@pytest.mark.parametrize("kernel", ["naive", "shared"])
-def test_square_kernels_refuse_other_shapes_and_say_so(kernel: str) -> None:
-    variant = load_catalogue().variant(kernel)
+def test_square_kernels_refuse_other_shapes_and_say_so() -> None:
+    variant = the_catalogue().variant("naive")
     assert variant.refusal(Gemm(33, 33, 33)) is None
     for shape in (Gemm(33, 33, 34), Gemm(33, 34, 33), Gemm(34, 33, 33)):
-        reason = variant.refusal(shape)
-        assert reason
-        assert kernel in reason
-        assert "square" in reason
-        assert str(shape) in reason
+        reason = variant.refusal(shape) or ""
+        assert "naive" in reason and "square" in reason and str(shape) in reason
 
 
 def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
@@ -296,7 +277,7 @@ def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
 
 def test_a_grid_over_the_hardware_limit_is_refused() -> None:
     """gridDim.y holds 65535 blocks; m decides it, n (gridDim.x) may be larger."""
-    variant = load_catalogue().variant("naive_rect/32")
+    variant = the_catalogue().variant("naive_rect/32")
     assert variant.refusal(Gemm(65535 * 32, 1, 1)) is None
     assert variant.refusal(Gemm(1, 65536 * 32, 1)) is None
     assert "65536" in (variant.refusal(Gemm(65535 * 32 + 1, 1, 1)) or "")
@@ -373,7 +354,7 @@ def test_a_header_that_is_not_beside_the_source_is_the_compilers_matter(
 def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     """A kernel that is compiled by nobody would rot. The gallery of mistakes has its own list."""
     folder = DEFAULT_CATALOGUE.parent
-    kernels = load_catalogue().values()
+    kernels = the_catalogue().values()
     listed = {file.resolve() for k in kernels for file in (k.source, k.dispatch) if file}
     found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
     assert listed == {file.resolve() for file in found if file.parent != GALLERY.parent}

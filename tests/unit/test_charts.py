@@ -18,6 +18,8 @@ from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
 from matmul.report.selection import Results
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

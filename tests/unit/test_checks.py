@@ -339,11 +339,6 @@ def test_what_the_timer_check_needs_is_one_line(
     assert not (tmp_path / "timer_check.csv").exists()
 
 
-@pytest.mark.usefixtures("no_gpu")
-def test_without_a_gpu_the_timer_check_is_one_line(command: Command, tmp_path: Path) -> None:
-    assert "no NVIDIA driver" in command("timer_check", "--data", tmp_path).error()
-
-
 @pytest.fixture
 def checked(tmp_path: Path) -> Results:
     return made_up(tmp_path, kernels=FEW, checked=True)

@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import Command, Outcome
+from support import Command, Outcome, the_catalogue
 
-from matmul.catalogue.entries import load_catalogue
 from matmul.dataset.tables import COLUMNS, read_json, read_table, write_json, write_table
 
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
@@ -145,7 +144,7 @@ def test_the_launches_of_a_sample_are_a_whole_number_or_none(jobs: Jobs) -> None
 
 
 def test_a_variant_that_only_a_dispatch_uses_has_its_kernel(jobs: Jobs) -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     [name, *_] = [v.name for v in catalogue.buildable.values() if not v.measured]
     jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK])
     assert jobs.collect().code == 0
@@ -374,11 +373,3 @@ def test_a_cut_file_of_a_job_is_refused_by_name(
     folder = jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0, 2.0]}, [OK])
     (folder / file).write_bytes(cut((folder / file).read_bytes()))
     assert str(folder / file) in jobs.collect().error()
-
-
-def test_a_list_that_is_missing_is_refused_by_name(jobs: Jobs) -> None:
-    assert "No such file or directory: 'absent'" in jobs.collect(options=["@absent"]).error()
-
-
-def test_the_variants_used_here_are_the_catalogues() -> None:
-    assert load_catalogue().variant(NAIVE).name == NAIVE

@@ -130,13 +130,6 @@ def test_points_slowed_by_4_percent_are_caught_one_by_one(command: Command, tmp_
     assert (points[points.kernel != "shared"].verdict != "slower").all()
 
 
-def test_a_faster_kernel_is_named_and_is_no_failure(command: Command, tmp_path: Path) -> None:
-    told = command("compare", *pair(tmp_path, b=scaled(0.9, "shared")))
-    assert told.code == 0
-    assert re.search(rf"^{SHARED[1]} +faster +-10\.0% ", told.out, re.MULTILINE)
-    assert "kernels slower: none" in told.out
-
-
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
@@ -152,6 +145,13 @@ def test_a_faster_kernel_is_named_and_is_no_failure(command: Command, tmp_path: 
 def test_a_verdict_is_where_the_interval_lies(low: float, high: float, verdict: str) -> None:
     change = pd.DataFrame({"change_low": [low], "change_high": [high], "allowed": [1.02]})
     assert judged(change).verdict.item() == verdict
+
+
+def test_a_faster_kernel_is_named_and_is_no_failure(command: Command, tmp_path: Path) -> None:
+    told = command("compare", *pair(tmp_path, b=scaled(0.9, "shared")))
+    assert told.code == 0
+    assert re.search(rf"^{SHARED[1]} +faster +-10\.0% ", told.out, re.MULTILINE)
+    assert "kernels slower: none" in told.out
 
 
 def test_a_change_and_its_interval_by_hand() -> None:
@@ -263,16 +263,6 @@ def test_a_variant_without_a_mean_says_why(command: Command, tmp_path: Path) -> 
 # Which points, of which devices.
 
 
-def test_points_of_gram_are_joined_although_they_have_no_k(
-    command: Command, tmp_path: Path
-) -> None:
-    points = table_of(command, tmp_path, *pair(tmp_path, kernels=["gram_naive"]))
-    summary = read_table("summary.csv", tmp_path / "a" / "summary.csv")
-    timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
-    assert len(points) == len(timed) == 12
-    assert points.k.isna().all()
-
-
 def test_points_are_joined_by_every_name_of_their_identity(
     command: Command, tmp_path: Path
 ) -> None:
@@ -332,12 +322,6 @@ def test_unlike_devices_are_compared_by_ratios(command: Command, tmp_path: Path)
     assert np.allclose(points[points.kernel != "shared"].change, 1)
 
 
-def test_ratios_of_one_device_are_compared_when_asked_for(command: Command, tmp_path: Path) -> None:
-    told = command("compare", *pair(tmp_path, b=scaled(3)), "--what", "ratios")
-    assert told.code == 0
-    assert "relative to the library\n" in told.out
-
-
 def test_a_folder_of_data_sets_stands_for_that_of_the_device(
     command: Command, tmp_path: Path
 ) -> None:
@@ -362,79 +346,6 @@ def test_a_card_that_throttled_thermally_is_named(command: Command, tmp_path: Pa
 
 
 # What cannot be compared.
-
-
-def drop_column(folder: Path) -> None:
-    path = folder / "summary.csv"
-    pd.read_csv(path).drop(columns="time_low_ms").to_csv(path, index=False)
-
-
-def cut(folder: Path) -> None:
-    path = folder / "device.json"
-    path.write_text(path.read_text()[:-20])
-
-
-def no_ratios(folder: Path) -> None:
-    path = folder / "ratios.csv"
-    write_table(read_table("ratios.csv", path)[:0], "ratios.csv", path)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "arguments", "said"),
-    [
-        (drop_column, [], "b/summary.csv: no column time_low_ms"),
-        (cut, [], "b/device.json: cut short or damaged"),
-        (lambda folder: (folder / "summary.csv").unlink(), [], "b/summary.csv: there is no such"),
-        (no_ratios, ["--what", "ratios"], "b: has no kernel ratios of Imaginary GPU"),
-        (None, ["--tolerance", "0"], "--tolerance 0.0"),
-        (None, ["--tolerance", "nan"], "--tolerance nan"),
-        (None, ["--figure", "changes.pdf"], "changes.pdf: end it with .svg or .png"),
-        (None, ["--what", "both"], "both"),
-    ],
-)
-def test_a_mistake_is_one_line(
-    command: Command, tmp_path: Path, spoil: Callable[[Path], Any] | None,
-    arguments: list[str], said: str,
-) -> None:  # fmt: skip
-    folders = pair(tmp_path)
-    if spoil:
-        spoil(folders[1])
-    assert said in command("compare", *folders, *arguments).error()
-
-
-def test_no_common_point_is_one_line(command: Command, tmp_path: Path) -> None:
-    a, b = tmp_path / "a", tmp_path / "b"
-    made_up(a, kernels=["naive"])
-    made_up(b, kernels=["shared"])
-    assert f"{a} and {b}: no common point" in command("compare", a, b).error()
-
-
-def test_times_of_unlike_devices_are_refused(command: Command, tmp_path: Path) -> None:
-    folders = pair(tmp_path, device_b=OTHER_CARD)
-    error = command("compare", *folders, "--what", "times").error()
-    assert "Imaginary GPU" in error and "Another GPU" in error
-    assert "--what ratios" in error
-
-
-def test_a_data_set_without_a_gpu_has_nothing_beside_one_of_a_card(
-    command: Command, tmp_path: Path
-) -> None:
-    made_up(tmp_path / "a", kernels=FEW)
-    made_up(tmp_path / "b", kernels=FEW, gpu=False)
-    error = command("compare", tmp_path / "a", tmp_path / "b").error()
-    assert "b: has no kernel ratios of Imaginary CPU" in error
-
-
-def test_a_folder_given_twice_is_refused(command: Command, tmp_path: Path) -> None:
-    a, b = pair(tmp_path)
-    for twice in ((a, b / ".." / "a"), (b / ".." / "a", a)):
-        assert "given as both A and B" in command("compare", *twice).error()
-
-
-def test_a_folder_without_any_data_set_is_refused(command: Command, tmp_path: Path) -> None:
-    _, b = pair(tmp_path)
-    (tmp_path / "empty").mkdir()
-    assert "empty: neither a data set nor" in command("compare", tmp_path / "empty", b).error()
 
 
 # What is written.

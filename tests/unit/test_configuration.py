@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import yaml
 from snakemake.utils import update_config
-from support import ROOT
+from support import ROOT, the_catalogue
 
-from matmul.catalogue.entries import load_catalogue
 from matmul.gpu.device import NoDevice
 from matmul.operations import parse_shape
 from matmul.process.errors import UserError
@@ -44,9 +43,6 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
     ("changes", "named"),
     [
         ({"colour": "red"}, ["colour"]),
-        ({"sampling.speed": 1}, ["sampling", "speed"]),
-        ({"sweeps.gemm.shapes": 640}, ["shapes", "640"]),
-        ({"sweeps": {}}, ["sweeps"]),
         ({"sweeps.mine": {}}, ["sweeps.mine", "operation"]),
         ({"sweeps.a b": {}}, ["sweeps", "a b"]),
         ({"sweeps.gemm.operation": "spmv"}, ["sweeps.gemm.operation", "spmv"]),
@@ -54,40 +50,22 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"kernels": ["naive/17"]}, ["kernels", "naive/17", "naive/32, naive/16"]),
         ({"kernels": ["naive-16"]}, ["kernels", "naive-16", "write naive/16"]),
         ({"sweeps.gram.fills": ["ones"]}, ["sweeps.gram.fills[0]", "ones"]),
-        ({"sweeps.gram.modes": ["idle"]}, ["sweeps.gram.modes[0]", "idle", "sustained"]),
-        ({"modes": []}, ["modes"]),
-        ({"limits.cool_seconds": -1}, ["limits.cool_seconds", "-1"]),
         ({"sweeps.gram.shapes": ["64x64x64"]}, ["sweeps.gram.shapes[0]", "'64x64x64'", "MxN"]),
         ({"sweeps.gram.verify_shapes": [0]}, ["sweeps.gram.verify_shapes[0]", "'0'"]),
         ({"sweeps.gram.cpu_without": ["7x7x7"]}, ["sweeps.gram.cpu_without[0]", "'7x7x7'"]),
         ({"sweeps.gram.without_gpu": "yes"}, ["sweeps.gram.without_gpu", "yes"]),
-        ({"sweeps.gram.copies": "yes"}, ["sweeps.gram.copies", "yes"]),
         ({"sweeps.gram.copies": ["naive"]}, ["sweeps.gram.copies", "'naive'", "gram_naive"]),
-        ({"sweeps.gemm.cold": []}, ["sweeps.gemm.cold"]),
         ({"sweeps.gram.cold": ["naive"]}, ["sweeps.gram.cold", "'naive'", "gram_naive"]),
         (
             {"sweeps.gemm.caches": ["cold"], "sweeps.gemm.cold": ["naive"]},
             ["sweeps.gemm", "cold", "add hot to caches"],
         ),
         ({"sweeps.gram.sampling": {"maximum": 5}}, ["gram", "maximum", "minimum"]),
-        ({"sweeps.gram.sampling": {"speed": 5}}, ["sweeps.gram.sampling", "speed"]),
         ({"sweeps.gram.limits": {"cpu_seconds": 0}}, ["sweeps.gram.limits.cpu_seconds", "0"]),
-        ({"sweeps.gemm.shapes": None}, ["shapes", "None"]),
-        ({"sweeps.gemm.shapes": [64, 0]}, ["shapes[1]", "'0'"]),
-        ({"sweeps.gemm.shapes": [-64]}, ["shapes[0]", "'-64'"]),
         ({"sweeps.gemm.shapes": [640.5]}, ["shapes[0]", "640.5"]),
-        ({"sweeps.gemm.shapes": [True]}, ["shapes[0]", "True"]),
-        ({"sweeps.gemm.shapes": ["large"]}, ["shapes[0]", "'large'"]),
-        ({"sweeps.gemm.shapes": ["64x64"]}, ["shapes[0]", "'64x64'"]),
-        ({"sweeps.gemm.shapes": ["64x0x64"]}, ["shapes[0]", "'64x0x64'"]),
-        ({"sweeps.gemm.shapes": [2**31]}, ["shapes[0]", f"'{2**31}'"]),
         ({"sweeps.gemm.shapes": RANDOM | {"colour": 1}}, ["gemm.shapes", "'colour'", "operations"]),
         ({"sweeps.gemm.shapes": {"random": 4}}, ["gemm.shapes", "'seed' is missing"]),
-        ({"sweeps.gemm.shapes": RANDOM | {"random": 2.5}}, ["gemm.shapes.random", "2.5"]),
-        ({"sweeps.gemm.shapes": RANDOM | {"seed": "now"}}, ["gemm.shapes.seed", "now"]),
-        ({"sweeps.gemm.shapes": RANDOM | {"operations": 0}}, ["shapes.operations", "0"]),
         ({"sweeps.gemm.shapes": RANDOM | {"to": "9x9"}}, ["gemm.shapes", "to: ", "'9x9'", "MxNxK"]),
-        ({"sweeps.gemm.shapes": RANDOM | {"from": 8.5}}, ["gemm.shapes.from", "8.5"]),
         (
             {"sweeps.gemm.shapes": RANDOM | {"to": "99x32x99"}},
             ["sweeps.gemm.shapes: from", "n is 64, above 32 in to", "exchange"],
@@ -97,39 +75,26 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
             ["sweeps.gemm.shapes: random: 5 shapes", "at most 7", "found only 0", "ask for fewer"],
         ),
         ({"sweeps.gemm.kernels": ["sgemm/*"]}, ["gemm.kernels", "'sgemm/*'", "has sgemm"]),
-        ({"sampling.sample_seconds": -1}, ["sampling.sample_seconds", "-1"]),
-        ({"sweeps.gemm.verify_shapes": ["7x"]}, ["verify_shapes[0]", "'7x'"]),
         ({"kernels": "naive"}, ["kernels", "naive"]),
-        ({"kernels": []}, ["kernels"]),
-        ({"kernels": ["naive", "nave"]}, ["kernels", "'nave'", "naive_rect"]),
         ({"device": "tpu"}, ["device", "tpu", "cpu"]),
         ({"architectures": ["90"]}, ["architectures[0]", "90"]),
-        ({"architectures": "sm_90"}, ["architectures", "sm_90"]),
-        ({"architectures": []}, ["architectures"]),
         ({"fills": ["ones"]}, ["fills[0]", "ones", "constant"]),
         ({"seed": -1}, ["seed", "-1"]),
-        ({"seed": "today"}, ["seed", "today"]),
-        ({"seed": 1.5}, ["seed", "1.5"]),
         ({"seed": 7.0}, ["seed", "7.0"]),
-        ({"caches": ["warm"]}, ["caches[0]", "warm"]),
-        ({"caches": []}, ["caches"]),
-        ({"sampling": 10}, ["sampling", "10"]),
         ({"sampling.minimum": 0}, ["sampling.minimum", "0"]),
-        ({"sampling.minimum": "ten"}, ["sampling.minimum", "ten"]),
-        ({"sampling.minimum": 10.0}, ["sampling.minimum", "10.0"]),
-        ({"sampling.maximum": 5}, ["sampling", "maximum", "minimum"]),
-        ({"sampling.interval": 0}, ["sampling.interval", "0"]),
-        ({"sampling.seconds": -1}, ["sampling.seconds", "-1"]),
         ({"sampling.copy_seconds": "1s"}, ["sampling.copy_seconds", "1s"]),
-        ({"limits.gpu_seconds": 0}, ["limits.gpu_seconds", "0"]),
-        ({"limits.cpu_seconds": None}, ["limits.cpu_seconds", "None"]),
         ({"limits.memory_share": 1.5}, ["limits.memory_share", "1.5"]),
+        (
+            {"limits.hang_seconds": 1, "limits.gpu_seconds": 2},
+            ["hang_seconds is below gpu_seconds"],
+        ),
     ],
     ids=str,
 )
 def test_a_mistake_is_one_line_naming_files_key_and_value(
-    changes: dict[str, Any], named: list[str]
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], named: list[str]
 ) -> None:
+    monkeypatch.setattr(configuration, "load_catalogue", lambda path: the_catalogue())
     with pytest.raises(UserError) as caught:
         check_configuration(changed(changes), ["config/config.yaml", "mine.yaml"])
     message = str(caught.value)
@@ -139,10 +104,9 @@ def test_a_mistake_is_one_line_naming_files_key_and_value(
         assert fragment in message
 
 
-@pytest.mark.parametrize("key", sorted(DEFAULT))
-def test_a_missing_key_is_named(key: str) -> None:
-    config = {k: v for k, v in DEFAULT.items() if k != key}
-    with pytest.raises(UserError, match=f"'{key}'"):
+def test_a_missing_key_is_named() -> None:
+    config = {key: value for key, value in DEFAULT.items() if key != "seed"}
+    with pytest.raises(UserError, match="'seed'"):
         check_configuration(config, ["mine.yaml"])
 
 
@@ -214,13 +178,13 @@ def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> 
 
 def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:
     config = changed({"sweeps.gemm.shapes": [64], "sweeps.gemm.cpu_without": [64]})
-    jobs = chosen_jobs(config, load_catalogue(), "cpu")["gemm"]
+    jobs = chosen_jobs(config, the_catalogue(), "cpu")["gemm"]
     assert jobs
     assert all(variant.kernel.on_gpu for variant in jobs.values())
 
 
 def test_copies_are_timed_for_the_kernels_named_or_for_none() -> None:
-    variants = load_catalogue().variants.values()
+    variants = the_catalogue().variants.values()
     for copies, expected in ((["shared", "naive/16"], 3), ([], 0)):
         config = changed({"sweeps.gemm.copies": copies})
         check_configuration(config, [])
@@ -229,7 +193,7 @@ def test_copies_are_timed_for_the_kernels_named_or_for_none() -> None:
 
 
 def test_only_the_kernels_named_are_timed_cold() -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     sweep = sweep_of(
         changed({"sweeps.gemm.caches": ["hot", "cold"], "sweeps.gemm.cold": ["shared"]}), "gemm"
     )
@@ -238,7 +202,7 @@ def test_only_the_kernels_named_are_timed_cold() -> None:
 
 
 def test_a_sweep_without_shapes_is_left_out() -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     jobs = chosen_jobs(changed({"sweeps.gram.shapes": []}), catalogue, "cpu")
     assert {variant.kernel.operation for variant in jobs["gemm"].values()} == {"gemm"}
     assert "gram" not in jobs
@@ -250,7 +214,7 @@ def test_a_sweep_without_shapes_is_left_out() -> None:
 
 def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
     mine = {"operation": "gemm", "kernels": ["naive", "cublas_sgemm"], "shapes": [64]}
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     jobs = chosen_jobs(changed({"sweeps.mine": mine}), catalogue, "cpu")
     assert set(jobs["mine"]) == {"naive-32", "naive-16", "cublas_sgemm"}
     assert set(jobs["gemm"]) > set(jobs["mine"])
@@ -261,7 +225,7 @@ def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
 
 
 def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     config = changed({"kernels": ["naive", "cpu_blas"]})
     expected = {"naive-32", "naive-16", "cpu_blas"}
     jobs = chosen_jobs(config, catalogue, "cpu")
@@ -271,7 +235,7 @@ def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
 
 
 def test_what_is_measured_only_where_it_is_named_is_in_no_sweep_of_all_kernels() -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     jobs = chosen_jobs(DEFAULT, catalogue, "cpu")
     assert "cpu_loop_rows" in jobs["processor"]
     assert "cpu_loop_rows" not in jobs["gemm"]
@@ -280,7 +244,7 @@ def test_what_is_measured_only_where_it_is_named_is_in_no_sweep_of_all_kernels()
 
 
 def test_the_lesson_of_the_processor_takes_no_time_of_a_gpu() -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     assert set(chosen_jobs(DEFAULT, catalogue, "cpu")["processor"]) == {
         "cpu_loop", "cpu_loop_rows", "cpu_blas",
     }  # fmt: skip

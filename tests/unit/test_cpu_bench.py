@@ -8,24 +8,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import the_catalogue
 
 from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import Kind, Variant, load_catalogue
+from matmul.catalogue.entries import Kind, Variant
+from matmul.measure import cpu_bench
 from matmul.measure.bench import Case, Settings, Split, Wrong
 from matmul.measure.cpu_bench import CpuBench
 from matmul.measure.gpu_bench import host_copies_refusal
 from matmul.measure.products import CpuProduct, cpu_product
 from matmul.measure.sampling import Rule
 from matmul.measure.timing import host_ms
+from matmul.measure.verification import PANEL_ROWS
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
 
 RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
-LOOP = load_catalogue().variant("cpu_loop")
-ROWS = load_catalogue().variant("cpu_loop_rows")
-BLAS = load_catalogue().variant("cpu_blas")
-GRAM = [load_catalogue().variant(name) for name in ("gram_cpu_loop", "gram_cpu_blas")]
+LOOP = the_catalogue().variant("cpu_loop")
+ROWS = the_catalogue().variant("cpu_loop_rows")
+BLAS = the_catalogue().variant("cpu_blas")
+GRAM = [the_catalogue().variant(name) for name in ("gram_cpu_loop", "gram_cpu_blas")]
 SHAPE = Gemm(9, 11, 13)
 
 
@@ -112,7 +115,22 @@ def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
     assert bench(right, memory_share=1e-12).refusal(SHAPE)
 
 
-@pytest.mark.parametrize("variant", [LOOP, ROWS, BLAS], ids=lambda v: v.name)
+@pytest.mark.parametrize(
+    ("shape", "dtype", "needed"),
+    [
+        # The matrices; B in float64, in parts, and its magnitude; three panels of A and of C.
+        (Gemm(2, 3, 5), "float32", 4 * (10 + 15 + 6) + 16 * 15 + 48 * PANEL_ROWS * (5 + 3)),
+        (Gram(2, 3), "float64", 8 * (6 + 9) + 32 * 6 + 48 * PANEL_ROWS * (2 + 3)),
+    ],
+)
+def test_the_memory_of_a_product_by_hand(
+    monkeypatch: pytest.MonkeyPatch, shape: Shape, dtype: str, needed: int
+) -> None:
+    monkeypatch.setattr(cpu_bench, "beyond_host_memory", lambda *asked: f"{asked[0]} bytes")
+    assert cpu_bench.host_memory_refusal(shape, dtype, 0.8) == f"{needed} bytes"
+
+
+@pytest.mark.parametrize("variant", [LOOP, BLAS], ids=lambda v: v.name)
 def test_a_cpu_variant_multiplies_rectangles(variant: Variant, tmp_path: Path) -> None:
     if variant.kernel.kind is Kind.C:
         assert compile_into(variant, "host", tmp_path)["status"] == "ok"

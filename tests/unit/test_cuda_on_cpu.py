@@ -39,6 +39,8 @@ PLANTED = {
 }
 RIGHT = Path(__file__).parent / "cuda_on_cpu"  # kernels without a bug, of the words of real ones
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
+
 Build = Callable[..., Path]
 
 
@@ -105,7 +107,7 @@ def line_of(name: str, code: str) -> int:
     return number
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (16, 16, 16), (15, 17, 1), RAGGED, (2, 50, 33)])
+@pytest.mark.parametrize("shape", [(15, 17, 1), RAGGED])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_right_gemm_passes(
     build: Build, sanitizer: str | None, shape: tuple[int, int, int]
@@ -114,7 +116,7 @@ def test_right_gemm_passes(
     np.testing.assert_allclose(computed, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(1, 2), (23, 14), (5, 130)])
+@pytest.mark.parametrize("shape", [(1, 2), (23, 14)])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_right_gram_passes(build: Build, sanitizer: str | None, shape: tuple[int, int]) -> None:
     computed, expected = gram(build("gram", sanitizer), *shape, shared_bytes=8 * shape[1])
@@ -155,11 +157,8 @@ def test_address_build_sees_the_end_of_dynamic_shared_memory(build: Build) -> No
 
 
 @pytest.mark.parametrize("name", ["missing_first_barrier", "missing_second_barrier"])
-@pytest.mark.parametrize("sanitizer", [None, "address"])
-def test_missing_barrier_gives_a_wrong_result(
-    build: Build, name: str, sanitizer: str | None
-) -> None:
-    computed, expected = multiply(build(name, sanitizer), *RAGGED)
+def test_missing_barrier_gives_a_wrong_result(build: Build, name: str) -> None:
+    computed, expected = multiply(build(name), *RAGGED)
     assert not np.allclose(computed, expected, atol=1e-2)
 
 
@@ -172,12 +171,13 @@ def test_thread_build_names_the_race(build: Build, name: str) -> None:
     assert found and int(found[1]) in lines
 
 
-@pytest.mark.parametrize("sanitizer", SANITIZERS)
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "message", "sanitizer"),
     [
-        ("divergent_return", r"waits at line 11, thread \(\d+,\d+,0\) has returned$"),
-        ("divergent_barriers", r"waits at line 11, thread \(0,8,0\) waits at line 12$"),
+        ("divergent_return", r"waits at line 11, thread \(\d+,\d+,0\) has returned$", None),
+        ("divergent_return", r"waits at line 11, thread \(\d+,\d+,0\) has returned$", "thread"),
+        ("divergent_barriers", r"waits at line 11, thread \(0,8,0\) waits at line 12$", None),
+        ("divergent_barriers", r"waits at line 11, thread \(0,8,0\) waits at line 12$", "address"),
     ],
 )
 def test_divergent_barrier_is_reported(
@@ -187,7 +187,7 @@ def test_divergent_barrier_is_reported(
         multiply(build(name, sanitizer), *RAGGED)
 
 
-@pytest.mark.parametrize("sanitizer", SANITIZERS)
+@pytest.mark.parametrize("sanitizer", [None, "address"])
 def test_unwritten_shared_memory_reads_as_nan(build: Build, sanitizer: str | None) -> None:
     computed, expected = multiply(build("unwritten_shared", sanitizer), 37, 29, 11)
     assert np.isnan(computed).all() and np.isfinite(expected).all()

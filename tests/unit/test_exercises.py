@@ -11,6 +11,8 @@ from matmul.trial.verdict import CORRECT, WRONG, judge
 EXERCISES = sorted((ROOT / "exercises").glob("*.cu"))
 SOLUTIONS = Path(__file__).parent / "solutions"
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
+
 
 def test_there_are_six_to_ten_each_with_a_page_and_a_solution() -> None:
     names = {file.stem for file in EXERCISES}
@@ -28,6 +30,7 @@ def test_a_starter_fails_as_its_page_says(starter: Path) -> None:
     assert "TODO" in verdict.program.source.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("starter", EXERCISES, ids=lambda file: file.stem)
 def test_the_solution_is_correct(starter: Path) -> None:
     verdict = judge(SOLUTIONS / starter.name, {})

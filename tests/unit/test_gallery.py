@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support import ROOT, Command
+from support import ROOT
 
 import report
 from matmul.catalogue.schema import read_yaml
@@ -26,6 +26,7 @@ def test_every_kernel_of_the_folder_is_shown() -> None:
     assert {file.stem for file in GALLERY.parent.glob("*.cu")} == set(read_yaml(GALLERY))
 
 
+@pytest.mark.long
 def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
     """`uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md`
     writes it."""
@@ -41,6 +42,7 @@ def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
     assert all(f"| {title} | {cure} |" in PAGE for title, cure in HABITS_OF_MEASURING.values())
 
 
+@pytest.mark.long
 def test_the_gallery_can_be_typeset(shown: list[Exhibit], tmp_path: Path) -> None:
     write_json(record_of(shown, [*habits_of_checking()]), tmp_path / "mistakes.json")
     for one in shown:
@@ -50,6 +52,7 @@ def test_the_gallery_can_be_typeset(shown: list[Exhibit], tmp_path: Path) -> Non
     assert report.typeset(source, {"mistakes": tmp_path}).startswith(b"%PDF")
 
 
+@pytest.mark.long
 def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
     missed = [one.name for one in shown if one.caught["ones"] == MISSED]
     assert len(missed) > len(shown) / 2
@@ -65,11 +68,6 @@ def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path: Path) -> None:
     source.write_text((ROOT / "tests/unit/trial/naive.cu").read_text())
     with pytest.raises(UserError, match="no mistake is found"):
         exhibit(source, entry)
-
-
-def test_a_missing_gallery_is_one_line(command: Command, tmp_path: Path) -> None:
-    found = command("mistakes", "--output", tmp_path, "--gallery", tmp_path / "none.yaml")
-    assert "none.yaml" in found.error()
 
 
 def test_habits_of_checking_hide_what_is_wrong() -> None:

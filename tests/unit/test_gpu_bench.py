@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import the_catalogue
 
-from matmul.catalogue.entries import load_catalogue
 from matmul.measure.bench import Case, Point, Settings
 from matmul.measure.gpu_bench import MOST_LAUNCHES, GpuBench, launches_of
 from matmul.measure.sampling import Rule
@@ -43,7 +43,7 @@ class Card:
 
 def timed(sample_seconds: float, cache: str = "hot") -> tuple[Point, Card]:
     """A point of a kernel and a library, with as many samples as the maximum says."""
-    catalogue, card = load_catalogue(), Card()
+    catalogue, card = the_catalogue(), Card()
     rule = Rule(minimum=20, maximum=20, interval=1e-9, seconds=60)
     bench = GpuBench.__new__(GpuBench)
     bench.settings = Settings(

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from support import the_catalogue
 
-from matmul.catalogue.entries import load_catalogue
 from matmul.operations import OPERATIONS, fills
 from matmul.operations.operation import Operation
 
@@ -34,7 +34,7 @@ def test_numpys_routine_computes_the_product_of_the_factors(operation: Operation
 
 @every
 def test_rivals_are_entries_of_the_catalogue_for_the_same_operation(operation: Operation) -> None:
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     for name in operation.rivals:
         assert catalogue[name].product == operation
         assert catalogue[name].routine.on_gpu

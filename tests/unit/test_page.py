@@ -22,6 +22,8 @@ from matmul.report.page.lines import RANDOM as DRAWN
 from matmul.report.page.points import ERROR
 from matmul.report.selection import Results, fastest, of_series, squares
 
+pytestmark = pytest.mark.slow
+
 LARGEST = 5_000_000  # bytes
 TEMPLATE = (ROOT / "reports" / "explore.html").read_text()
 PLOT = "document.getElementById('plot')"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import Entry, WriteCatalogue
+from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul.build.binaries import compile_variant
 from matmul.catalogue.architectures import has_instructions, target
@@ -138,7 +138,7 @@ def test_a_card_without_the_instructions_is_a_row_that_says_so(tmp_path: Path) -
 
 def test_a_function_s_parameters_are_a_letter_each() -> None:
     assert parameter_format(HOPPER["split"]) == "PPPiiiPPMM"
-    assert parameter_format(load_catalogue()["naive"]) == "PPPiii"
+    assert parameter_format(the_catalogue()["naive"]) == "PPPiii"
 
 
 class Driver:

@@ -1,11 +1,14 @@
 """Random shapes: reproducible, within their bounds, and of the kinds that their positions say."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from matmul.operations import operation_of, parse_shape
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
-from matmul.operations.random_shapes import random_shapes
+from matmul.operations.random_shapes import extent, random_shapes
 from matmul.process.errors import UserError
 
 LOW, HIGH = Gemm(64, 100, 32), Gemm(4096, 2000, 12000)
@@ -40,9 +43,10 @@ def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds() -> None:
     assert 0.4 < sum(depth < (32 * 12000) ** 0.5 for depth in depths) / len(depths) < 0.6
 
 
-def test_rounding_to_multiples_stays_within_bounds() -> None:
-    shapes = random_shapes(Gram, 12, 3, Gram(61, 61), Gram(111, 111))
-    assert all(61 <= side <= 111 for shape in shapes for side in shape.dimensions)
+@pytest.mark.parametrize(("drawn", "side"), [(0.0, 64), (0.999, 104)])
+def test_rounding_to_multiples_stays_within_bounds(drawn: float, side: int) -> None:
+    draw: Any = SimpleNamespace(random=lambda: drawn)
+    assert extent(draw, 61, 111, 8) == side
 
 
 @pytest.mark.parametrize(

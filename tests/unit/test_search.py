@@ -11,12 +11,14 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from support import ROOT, Entry, WriteCatalogue, work_of
+from support import ROOT, Entry, WriteCatalogue, the_catalogue, work_of
 
 import search
+from matmul.build.binaries import digest
 from matmul.catalogue.cost import TERMS
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.catalogue.schema import read_yaml
+from matmul.dataset.tables import write_json
 from matmul.operations.gemm import Gemm
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
@@ -32,7 +34,7 @@ spaces = pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_what_a_table_names_is_a_candidate_of_its_search(path: Path) -> None:
     """A search replaces all rows of its architecture: what it does not try would be lost. Without
     the boxes too, which is how another card's rows are fitted."""
-    catalogue, space = load_catalogue(), read_yaml(path)
+    catalogue, space = the_catalogue(), read_yaml(path)
     tried = {
         variant.name
         for name in space["candidates"]
@@ -44,7 +46,7 @@ def test_what_a_table_names_is_a_candidate_of_its_search(path: Path) -> None:
 
 @spaces
 def test_every_box_has_candidates_and_a_name_is_one_of_them(path: Path) -> None:
-    catalogue, space = load_catalogue(), read_yaml(path)
+    catalogue, space = the_catalogue(), read_yaml(path)
     operation = catalogue[space["dispatch"]].operation
     for name, boxes in space["candidates"].items():
         kernel = catalogue[name]
@@ -61,7 +63,7 @@ def test_every_box_has_candidates_and_a_name_is_one_of_them(path: Path) -> None:
 
 @spaces
 def test_the_variant_for_every_card_runs_on_each_at_every_shape(path: Path) -> None:
-    space, catalogue = read_yaml(path), load_catalogue()
+    space, catalogue = read_yaml(path), the_catalogue()
     if catalogue[space["dispatch"]].otherwise:
         return  # which has one
     variant = catalogue.variant(space["everywhere"])
@@ -70,7 +72,7 @@ def test_the_variant_for_every_card_runs_on_each_at_every_shape(path: Path) -> N
 
 
 def test_the_catalogues_tilings_come_before_the_boxes() -> None:
-    vectors = load_catalogue()["vectors"]
+    vectors = the_catalogue()["vectors"]
     assert list(search.candidates(vectors, [])) == vectors.every_variant
     *own, new = search.candidates(vectors, [{"TILE": [64]}])
     assert own == vectors.every_variant
@@ -80,17 +82,17 @@ def test_the_catalogues_tilings_come_before_the_boxes() -> None:
 
 def test_a_box_names_the_kernels_parameters() -> None:
     with pytest.raises(UserError, match="vectors has no parameter STAGES; it has TILE_K, TILE"):
-        list(search.candidates(load_catalogue()["vectors"], [{"STAGES": [2]}]))
+        list(search.candidates(the_catalogue()["vectors"], [{"STAGES": [2]}]))
 
 
 def test_what_does_not_fit_is_no_candidate() -> None:
-    vectors = load_catalogue()["vectors"]
+    vectors = the_catalogue()["vectors"]
     tried = search.candidates(vectors, [{"TILE": [60, 64, 4096]}])  # 60: no multiple of 8
     assert [v.parameters["TILE"] for v in tried if v not in vectors.every_variant] == [64]
 
 
 def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs() -> None:
-    streamed = load_catalogue()["streamed"]
+    streamed = the_catalogue()["streamed"]
     known = streamed.every_variant[-1]
     assert search.named(streamed, known.parameters) == known
     plain = next(v for v in streamed.every_variant if v.tiling == "128x256")
@@ -108,7 +110,7 @@ def test_a_candidate_has_its_tilings_name_or_says_in_what_it_differs() -> None:
 @spaces
 def test_no_shape_is_in_two_sets(path: Path) -> None:
     space = read_yaml(path)
-    operation = load_catalogue()[space["dispatch"]].operation
+    operation = the_catalogue()[space["dispatch"]].operation
     found = search.shapes_of(space, operation)
     assert list(found) == ["known", "fitted", "judged"]
     every = [shape for own in found.values() for shape in own]
@@ -155,7 +157,7 @@ SETS = {"known": [Gemm(8, 8, 8)], "fitted": [Gemm(9, 9, 9), Gemm(7, 8, 9)], "jud
 
 
 def test_each_shape_has_rows_of_its_set(tmp_path: Path) -> None:
-    race, output = FakeRace(load_catalogue()["naive"].variants), tmp_path / "found.csv"
+    race, output = FakeRace(the_catalogue()["naive"].variants), tmp_path / "found.csv"
     found = search.measured(race, SETS, output)
     assert [(row.set, row.shape, row.variant) for row in found.itertuples()] == [
         (key, str(shape), name)
@@ -167,7 +169,7 @@ def test_each_shape_has_rows_of_its_set(tmp_path: Path) -> None:
 
 
 def test_a_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
-    variants, output = load_catalogue()["naive"].variants, tmp_path / "found.csv"
+    variants, output = the_catalogue()["naive"].variants, tmp_path / "found.csv"
     whole = search.measured(FakeRace(variants), SETS, output)
     whole.iloc[:3].to_csv(output, index=False)  # one row of the second shape is missing
     race = FakeRace(variants)
@@ -179,7 +181,7 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
 
 def test_a_finished_search_measures_nothing_and_a_new_candidate_joins(tmp_path: Path) -> None:
-    first, second = load_catalogue()["naive"].variants
+    first, second = the_catalogue()["naive"].variants
     output = tmp_path / "found.csv"
     search.measured(FakeRace([first]), SETS, output)
     before = output.read_bytes()
@@ -198,8 +200,28 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:
 
     output = tmp_path / "found.csv"
     with pytest.raises(UserError):
-        search.measured(Broken(load_catalogue()["naive"].variants), SETS, output)
+        search.measured(Broken(the_catalogue()["naive"].variants), SETS, output)
     assert list(pd.read_csv(output)["shape"].unique()) == ["8x8x8", "9x9x9"]
+
+
+def test_what_compiles_and_hardly_spills_is_raced_and_compiled_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    right, spills, fails = search.candidates(the_catalogue()["naive"], [{"TILE_WIDTH": [8]}])
+    compiled: list[str] = []
+
+    def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, Any]:
+        compiled.append(variant.name)
+        record = {"status": "failed" if variant == fails else "ok", "sha256": digest(variant),
+                  "spill_bytes": 1000 if variant == spills else 0}  # fmt: skip
+        write_json(record, build / arch / f"{variant.slug}.json")
+        return record
+
+    monkeypatch.setattr(search, "compile_into", compile_into)
+    every = [right, spills, fails]
+    assert search.compiled(every, "sm_90", tmp_path) == [right]
+    assert search.compiled(every, "sm_90", tmp_path) == [right]
+    assert sorted(compiled) == sorted(variant.name for variant in every)
 
 
 # ---- The table ----
@@ -234,7 +256,7 @@ def test_the_rows_of_other_architectures_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
 def test_the_projects_tables_are_as_a_search_writes_them(path: Path, tmp_path: Path) -> None:
-    own = load_catalogue()[path.stem]
+    own = the_catalogue()[path.stem]
     assert own.dispatch
     before = own.dispatch.read_text()
     (tmp_path / "table.csv").write_text(before)

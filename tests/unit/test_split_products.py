@@ -5,13 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kinds import KINDS, factors, hard_kinds, in_order, not_finite
+from support import the_catalogue
 
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Variant
 from matmul.cpu import emulation
 from matmul.measure.verification import accuracy
 from matmul.operations.gemm import Gemm
 
-KERNEL = load_catalogue()["three_products"]
+pytestmark = pytest.mark.slow
+
+KERNEL = the_catalogue()["three_products"]
 SHAPE = (70, 140, 200)
 
 
@@ -58,19 +61,11 @@ def test_infinities_and_nan_are_those_of_sgemm(executable: Path) -> None:
     np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-4)
 
 
-# Where a patch is larger than C, its size changes nothing.
-TILINGS = {
-    str(dict(variant.parameters) | {"PATCH": ...}): variant
-    for variant in reversed(KERNEL.every_variant)
-}
-
-
-@pytest.mark.parametrize(
-    "variant", [v for v in TILINGS.values() if v is not KERNEL.variants[0]], ids=lambda v: v.tiling
-)
-def test_every_tiling_is_right(variant: Variant, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("unoptimised")
+def test_a_tiling_whose_sums_move_later_is_right(tmp_path: Path) -> None:
+    [variant] = (v for v in KERNEL.every_variant if v.tiling == "128x64-move2")
     build(variant, tmp_path / "split")
-    for m, n, k in ((1, 1, 1), (37, 41, 70), (300, 137, 330)):
+    for m, n, k in ((1, 1, 1), (37, 41, 70), (130, 137, 330)):
         a, b = factors("normal", m, n, k)
         c = multiply(tmp_path / "split", variant, a, b)
         assert accuracy(KERNEL, c, a, b).share <= 1

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import the_catalogue
 
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import Variant
 from matmul.gpu.state import State
 from matmul.measure.bench import MODES, Case, LostDevice, Point, Settings, Wrong
 from matmul.measure.sampling import Rule
@@ -27,7 +28,7 @@ def case(m: int, n: int | None = None, k: int | None = None) -> Case:
 
 
 CASES = [case(n) for n in (8, 16, 32, 64)]
-CATALOGUE = load_catalogue()
+CATALOGUE = the_catalogue()
 CPU, GPU = CATALOGUE.variant("cpu_loop"), CATALOGUE.variant("naive")
 
 MakeSweep = Callable[..., Sweep]

@@ -53,6 +53,8 @@ from matmul.report.sourced_numbers import Number, significant
 from matmul.trial.habits import HABITS_OF_MEASURING
 from mistakes import record_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/summary.csv"))
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")

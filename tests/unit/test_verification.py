@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Entry, WriteCatalogue, error_share
+from support import Entry, WriteCatalogue, error_share, the_catalogue
 
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.measure.verification import PANEL_ROWS, accuracy, split, split_unit, verification_shapes
 from matmul.operations import fills
 from matmul.operations.gemm import Gemm
 
-VARIANTS = list(load_catalogue().variants.values())
+VARIANTS = list(the_catalogue().variants.values())
 
 Matrices = tuple[np.ndarray, np.ndarray]
 
@@ -37,26 +37,21 @@ def tf32(x: np.ndarray) -> np.ndarray:
     return (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-@pytest.mark.parametrize("fill", fills.FILLS)
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 1), (33, 17, 2049)])
-def test_a_tf32_product_is_right_by_its_own_bound_only(
-    fill: str, shape: tuple[int, int, int]
-) -> None:
-    a, b = inputs(fill, *shape)
+@pytest.mark.parametrize("shape", [(3, 5, 1), (64, 64, 64)])
+def test_a_tf32_product_is_right_by_its_own_bound_only(shape: tuple[int, int, int]) -> None:
+    """Ten bits of mantissa: what cuBLAS computes when its math mode is not pinned."""
+    a, b = inputs("uniform", *shape)
     c = tf32(a) @ tf32(b)
-    kernel = load_catalogue()["cublas_sgemm_tf32"]
-    assert accuracy(kernel, c, a, b).share <= 1
-    if fill == "uniform" and shape[2] == 1:
-        assert error_share(c, a, b) > 1
-    magnitude = np.abs(a) @ np.abs(b)
-    assert not magnitude.any() or accuracy(kernel, c + magnitude / 64, a, b).share > 1
+    kernel = the_catalogue()["cublas_sgemm_tf32"]
+    assert accuracy(kernel, c, a, b).share <= 1 < error_share(c, a, b)
+    assert accuracy(kernel, c + np.abs(a) @ np.abs(b) / 64, a, b).share > 1
 
 
 def test_largest_and_mean_error_by_hand() -> None:
     """Errors of 0, 2, 0 and 4 units where Σ|a||b| is 8: 1/2 and 3/16 of it."""
     a, b = np.full((2, 2), 2.0, np.float32), np.full((2, 2), 2.0, np.float32)
     c = np.array([[8, 10], [8, 4]], np.float32)
-    kernel = load_catalogue()["cublas_sgemm"]
+    kernel = the_catalogue()["cublas_sgemm"]
     found = accuracy(kernel, c, a, b)
     assert (found.largest, found.mean) == (0.5, 3 / 16)
     assert found.share == 0.5 / (2 * 2.0**-24)
@@ -64,7 +59,7 @@ def test_largest_and_mean_error_by_hand() -> None:
 
 def test_the_bound_counts_the_rounding_of_c() -> None:
     """A product in bfloat16, rounded once, is right; one last place of C more is wrong."""
-    kernel = load_catalogue()["naive_bf16"]
+    kernel = the_catalogue()["naive_bf16"]
     shape = kernel.product.parse("40x30x50")
     a, b = fills.inputs("uniform", 2026, shape, kernel.dtype)
     exact = a.astype(np.float64) @ b.astype(np.float64)
@@ -79,27 +74,26 @@ def test_what_a_kernel_leaves_out_is_in_no_mean() -> None:
     """Of three elements on and above the diagonal one is off by a half."""
     a = np.eye(2)
     c = np.array([[1.0, 0.0], [np.nan, 1.5]])
-    found = accuracy(load_catalogue()["cublas_dsyrk_triangle"], c, a)
+    found = accuracy(the_catalogue()["cublas_dsyrk_triangle"], c, a)
     assert (found.largest, found.mean) == (0.5, 0.5 / 3)
 
 
 @pytest.mark.parametrize("fill", fills.FILLS)
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 1), (64, 64, 64), (33, 17, 2049)])
-@pytest.mark.parametrize("multiply", [np.matmul, running_sums])
-def test_a_float32_product_is_right(
-    fill: str, shape: tuple[int, int, int], multiply: Callable[..., np.ndarray]
-) -> None:
-    a, b = inputs(fill, *shape)
-    assert error_share(multiply(a, b), a, b) <= 1
+def test_a_float32_product_is_right_in_either_order(fill: str) -> None:
+    for multiply in (np.matmul, running_sums):
+        for shape in ((3, 5, 1), (33, 17, 2049)):
+            a, b = inputs(fill, *shape)
+            assert error_share(multiply(a, b), a, b) <= 1
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e-3])
 @pytest.mark.parametrize("place", [(0, 0), (12, 16), (36, 28)])
-def test_one_element_that_is_not_finite_is_wrong(bad: float, place: tuple[int, int]) -> None:
+def test_one_wrong_element_is_wrong(wrong: float, place: tuple[int, int]) -> None:
     a, b = inputs("uniform", 37, 29, 41)
     c = a @ b
-    c[place] = bad
-    assert error_share(c, a, b) == np.inf
+    c[place] += wrong
+    share = error_share(c, a, b)
+    assert share > 1 if np.isfinite(wrong) else share == np.inf
 
 
 @pytest.mark.parametrize("row", [0, PANEL_ROWS - 1, PANEL_ROWS, 2 * PANEL_ROWS + 2])
@@ -111,14 +105,6 @@ def test_a_tall_product_is_checked_in_every_row(row: int, change: float, expecte
     c[row, 1] += change
     assert error_share(c, a, b) >= expected
     assert change or error_share(c, a, b) == 0
-
-
-@pytest.mark.parametrize("place", [(0, 0), (12, 16), (36, 28)])
-def test_one_wrong_element_is_wrong(place: tuple[int, int]) -> None:
-    a, b = inputs("uniform", 37, 29, 41)
-    c = a @ b
-    c[place] += 1e-3
-    assert error_share(c, a, b) > 1
 
 
 @pytest.mark.parametrize(
@@ -135,41 +121,30 @@ def test_one_wrong_element_is_wrong(place: tuple[int, int]) -> None:
     ],
     ids=["B·A", "(A·B)ᵀ", "Aᵀ·B", "A·Bᵀ", "rows moved", "first term lost", "sign", "zeros"],
 )
-@pytest.mark.parametrize("fill", ["uniform", "digits"])
-@pytest.mark.parametrize("n", [3, 5, 32, 97])
-def test_a_mixed_up_product_is_wrong(mistake: Callable[..., np.ndarray], fill: str, n: int) -> None:
-    a, b = inputs(fill, n, n, n)
-    assert error_share(mistake(a, b), a, b) > 1
+def test_a_mixed_up_product_is_wrong(mistake: Callable[..., np.ndarray]) -> None:
+    for fill, n in (("uniform", 97), ("digits", 3)):
+        a, b = inputs(fill, n, n, n)
+        assert error_share(mistake(a, b), a, b) > 1
 
 
 @pytest.mark.parametrize("fill", fills.FILLS)
-@pytest.mark.parametrize("k", [1, 2, 5, 17, 33])
-def test_a_sum_without_its_last_term_is_wrong(fill: str, k: int) -> None:
+def test_a_sum_without_its_last_term_is_wrong(fill: str) -> None:
     """The documents' loops lose it when k leaves a remainder of 1."""
-    a, b = inputs(fill, 33, 31, k)
-    lost = (a[:, :-1] @ b[:-1]).astype(np.float32)
-    assert error_share(lost, a, b) > 1
+    for k in (1, 33):
+        a, b = inputs(fill, 33, 31, k)
+        lost = (a[:, :-1] @ b[:-1]).astype(np.float32)
+        assert error_share(lost, a, b) > 1
 
 
-def test_tf32_is_wrong() -> None:
-    """Ten bits of mantissa: what cuBLAS computes when its math mode is not pinned."""
-    a, b = inputs("uniform", 64, 64, 64)
-    cut = [(x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b)]
-    assert error_share(cut[0] @ cut[1], a, b) > 1
-
-
-@pytest.mark.parametrize("fill", fills.FILLS)
-@pytest.mark.parametrize(
-    "shape", [(1, 1), (5, 3), (3, 5), (1, 64), (2049, 17), (64, PANEL_ROWS + 9)]
-)
+@pytest.mark.parametrize("shape", [(1, 64), (2049, 17), (6, PANEL_ROWS + 9)])
 def test_a_float64_product_is_right_and_one_in_less_precision_is_wrong(
-    fill: str, shape: tuple[int, int]
+    shape: tuple[int, int],
 ) -> None:
-    a = fills.matrix(fill, 2026, 0, *shape, "float64")
-    assert error_share(a.T @ a, a) <= 1
-    narrow = (a.T @ a).astype(np.float32).astype(np.float64)
-    if (narrow != a.T @ a).any():
-        assert error_share(narrow, a) > 1
+    for fill in ("uniform", "index"):
+        a = fills.matrix(fill, 2026, 0, *shape, "float64")
+        assert error_share(a.T @ a, a) <= 1
+        narrow = (a.T @ a).astype(np.float32).astype(np.float64)
+        assert (error_share(narrow, a) > 1) == (narrow != a.T @ a).any()
 
 
 def test_the_float64_reference_sees_what_float64_rounds_away() -> None:
@@ -210,7 +185,7 @@ def test_a_mixed_up_gram_product_is_wrong(mistake: Callable[..., np.ndarray]) ->
 
 
 def test_only_the_upper_triangle_counts_where_only_it_is_written() -> None:
-    a = fills.matrix("uniform", 2026, 0, 40, PANEL_ROWS + 30, "float64")
+    a = fills.matrix("uniform", 2026, 0, 4, PANEL_ROWS + 30, "float64")
     c = np.where(np.tri(a.shape[1], k=-1), np.nan, a.T @ a)
     assert error_share(c, a, writes="upper") <= 1
     assert error_share(c, a) == np.inf
@@ -266,7 +241,7 @@ def test_every_variant_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varia
 
 def test_extra_shapes_are_added_where_the_variant_takes_them() -> None:
     extra = [Gemm(65, 65, 65), Gemm(3, 4, 5)]
-    catalogue = load_catalogue()
+    catalogue = the_catalogue()
     assert set(verification_shapes(catalogue.variant("naive_rect"), extra)) >= set(extra)
     taken = verification_shapes(catalogue.variant("naive"), extra)
     assert extra[0] in taken

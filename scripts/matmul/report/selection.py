@@ -396,7 +396,8 @@ def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
     """The variants in kernels.csv that this checkout lacks, or has with other sources or flags."""
-    today = {variant.name: digest(variant) for variant in catalogue.buildable.values()}
+    names = {*kernels.variant}
+    today = {v.name: digest(v) for v in catalogue.buildable.values() if v.name in names}
     return [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
 
 

@@ -1,0 +1,141 @@
+"""What would give exactly the C that a kernel left: slips that NumPy makes, each told by its C."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matmul.cpu.watched import WRITER, Watched
+from matmul.operations.gemm import Gemm
+from matmul.operations.gram import Gram
+from matmul.operations.shapes import Shape
+from matmul.trial.experiments import Run
+from matmul.trial.explanation import common, explanations
+from matmul.trial.launching import Launch
+from matmul.trial.signature import Signature, signature_of
+from matmul.trial.source import Kernel
+
+Slip = Callable[..., np.ndarray]
+OF_SQUARES = "const float* A, const float* B, float* C, int n"
+OF_SHAPES = "const float* A, const float* B, float* C, int m, int n, int k"
+OF_GRAM = "const float* A, float* C, int m, int n"
+
+
+def signature(parameters: str) -> Signature:
+    return signature_of(Kernel("f", "", parameters, 1, ""), {}, "f.cu")
+
+
+def run(shape: Shape, slip: Slip) -> Run:
+    """A launch in tiles of 4×4 whose C is what the slip makes of random inputs; NaN stays from
+    before the launch."""
+    random = np.random.default_rng(1)
+    inputs = tuple(random.uniform(-1, 1, extents).astype(np.float32) for extents in shape.inputs)
+    left, right = inputs if len(inputs) == 2 else (inputs[0].T, inputs[0])
+    expected = left.astype(np.float64) @ right
+    c = slip(*inputs).astype(np.float32)
+    writers = np.zeros(c.shape, WRITER)
+    writers["thread"][np.isnan(c)] = -1
+    launch = Launch((4, 4, 1), (4, 4), 0, 1, {})
+    result = Watched(Path("f"), c, (), writers, "")
+    return Run(shape, launch, inputs, expected, result, ~(np.abs(c - expected) < 1e-5))
+
+
+def flat(matrix: np.ndarray, rows: int, columns: int, stride: int) -> np.ndarray:
+    """A matrix as read with rows of another length, NaN beyond its end."""
+    index = np.arange(rows)[:, None] * stride + np.arange(columns)
+    return np.append(matrix.ravel(), np.nan)[np.minimum(index, matrix.size)]
+
+
+def tiles_turned(matrix: np.ndarray) -> np.ndarray:
+    found = np.zeros_like(matrix)
+    for i, j in np.ndindex(*(extent // 4 for extent in matrix.shape)):
+        rows, columns = slice(4 * i, 4 * i + 4), slice(4 * j, 4 * j + 4)
+        found[rows, columns] = matrix[rows, columns].T
+    return found
+
+
+def stored_by_columns(c: np.ndarray) -> np.ndarray:
+    """C whose element (i, j) went to j·m + i."""
+    return c.T.ravel().reshape(c.shape)
+
+
+SQUARE = {
+    "it computes A·A: A is read in the place of B": lambda a, b: a @ a,
+    "it computes B·B: B is read in the place of A": lambda a, b: b @ b,
+    "it computes B·A: the matrices are exchanged": lambda a, b: b @ a,
+    "every sum has the wrong sign": lambda a, b: -a @ b,
+    "every sum is counted 2 times": lambda a, b: 2 * a @ b,
+    "every sum is 0.5 too large": lambda a, b: a @ b + 0.5,
+    "C holds whole numbers: is a sum an int?": lambda a, b: np.trunc(a @ b),
+    "C is nearly right, as if a factor or a sum were rounded to a smaller type":
+        lambda a, b: a.astype(np.float16).astype(np.float32) @ b,
+    "the last term of a sum is lost": lambda a, b: a[:, :-1] @ b[:-1],
+    "the last terms are lost where n is no multiple of 4": lambda a, b: a[:, :8] @ b[:8],
+    "a sum begins at term 1 instead of 0": lambda a, b: a[:, 1:] @ b[1:],
+    "only the last tile of terms is summed: each round begins the sum anew":
+        lambda a, b: a[:, 8:] @ b[8:],
+    "only the last term of a sum is left: each one takes the place of those before":
+        lambda a, b: a[:, -1:] @ b[-1:],
+    "every second term of a sum is lost": lambda a, b: a[:, ::2] @ b[::2],
+    "A is read transposed": lambda a, b: a.T @ b,
+    "B is read transposed": lambda a, b: a @ b.T,
+    "C is written transposed": lambda a, b: (a @ b).T,
+}  # fmt: skip
+WIDE = {
+    "A is read with rows of m elements; they have k": lambda a, b: flat(a, 6, 10, 6) @ b,
+    "B is read with rows of m elements; they have n": lambda a, b: a @ flat(b, 10, 8, 6),
+    "C is written transposed": lambda a, b: stored_by_columns(a @ b),
+}
+TILED = {
+    "the tiles of A are used transposed": lambda a, b: tiles_turned(a) @ b,
+    "the tiles of B are used transposed": lambda a, b: a @ tiles_turned(b),
+}
+GRAM = {
+    "it computes A·Aᵀ, not AᵀA: A is read by rows": lambda a: a @ a.T,
+    "it computes A·A: one of the factors is not transposed": lambda a: a @ a,
+}
+CASES = [
+    *((OF_SQUARES, Gemm(9, 9, 9), key, slip) for key, slip in SQUARE.items()),
+    *((OF_SHAPES, Gemm(6, 8, 10), key, slip) for key, slip in WIDE.items()),
+    *((OF_SHAPES, Gemm(8, 8, 12), key, slip) for key, slip in TILED.items()),
+    *((OF_GRAM, Gram(8, 8), key, slip) for key, slip in GRAM.items()),
+]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "shape", "key", "slip"), CASES, ids=[f"{case[2]}, {case[1]}" for case in CASES]
+)
+def test_a_slip_is_told_by_its_c(parameters: str, shape: Shape, key: str, slip: Slip) -> None:
+    found = explanations(run(shape, slip), signature(parameters))
+    assert key in {one.key for one in found}
+
+
+def test_what_no_slip_gives_is_not_told() -> None:
+    random = np.random.default_rng(2)
+    noise = run(Gemm(9, 9, 9), lambda a, b: random.uniform(-1, 1, (9, 9)))
+    right = run(Gemm(9, 9, 9), lambda a, b: a @ b)
+    unwritten = run(Gemm(9, 9, 9), lambda a, b: np.full((9, 9), np.nan))
+    for one in (noise, right, unwritten):
+        assert not explanations(one, signature(OF_SQUARES))
+
+
+def test_elements_that_no_thread_wrote_say_nothing_of_the_others() -> None:
+    def half(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(9) < 4, 2 * a @ b, np.nan)
+
+    found = run(Gemm(9, 9, 9), half)
+    assert "every sum is counted 2 times" in {
+        one.key for one in explanations(found, signature(OF_SQUARES))
+    }
+    assert found.first_wrong == (0, 0) and found.unwritten.sum() == 9 * 5
+
+
+def test_what_explains_every_shape_is_the_cause() -> None:
+    """A·A at one shape, and lost terms at both."""
+    own = signature(OF_SQUARES)
+    runs = [run(Gemm(n, n, n), lambda a, b: a[:, 1:] @ b[1:]) for n in (5, 9)]
+    found = common(runs, own)
+    assert found and found.key == "a sum begins at term 1 instead of 0"
+    assert common([*runs, run(Gemm(9, 9, 9), lambda a, b: a @ a)], own) is None
+    assert common([], own) is None

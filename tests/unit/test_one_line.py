@@ -1,0 +1,158 @@
+"""What a user types or writes wrongly is refused in one line that says what, with exit code 1."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from made_up_data import DEVICE, made_up
+from support import CUDA_ENTRY, RIGHT_KERNEL, Command
+
+from matmul.trial import verdict
+
+Change = Callable[[str], str] | None
+
+FLOATS = "const float* A, const float* B, float* C"
+KERNEL = f"__global__ void f({FLOATS}, int n)\n{{\nC[0] = A[0] * B[0] * n;\n}}\n"
+MIXED = "#include <cuda_fp16.h>\n" + KERNEL.replace("const float", "const half")
+
+# A command line, and a part of the line.
+TYPED = [
+    ("multiply nave 64", "'nave'"),
+    ("multiply naive 4x4", "'4x4'"),
+    ("multiply naive_rect -4x4x4", "'-4x4x4': write a whole number, or MxNxK"),
+    ("multiply naive 3x4x5", "square"),
+    ("multiply cublas_sgemm 64", "GPU"),
+    ("multiply naive 64 --catalogue absent.yaml", "absent.yaml"),
+    ("multiply cpu_blas 2147483647", "memory"),
+    ("multiply shared 4x4x4 --fill foo", "foo"),
+    ("multiply shared 4 --seed abc", "abc"),
+    ("multiply shared", "shape"),
+    ("multiply naive_rect 3200x2400x1600", "minutes"),
+    ("multiply naive_rect 1300", "sizes up to about 1259 run on the CPU"),
+    ("multiply gram_naive 1600", "sizes up to about 1587 run on the CPU"),
+    ("verify cublas_sgemm --build . --device gpu --output v --log log", "no NVIDIA driver"),
+    ("ceilings --build . --device gpu --output ceilings.csv", "no NVIDIA driver"),
+    ("timer_check --data a", "no NVIDIA driver"),
+    ("mistakes --output . --gallery none.yaml", "none.yaml"),
+    ("collect @absent", "No such file or directory: 'absent'"),
+    ("try absent.cu", "there is no such file"),
+    ("try .", "no .cu file"),
+    ("try x.cu y.cu --png x.png", "--html and --png take one file"),
+    ("compare a b --tolerance 0", "--tolerance 0.0"),
+    ("compare a b --tolerance nan", "--tolerance nan"),
+    ("compare a b --figure changes.pdf", "changes.pdf: end it with .svg or .png"),
+    ("compare a b --what both", "both"),
+    ("compare a a/../a", "given as both A and B"),
+    ("compare empty b", "empty: neither a data set nor"),
+    ("compare a shared", "no common point"),
+    ("compare a card --what times", "Another GPU"),
+    ("compare a cpu", "cpu: has no kernel ratios of Imaginary CPU"),
+]
+# A kernel's text, settings, and a part of what try.py says of them.
+TRIED = [
+    ("int main() { return 0; }", "", "no kernel in it"),
+    (f"__global__ void f({FLOATS}, int n)\n", "", "no whole kernel"),
+    (KERNEL + KERNEL.replace("void f", "void g"), "", "2 kernels: f, g; which one"),
+    (KERNEL.replace("int n", "int n, char x"), "", "parameter 'char x'"),
+    (KERNEL.replace("float* C", "double* C"), "", "matrices of double and float"),
+    (MIXED, "", "matrices of float and half"),
+    ("#include <mma.h>\n" + MIXED, "", "not runnable on the CPU: mma.h"),
+    ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
+    ("__global__ void f(float* A, float* B, float* C, int p, int q, int r) {}", "",
+     "takes p, q, r: which is which"),
+    (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),
+    (KERNEL.replace("{\n", "{ extern __shared__ float t[];\n", 1), "block=8", "how many bytes"),
+    (KERNEL.replace("{\n", "{ __shared__ float t[8], u[9];\n", 1), "", "which block does f take"),
+    ("// try: block=tall\n" + KERNEL, "", "write whole numbers"),
+    ("// try: block\n" + KERNEL, "", "is no setting"),
+    ("#define SIDE 16\n" + KERNEL, "SIDE=8", "the file defines it as 16"),
+    (KERNEL, "block=64x64", "4096 threads; a block has 1 to 1024"),
+    (KERNEL, "m=rows", "has no parameter rows"),
+    (KERNEL, "kernel=g", "kernel=g: it has f"),
+    (KERNEL, "multiple=0", "multiple"),
+    (KERNEL, "blocks=few", "blocks"),
+    ("\0\1\2", "", "not a text"),
+    ("__global__ " * 80000 + "void f(const float *A", "", "reading it takes more than"),
+]  # fmt: skip
+# What stands in a kernel, what stands in its place, and the line.
+SPOILT = [
+    ("float sum = 0.0f;", "float sum = 1e-1f;", "Wrong: in row "),
+    ("C[(size_t)row * n + col] = sum;", "if (col < n - 1) C[(size_t)row * n + col] = sum;",
+     "Wrong: 17 of 306 elements not written or"),
+    ("if (row >= m || col >= n) return;", "", "past the end of"),
+    ("sum;", "som;", "mine.cu:9:"),
+    ("p < k", "p < k - 1", "Result is Wrong"),
+]  # fmt: skip
+# A file of a data set, what is done to its text, and the line.
+CUT = [
+    ("summary.csv", lambda text: text.replace("time_low_ms", "low"), "no column time_low_ms"),
+    ("device.json", lambda text: text[:-20], "cut short or damaged"),
+    ("summary.csv", None, "there is no such file"),
+]
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data sets: two of a card, and of another card, another kernel, and no card."""
+    folder = tmp_path_factory.mktemp("sets")
+    for name in ("a", "b"):
+        made_up(folder / name, kernels=["naive", "cublas_sgemm"])
+    made_up(folder / "card", kernels=["naive"], device=DEVICE | {"gpu": "Another GPU"})
+    made_up(folder / "shared", kernels=["shared"])
+    made_up(folder / "cpu", kernels=["naive"], gpu=False)
+    (folder / "empty").mkdir()
+    return folder
+
+
+@pytest.fixture
+def refused(
+    command: Command, no_gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The folder in which a command is typed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verdict, "READ_SECONDS", 0.5)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("line", "said"), TYPED)
+def test_a_command_line(command: Command, refused: Path, sets: Path, line: str, said: str) -> None:
+    for name in {*line.split()} & {file.name for file in sets.iterdir()}:
+        shutil.copytree(sets / name, refused / name)
+    assert said in command(*line.split()).error()
+
+
+@pytest.mark.parametrize(("text", "settings", "said"), TRIED)
+def test_a_hand_in(command: Command, refused: Path, text: str, settings: str, said: str) -> None:
+    (refused / "mine.cu").write_text(text)
+    assert said in command("try", "mine.cu", *settings.split()).error()
+
+
+@pytest.mark.parametrize(("right", "wrong", "said"), SPOILT)
+def test_a_kernel(command: Command, refused: Path, right: str, wrong: str, said: str) -> None:
+    (refused / "mine.cu").write_text(RIGHT_KERNEL.replace(right, wrong))
+    (refused / "mine.yaml").write_text(yaml.safe_dump({"mine": CUDA_ENTRY}))
+    line = command("multiply", "mine", "17x18x19", "--catalogue", refused / "mine.yaml").error()
+    assert "mine" in line and said in line
+
+
+@pytest.mark.parametrize(("name", "change", "said"), CUT)
+def test_a_file(
+    command: Command, refused: Path, sets: Path, name: str, change: Change, said: str
+) -> None:
+    for folder in ("a", "b"):
+        shutil.copytree(sets / folder, refused / folder)
+    path = refused / "b" / name
+    text = path.read_text()
+    path.unlink()
+    if change:
+        path.write_text(change(text))
+    line = command("compare", "a", "b").error()
+    assert f"b/{name}: {said}" in line
+
+
+def test_a_file_of_a_gigabyte(command: Command, refused: Path) -> None:
+    with (refused / "mine.cu").open("wb") as file:
+        file.truncate(1 << 30)
+    assert "1,073,741,824 bytes; a source has at most" in command("try", "mine.cu").error()
