@@ -20,14 +20,9 @@ from matmul.dataset.tables import (
     read_table,
     whole_file,
 )
-from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
 from matmul.report.acceptance import other_sources
-from matmul.report.selection import (
-    picture_of,
-    published_name,
-    thermally_throttled,
-)
+from matmul.report.selection import pictures, published_name, thermally_throttled
 from matmul.settings import arguments
 
 
@@ -68,15 +63,14 @@ def main() -> None:
     folder = options.published / published_name(device)
     files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
     files |= {"report.pdf": options.report}
-    files |= {
-        name: options.report.parent / "figures" / name
-        for name in map(picture_of, OPERATIONS.values())
-    }
+    drawn = pictures().values()
+    files |= {name: options.report.parent / "figures" / name for name in drawn}
     files["device.json"] = files.pop("device.json")  # last, because without it there is no data set
-    for name in (*OPTIONAL, "device.json"):  # removed with an older data set
+    optional = (*OPTIONAL, *drawn)
+    for name in (*optional, "device.json"):  # removed with an older data set
         (folder / name).unlink(missing_ok=True)
     for name, source in files.items():
-        if name not in OPTIONAL or source.exists():
+        if name not in optional or source.exists():
             with whole_file(folder / name) as temporary:
                 shutil.copyfile(source, temporary)
     print(f"published in {folder}")

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import gzip
 import itertools
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import typst
 from made_up_data import (
     COPIES,
     DEVICE,
@@ -48,6 +50,7 @@ from matmul.report.facts.findings import FINDINGS, all_findings
 from matmul.report.facts.measuring import measuring
 from matmul.report.figures import style
 from matmul.report.figures.gallery import FIGURES
+from matmul.report.figures.names import caption
 from matmul.report.selection import Results, at, fastest, limits_of, shapes_of, squares, verdict_of
 from matmul.report.sourced_numbers import Number, significant
 from matmul.trial.habits import HABITS_OF_MEASURING
@@ -523,6 +526,7 @@ def typeset(results: Results, folder: Path) -> bytes:
     (folder / "figures").mkdir(exist_ok=True)
     for name in FIGURES:
         (folder / "figures" / f"{name}.svg").write_bytes(drawing)
+    write_json({name: caption(name) for name in FIGURES}, folder / "figures" / "drawn.json")
     return report.typeset(ROOT / "reports" / "report.typ", read_by_the_report(folder))
 
 
@@ -547,6 +551,26 @@ def test_a_drawn_figure_can_be_typeset(tmp_path: Path) -> None:
     style.save(FIGURES["rate"](results), tmp_path / "figures", "rate")
     source = ROOT / "reports" / "report.typ"
     assert report.typeset(source, read_by_the_report(tmp_path)) != plain
+
+
+CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_the_documents_charts_are_figures_1_to_4_and_no_report_goes_without_them(
+    tmp_path: Path, gpu: bool
+) -> None:
+    typeset(made_up(tmp_path, gpu=gpu, kernels=FEW), tmp_path)
+    source, read = ROOT / "reports" / "report.typ", read_by_the_report(tmp_path)
+    inputs = {name: str(path) for name, path in read.items()}
+    figures = json.loads(typst.query(source, "figure", root="/", sys_inputs=inputs))
+    assert [own["label"] for own in figures][:4] == [f"<figure-{name}>" for name in CHARTS]
+    captions = read_json(tmp_path / "figures" / "drawn.json")
+    for name in CHARTS:
+        others = {other: words for other, words in captions.items() if other != name}
+        write_json(others, tmp_path / "figures" / "drawn.json")
+        with pytest.raises(UserError, match=f"the figures lack {name}"):
+            report.typeset(source, read)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -361,16 +361,16 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
 
 def with_others(results: Results, folders: Iterable[Path]) -> Results:
-    """A card's data set with those of other models of card in these folders. One that cannot be
-    read is left out, and the log says why."""
+    """A data set with those of other cards in these folders. One that cannot be read is left out,
+    and the log says why."""
     found = []
-    for folder in folders if results.device.get("gpu") else ():
+    for folder in folders:
         try:
             other = load_results(folder, results.catalogue)
         except UserError as error:
             logging.warning("not compared: %s", error)
             continue
-        if other.device.get("gpu") not in (None, results.device["gpu"]):
+        if other.device.get("gpu") not in (None, results.device.get("gpu")):
             found.append(other)
     return dataclasses.replace(results, others=tuple(found))
 
@@ -589,6 +589,12 @@ def in_words(operation: Operation) -> str:
 def picture_of(operation: Operation) -> str:
     """The file of an operation's figure in the README."""
     return f"{operation.figure_prefix}ladder.svg"
+
+
+def pictures() -> dict[str, str]:
+    """The files of the figures that are published with a data set, by what they are called."""
+    steps = {in_words(operation): picture_of(operation) for operation in OPERATIONS.values()}
+    return {"time": "time_loglog.svg"} | steps
 
 
 def published_name(device: dict[str, Any]) -> str:

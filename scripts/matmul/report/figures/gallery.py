@@ -10,8 +10,9 @@ from matmul.report.figures import (
     ranking,
     sizes,
     studies,
+    times,
 )
 from matmul.report.figures.names import captions
 
-MODULES = (cards, clocks, durations, phases, random_shapes, ranking, sizes, studies)
+MODULES = (times, cards, clocks, durations, phases, random_shapes, ranking, sizes, studies)
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}
