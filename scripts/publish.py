@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.consistency import KEYS
 from matmul.dataset.provenance import ROOT
 from matmul.dataset.tables import (
     DATA_SET,
@@ -61,12 +62,13 @@ def main() -> None:
     device = read_json(options.data / "device.json")
     check_publishable(device, options.data)
     folder = options.published / published_name(device)
-    files = {name: options.data / name for name in (*DATA_SET, *OPTIONAL)}
+    optional = [name for name in OPTIONAL if name in KEYS]  # what check_set.py checks
+    files = {name: options.data / name for name in (*DATA_SET, *optional)}
     files |= {"report.pdf": options.report}
     drawn = pictures().values()
     files |= {name: options.report.parent / "figures" / name for name in drawn}
     files["device.json"] = files.pop("device.json")  # last, because without it there is no data set
-    optional = (*OPTIONAL, *drawn)
+    optional += drawn
     for name in (*optional, "device.json"):  # removed with an older data set
         (folder / name).unlink(missing_ok=True)
     for name, source in files.items():

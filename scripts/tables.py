@@ -44,7 +44,7 @@ from matmul.report.selection import (
 )
 from matmul.report.sourced_numbers import cell
 from matmul.settings import arguments
-from matmul.settings.configuration import sweep_of
+from matmul.settings.configuration import sweep_of, takes_place
 
 GIBIBYTE = 2**30
 DRAWN = "drawn at random"
@@ -315,7 +315,8 @@ def ranged(words: str, found: Sequence[Sequence[str]]) -> str:
 def sampling(device: dict[str, Any]) -> dict[str, Any]:
     """The configured stopping rules, inputs and limits; empty if the data set has none."""
     configuration = device.get("configuration") or {}
-    measured = [name for name, own in configuration.get("sweeps", {}).items() if own["shapes"]]
+    sweeps, on_gpu = configuration.get("sweeps", {}), bool(device.get("gpu"))
+    measured = [name for name, own in sweeps.items() if takes_place(own, on_gpu)]
     return {
         "sweeps": {name: sweep_of(configuration, name) for name in measured},
         "seed": configuration.get("seed"),

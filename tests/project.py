@@ -76,7 +76,7 @@ class Project:
         sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         # The catalogue may lack the kernels that these sweeps name.
         none = {"shapes": [], "kernels": "all"}
-        sweeps |= dict.fromkeys(("random_gemm", "random_gram"), none)
+        sweeps |= dict.fromkeys(("random_gemm", "random_gram", "processor"), none)
         sweeps["gemm_bf16"] = {"kernels": "all"}
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)

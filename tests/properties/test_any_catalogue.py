@@ -136,16 +136,16 @@ SWEEPS = st.dictionaries(
     st.sampled_from(["gemm", "gram", "fills"]),
     st.fixed_dictionaries(
         {"operation": st.sampled_from([*OPERATIONS]), "shapes": st.lists(st.just(64), max_size=1)},
-        optional={"kernels": KERNELS},
+        optional={"kernels": KERNELS, "without_gpu": st.booleans()},
     ),
     min_size=1,
 )
 
 
 @settings(max_examples=400)
-@given(KERNELS, SWEEPS)
+@given(KERNELS, SWEEPS, st.sampled_from(["gpu", "cpu"]))
 def test_a_sweep_measures_the_variants_that_both_lists_name(
-    kernels: Any, sweeps: dict[str, dict[str, Any]]
+    kernels: Any, sweeps: dict[str, dict[str, Any]], device: str
 ) -> None:
     def named(wanted: Any, variant: Variant) -> bool:
         return wanted == "all" or variant.name in wanted or variant.kernel.name in wanted
@@ -160,15 +160,15 @@ def test_a_sweep_measures_the_variants_that_both_lists_name(
             and (variant.measured or variant.name in [*kernels, *sweep.get("kernels", "all")])
         ]
         for name, sweep in sweeps.items()
-        if sweep["shapes"]
+        if sweep["shapes"] and (device == "cpu" or not sweep.get("without_gpu"))
     }
     common = {"fills": [], "modes": [], "caches": [], "sampling": {}, "limits": {}}
     config = common | {"kernels": kernels, "sweeps": sweeps}
     if not any(expected.values()):
         with pytest.raises(UserError, match="nothing to measure"):
-            chosen_jobs(config, CATALOGUE)
+            chosen_jobs(config, CATALOGUE, device)
         return
-    chosen = chosen_jobs(config, CATALOGUE)
+    chosen = chosen_jobs(config, CATALOGUE, device)
     assert {name: [*variants.values()] for name, variants in chosen.items()} == expected
     assert all(slug == variant.slug for jobs in chosen.values() for slug, variant in jobs.items())
 

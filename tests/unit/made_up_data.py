@@ -144,6 +144,7 @@ def made_up(
         kernel
         for name, kernel in catalogue.items()
         if name in (kernels or catalogue) and shapes.get(kernel.operation)
+        if name in kernels or not kernel.named_only
     ]
     variants = [variant for kernel in chosen for variant in kernel.variants]
     random = np.random.default_rng(7)

@@ -96,9 +96,16 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[st
         for name, line in lines_of(figure):
             if name in results.catalogue:
                 colours.setdefault(name, set()).add(to_hex(line.get_color()))
-    lineless = {"thin", "narrow"}  # which take no squares
+    # Lines are of squares, which thin and narrow do not take; made up are not those by name only.
+    lineless = {"thin", "narrow", "cpu_loop_rows"}
     assert set(colours) == set(results.catalogue) - lineless
     assert all(len(seen) == 1 for seen in colours.values()), colours
+
+
+def test_the_kernels_of_the_cpu_are_told_apart(without_gpu: Results) -> None:
+    of_gemm = without_gpu.of("gemm")
+    names = [name for name in of_gemm.order if not without_gpu.on_gpu(name)]
+    assert len({figure_base.look(of_gemm, name) for name in names}) == len(names) >= 3
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -315,6 +315,20 @@ SPOILT = {
 }  # fmt: skip
 
 
+def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(
+    small: Path, tmp_path: Path
+) -> None:
+    folder = copied(small, tmp_path)
+    device = read_json(folder / "device.json")
+    own = {"operation": "gemm", "shapes": [64], "kernels": ["cpu_blas"]}
+    device["configuration"]["sweeps"]["processor"] = own
+    write_device(device, folder)
+    assert "processor: no row of cpu_blas, which it measures" in refused(folder)
+    own["without_gpu"] = True
+    write_device(device, folder)
+    checked(folder)
+
+
 def test_a_peak_that_is_not_known_bounds_no_rate(small: Path) -> None:
     """That of the tensor cores differs between the products of 8.6."""
     data = read_set(small)

@@ -60,6 +60,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"sweeps.gram.shapes": ["64x64x64"]}, ["sweeps.gram.shapes[0]", "'64x64x64'", "MxN"]),
         ({"sweeps.gram.verify_shapes": [0]}, ["sweeps.gram.verify_shapes[0]", "'0'"]),
         ({"sweeps.gram.cpu_without": ["7x7x7"]}, ["sweeps.gram.cpu_without[0]", "'7x7x7'"]),
+        ({"sweeps.gram.without_gpu": "yes"}, ["sweeps.gram.without_gpu", "yes"]),
         ({"sweeps.gram.copies": "yes"}, ["sweeps.gram.copies", "yes"]),
         ({"sweeps.gram.copies": ["naive"]}, ["sweeps.gram.copies", "'naive'", "gram_naive"]),
         ({"sweeps.gemm.cold": []}, ["sweeps.gemm.cold"]),
@@ -213,7 +214,7 @@ def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> 
 
 def test_a_kernel_of_the_cpu_that_is_spared_every_shape_has_no_job() -> None:
     config = changed({"sweeps.gemm.shapes": [64], "sweeps.gemm.cpu_without": [64]})
-    jobs = chosen_jobs(config, load_catalogue())["gemm"]
+    jobs = chosen_jobs(config, load_catalogue(), "cpu")["gemm"]
     assert jobs
     assert all(variant.kernel.on_gpu for variant in jobs.values())
 
@@ -238,33 +239,52 @@ def test_only_the_kernels_named_are_timed_cold() -> None:
 
 def test_a_sweep_without_shapes_is_left_out() -> None:
     catalogue = load_catalogue()
-    jobs = chosen_jobs(changed({"sweeps.gram.shapes": []}), catalogue)
+    jobs = chosen_jobs(changed({"sweeps.gram.shapes": []}), catalogue, "cpu")
     assert {variant.kernel.operation for variant in jobs["gemm"].values()} == {"gemm"}
     assert "gram" not in jobs
     with pytest.raises(UserError, match="nothing to measure"):
-        chosen_jobs(changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue)
+        chosen_jobs(
+            changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue, "cpu"
+        )
 
 
 def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
     mine = {"operation": "gemm", "kernels": ["naive", "cublas_sgemm"], "shapes": [64]}
     catalogue = load_catalogue()
-    jobs = chosen_jobs(changed({"sweeps.mine": mine}), catalogue)
+    jobs = chosen_jobs(changed({"sweeps.mine": mine}), catalogue, "cpu")
     assert set(jobs["mine"]) == {"naive-32", "naive-16", "cublas_sgemm"}
     assert set(jobs["gemm"]) > set(jobs["mine"])
-    jobs = chosen_jobs(changed({"sweeps.mine": mine, "kernels": ["naive"]}), catalogue)
+    jobs = chosen_jobs(changed({"sweeps.mine": mine, "kernels": ["naive"]}), catalogue, "cpu")
     assert len(jobs["mine"]) == 2
     one = mine | {"kernels": ["naive/16"]}
-    assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue)["mine"]) == {"naive-16"}
+    assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue, "cpu")["mine"]) == {"naive-16"}
 
 
 def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
     catalogue = load_catalogue()
     config = changed({"kernels": ["naive", "cpu_blas"]})
     expected = {"naive-32", "naive-16", "cpu_blas"}
-    jobs = chosen_jobs(config, catalogue)
+    jobs = chosen_jobs(config, catalogue, "cpu")
     assert {slug for variants in jobs.values() for slug in variants} == expected
-    jobs = chosen_jobs(DEFAULT, catalogue)
+    jobs = chosen_jobs(DEFAULT, catalogue, "cpu")
     assert {slug for variants in jobs.values() for slug in variants} == {*catalogue.variants}
+
+
+def test_what_is_measured_only_where_it_is_named_is_in_no_sweep_of_all_kernels() -> None:
+    catalogue = load_catalogue()
+    jobs = chosen_jobs(DEFAULT, catalogue, "cpu")
+    assert "cpu_loop_rows" in jobs["processor"]
+    assert "cpu_loop_rows" not in jobs["gemm"]
+    asked = chosen_jobs(changed({"kernels": ["cpu_loop_rows"]}), catalogue, "gpu")
+    assert [*asked["gemm"]] == ["cpu_loop_rows"]
+
+
+def test_the_lesson_of_the_processor_takes_no_time_of_a_gpu() -> None:
+    catalogue = load_catalogue()
+    assert set(chosen_jobs(DEFAULT, catalogue, "cpu")["processor"]) == {
+        "cpu_loop", "cpu_loop_rows", "cpu_blas",
+    }  # fmt: skip
+    assert "processor" not in chosen_jobs(DEFAULT, catalogue, "gpu")
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("gpu", "gpu")])

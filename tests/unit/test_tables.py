@@ -672,6 +672,10 @@ def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Result
     assert tables.sampling(before_gram)["sweeps"] == {}
     off = {"sweeps": {"gram": {"shapes": []}}}
     assert tables.sampling({"configuration": off})["sweeps"] == {}
+    own = {"sweeps": {"gemm": {"operation": "gemm", "shapes": [32], "without_gpu": True}}}
+    elsewhere = whole.device | {"configuration": DEVICE["configuration"] | own}
+    assert tables.sampling(elsewhere)["sweeps"] == {}
+    assert [*tables.sampling(elsewhere | {"gpu": None})["sweeps"]] == ["gemm"]
 
 
 def test_launches_are_said_to_overlap_only_if_the_kernels_that_did_are_today_s(

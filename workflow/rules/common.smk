@@ -58,7 +58,7 @@ def settle():
         compiler = toolchain.version(*toolchain.cuda())
         device, architectures = where_to_measure()
         toolchain.check_architectures(architectures)
-        jobs = configuration.chosen_jobs(config, catalogue)
+        jobs = configuration.chosen_jobs(config, catalogue, device)
         return jobs, device, architectures, compiler
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -71,6 +71,7 @@ class Kernel:
     otherwise: str | None = None
     accepts: str | Mapping[str, int | str] = field(default="any", hash=False)
     documents: tuple[str, ...] = ()
+    named_only: bool = False
     classroom: bool = False
     lesson: str = ""
     idea: str = ""
@@ -109,7 +110,7 @@ class Kernel:
 
     @cached_property
     def variants(self) -> list["Variant"]:
-        """The variants that are measured: one for each tiling, or without tilings one in all."""
+        """The variants: one for each tiling, or without tilings one in all."""
         own = [self.tiled(name, values) for name, values in self.tilings.items()]
         return own or [Variant(self, "", self.parameters)]
 
@@ -191,7 +192,7 @@ class Variant:
     @property
     def measured(self) -> bool:
         """Whether it is measured on its own by default."""
-        return self.tiling not in self.kernel.dispatched
+        return not self.kernel.named_only and self.tiling not in self.kernel.dispatched
 
     def constants(self, arch: str | None) -> dict[str, int]:
         """The macros for compiling its source for an architecture: its parameters, OVERLAPS if its

@@ -30,8 +30,8 @@ class Watched:
 
     c: C as it left it, or None if it did not end by itself.
     findings: what watch.h told, each with its `kind` and further fields; `places` are addresses in
-    the code. writers: who wrote each element of C last, as WRITER. printed: what the kernel
-    printed.
+    the code. writers: who wrote each element of C last, as WRITER. loads: elements of the inputs
+    that all threads read. printed: what the kernel printed.
     """
 
     executable: Path
@@ -39,6 +39,7 @@ class Watched:
     findings: tuple[Mapping[str, Any], ...]
     writers: np.ndarray | None
     printed: str
+    loads: int | None = None
 
     @cached_property
     def lines(self) -> Mapping[int, tuple[str, int]]:
@@ -94,7 +95,8 @@ def launch(
         if ended.code == 0:
             c = np.fromfile(paths[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
-            return Watched(executable, c, findings, writers, ended.out)
+            loads = int((folder / "loads").read_text())
+            return Watched(executable, c, findings, writers, ended.out, loads)
     if ended.code == DIVERGED:
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():

@@ -87,6 +87,10 @@ COLUMNS = {
         "spill_bytes", "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt",
     ],
     "counters.csv": ["kernel", "variant", *PRODUCT, "status", "reason", *COUNTERS],
+    "loads.csv": [
+        "kernel", "variant", "operation", "m", "n", "k", "loads", "multiply_adds", "status",
+        "reason",
+    ],
 }  # fmt: skip
 # The version of the project that added a column, for columns that older data sets lack.
 ADDED = {
@@ -99,8 +103,9 @@ BEFORE = "0"  # for data sets and jobs from before versions
 PUBLISHED = ROOT / "reports" / "published"
 # Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
-# A data set is complete without these: checks are run by hand, and older ones lack others.
-OPTIONAL = [*CHECKS, "ceilings.csv", "instructions.csv", "counters.csv"]
+# A data set is complete without these: checks are run by hand, older ones lack others, and loads
+# are the same on every machine, so that none is published with them.
+OPTIONAL = [*CHECKS, "ceilings.csv", "instructions.csv", "counters.csv", "loads.csv"]
 # A finished data set. points.csv belongs to a job, before its samples are summarised.
 DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
 TEXT = [

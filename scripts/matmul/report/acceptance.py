@@ -30,7 +30,7 @@ from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
 from matmul.process.programs import program_digest
 from matmul.report.selection import changed_variants
-from matmul.settings.configuration import sweep_of
+from matmul.settings.configuration import sweep_of, takes_place
 
 FACTS = {
     "date": r"\d{4}-\d\d-\d\d",
@@ -143,7 +143,8 @@ def incomplete(data: DataSet) -> Iterator[str]:
         if name not in configuration["sweeps"]:
             yield data.said("device.json", f"the configuration has no sweep {name}")
         sweep, rows = sweep_of(configuration, name), summary[summary.sweep == name]
-        shapes = [parse_shape(text, sweep["operation"]) for text in sweep["shapes"]]
+        texts = sweep["shapes"] if takes_place(sweep, bool(data.device["gpu"])) else []
+        shapes = [parse_shape(text, sweep["operation"]) for text in texts]
         wanted = set(itertools.product(shapes, sweep["fills"], sweep["modes"]))
         lists = [names for names in (sweep["kernels"], configuration["kernels"]) if names != "all"]
         asked = {*map(bare_name, lists[0] if lists else [])}

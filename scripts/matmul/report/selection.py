@@ -58,6 +58,7 @@ class Results:
     ceilings: pd.DataFrame
     instructions: pd.DataFrame
     counters: pd.DataFrame
+    loads: pd.DataFrame
     states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything

@@ -123,8 +123,16 @@ def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
     return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
 
 
-def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, dict[str, Variant]]:
-    """The variants that each sweep with shapes measures, by slug.
+def takes_place(sweep: Mapping[str, Any], on_gpu: bool) -> bool:
+    """Whether a sweep measures anything in a run with a GPU, or without one."""
+    return bool(sweep["shapes"]) and not (on_gpu and sweep.get("without_gpu", False))
+
+
+def chosen_jobs(
+    config: Mapping[str, Any], catalogue: Catalogue, device: str
+) -> dict[str, dict[str, Variant]]:
+    """The variants that each sweep measures on a device (gpu or cpu), by slug. Sweeps that measure
+    nothing there are left out.
 
     Raises UserError if there is nothing to measure.
     """
@@ -137,7 +145,7 @@ def chosen_jobs(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, di
     for name in config["sweeps"]:
         sweep = sweep_of(config, name)
         lists = [config["kernels"], sweep["kernels"]]
-        if sweep["shapes"]:
+        if takes_place(sweep, device == "gpu"):
             chosen[name] = {
                 slug: variant
                 for slug, variant in catalogue.buildable.items()

@@ -8,16 +8,16 @@
 //   two threads at one element of shared memory, or of C, with nothing between that orders them;
 //   an element of shared memory, or of C, that is read before anything was written to it;
 //   where a kernel was that crashed or did not end;
-//   who wrote each element of C, and where.
+//   who wrote each element of C, and where;
+//   how many elements of A and B all threads read.
 //
 // Two accesses are ordered if a barrier of the block lies between them, or for threads of a warp a
 // meeting that both took part in, by vector clocks (Fidge 1988, Mattern 1989).
 //
-// It writes to the folder that WATCH_FOLDER names: findings, a line of JSON each, and writers, a
-// Writer for each element of C.
+// It writes to the folder that WATCH_FOLDER names: findings, a line of JSON each; writers, a Writer for
+// each element of C; and loads, a number of elements.
 #pragma once
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/time.h>
@@ -45,6 +45,7 @@ struct Writer {
 };
 
 inline int findings = -1;
+inline size_t bytes_loaded;  // from the inputs
 inline unsigned block_serial, clocks[1024][warp_threads];
 inline uint3 block_seen;
 inline Place last_place;
@@ -193,6 +194,7 @@ UNWATCHED inline bool note_array(const Array& array, const char* address, size_t
         _exit(Trapped);
     }
     if (&array != &C) {
+        if (!writes) bytes_loaded += bytes;
         if (writes && first_time("input", now.place, nullptr))
             tell("input", now.place, ", \"array\": \"%s\", \"element\": %zd", array.name, element);
         return true;
@@ -229,12 +231,17 @@ UNWATCHED inline void stopped(int signal, siginfo_t*, void* context)
     _exit(Trapped);
 }
 
+UNWATCHED inline FILE* created(const char* name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", getenv("WATCH_FOLDER"), name);
+    return fopen(path, "wb");
+}
+
 // Called before the kernel runs.
 UNWATCHED inline void start_watching()
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/findings", getenv("WATCH_FOLDER"));
-    findings = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    findings = fileno(created("findings"));
     setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses no line that the kernel printed
     watched_shared = shared_memory();
     shared_cells = static_cast<Cell*>(calloc(watched_shared.bytes + 1, sizeof(Cell)));
@@ -254,17 +261,17 @@ UNWATCHED inline void start_watching()
     c_cells = static_cast<Cell*>(calloc(C.bytes / sizeof(ELEMENT) + 1, sizeof(Cell)));
 }
 
-// Called after it: who wrote each element of C.
+// Called after it: who wrote each element of C, and the loads.
 UNWATCHED inline void stop_watching()
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/writers", getenv("WATCH_FOLDER"));
-    FILE* file = fopen(path, "wb");
+    FILE* file = created("writers");
     for (size_t i = 0; i < C.bytes / sizeof(ELEMENT); ++i) {
         const Access& last = c_cells[i].write;
         const Writer writer = {last.place, int(last.block) - 1, last.block ? last.thread : -1};
         fwrite(&writer, sizeof writer, 1, file);
     }
+    fclose(file);
+    fprintf(file = created("loads"), "%zu", bytes_loaded / sizeof(ELEMENT));
     fclose(file);
 }
 

@@ -90,7 +90,7 @@ LIBRARIES = [
     Look("#e69f00", "p", (0, (1, 1.2))),
 ]
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
-CPU = [Look(INK, "o"), Look(QUIET, "s")]
+CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
 CONTEXT = Look("#c4c4c4", "")
 
 
