@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import TF32, made_up, speed_up_tf32, with_tf32
+from made_up_data import STUDIES, TF32, made_up, speed_up_tf32, with_tf32
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -22,6 +22,7 @@ from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
 from matmul.report.selection import Results
 
+PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
 
 
@@ -85,7 +86,7 @@ def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> N
     """What draws the report knows no TeX."""
     for name, figure in drawn.items():
         style.save(figure, tmp_path, name, ["svg"])
-    assert {*FIGURES} - {*drawn} == {"cards", "random_shapes"}  # of other cards and sweeps
+    assert {*FIGURES} - {*drawn} == {"cards", "random_shapes", "processor_sizes"}  # of others
     for file in tmp_path.glob("*.svg"):
         assert "$" not in file.read_text(), file.name  # nor in the comment that a drawn text has
 
@@ -203,13 +204,15 @@ def test_only_what_is_drawn_is_written_with_its_caption(
 
 
 def test_sizes_without_a_power_of_two_between_them_are_ticks(tmp_path: Path) -> None:
-    results = made_up(tmp_path, shapes={"gemm": (40, 45)})
+    results = made_up(tmp_path, kernels=["naive"], shapes={"gemm": (40, 45)})
     ticks = FIGURES["rate"](results).axes[0].get_xticks()
     assert [*ticks] == [40, 45]
 
 
 def test_cold_times_are_called_cold(tmp_path: Path, results: Results) -> None:
-    assert "cold" in words_of(FIGURES["rate"](made_up(tmp_path, caches=["cold"])))
+    assert "cold" in words_of(
+        FIGURES["rate"](made_up(tmp_path, kernels=["naive"], caches=["cold"]))
+    )
     both = words_of(FIGURES["rate"](results))
     assert "hot" in both and "cold" not in both
 
@@ -220,13 +223,15 @@ def throttle(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_points_of_a_hot_card_are_hollow(tmp_path: Path, results: Results) -> None:
-    assert "slowed down for heat" in words_of(FIGURES["rate"](made_up(tmp_path, change=throttle)))
+    assert "slowed down for heat" in words_of(
+        FIGURES["rate"](made_up(tmp_path, kernels=["naive"], change=throttle))
+    )
     assert "slowed down" not in words_of(FIGURES["rate"](results))
 
 
 def test_modified_files_are_named_in_every_figure(tmp_path: Path) -> None:
     device = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
-    words = words_of(FIGURES["rate"](made_up(tmp_path, device=device)))
+    words = words_of(FIGURES["rate"](made_up(tmp_path, kernels=["naive"], device=device)))
     assert "commit aaaaaaa, modified files" in words
     assert "peak" not in words  # of a card whose peak is not known
 
@@ -259,7 +264,7 @@ def test_ratios_stand_in_the_panel_of_their_library(results: Results) -> None:
 
 
 def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path) -> None:
-    results = made_up(tmp_path)
+    results = made_up(tmp_path, kernels=PAIRED)
     results.ratios[["ratio_low", "ratio_high"]] = np.nan
     results.ratios["ratio"] += 2
     (ax,) = FIGURES["share"](results).axes
@@ -267,7 +272,8 @@ def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path)
 
 
 def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_path: Path) -> None:
-    results = made_up(tmp_path)
+    kernels = [*PAIRED, "naive_rect", "shared_rect", "register_tile", "vectors", "sgemm"]
+    results = made_up(tmp_path, kernels=kernels)
     ratios = results.ratios
     far = (ratios.kernel == "naive") & (ratios.n == 32)
     ratios.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
@@ -288,7 +294,8 @@ def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:
 
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
-    results = made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32)
+    kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
+    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
     figures, _ = all_drawn(results)
     drawn = {name for name, figure in figures.items() if TF32 in dict(lines_of(figure))}
     assert drawn == {"accuracy", "error_and_speed"}
@@ -310,7 +317,9 @@ def test_errors_near_one_another_stand_between_named_powers_of_ten(
     tmp_path: Path, mean: float, largest: float
 ) -> None:
     results = made_up(
-        tmp_path, change=lambda summary: summary.assign(mean_error=mean, largest_error=largest)
+        tmp_path,
+        kernels=PAIRED,
+        change=lambda summary: summary.assign(mean_error=mean, largest_error=largest),
     )
     drawn = FIGURES["accuracy"](results)
     style.save(drawn, tmp_path, "accuracy", ["svg"])
@@ -329,7 +338,9 @@ def test_a_study_has_a_panel_for_each_quantity_that_is_known(tmp_path: Path) -> 
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         return summary.assign(power_w=np.nan, sm_clock_mhz=np.nan)
 
-    whole, bare = made_up(tmp_path / "a"), made_up(tmp_path / "b", change=change)
+    studied = [*STUDIES["fills"][0][:2], *STUDIES["sustained"][0]]
+    whole = made_up(tmp_path / "a", kernels=studied)
+    bare = made_up(tmp_path / "b", kernels=studied, change=change)
     assert titles("fills", whole) == ["rate", "power"]
     assert titles("sustained", whole) == ["rate", "SM clock", "power"]
     assert titles("fills", bare) == titles("sustained", bare) == ["rate"]
@@ -348,7 +359,7 @@ def test_errors_stand_over_rates_in_a_panel_for_each_fill(tmp_path: Path) -> Non
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         return summary.assign(mean_error=summary.mean_error.mask(summary.fill == "constant", 0))
 
-    results = made_up(tmp_path, change=change)
+    results = made_up(tmp_path, kernels=STUDIES["fills"][0][:2], change=change)
     axes = FIGURES["error_and_speed"](results).axes
     assert [ax.get_title(loc="left") for ax in axes] == [f for f in FILLS if f != "constant"]
     (line,) = [line for line in axes[-1].get_lines() if line.get_label() == "cublas_sgemm"]
@@ -365,7 +376,8 @@ def test_a_library_that_writes_half_of_c_is_said_to(tmp_path: Path, results: Res
                 for name in ("kernel", "variant")}  # fmt: skip
         return summary.assign(**half)
 
-    drawn = FIGURES["sustained"](made_up(tmp_path, change=change))
+    kernels = [*STUDIES["sustained"][0], "cublas_dsyrk_triangle"]
+    drawn = FIGURES["sustained"](made_up(tmp_path, kernels=kernels, change=change))
     assert "triangle: writes one half" in words_of(drawn)
     assert "one half" not in words_of(FIGURES["sustained"](results))
 

@@ -10,7 +10,16 @@ import browser
 import pandas as pd
 import pytest
 from browser import Browser, Page
-from made_up_data import RANDOM, SHAPES, made_up, speed_up_tf32, the_catalogue, with_tf32
+from made_up_data import (
+    RANDOM,
+    SHAPES,
+    TF32,
+    beside_a_card,
+    made_up,
+    speed_up_tf32,
+    the_catalogue,
+    with_tf32,
+)
 
 import page
 from matmul.catalogue.entries import Catalogue
@@ -60,8 +69,9 @@ def lines(results: Results) -> list[dict[str, Any]]:
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, whole: Path) -> None:
-    assert whole.read_text() == page.page(TEMPLATE, made_up(tmp_path))
     assert whole.stat().st_size < LARGEST
+    few = [page.page(TEMPLATE, made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
+    assert few[0] == few[1]
 
 
 def test_every_timed_point_is_on_a_line_of_each_quantity(
@@ -94,13 +104,16 @@ def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
-    drawn = page_data(made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32))["lines"]
+    kernels = ["naive", "cublas_sgemm", TF32]
+    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    drawn = page_data(results)["lines"]
     own = {line["quantity"] for line in drawn if line["trace"]["name"] == "cuBLAS TF32"}
     assert own == {ERROR}
 
 
 def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
-    results = made_up(tmp_path, drawn=RANDOM)
+    kernels = ["sgemm", "cublas_sgemm", "gram", "cublas_dgemm"]
+    results = made_up(tmp_path, kernels=kernels, drawn=RANDOM)
     drawn = [line for line in page_data(results)["lines"] if line["series"] == DRAWN]
     assert [line["operation"] for line in drawn] == ["gemm", "gram"]
     shares = drawn[0]["trace"]["y"]
@@ -122,6 +135,21 @@ def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
     written = json.dumps(page_data(results), allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
+
+
+def test_beside_a_processor_published_cards_can_be_chosen_in_one_unit(tmp_path: Path) -> None:
+    results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm"])
+    found = page_data(results)
+    assert [*found["choices"]["card"]["values"]] == ["Imaginary GPU"]
+    rates = [line for line in found["lines"] if line.get("variants") == FASTEST
+             and (line["quantity"], line["series"]) == ("rate", "square (m = n = k)")]  # fmt: skip
+    names = {line["trace"]["name"]: line.get("card") for line in rates}
+    assert names["CPU, triple loop"] is None
+    assert names["naive, Imaginary GPU"] == "Imaginary GPU"
+    assert len({line["axes"]["yaxis"]["title"]["text"] for line in rates}) == 1
+    (loop,) = [own["trace"] for own in rates if own["trace"]["name"] == "CPU, triple loop"]
+    own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop'")
+    assert loop["y"] == own.sort_values("n").tflops.tolist()  # TFLOP/s, as the card's
 
 
 # The page in a browser.

@@ -68,14 +68,19 @@ class Results:
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only: the points of the
-        sweep with its name, each from the longest sweep that has it. Kernels with reduced
-        arithmetic are included only on request."""
+        sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
+        with reduced arithmetic are included only on request."""
         return self.views[operation, reduced]
 
     @cached_property
     def launches(self) -> pd.DataFrame:
         """Measured kernel rows, in every cache state."""
         return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
+    @cached_property
+    def timed_gpu(self) -> bool:
+        """Whether a kernel was timed on a GPU."""
+        return bool(self.gpu(self.launches).any())
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -88,6 +93,12 @@ class Results:
         """The configuration of each sweep over shapes drawn at random, by name."""
         sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
         return {name: own for name, own in sweeps.items() if isinstance(own["shapes"], Mapping)}
+
+    @property
+    def lessons(self) -> list[str]:
+        """The sweeps that are measured only without a GPU: what the processor teaches."""
+        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
+        return [name for name, own in sweeps.items() if own.get("without_gpu")]
 
     def drawn(self, rows: pd.DataFrame) -> pd.Series:
         """Which rows are of shapes drawn at random."""
@@ -142,15 +153,17 @@ class Results:
         return found
 
     def longest(self, table: pd.DataFrame, operation: str) -> pd.DataFrame:
-        """The rows of an operation's sweep in a table; where longer sweeps measured the same, those
-        of the longest one."""
+        """The rows of an operation's sweep and its lessons in a table; where longer sweeps, or the
+        lessons, measured the same, those of the longest one."""
         key = [column for column in SPAN if column in table]
-        own = table.sweep == operation
-        longer = [table[table.sweep == sweep] for sweep in self.longer_sweeps(operation)]
-        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in longer]
-        rows = pd.concat([*measured, table[own]])
+        lessons = [name for name in self.lessons if name in set(table.sweep)]
+        others = [table[table.sweep == name] for name in [*self.longer_sweeps(operation), *lessons]]
+        others = [rows[rows.operation == operation] for rows in others]
+        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in others]
+        rows = pd.concat([*measured, table[table.sweep == operation]])
         names = pd.MultiIndex.from_frame(rows[key].astype(str))
-        return rows[names.isin(names[rows.sweep == operation])].drop_duplicates(key).sort_index()
+        own = names[rows.sweep.isin([operation, *lessons])]
+        return rows[names.isin(own)].drop_duplicates(key).sort_index()
 
     def longer_sweeps(self, operation: str) -> list[str]:
         """The sweeps of an operation that sample for more seconds than that with its name, the
@@ -388,8 +401,12 @@ def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
 
 def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
     """The variants in kernels.csv that this checkout lacks, or has with other sources or flags."""
-    today = {variant.name: digest(variant) for variant in catalogue.buildable.values()}
-    return [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
+    today = {variant.name: variant for variant in catalogue.buildable.values()}
+    return [
+        row.variant
+        for row in kernels.itertuples()
+        if row.variant not in today or row.sha256 != digest(today[row.variant])
+    ]
 
 
 def fastest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -35,9 +35,11 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
 
 
 def last_points(ax: Axes, names: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """The last point of each named line, as shares of the axes' width and height."""
+    """The last point of each named line, as shares of the axes' width and height; of a line that
+    leaves the axes at the top, a point there."""
     lines = {line.get_label(): line for line in ax.get_lines()}
-    return {name: tuple(shares(ax, lines[name])[-1]) for name in names if name in lines}
+    ends = {name: shares(ax, lines[name])[-1] for name in names if name in lines}
+    return {name: (float(x), min(float(y), 1.0)) for name, (x, y) in ends.items()}
 
 
 def shares(ax: Axes, line: Line2D) -> np.ndarray:

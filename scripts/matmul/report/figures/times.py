@@ -34,7 +34,7 @@ from matmul.report.sourced_numbers import significant
 IN_MS = 1000.0  # the longest time that is drawn in milliseconds on linear axes
 PER_SECOND = 1000  # milliseconds
 UNITS = [("s", 1e3), ("ms", 1.0), ("µs", 1e-3)]  # in milliseconds
-PROCESSOR, SQUARE = ["cpu_loop", "cpu_blas"], ["naive", "shared"]
+PROCESSOR, SQUARE = ["cpu_loop", "cpu_blas"], ["naive", "shared"]  # SQUARE: of 002 and 003
 ANY_SHAPE = ["naive_rect", "shared_rect", "shared_rect_split"]  # of document 000
 GUIDE = Look(style.QUIET, "", (0, (2, 2)))
 NO_POINTS = pd.DataFrame(columns=["kernel", "n", "time_ms", "text"])
@@ -97,7 +97,8 @@ def name_crosses(ax: Axes, lines: Sequence[Line], points: pd.DataFrame, per_ms: 
     for point in points[points.n == points.n.max()].itertuples():
         words = f"{titles.get(point.kernel, point.kernel)}: {point.text}"
         ax.annotate(words, (point.n, point.time_ms * per_ms), (-6, 0), ha="right", va="center",
-                    textcoords="offset points", fontsize=style.SMALL_TEXT)  # fmt: skip
+                    textcoords="offset points", bbox=style.PAPER,
+                    fontsize=style.SMALL_TEXT)  # fmt: skip
 
 
 def name_lines(ax: Axes, lines: Sequence[Line], others: dict[str, Look] | None = None) -> None:
@@ -143,10 +144,10 @@ def time_seconds(results: Results) -> Figure:
     """On linear axes: left with the document's points, right the GPU's kernels alone."""
     points = document_times(GEMM.name, "002")
     n = points.n.max()
-    lines = [line.up_to(n) for line in lines_of(results, results.of_document("002"))]
-    own = [line for line in lines if results.on_gpu(line.kernel)]
+    own, loop = ([line.up_to(n) for line in lines_of(results, names)]
+                 for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
     made, axes = style.panels(2, height=3.0, sharey=False)
-    linear(axes[0], lines, points, "s")
+    linear(axes[0], own, points, "s", loop)
     linear(axes[1], own, NO_POINTS, "s")
     axes[0].set_title("with document 002's times", loc="left")
     axes[1].set_title("without them", loc="left")
@@ -158,32 +159,37 @@ def time_seconds(results: Results) -> Figure:
 def time_milliseconds(results: Results) -> Figure:
     """On linear axes: left small products with the document's points, right the sizes at which
     every kernel takes less than a second."""
-    kernels = [*results.of_document("003"), *results.full_rivals]
+    lines = lines_of(results, [*SQUARE, *results.full_rivals])
     points = document_times(GEMM.name, "003")
     points = points[points.time_ms <= IN_MS]
-    whole = lines_of(results, kernels)
-    small = [line.up_to(points.n.max()) for line in lines_of(results, [*kernels, "cpu_blas"])]
-    most = common_size([line.up_to(time_ms=IN_MS) for line in whole])
+    small, blas = ([line.up_to(points.n.max()) for line in own]
+                   for own in (lines, lines_of(results, PROCESSOR[1:])))  # fmt: skip
+    most = common_size([line.up_to(time_ms=IN_MS) for line in lines])
     made, axes = style.panels(2, height=3.0, sharey=False)
-    linear(axes[0], small, points, "ms")
-    linear(axes[1], [line.up_to(most) for line in whole], NO_POINTS, "ms")
+    linear(axes[0], small, points, "ms", blas)
+    linear(axes[1], [line.up_to(most) for line in lines], NO_POINTS, "ms")
     axes[0].set_title("with document 003's times", loc="left")
     axes[1].set_title("larger products", loc="left")
-    style.claim(made, took([line for line in small if results.on_gpu(line.kernel)]))
+    style.claim(made, took(small))
     return made
 
 
-def linear(ax: Axes, lines: Sequence[Line], points: pd.DataFrame, unit: str) -> None:
-    """Lines and a document's points on linear axes from 0, in its unit."""
+def linear(
+    ax: Axes, lines: Sequence[Line], points: pd.DataFrame, unit: str, beside: Sequence[Line] = ()
+) -> None:
+    """Lines and a document's points on linear axes from 0, in its unit, and lines beside them,
+    which may leave the axes."""
     per_ms = {"s": 1 / PER_SECOND, "ms": 1.0}[unit]
     draw_lines(ax, lines, per_ms)
     draw_crosses(ax, lines, points, per_ms)
-    style.linear_sizes(ax)
-    ax.set_ylim(bottom=0)
+    _, top = ax.get_ylim()
+    draw_lines(ax, beside, per_ms)
+    ax.set_ylim(0, top)
     ax.set_ylabel(f"time in {unit}")
+    style.linear_sizes(ax)
     if len(points):
         name_crosses(ax, lines, points, per_ms)
-    name_lines(ax, [line for line in lines if len(line.rows)])
+    name_lines(ax, [line for line in (*lines, *beside) if len(line.rows)])
 
 
 @figure(GEMM, "Time of square products, both axes logarithmic")

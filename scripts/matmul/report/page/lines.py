@@ -26,12 +26,30 @@ SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v"
 LINE = 1.5  # pixels
 
 
-def lines_of(view: Results) -> Iterator[dict[str, Any]]:
+Unit = tuple[str, int]  # of rates, and its number per TFLOP/s
+
+
+def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]:
+    """The lines of an operation; beside a processor's those of the published cards, each of which
+    can be chosen."""
+    view = results.of(operation)
+    cards = () if results.timed_gpu else results.others
+    everything = [view, *(card.of(operation) for card in cards)]
+    unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
+    yield from lines_of(results.of(operation, reduced=True), unit)
+    for card in cards:
+        name = processor(card.device)
+        for line in lines_of(card.of(operation, reduced=True), unit):
+            line["trace"] |= {"uid": f"{name} {line['trace']['uid']}",
+                              "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
+            yield line | {"card": name}
+
+
+def lines_of(view: Results, unit: Unit) -> Iterator[dict[str, Any]]:
     """One line for each kernel and one for each variant, for every choice."""
     if view.launches.empty:
         return
-    found = points(view)
-    unit = rate_unit(view.launches.tflops)[0]
+    found = points(view, unit[1])
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
     drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
@@ -39,7 +57,7 @@ def lines_of(view: Results) -> Iterator[dict[str, Any]]:
     drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
-        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit)}
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
 
 
 def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
