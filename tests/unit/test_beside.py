@@ -1,10 +1,11 @@
 """A report without a GPU: this processor beside a published card, and whose each number is."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up_data import beside_a_card, made_up
+from made_up_data import DEVICE, beside_a_card, made_up
 from test_charts import lines_in, words_of
 from test_tables import DOCUMENTS, traced, typeset
 
@@ -44,6 +45,16 @@ def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results: 
     ).replace("\n", " ")
     own = FIGURES["time_loglog"](results.others[0])
     assert "dashed" not in words_of(own)
+
+
+def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards_and_no_title_mixes_them(
+    results: Results, tmp_path: Path
+) -> None:
+    card = made_up(tmp_path, kernels=["cublas_sgemm"], device=DEVICE | {"gpu": "My GPU"})
+    made = FIGURES["time_milliseconds"](replace(card, others=results.others))
+    lines = lines_in(made.axes[0])
+    assert lines["naive"].get_gid() == style.PUBLISHED and lines["cublas_sgemm"].get_gid() is None
+    assert made.get_suptitle().startswith("Time of square products")
 
 
 def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:

@@ -126,16 +126,17 @@ def common_size(lines: Sequence[Line]) -> int:
 
 
 def took(lines: Sequence[Line]) -> str:
-    """What a product takes with each of several kernels at their largest common size, the slowest
-    first."""
-    n = common_size(lines)
+    """What a product takes with each of several kernels of one card at their largest common size,
+    the slowest first."""
+    cards = {line.card for line in lines}
+    n = common_size(lines) if len(cards) == 1 else 0
     times = {line: line.rows.set_index("n").time_ms[n] for line in lines} if n else {}
     said = [
         f"{in_words(times[line])} ({line.title})"
         for line in sorted(times, key=lambda line: -times[line])
     ]
-    cards = {line.card for line in times if line.card}
-    where = f"On an {cards.pop()}, a" if cards else "A"
+    card = "".join(cards)
+    where = f"On an {card}, a" if card else "A"
     return f"{where} product of n = {n} takes {listed(said)}" if said else ""
 
 

@@ -51,9 +51,11 @@ def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order of the page."""
     found_here = dict.fromkeys(line["quantity"] for line in lines)
     shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
-    quantities = [name for name in (RATE, *shares, TIME, ERROR) if name in found_here]
-    forms = [name for operation in OPERATIONS.values() for name in operation.series]
     cards = dict.fromkeys(line["card"] for line in lines if "card" in line)
+    # Beside a card, a processor's rates all lie on the axis.
+    order = (TIME, RATE, *shares, ERROR) if cards else (RATE, *shares, TIME, ERROR)
+    quantities = [name for name in order if name in found_here]
+    forms = [name for operation in OPERATIONS.values() for name in operation.series]
     found: dict[str, tuple[str, Iterable[str]]] = {
         "operation": ("product", OPERATIONS),
         "card": ("published, not measured here", cards),
