@@ -256,7 +256,7 @@ def gram_time(results: Results) -> Figure:
     every = {name: lines_of(results, [*kernels, *processors], own) for name, own in forms.items()}
     square = next(iter(forms))
     every = {name: lines for name, lines in every.items() if lines or name == square}
-    made, grid = style.panel_rows(2, len(every), height=1.75)
+    made, grid = style.panel_rows(2, len(every), height=1.95)
     for (above, below), (name, lines) in zip(grid.T, every.items(), strict=True):
         own = [line for line in lines if line.kernel in kernels]
         points = document_times(GRAM.name) if name == square else NO_POINTS
