@@ -1,24 +1,33 @@
-"""Draw every figure of a data set, as SVG and PNG. The same data give the same bytes."""
+"""Draw the figures of a data set that have something to draw, as SVG and PNG.
+
+drawn.json has the caption of each. The same data give the same bytes.
+"""
 
 import logging
 from functools import partial
 from pathlib import Path
 
 from matmul.catalogue.entries import load_catalogue
+from matmul.dataset.tables import write_json
 from matmul.process.errors import command_line
 from matmul.process.workers import workers
 from matmul.report.figures import style
+from matmul.report.figures.figure_base import NothingToDraw
 from matmul.report.figures.gallery import FIGURES
+from matmul.report.figures.names import caption
 from matmul.report.selection import Results, load_results, with_others
 from matmul.settings import arguments
 
 drawn_from: list[Results] = []  # the data set, which forked processes inherit
 
 
-def draw(folder: Path, name: str) -> str:
-    """Draw one figure and return its name."""
-    style.save(FIGURES[name](drawn_from[0]), folder, name)
-    return name
+def draw(folder: Path, name: str) -> str | None:
+    """Draw one figure. Returns why there is nothing to draw, or None."""
+    try:
+        style.save(FIGURES[name](drawn_from[0]), folder, name)
+    except NothingToDraw as reason:
+        return str(reason)
+    return None
 
 
 @command_line
@@ -31,9 +40,14 @@ def main() -> None:
 
     results = load_results(options.data, load_catalogue(options.catalogue))
     drawn_from.append(with_others(results, options.beside))
+    drawn = {}
     with workers(options.processes) as processes:
-        for name in processes.map(partial(draw, options.output), FIGURES):
-            logging.info("drawn: %s", name)
+        missing = processes.map(partial(draw, options.output), FIGURES)
+        for name, reason in zip(FIGURES, missing, strict=True):
+            logging.info("%s: %s", name, reason or "drawn")
+            if reason is None:
+                drawn[name] = caption(name)
+    write_json(drawn, options.output / "drawn.json")
 
 
 if __name__ == "__main__":

@@ -21,14 +21,9 @@ from matmul.dataset.tables import (
     read_table,
     whole_file,
 )
-from matmul.operations import OPERATIONS
 from matmul.process.errors import UserError, command_line
 from matmul.report.acceptance import other_sources
-from matmul.report.selection import (
-    picture_of,
-    published_name,
-    thermally_throttled,
-)
+from matmul.report.selection import pictures, published_name, thermally_throttled
 from matmul.settings import arguments
 
 
@@ -70,11 +65,10 @@ def main() -> None:
     optional = [name for name in OPTIONAL if name in KEYS]  # what check_set.py checks
     files = {name: options.data / name for name in (*DATA_SET, *optional)}
     files |= {"report.pdf": options.report}
-    files |= {
-        name: options.report.parent / "figures" / name
-        for name in map(picture_of, OPERATIONS.values())
-    }
+    drawn = pictures().values()
+    files |= {name: options.report.parent / "figures" / name for name in drawn}
     files["device.json"] = files.pop("device.json")  # last, because without it there is no data set
+    optional += drawn
     for name in (*optional, "device.json"):  # removed with an older data set
         (folder / name).unlink(missing_ok=True)
     for name, source in files.items():

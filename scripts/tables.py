@@ -17,14 +17,12 @@ from matmul.dataset.tables import write_json
 from matmul.operations import OPERATIONS, fills, shape_of
 from matmul.operations.shapes import Shape
 from matmul.process.errors import command_line
+from matmul.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul.report.facts.cards import cards
 from matmul.report.facts.checks import cross_check, timer_check
-from matmul.report.facts.documents import compare_documents
 from matmul.report.facts.findings import all_findings
-from matmul.report.facts.ladder import ladder
 from matmul.report.facts.measuring import measuring
 from matmul.report.facts.random_shapes import random_shapes
-from matmul.report.figures.names import captions
 from matmul.report.selection import (
     Results,
     changed_variants,
@@ -57,12 +55,13 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "device": device_facts(results.device),
         "scope": scope(results),
         "operations": operations(),
-        "captions": captions(),
         "catalogue": catalogue_entries(results),
         "findings": all_findings(results),
-        "ladders": {operation: ladder(results, operation) for operation in OPERATIONS},
+        "published": beside(results),
+        "ladders": ladders(results),
+        "loads": loads(results),
         "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
-        "documents": compare_documents(results, documents),
+        "documents": documents_beside(results, documents),
         "random_shapes": random_shapes(results),
         "cards": cards(results),
         "not_measured": not_measured(results),
@@ -183,7 +182,7 @@ def scope(results: Results) -> dict[str, Any]:
     timed = points[points.status == "ok"]
     return {
         "timed": counts,
-        "on_gpu": counts["gpu"]["ok"] > 0,
+        "on_gpu": results.timed_gpu,
         "cards": len(results.cards),
         "gpu_absence": results.absence(set(points[gpu].kernel))
         if gpu.any()

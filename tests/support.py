@@ -14,9 +14,8 @@ from matmul.catalogue.cost import Work, shares_of, work
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
 from matmul.measure.verification import accuracy
-from matmul.operations import OPERATIONS
 from matmul.operations.shapes import Shape
-from matmul.report.selection import picture_of
+from matmul.report.selection import pictures
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -144,7 +143,7 @@ class DataSet:
         write_json(self.device, self.folder / "device.json")
         (self.folder / "report.pdf").write_bytes(b"%PDF")
         (self.folder / "figures").mkdir()
-        for name in map(picture_of, OPERATIONS.values()):
+        for name in pictures().values():
             (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
         return self.folder
 

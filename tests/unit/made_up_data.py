@@ -136,6 +136,7 @@ def made_up(
     catalogue: Catalogue | None = None,
     checked: bool = False,
     drawn: Mapping[str, Any] = MappingProxyType({}),
+    studies: Mapping[str, Any] = STUDIES,
 ) -> Results:
     """Write a data set and load it; `change` alters its summary first. `checked`: with both checks
     of the timing. `drawn`: with these of RANDOM."""
@@ -158,7 +159,7 @@ def made_up(
             variant, parse_shape(text, variant.kernel.operation), gpu, caches, random, arch
         )
     ]
-    rows += study_rows(variants, gpu, random)
+    rows += study_rows(variants, studies, gpu, random)
     columns = COLUMNS["summary.csv"]
     rows += random_rows(drawn, catalogue, gpu, random, arch)
     summary = change(pd.DataFrame(rows, columns=columns).astype({"k": "Int64"}))
@@ -184,6 +185,38 @@ def made_up(
         known["configuration"]["sweeps"] |= drawn
     write_json(known, folder / "device.json")
     return load_results(folder, catalogue)
+
+
+LESSONS = {"processor": {"operation": "gemm", "without_gpu": True,
+                         "shapes": [1000, 1023, 1024, 1025],
+                         "kernels": ["cpu_loop", "cpu_loop_rows", "cpu_blas"]}}  # fmt: skip
+
+
+def beside_a_card(folder: Path, **options: Any) -> Results:
+    """A data set without a GPU beside that of a card, with LESSONS and the loads of two kernels."""
+    card = made_up(folder / "imaginary-gpu", **options)
+    device = DEVICE | {"gpu": None}
+    sweeps = DEVICE["configuration"]["sweeps"] | LESSONS
+    device |= {"configuration": DEVICE["configuration"] | {"sweeps": sweeps}}
+
+    def lessons(summary: pd.DataFrame) -> pd.DataFrame:
+        """The products at the sizes of the sweep belong to it."""
+        own = summary.n.isin(LESSONS["processor"]["shapes"]) & (summary.operation == "gemm")
+        return summary.assign(sweep=summary.sweep.mask(own, "processor"))
+
+    sizes = [320, 640, *LESSONS["processor"]["shapes"]]
+    own = {"gemm": sizes, "gram": SHAPES["gram"]}
+    names = ["cpu_loop", "cpu_loop_rows", "cpu_blas", "gram_cpu_loop", "gram_cpu_blas"]
+    kernels = [*names, *(options.get("kernels") or ["naive", "shared", "vectors", "gram_naive"])]
+    made_up(folder, kernels=kernels, gpu=False, shapes=own, device=device, change=lessons)
+    loads = [{"kernel": name, "variant": f"{name}/32", "operation": "gemm", "m": 128, "n": 128,
+              "k": 128, "loads": count, "multiply_adds": 128**3, "status": "ok"}
+             for name, count in (("naive", 2 * 128**3), ("shared", 2 * 128**3 // 32))]  # fmt: skip
+    write_table(
+        pd.DataFrame(loads, columns=COLUMNS["loads.csv"]), "loads.csv", folder / "loads.csv"
+    )
+    results = load_results(folder, the_catalogue())
+    return dataclasses.replace(results, others=(card,))
 
 
 def point(
@@ -227,10 +260,12 @@ def point(
     ]  # fmt: skip
 
 
-def study_rows(variants: Sequence[Variant], gpu: bool, random: np.random.Generator) -> list[dict]:
-    """Hot kernel rows of STUDIES: less power for other fills, less speed when sustained."""
+def study_rows(
+    variants: Sequence[Variant], studies: Mapping[str, Any], gpu: bool, random: np.random.Generator
+) -> list[dict]:
+    """Hot kernel rows of studies: less power for other fills, less speed when sustained."""
     rows = []
-    for sweep, (kernels, n, fills, modes) in STUDIES.items():
+    for sweep, (kernels, n, fills, modes) in studies.items():
         for variant in (v for v in variants if v.kernel.name in kernels):
             shape = parse_shape(n, variant.kernel.operation)
             (row,) = (

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from made_up_data import DEVICE, Change, ceilings, made_up
 from support import Command
-from test_tables import DOCUMENTS, recomputed, traced, typeset
+from test_tables import recomputed, traced, typeset
 
-import tables
 from matmul.dataset.tables import write_table
 from matmul.report.facts.cards import both, cards, points
+from matmul.report.figures.figure_base import NothingToDraw
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.selection import Results, load_results, with_others
 
@@ -55,8 +55,13 @@ def two(folder: Path, change: Change = slower) -> Results:
     return with_others(results, [place])
 
 
-def test_what_bandwidth_changes_is_held_against_the_prediction(tmp_path: Path) -> None:
-    (found,) = cards(two(tmp_path))
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return two(tmp_path_factory.mktemp("two"))
+
+
+def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) -> None:
+    (found,) = cards(pair)
     limits = {row["title"]: row["times"]["value"] for row in found["limits"]}
     assert limits["memory, GB/s"] == 2 and limits["float32 units, TFLOP/s"] == 1
     gemm = found["operations"][0]
@@ -80,12 +85,10 @@ def test_at_the_power_limit_rates_are_not_compared_but_shares_are(tmp_path: Path
     for operation in cards(results)[0]["operations"]:
         assert operation["groups"] == []
         assert sum(operation["verdicts"].values()) > 0
-    assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_without_ceilings_and_peaks_nothing_is_predicted(tmp_path: Path) -> None:
-    results = two(tmp_path)
-    bare = dataclasses.replace(results, ceilings=results.ceilings[:0])
+def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
+    bare = dataclasses.replace(pair, ceilings=pair.ceilings[:0])
     (found,) = cards(bare)
     assert "memory, GB/s" not in {row["title"] for row in found["limits"]}
     assert all(operation["groups"] == [] for operation in found["operations"])
@@ -95,18 +98,17 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(tmp_path: Path) -> None
     assert FIGURES["cards"](bare).axes
 
 
-def test_every_number_of_the_chapter_traces_to_the_files_of_both(tmp_path: Path) -> None:
-    results = two(tmp_path)
-    found = list(traced(cards(results)))
+def test_every_number_of_the_chapter_traces_to_the_files_of_both(pair: Results) -> None:
+    found = list(traced(cards(pair)))
     assert len(found) > 10
     for number in found:
-        value = recomputed(number["origin"], tmp_path, results.device)
+        value = recomputed(number["origin"], pair.folder)
         assert number["value"] == pytest.approx(value, rel=1e-12)
-    assert typeset(results, tmp_path).startswith(b"%PDF")
+    assert typeset(pair, pair.folder).startswith(b"%PDF")
 
 
-def test_the_figure_has_each_point_and_the_prediction(tmp_path: Path) -> None:
-    results = two(tmp_path)
+def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
+    results = pair
     made = FIGURES["cards"](results)
     titles = [ax.get_title(loc="left") for ax in made.axes]
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
@@ -125,10 +127,11 @@ def test_the_figure_has_each_point_and_the_prediction(tmp_path: Path) -> None:
 def test_what_is_no_other_card_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    results = two(tmp_path)
+    results = made_up(tmp_path, kernels=["naive"], device=CARD)
     places = [tmp_path / name for name in ("same", "broken", "none", "other-gpu")]
-    made_up(places[0], kernels=KERNELS, shapes=SHAPES, device=CARD)
-    made_up(places[1], kernels=KERNELS, shapes=SHAPES, device=CARD | {"gpu": "Third"})
+    for place, gpu in zip(places, (CARD["gpu"], "Third", None, OTHER["gpu"]), strict=True):
+        if gpu:
+            made_up(place, kernels=["naive"], device=CARD | {"gpu": gpu})
     (places[1] / "summary.csv").write_text("kernel,variant\n")
     with caplog.at_level(logging.WARNING):
         found = with_others(results, places)
@@ -136,18 +139,19 @@ def test_what_is_no_other_card_is_left_out(
     assert "summary.csv: no column" in caplog.text and "none/device.json" in caplog.text
     processor = load_results(tmp_path, results.catalogue)
     processor.device["gpu"] = None
-    assert with_others(processor, places).others == ()
+    assert len(with_others(processor, places).others) == 2
 
 
 def test_without_another_card_there_is_no_chapter(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=KERNELS, shapes=SHAPES)
-    assert tables.tables_of(results, DOCUMENTS)["cards"] == []
-    (ax,) = FIGURES["cards"](results).axes
-    assert "No other card" in ax.texts[0].get_text()
+    assert cards(results) == []
+    with pytest.raises(NothingToDraw, match="No other card"):
+        FIGURES["cards"](results)
 
 
 def test_the_programs_take_the_other_sets(command: Command, tmp_path: Path) -> None:
-    two(tmp_path)
+    for place, device in ((tmp_path, CARD), (tmp_path / "other-gpu", OTHER)):
+        made_up(place, kernels=["naive", "cublas_sgemm"], device=device)
     options = ["--data", tmp_path, "--beside", tmp_path / "other-gpu"]
     assert command("tables", *options, "--output", tmp_path / "tables.json").code == 0
     assert '"card": "Other GPU"' in (tmp_path / "tables.json").read_text()

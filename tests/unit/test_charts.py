@@ -1,26 +1,31 @@
-"""The figures: same bytes, same colours, right points, and a sentence where data are missing."""
+"""The figures: same bytes, same colours, right points, and none without data."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import SHAPES, TF32, made_up, speed_up_tf32, with_tf32
+from made_up_data import STUDIES, TF32, made_up, speed_up_tf32, with_tf32
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from support import Command
 
 from matmul.operations.fills import FILLS
-from matmul.report.figures import figure_base, labels, phases, style
+from matmul.report.figures import figure_base, labels, style
+from matmul.report.figures.figure_base import NothingToDraw
 from matmul.report.figures.gallery import FIGURES
 from matmul.report.figures.names import CAPTIONS, captions
 from matmul.report.selection import Results
 
-pytestmark = pytest.mark.slow
+PAIRED = ["naive", "shared", "cublas_sgemm"]
+CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
 
 
 def lines_of(figure: Figure) -> Iterator[tuple[str, Line2D]]:
@@ -28,6 +33,12 @@ def lines_of(figure: Figure) -> Iterator[tuple[str, Line2D]]:
     for ax in figure.axes:
         for line in ax.get_lines():
             yield line.get_label(), line
+
+
+def lines_in(ax: Axes) -> dict[str, Line2D]:
+    """The named lines of a panel."""
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    return {name: line for name, line in lines.items() if not name.startswith("_")}
 
 
 def words_of(figure: Figure) -> str:
@@ -44,17 +55,23 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.fixture(scope="module")
 def drawn(results: Results) -> dict[str, Figure]:
     """Every figure of it."""
-    return {name: draw(results) for name, draw in FIGURES.items()}
+    return all_drawn(results)[0]
+
+
+def all_drawn(results: Results) -> tuple[dict[str, Figure], dict[str, str]]:
+    """The figures that have something to draw, and why the others have nothing."""
+    figures, reasons = {}, {}
+    for name, draw in FIGURES.items():
+        try:
+            figures[name] = draw(results)
+        except NothingToDraw as reason:
+            reasons[name] = str(reason)
+    return figures, reasons
 
 
 @pytest.fixture(scope="module")
 def without_gpu(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return made_up(tmp_path_factory.mktemp("cpu"), gpu=False)
-
-
-@pytest.fixture(scope="module")
-def without_gram(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return made_up(tmp_path_factory.mktemp("gemm"), shapes={"gemm": SHAPES["gemm"]})
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
@@ -71,7 +88,7 @@ def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> N
     """What draws the report knows no TeX."""
     for name, figure in drawn.items():
         style.save(figure, tmp_path, name, ["svg"])
-    assert {file.stem for file in tmp_path.glob("*.svg")} == {*FIGURES}
+    assert {*FIGURES} - {*drawn} == {"cards", "random_shapes", "processor_sizes"}  # of others
     for file in tmp_path.glob("*.svg"):
         assert "$" not in file.read_text(), file.name  # nor in the comment that a drawn text has
 
@@ -82,10 +99,8 @@ def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[st
         for name, line in lines_of(figure):
             if name in results.catalogue:
                 colours.setdefault(name, set()).add(to_hex(line.get_color()))
-    # Lines are of squares, which thin and narrow do not take; of the CPU's kernels only BLAS is
-    # drawn beside a GPU's.
-    lineless = {"thin", "narrow", "cpu_loop", "cpu_loop_rows", "gram_cpu_loop",
-                "gram_cpu_blas"}  # fmt: skip
+    # Lines are of squares, which thin and narrow do not take; made up are not those by name only.
+    lineless = {"thin", "narrow", "cpu_loop_rows"}
     assert set(colours) == set(results.catalogue) - lineless
     assert all(len(seen) == 1 for seen in colours.values()), colours
 
@@ -114,67 +129,92 @@ def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
     assert np.array_equal(line.get_ydata(), best.to_numpy())
 
 
-GRAM = ["gram_share", "gram_ladder"]
-GPU_ONLY = ["share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", *GRAM, "fills",
-            "error_and_speed", "sustained"]  # fmt: skip
+def crosses(figure: Figure) -> set[tuple[float, float]]:
+    """The documents' points in a figure."""
+    lines = [line for ax in figure.axes for line in ax.get_lines()]
+    found = [line.get_xydata()[0] for line in lines if line.get_gid() == style.CROSS]
+    return {(x, round(float(y), 6)) for x, y in found}
 
 
-@pytest.mark.parametrize("name", GPU_ONLY)
-def test_without_a_gpu_a_sentence_says_why(without_gpu: Results, name: str) -> None:
-    figure = FIGURES[name](without_gpu)
-    assert not any(ax.axison for ax in figure.axes)
-    assert "there is no GPU on this machine" in words_of(figure)
-    assert "Imaginary CPU" in words_of(figure)
+def test_time_is_charted_as_in_the_documents(results: Results, drawn: dict[str, Figure]) -> None:
+    rows = results.summary.query("kernel == 'naive' and phase == 'kernel' and cache == 'hot'")
+    best = rows[rows.status == "ok"].groupby("n").time_ms.min()
+    seconds = lines_in(drawn["time_seconds"].axes[1])
+    assert seconds.keys() == {"naive", "shared"}
+    assert seconds["naive"].get_xydata().tolist() == [[n, ms / 1000] for n, ms in best.items()]
+    assert crosses(drawn["time_seconds"]) == {(14400, 60), (14400, 12.75)}
+    assert crosses(drawn["time_milliseconds"]) == {
+        (32, 0.034816), (32, 0.013088), (1024, 4.70298), (1024, 3.57853),
+    }  # fmt: skip
+    assert dict(lines_of(drawn["time_milliseconds"])).keys() >= {"naive", "shared", "cublas_sgemm"}
+    assert dict(lines_of(drawn["time_loglog"])).keys() >= {
+        "cpu_loop", "cpu_blas", "naive", "shared", "naive_rect", "shared_rect", "sgemm",
+        "shared_rect_split", "cublas_sgemm", "slope of n³",
+    }  # fmt: skip
+    assert len(crosses(drawn["time_loglog"])) == 14  # of 001, 002 and 003
+    gram = drawn["gram_time"].axes
+    assert [ax.get_title(loc="left").split()[0] for ax in gram[:3]] == ["square", "wide", "tall"]
+    for ax in gram[:3]:
+        assert lines_in(ax).keys() == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
+    assert lines_in(gram[2])["cublas_dgemm"].get_xdata().tolist() == [2250]
+    assert (18500, 360222.531) in crosses(drawn["gram_time"])
 
 
-def test_the_report_can_tell_a_sentence_from_a_figure(without_gpu: Results, tmp_path: Path) -> None:
-    """By the id that words.typ looks for."""
-    for name in ("rate", "share"):
-        style.save(FIGURES[name](without_gpu), tmp_path, name, ["svg"])
-    mark = f'"{style.NOTHING}"'
-    assert mark not in (tmp_path / "rate.svg").read_text()
-    assert mark in (tmp_path / "share.svg").read_text()
-    assert style.NOTHING in (ROOT / "reports/words.typ").read_text()
+GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "fills",
+            "error_and_speed", "sustained", "gram_share", "gram_ladder"}  # fmt: skip
 
 
-def test_without_a_gpu_the_cpu_is_drawn(without_gpu: Results) -> None:
-    rate = FIGURES["rate"](without_gpu)
-    assert {"cpu_loop", "cpu_blas"} <= dict(lines_of(rate)).keys()
-    assert dict(lines_of(FIGURES["speedup"](without_gpu))).keys() >= {"cpu_blas"}
-    assert "kernel times" not in words_of(rate)
+def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(without_gpu: Results) -> None:
+    figures, reasons = all_drawn(without_gpu)
+    assert reasons.keys() >= GPU_ONLY
+    assert all("there is no GPU on this machine" in reasons[name] for name in GPU_ONLY)
+    assert dict(lines_of(figures["rate"])).keys() >= {"cpu_loop", "cpu_blas"}
+    assert dict(lines_of(figures["speedup"])).keys() >= {"cpu_blas"}
+    assert "Imaginary CPU" in words_of(figures["rate"])
+    assert "kernel times" not in words_of(figures["rate"])
 
 
 @pytest.mark.parametrize("kernel", ["naive", "cpu_loop"])
-def test_one_kernel_alone_is_drawn_or_missed(tmp_path: Path, kernel: str) -> None:
-    results = made_up(tmp_path, kernels=[kernel])
-    for draw in FIGURES.values():
-        figure = draw(results)
-        drawn = {name for name, _ in lines_of(figure)} & set(results.catalogue)
-        spans = {name for name, _ in lines_of(figure)} & {*phases.PHASES}
-        widths = [name for name, _ in lines_of(figure) if str(name).startswith("TILE_WIDTH")]
-        bars = any(ax.patches for ax in figure.axes)
-        assert drawn == {kernel} or spans or widths or bars or not figure.axes[0].axison
+def test_one_kernel_alone_has_figures(tmp_path: Path, kernel: str) -> None:
+    figures, reasons = all_drawn(made_up(tmp_path, kernels=[kernel]))
+    assert {*CHARTS, "rate"} <= figures.keys()
+    assert all(kernel in dict(lines_of(figures[name])) for name in ("rate", "time_loglog"))
+    assert "not in this data set" in reasons["gram_ladder"]
 
 
-def test_nothing_at_all_is_said_in_every_figure(tmp_path: Path) -> None:
+def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path) -> None:
     def fail(summary: pd.DataFrame) -> pd.DataFrame:
         return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
 
-    results = made_up(tmp_path, kernels=["naive"], change=fail, device={})
-    for name, draw in FIGURES.items():
-        words = words_of(draw(results))
-        assert "unknown device" in words, name
-        assert "date unknown" in words, name
+    figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
+    assert {*figures} == {*CHARTS}
+    for name, figure in figures.items():
+        assert style.has(figure, style.CROSS), name
+        assert "unknown device · date unknown" in words_of(figure)
+
+
+def test_only_what_is_drawn_is_written_with_its_caption(
+    command: Command, tmp_path: Path, without_gpu: Results
+) -> None:
+    options = ["--data", without_gpu.folder, "--output", tmp_path]
+    assert command("figures", *options).code == 0
+    written = json.loads((tmp_path / "drawn.json").read_text())
+    assert (
+        {file.stem for file in tmp_path.glob("*.svg")} == {*written} == {*all_drawn(without_gpu)[0]}
+    )
+    assert written["rate"].startswith("Rate by size")
 
 
 def test_sizes_without_a_power_of_two_between_them_are_ticks(tmp_path: Path) -> None:
-    results = made_up(tmp_path, shapes={"gemm": (40, 45)})
+    results = made_up(tmp_path, kernels=["naive"], shapes={"gemm": (40, 45)})
     ticks = FIGURES["rate"](results).axes[0].get_xticks()
     assert [*ticks] == [40, 45]
 
 
 def test_cold_times_are_called_cold(tmp_path: Path, results: Results) -> None:
-    assert "cold" in words_of(FIGURES["rate"](made_up(tmp_path, caches=["cold"])))
+    assert "cold" in words_of(
+        FIGURES["rate"](made_up(tmp_path, kernels=["naive"], caches=["cold"]))
+    )
     both = words_of(FIGURES["rate"](results))
     assert "hot" in both and "cold" not in both
 
@@ -185,13 +225,15 @@ def throttle(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_points_of_a_hot_card_are_hollow(tmp_path: Path, results: Results) -> None:
-    assert "slowed down for heat" in words_of(FIGURES["rate"](made_up(tmp_path, change=throttle)))
+    assert "slowed down for heat" in words_of(
+        FIGURES["rate"](made_up(tmp_path, kernels=["naive"], change=throttle))
+    )
     assert "slowed down" not in words_of(FIGURES["rate"](results))
 
 
 def test_modified_files_are_named_in_every_figure(tmp_path: Path) -> None:
     device = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
-    words = words_of(FIGURES["rate"](made_up(tmp_path, device=device)))
+    words = words_of(FIGURES["rate"](made_up(tmp_path, kernels=["naive"], device=device)))
     assert "commit aaaaaaa, modified files" in words
     assert "peak" not in words  # of a card whose peak is not known
 
@@ -203,13 +245,6 @@ def test_labels_keep_apart(count: int) -> None:
     gaps = [b - a for a, b in itertools.pairwise(placed)]
     assert all(gap > 0.0499 for gap in gaps)
     assert max(placed) <= 1
-
-
-@pytest.mark.parametrize("name", GRAM)
-def test_without_gram_a_sentence_says_so(without_gram: Results, name: str) -> None:
-    figure = FIGURES[name](without_gram)
-    assert not any(ax.axison for ax in figure.axes)
-    assert "not in this data set" in words_of(figure)
 
 
 def hot(results: Results, kernel: str) -> pd.DataFrame:
@@ -231,7 +266,7 @@ def test_ratios_stand_in_the_panel_of_their_library(results: Results) -> None:
 
 
 def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path) -> None:
-    results = made_up(tmp_path)
+    results = made_up(tmp_path, kernels=PAIRED)
     results.ratios[["ratio_low", "ratio_high"]] = np.nan
     results.ratios["ratio"] += 2
     (ax,) = FIGURES["share"](results).axes
@@ -239,7 +274,8 @@ def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path)
 
 
 def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_path: Path) -> None:
-    results = made_up(tmp_path)
+    kernels = [*PAIRED, "naive_rect", "shared_rect", "register_tile", "vectors", "sgemm"]
+    results = made_up(tmp_path, kernels=kernels)
     ratios = results.ratios
     far = (ratios.kernel == "naive") & (ratios.n == 32)
     ratios.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
@@ -260,8 +296,10 @@ def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:
 
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
-    results = made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32)
-    drawn = {name for name, draw in FIGURES.items() if TF32 in dict(lines_of(draw(results)))}
+    kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
+    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    figures, _ = all_drawn(results)
+    drawn = {name for name, figure in figures.items() if TF32 in dict(lines_of(figure))}
     assert drawn == {"accuracy", "error_and_speed"}
 
 
@@ -281,7 +319,9 @@ def test_errors_near_one_another_stand_between_named_powers_of_ten(
     tmp_path: Path, mean: float, largest: float
 ) -> None:
     results = made_up(
-        tmp_path, change=lambda summary: summary.assign(mean_error=mean, largest_error=largest)
+        tmp_path,
+        kernels=PAIRED,
+        change=lambda summary: summary.assign(mean_error=mean, largest_error=largest),
     )
     drawn = FIGURES["accuracy"](results)
     style.save(drawn, tmp_path, "accuracy", ["svg"])
@@ -300,7 +340,9 @@ def test_a_study_has_a_panel_for_each_quantity_that_is_known(tmp_path: Path) -> 
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         return summary.assign(power_w=np.nan, sm_clock_mhz=np.nan)
 
-    whole, bare = made_up(tmp_path / "a"), made_up(tmp_path / "b", change=change)
+    studied = [*STUDIES["fills"][0][:2], *STUDIES["sustained"][0]]
+    whole = made_up(tmp_path / "a", kernels=studied)
+    bare = made_up(tmp_path / "b", kernels=studied, change=change)
     assert titles("fills", whole) == ["rate", "power"]
     assert titles("sustained", whole) == ["rate", "SM clock", "power"]
     assert titles("fills", bare) == titles("sustained", bare) == ["rate"]
@@ -319,7 +361,7 @@ def test_errors_stand_over_rates_in_a_panel_for_each_fill(tmp_path: Path) -> Non
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         return summary.assign(mean_error=summary.mean_error.mask(summary.fill == "constant", 0))
 
-    results = made_up(tmp_path, change=change)
+    results = made_up(tmp_path, kernels=STUDIES["fills"][0][:2], change=change)
     axes = FIGURES["error_and_speed"](results).axes
     assert [ax.get_title(loc="left") for ax in axes] == [f for f in FILLS if f != "constant"]
     (line,) = [line for line in axes[-1].get_lines() if line.get_label() == "cublas_sgemm"]
@@ -336,7 +378,8 @@ def test_a_library_that_writes_half_of_c_is_said_to(tmp_path: Path, results: Res
                 for name in ("kernel", "variant")}  # fmt: skip
         return summary.assign(**half)
 
-    drawn = FIGURES["sustained"](made_up(tmp_path, change=change))
+    kernels = [*STUDIES["sustained"][0], "cublas_dsyrk_triangle"]
+    drawn = FIGURES["sustained"](made_up(tmp_path, kernels=kernels, change=change))
     assert "triangle: writes one half" in words_of(drawn)
     assert "one half" not in words_of(FIGURES["sustained"](results))
 

@@ -10,7 +10,16 @@ import browser
 import pandas as pd
 import pytest
 from browser import Browser, Page
-from made_up_data import RANDOM, SHAPES, made_up, speed_up_tf32, the_catalogue, with_tf32
+from made_up_data import (
+    RANDOM,
+    SHAPES,
+    TF32,
+    beside_a_card,
+    made_up,
+    speed_up_tf32,
+    the_catalogue,
+    with_tf32,
+)
 
 import page
 from matmul.catalogue.entries import Catalogue
@@ -62,8 +71,9 @@ def lines(results: Results) -> list[dict[str, Any]]:
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, whole: Path) -> None:
-    assert whole.read_text() == page.page(TEMPLATE, made_up(tmp_path))
     assert whole.stat().st_size < LARGEST
+    few = [page.page(TEMPLATE, made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
+    assert few[0] == few[1]
 
 
 def test_every_timed_point_is_on_a_line_of_each_quantity(
@@ -96,13 +106,16 @@ def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
-    drawn = page_data(made_up(tmp_path, catalogue=with_tf32(), change=speed_up_tf32))["lines"]
+    kernels = ["naive", "cublas_sgemm", TF32]
+    results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
+    drawn = page_data(results)["lines"]
     own = {line["quantity"] for line in drawn if line["trace"]["name"] == "cuBLAS TF32"}
     assert own == {ERROR}
 
 
 def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
-    results = made_up(tmp_path, drawn=RANDOM)
+    kernels = ["sgemm", "cublas_sgemm", "gram", "cublas_dgemm"]
+    results = made_up(tmp_path, kernels=kernels, drawn=RANDOM)
     drawn = [line for line in page_data(results)["lines"] if line["series"] == DRAWN]
     assert [line["operation"] for line in drawn] == ["gemm", "gram"]
     shares = drawn[0]["trace"]["y"]
@@ -124,6 +137,28 @@ def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
     written = json.dumps(page_data(results), allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
+
+
+def test_one_kernel_alone_has_no_share(tmp_path: Path) -> None:
+    found = page_data(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
+    assert {line["trace"]["name"] for line in found["lines"]} == {"naive", "naive/32", "naive/16"}
+    assert [*found["choices"]["quantity"]["values"]] == ["rate", "time", "error"]
+
+
+def test_beside_a_processor_published_cards_can_be_chosen_in_one_unit(tmp_path: Path) -> None:
+    results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
+    found = page_data(results)
+    assert [*found["choices"]["card"]["values"]] == ["Imaginary GPU"]
+    rates = [line for line in found["lines"] if line.get("variants") == FASTEST
+             and (line["quantity"], line["series"]) == ("rate", "square (m = n = k)")]  # fmt: skip
+    names = {line["trace"]["name"]: line.get("card") for line in rates}
+    assert names["CPU, triple loop"] is None
+    assert names["naive, Imaginary GPU"] == "Imaginary GPU"
+    assert "CPU, BLAS" in names and "CPU, BLAS, Imaginary GPU" not in names
+    assert len({line["axes"]["yaxis"]["title"]["text"] for line in rates}) == 1
+    (loop,) = [own["trace"] for own in rates if own["trace"]["name"] == "CPU, triple loop"]
+    own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop'")
+    assert loop["y"] == own.sort_values("n").tflops.tolist()  # TFLOP/s, as the card's
 
 
 # The page in a browser.
@@ -199,7 +234,7 @@ def rates(results: Results, kernel: str, cache: str) -> list[float]:
     return list(rows[rows.kernel == kernel].tflops)
 
 
-def test_the_page_opens_with_every_kernel_and_says_what_it_is_of(
+def test_the_page_opens_with_every_kernel_and_offers_what_there_is(
     tab: Page, results: Results
 ) -> None:
     timed = results.of("gemm").timed().kernel
@@ -207,14 +242,37 @@ def test_the_page_opens_with_every_kernel_and_says_what_it_is_of(
     source = tab.value("document.getElementById('source').textContent")
     assert source == "Imaginary GPU · 2026-01-02 · commit 0123456"
     assert drawn(tab)["shared"] == rates(results, "shared", "hot")
+    titles = tab.value("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    assert titles  # and none of them sends the page away
+    assert not any("cloud" in title.lower() or "share" in title.lower() for title in titles)
+    assert offered(tab, "series") == ["square (m = n = k)", "other"]
+    choose(tab, "operation", "gram")
+    assert offered(tab, "series") == ["square (m = n)", "wide (m = n/2)", "tall (m = 2n)", "other"]
+    assert not offered(tab, "fill")  # there is one
+    assert not offered(tab, "card")
+    assert offered(tab, "cache") == ["hot", "cold"]
 
 
-def test_cold_points_take_the_place_of_hot_ones(tab: Page, results: Results) -> None:
+def test_what_is_chosen_is_drawn(tab: Page, results: Results) -> None:
     choose(tab, "cache", "cold")
     assert (
         drawn(tab)["shared"] == rates(results, "shared", "cold") != rates(results, "shared", "hot")
     )
     assert "CPU, BLAS" not in drawn(tab)
+    choose(tab, "variants", "all")
+    own = {name for name in drawn(tab) if name.startswith("shared/")}
+    assert own == {"shared/32", "shared/16"}
+    choose(tab, "operation", "gram")
+    choose(tab, "cache", "hot")
+    choose(tab, "variants", FASTEST)
+    choose(tab, "quantity", "share of cuBLAS DSYRK, mirrored")
+    choose(tab, "series", "wide (m = n/2)")
+    pairs = results.ratios.query(
+        "kernel == 'gram_naive' and baseline == 'cublas_dsyrk' and cache == 'hot'"
+    )
+    expected = of_series(pairs[pairs.sweep == "gram"], "wide (m = n/2)").ratio
+    assert drawn(tab)["AᵀA naive"] == expected.tolist()
+    assert len(tab.value(f"{PLOT}.layout.shapes")) == 1  # parity
 
 
 def test_a_point_tells_its_numbers(shown: Open, tmp_path: Path) -> None:
@@ -243,32 +301,6 @@ def test_a_hidden_kernel_stays_hidden_in_another_quantity(tab: Page) -> None:
     assert tab.value(f"{PLOT}.layout.yaxis.title.text") == "time in ms"
 
 
-def test_shares_are_those_of_the_pairs(tab: Page, results: Results) -> None:
-    choose(tab, "operation", "gram")
-    choose(tab, "quantity", "share of cuBLAS DSYRK, mirrored")
-    choose(tab, "series", "wide (m = n/2)")
-    pairs = results.ratios.query(
-        "kernel == 'gram_naive' and baseline == 'cublas_dsyrk' and cache == 'hot'"
-    )
-    expected = of_series(pairs[pairs.sweep == "gram"], "wide (m = n/2)").ratio
-    assert drawn(tab)["AᵀA naive"] == expected.tolist()
-    assert len(tab.value(f"{PLOT}.layout.shapes")) == 1  # parity
-
-
-def test_only_what_there_is_is_offered(tab: Page) -> None:
-    assert offered(tab, "series") == ["square (m = n = k)", "other"]
-    choose(tab, "operation", "gram")
-    assert offered(tab, "series") == ["square (m = n)", "wide (m = n/2)", "tall (m = 2n)", "other"]
-    assert not offered(tab, "fill")  # there is one
-    assert offered(tab, "cache") == ["hot", "cold"]
-
-
-def test_all_variants_are_drawn_when_asked_for(tab: Page) -> None:
-    choose(tab, "variants", "all")
-    own = {name for name in drawn(tab) if name.startswith("shared/")}
-    assert own == {"shared/32", "shared/16"}
-
-
 def test_on_a_phone_the_names_stand_below_the_plot(tab: Page) -> None:
     tab.ask("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1,
             mobile=True)  # fmt: skip
@@ -278,12 +310,6 @@ def test_on_a_phone_the_names_stand_below_the_plot(tab: Page) -> None:
     assert tab.value(f"{plot}.width") > 280
     assert tab.value(f"{plot}.height") > 250
     assert tab.value("document.documentElement.scrollWidth") <= 420
-
-
-def test_nothing_in_the_page_sends_it_away(tab: Page) -> None:
-    titles = tab.value("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
-    assert titles
-    assert not any("cloud" in title.lower() or "share" in title.lower() for title in titles)
 
 
 # Data sets with holes.
@@ -312,12 +338,6 @@ def test_failed_points_of_an_unknown_device_are_listed(shown: Open, tmp_path: Pa
     assert "unknown device · date unknown" in tab.value("document.body.innerText")
     assert drawn(tab) == {}
     assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in missing(tab)
-
-
-def test_one_kernel_alone_is_drawn(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
-    assert tab.value(NAMES) == ["naive"]
-    assert offered(tab, "quantity") == ["rate", "time", "error"]  # no library, no share
 
 
 def test_no_point_at_all_is_said(shown: Open, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from made_up_data import DEVICE, made_up
 
 from matmul.catalogue.entries import Catalogue
 from matmul.operations.gram import GRAM
-from matmul.report.facts.findings import all_findings
+from matmul.report.facts.findings import find
 from matmul.report.selection import at, over_hot, shapes_of
 
 
@@ -35,7 +35,7 @@ def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path: Path
     kept = {k: v for k, v in whole.catalogue.items() if k != "cublas_dsyrk_triangle"}
     results = replace(whole, catalogue=Catalogue(kept))
     assert results.of(GRAM.name).full_rivals == ["cublas_dgemm", "cublas_dsyrk"]
-    assert all_findings(results)["gram_peaks"]["missing"] is None
+    assert find(results, "gram_peaks")["missing"] is None
 
 
 SWEEPS = DEVICE["configuration"]["sweeps"]

@@ -68,14 +68,19 @@ class Results:
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only: the points of the
-        sweep with its name, each from the longest sweep that has it. Kernels with reduced
-        arithmetic are included only on request."""
+        sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
+        with reduced arithmetic are included only on request."""
         return self.views[operation, reduced]
 
     @cached_property
     def launches(self) -> pd.DataFrame:
         """Measured kernel rows, in every cache state."""
         return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
+    @cached_property
+    def timed_gpu(self) -> bool:
+        """Whether a kernel was timed on a GPU."""
+        return bool(self.gpu(self.launches).any())
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -88,6 +93,12 @@ class Results:
         """The configuration of each sweep over shapes drawn at random, by name."""
         sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
         return {name: own for name, own in sweeps.items() if isinstance(own["shapes"], Mapping)}
+
+    @property
+    def lessons(self) -> list[str]:
+        """The sweeps that are measured only without a GPU: what the processor teaches."""
+        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
+        return [name for name, own in sweeps.items() if own.get("without_gpu")]
 
     def drawn(self, rows: pd.DataFrame) -> pd.Series:
         """Which rows are of shapes drawn at random."""
@@ -142,15 +153,17 @@ class Results:
         return found
 
     def longest(self, table: pd.DataFrame, operation: str) -> pd.DataFrame:
-        """The rows of an operation's sweep in a table; where longer sweeps measured the same, those
-        of the longest one."""
+        """The rows of an operation's sweep and its lessons in a table; where longer sweeps, or the
+        lessons, measured the same, those of the longest one."""
         key = [column for column in SPAN if column in table]
-        own = table.sweep == operation
-        longer = [table[table.sweep == sweep] for sweep in self.longer_sweeps(operation)]
-        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in longer]
-        rows = pd.concat([*measured, table[own]])
+        lessons = [name for name in self.lessons if name in set(table.sweep)]
+        others = [table[table.sweep == name] for name in [*self.longer_sweeps(operation), *lessons]]
+        others = [rows[rows.operation == operation] for rows in others]
+        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in others]
+        rows = pd.concat([*measured, table[table.sweep == operation]])
         names = pd.MultiIndex.from_frame(rows[key].astype(str))
-        return rows[names.isin(names[rows.sweep == operation])].drop_duplicates(key).sort_index()
+        own = names[rows.sweep.isin([operation, *lessons])]
+        return rows[names.isin(own)].drop_duplicates(key).sort_index()
 
     def longer_sweeps(self, operation: str) -> list[str]:
         """The sweeps of an operation that sample for more seconds than that with its name, the
@@ -370,16 +383,16 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
 
 def with_others(results: Results, folders: Iterable[Path]) -> Results:
-    """A card's data set with those of other models of card in these folders. One that cannot be
-    read is left out, and the log says why."""
+    """A data set with those of other cards in these folders. One that cannot be read is left out,
+    and the log says why."""
     found = []
-    for folder in folders if results.device.get("gpu") else ():
+    for folder in folders:
         try:
             other = load_results(folder, results.catalogue)
         except UserError as error:
             logging.warning("not compared: %s", error)
             continue
-        if other.device.get("gpu") not in (None, results.device["gpu"]):
+        if other.device.get("gpu") not in (None, results.device.get("gpu")):
             found.append(other)
     return dataclasses.replace(results, others=tuple(found))
 
@@ -599,6 +612,12 @@ def in_words(operation: Operation) -> str:
 def picture_of(operation: Operation) -> str:
     """The file of an operation's figure in the README."""
     return f"{operation.figure_prefix}ladder.svg"
+
+
+def pictures() -> dict[str, str]:
+    """The files of the figures that are published with a data set, by what they are called."""
+    steps = {in_words(operation): picture_of(operation) for operation in OPERATIONS.values()}
+    return {"time": "time_loglog.svg"} | steps
 
 
 def published_name(device: dict[str, Any]) -> str:

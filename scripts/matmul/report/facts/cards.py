@@ -46,7 +46,8 @@ class Point:
 
 
 def cards(results: Results) -> list[dict[str, Any]]:
-    """What is reported of each other card."""
+    """What is reported of each other card, if a card was measured."""
+    others = results.others if results.device.get("gpu") else ()
     return [
         {
             "card": processor(other.device),
@@ -55,7 +56,7 @@ def cards(results: Results) -> list[dict[str, Any]]:
             "limits": limits(results, other),
             "operations": list(operations(results, other)),
         }
-        for other in results.others
+        for other in others
     ]
 
 

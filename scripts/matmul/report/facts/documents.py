@@ -1,17 +1,21 @@
 """The documents' numbers beside ours: value, ours, the document's divided by ours, and rates."""
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from matmul.catalogue.entries import kernel_name
+from matmul.catalogue.schema import read_yaml
+from matmul.dataset.provenance import ROOT
 from matmul.operations.gemm import GEMM
 from matmul.operations.shapes import Shape
 from matmul.report.facts.executed_rates import binding_peak, executed, rate
 from matmul.report.selection import Results, at, fastest, size_name
 from matmul.report.sourced_numbers import Number, cell
 
+DOCUMENTS = ROOT / "reports" / "documents.yaml"
 PER_MS = {"ms": 1.0, "s": 1e-3}
 SPANS = {
     "kernel": "kernel",
@@ -23,6 +27,31 @@ SPANS = {
 
 class NotMeasured(Exception):
     """There is no number of ours to compare; the message says why."""
+
+
+@functools.cache
+def documents() -> dict[str, Any]:
+    """What the documents print, by document."""
+    return dict(read_yaml(DOCUMENTS))
+
+
+def document_times(operation: str, document: str | None = None) -> pd.DataFrame:
+    """The documents' own times of square products, or those of one document: `document`, `n`,
+    `time_ms`, its `text`, and `kernel`, the one that is compared with it first."""
+    rows = [
+        {
+            "document": name,
+            "kernel": kernel_name(number["ours"][0].get("variant") or number["ours"][0]["kernel"]),
+            "n": number["shape"],
+            "time_ms": number["value"] / PER_MS[number["unit"]],
+            "text": document_value(number)["text"],
+        }
+        for name, own in documents().items()
+        if own.get("operation", GEMM.name) == operation and document in (None, name)
+        for number in own["numbers"]
+        if number["quantity"] == "time" and "value" in number and isinstance(number["shape"], int)
+    ]
+    return pd.DataFrame(rows)
 
 
 def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ A finding without enough data is {"missing": why}. Every number names its cells.
 """
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,10 +41,6 @@ from matmul.report.sourced_numbers import Number, cell, cell_if_any
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
 SETTLED = 4500  # from this size on the register tile is compared with naive
-SETS = 4096  # bytes after which addresses map to the same set of a processor's first-level cache
-ALIKE = 2.0  # two products are compared if one is at most this many times the work of the other
-CLEARLY = 1.5  # times as fast, for what may be known by a launch each
-FLOAT32_BYTES = 4
 RATIOS = "ratios.csv"
 TOO_FEW = f"fewer than {SMALLEST} pairs or samples"
 
@@ -70,14 +65,16 @@ def finding(operation: Operation | None, reduced: bool = False) -> Callable[[Com
 
 
 def all_findings(results: Results) -> dict[str, dict[str, Any]]:
-    """Every finding by name, or what is missing for it."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, compute in FINDINGS.items():
-        try:
-            found[name] = {"missing": None, **compute(results)}
-        except Missing as reason:
-            found[name] = {"missing": str(reason)}
-    return found
+    """Every finding by name."""
+    return {name: find(results, name) for name in FINDINGS}
+
+
+def find(results: Results, name: str) -> dict[str, Any]:
+    """A finding, or what is missing for it."""
+    try:
+        return {"missing": None, **FINDINGS[name](results)}
+    except Missing as reason:
+        return {"missing": str(reason)}
 
 
 @finding(GEMM)
@@ -244,38 +241,6 @@ def quotient_at(
 def verdict(one: pd.Series, other: pd.Series) -> str:
     """What the intervals of two times say about `other`: a tie if they overlap."""
     return verdict_of(*quotient_interval(one, other))
-
-
-@finding(GEMM)
-def cpu_strides(results: Results) -> dict[str, Any]:
-    """How much faster the triple loop is if the rows of B are not a multiple of SETS apart: the
-    largest product where they are, and the one with the most similar work where they are not."""
-    rows = results.timed()
-    rows = rows[rows.kernel == "cpu_loop"]
-    if rows.empty:
-        raise Missing(results.absence(["cpu_loop"]))
-    work = rows.apply(lambda row: math.log(shape_of(row).operations), axis=1)
-    aligned = (rows.n * FLOAT32_BYTES) % SETS == 0
-    if aligned.all() or not aligned.any():
-        raise Missing("all of its products have similar strides")
-    slow = rows.loc[work[aligned].idxmax()]
-    others = (work[~aligned] - work[slow.name]).abs()
-    fast = rows.loc[others.idxmin()]
-    quotient = cell(fast, "tflops") / cell(slow, "tflops")
-    if others.min() > math.log(ALIKE) or quotient.value < CLEARLY:
-        raise Missing("strides are not shown to matter")
-    return {
-        "kernel": named(results, "cpu_loop", slow.variant),
-        "quotient": quotient.json(),
-        "stride_bytes": int(slow.n) * FLOAT32_BYTES,
-    } | {
-        name: {
-            "size": size_name(shape_of(row)),
-            "time_ms": cell(row, "time_ms").json(),
-            "rate": cell(row, "tflops").times(1e3).json(),
-        }
-        for name, row in (("slow", slow), ("fast", fast))
-    }
 
 
 @finding(GEMM)

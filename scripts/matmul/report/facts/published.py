@@ -21,7 +21,7 @@ from matmul.report.selection import (
     fastest,
     fastest_own,
     in_words,
-    picture_of,
+    pictures,
     processor,
     published_name,
     quotable,
@@ -57,6 +57,12 @@ def in_order(data_sets: Sequence[DataSet]) -> list[DataSet]:
     """Those with today's kernels first, then the newest."""
     newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
     return sorted(newest, key=lambda one: one[1].earlier)
+
+
+def stand_in(results: Results) -> Results | None:
+    """The published set whose times stand for those that a data set lacks: of those beside it the
+    one that the README would quote."""
+    return next((other for _, other in quoted([(one.folder, one) for one in results.others])), None)
 
 
 def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
@@ -113,9 +119,7 @@ def beside(current: Results, other: Results) -> str:
 
 def files(folder: Path) -> dict[str, Path]:
     """The data of a set and what was made of them, by what they are called."""
-    names = {"report": "report.pdf"} | {
-        in_words(operation): picture_of(operation) for operation in OPERATIONS.values()
-    }
+    names = {"report": "report.pdf"} | pictures()
     made = {words: folder / name for words, name in names.items() if (folder / name).exists()}
     return {"data": folder} | made
 

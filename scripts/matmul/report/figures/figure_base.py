@@ -1,5 +1,5 @@
-"""What all figures of a data set share: a place in FIGURES, title and source, a panel for missing
-data, and the line, interval and label of each kernel.
+"""What all figures of a data set share: a place in FIGURES, title and source, and the line,
+interval and label of a kernel.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from matmul.operations import OPERATIONS
 from matmul.operations.operation import Operation
+from matmul.report.facts.published import stand_in
 from matmul.report.figures import labels, style
 from matmul.report.figures.style import Look
 from matmul.report.selection import (
@@ -30,7 +31,7 @@ FIGURES: dict[str, Draw] = {}
 
 
 class NothingToDraw(Exception):
-    """The data of a figure are missing; the message is a sentence to show instead."""
+    """The data of a figure are missing; the message is a sentence that says why."""
 
 
 def figure(
@@ -65,17 +66,13 @@ def finished(
     draw: Draw, operation: Operation | None, title: str, reduced: bool = False,
     one_cache: bool = True,
 ) -> Draw:  # fmt: skip
-    """A figure in the theme with its title and source, or a panel if data are missing."""
+    """A figure in the theme, with its title and source. It raises NothingToDraw."""
 
     def drawn(whole: Results) -> Figure:
         results = whole.of(operation.name, reduced) if operation else whole
         with style.theme():
-            try:
-                made = draw(results)
-                source = source_line(results) + (cache_note(results) if one_cache else "")
-            except NothingToDraw as reason:
-                made = style.empty_panel(str(reason))
-                source = source_line(results)
+            made = draw(results)
+            source = source_line(results) + (cache_note(results) if one_cache else "")
             style.finish(made, title, list(notes(results, made)), source)
         return made
 
@@ -108,8 +105,20 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
         yield f"grey: {others} other kernel" + "s" * (others > 1)
     for kernel in filter(results.writes_half, named):
         yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
-    if style.has_hollow(made):
+    if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
+    if style.has(made, style.CROSS):
+        yield "crosses: times that the documents print, of other cards"
+    if style.has(made, style.PUBLISHED):
+        yield f"dashed: {not_from_here(results)}"
+
+
+def not_from_here(results: Results) -> str:
+    """Where the times come from that a data set lacks."""
+    other = stand_in(results)
+    assert other is not None, "something was drawn of it"
+    date = other.device.get("date") or "at an unknown date"
+    return f"{processor(other.device)}, published {date}, not measured here"
 
 
 def look(results: Results, kernel: str) -> Look:

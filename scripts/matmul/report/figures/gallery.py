@@ -6,12 +6,16 @@ from matmul.report.figures import (
     durations,
     figure_base,
     phases,
+    processor,
     random_shapes,
     ranking,
     sizes,
     studies,
+    times,
 )
 from matmul.report.figures.names import captions
 
-MODULES = (cards, clocks, durations, phases, random_shapes, ranking, sizes, studies)
+MODULES = (
+    times, cards, clocks, durations, phases, processor, random_shapes, ranking, sizes, studies,
+)  # fmt: skip
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from matmul.report.figures.style import ASIDE, PAPER, QUIET, SMALL_TEXT, Look, grid_of
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
+NEAR = 0.75  # of it: from here on a line to its name cannot be taken for data
 
 
 def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -> None:
@@ -19,12 +20,13 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
     points = last_points(ax, labels)
     for name, y in label_heights(ax, points).items():
         look = looks[name]
-        ax.annotate(
-            "", xy=points[name], xytext=(BESIDE, y), xycoords="axes fraction",
-            textcoords="axes fraction", annotation_clip=False, zorder=1,
-            arrowprops={"arrowstyle": "-", "color": look.colour, "lw": 0.6, "alpha": 0.6,
-                        "shrinkA": 2, "shrinkB": 3},
-        )  # fmt: skip
+        if points[name][0] >= NEAR:
+            ax.annotate(
+                "", xy=points[name], xytext=(BESIDE, y), xycoords="axes fraction",
+                textcoords="axes fraction", annotation_clip=False, zorder=1,
+                arrowprops={"arrowstyle": "-", "color": look.colour, "lw": 0.6, "alpha": 0.6,
+                            "shrinkA": 2, "shrinkB": 3},
+            )  # fmt: skip
         ax.plot(BESIDE, y, look.marker, color=look.colour, markersize=4.5, markeredgewidth=0,
                 transform=ax.transAxes, clip_on=False)  # fmt: skip
         ax.annotate(labels[name], (BESIDE, y), (6, 0), xycoords="axes fraction", va="center",
@@ -33,9 +35,11 @@ def label_ends(ax: Axes, labels: Mapping[str, str], looks: Mapping[str, Look]) -
 
 
 def last_points(ax: Axes, names: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """The last point of each named line, as shares of the axes' width and height."""
+    """The last point of each named line, as shares of the axes' width and height; of a line that
+    leaves the axes at the top, a point there."""
     lines = {line.get_label(): line for line in ax.get_lines()}
-    return {name: tuple(shares(ax, lines[name])[-1]) for name in names if name in lines}
+    ends = {name: shares(ax, lines[name])[-1] for name in names if name in lines}
+    return {name: (float(x), min(float(y), 1.0)) for name, (x, y) in ends.items()}
 
 
 def shares(ax: Axes, line: Line2D) -> np.ndarray:

@@ -19,3 +19,8 @@ def captions() -> dict[str, str]:
         for file in CAPTIONS.glob("each/*.rst")
     }
     return dict(sorted((single | each).items()))
+
+
+def caption(name: str) -> str:
+    """The caption of a figure, on one line."""
+    return " ".join((CAPTIONS / captions()[name]).read_text().split())

@@ -22,11 +22,13 @@ from matmul.dataset.tables import whole_file
 
 INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 WIDTH, HEIGHT = 5.4, 2.7  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
-HOLLOW = "hollow"
-NOTHING = "nothing-to-draw"  # the id of the sentence that stands for a figure
+HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
+DASHES = (0, (5, 1.8))  # of a line that was not measured here
 SMALL_TEXT = 7.5  # points
 CLAIM_LETTERS, NOTE_LETTERS = 64, 116  # of a line of a title, and of the source below a figure
 MANY = 5  # sizes in an octave
+TICKS = 7  # that fit an axis of sizes
+SIZE = "n of the n×n matrices"
 ASIDE: dict[str, Any] = {"fontsize": SMALL_TEXT, "color": QUIET}  # words that explain a point
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {
@@ -88,11 +90,7 @@ LIBRARIES = [
     Look("#e69f00", "p", (0, (1, 1.2))),
 ]
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
-CPU = [
-    Look(INK, "o", (0, (1, 1.2))),
-    Look(INK, "^", (0, (4, 1.6, 1, 1.6))),
-    Look(INK, "s", (0, (4, 1.6))),
-]
+CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
 CONTEXT = Look("#c4c4c4", "")
 
 
@@ -129,16 +127,6 @@ def panel_rows(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarr
     return figure, grid
 
 
-def empty_panel(sentence: str) -> Figure:
-    """The replacement for a figure without data: one sentence. Its SVG has an element NOTHING, so
-    that the report leaves it out."""
-    figure = Figure(figsize=(WIDTH, 1.1), layout="constrained")
-    ax = figure.subplots()
-    ax.set_axis_off()
-    ax.text(0.5, 0.5, sentence, ha="center", va="center", color=QUIET, wrap=True, gid=NOTHING)
-    return figure
-
-
 def claim(figure: Figure, words: str) -> None:
     """What the data of a figure show, as its title, in lines of like length; nothing if they show
     nothing for sure."""
@@ -160,13 +148,17 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
     figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
 
 
-def draw_line(ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str) -> None:
-    """One line with its markers, smaller if they would touch; `name` lets others find it."""
+def draw_line(
+    ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str, mark: str | None = None
+) -> None:
+    """One line with its markers, smaller if they would touch; `name` and `mark` let others find
+    it."""
     x = list(x)
     crowded = len(x) * columns(ax) > 40
     ax.plot(
         x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
-        markeredgecolor="white", zorder=1.5 if look == CONTEXT else 2, **(SMALL if crowded else {}),
+        markeredgecolor="white", zorder=1.5 if look.colour == CONTEXT.colour else 2, gid=mark,
+        **(SMALL if crowded else {}),
     )  # fmt: skip
 
 
@@ -191,8 +183,15 @@ def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None
         )  # fmt: skip
 
 
-def has_hollow(figure: Figure) -> bool:
-    return any(line.get_gid() == HOLLOW for ax in figure.axes for line in ax.get_lines())
+def cross(ax: Axes, x: float, y: float, colour: str) -> None:
+    """A time that a document prints."""
+    ax.plot(x, y, "x", color=colour, markersize=6, markeredgewidth=1.5, zorder=4, gid=CROSS,
+            clip_on=False)  # fmt: skip
+
+
+def has(figure: Figure, mark: str) -> bool:
+    """Whether it has points or lines with a mark: HOLLOW, CROSS or PUBLISHED."""
+    return any(line.get_gid() == mark for ax in figure.axes for line in ax.get_lines())
 
 
 def has_line(figure: Figure, name: str) -> bool:
@@ -200,17 +199,23 @@ def has_line(figure: Figure, name: str) -> bool:
     return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
 
 
-def size_axis(ax: Axes, sizes: Iterable[int], words: str = "n of the n×n matrices") -> None:
-    """The x axis of sizes, with powers of two as ticks; it is linear if many sizes would crowd in
-    its last octave."""
-    sizes = sorted(set(sizes))
+def linear_sizes(ax: Axes, words: str = SIZE) -> None:
+    """The x axis of sizes, linear from 0."""
     ax.set_xlabel(words)
-    room = 7 // columns(ax)  # ticks that fit a panel
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_locator(MaxNLocator(round(TICKS / columns(ax)), steps=[1, 2, 5, 10]))
+
+
+def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = True) -> None:
+    """The x axis of sizes, with powers of two as ticks; it is linear if many sizes would crowd in
+    its last octave, unless `crowd` is false."""
+    sizes = sorted(set(sizes))
     crowded = sum(size > sizes[-1] / 2 for size in sizes)
-    if crowded > max(MANY, len(sizes) / 3):
-        ax.set_xlim(left=0)
-        ax.xaxis.set_major_locator(MaxNLocator(room, steps=[1, 2, 5, 10]))
+    if crowd and crowded > max(MANY, len(sizes) / 3):
+        linear_sizes(ax, words)
         return
+    ax.set_xlabel(words)
+    room = TICKS // columns(ax)
     ax.set_xscale("log", base=2)
     low, high = sizes[0], sizes[-1]
     ax.set_xlim(low / 1.15, high * 1.15)

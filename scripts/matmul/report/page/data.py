@@ -13,8 +13,8 @@ from matmul.report.page.lines import (
     FASTEST,
     RANDOM,
     beside_other_cards,
-    lines_of,
     random_lines,
+    with_published,
 )
 from matmul.report.page.points import ERROR, RATE, SQUARE, TIME, absent
 from matmul.report.selection import Results, in_words
@@ -34,8 +34,7 @@ WORDS = {
 def page_data(results: Results) -> dict[str, Any]:
     """Everything that the page draws, and the choices that it offers."""
     views = [results.of(operation) for operation in OPERATIONS]
-    every = [results.of(operation, reduced=True) for operation in OPERATIONS]
-    lines = [line for view in every for line in lines_of(view)]
+    lines = [line for name in OPERATIONS for line in with_published(results, name)]
     lines += [line for view in views for line in beside_other_cards(results, view)]
     lines += random_lines(results)
     return {
@@ -52,10 +51,14 @@ def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order of the page."""
     found_here = dict.fromkeys(line["quantity"] for line in lines)
     shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
-    quantities = [name for name in (RATE, *shares, TIME, ERROR) if name in found_here]
+    cards = dict.fromkeys(line["card"] for line in lines if "card" in line)
+    # Beside a card, a processor's rates all lie on the axis.
+    order = (TIME, RATE, *shares, ERROR) if cards else (RATE, *shares, TIME, ERROR)
+    quantities = [name for name in order if name in found_here]
     forms = [name for operation in OPERATIONS.values() for name in operation.series]
     found: dict[str, tuple[str, Iterable[str]]] = {
         "operation": ("product", OPERATIONS),
+        "card": ("published, not measured here", cards),
         "series": ("shapes", [SQUARE, *forms, OTHER, RANDOM]),
         "cache": ("L2 cache", CACHES),
         "fill": ("inputs", FILLS),

@@ -1,5 +1,7 @@
 """The lines of a data set as plotly.js draws them, each with the choice that shows it."""
 
+import dataclasses
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -26,12 +28,31 @@ SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v"
 LINE = 1.5  # pixels
 
 
-def lines_of(view: Results) -> Iterator[dict[str, Any]]:
+Unit = tuple[str, int]  # of rates, and its number per TFLOP/s
+
+
+def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]:
+    """The lines of an operation; beside a processor's those of the published cards' kernels, one
+    card of which can be chosen."""
+    view = results.of(operation)
+    cards = () if results.timed_gpu else results.others
+    everything = [view, *(card.of(operation) for card in cards)]
+    unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
+    yield from lines_of(results.of(operation, reduced=True), unit)
+    for card in cards:
+        name, own = processor(card.device), card.of(operation, reduced=True)
+        own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
+        for line in lines_of(own, unit):
+            line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
+                              "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
+            yield line | {"card": name}
+
+
+def lines_of(view: Results, unit: Unit) -> Iterator[dict[str, Any]]:
     """One line for each kernel and one for each variant, for every choice."""
     if view.launches.empty:
         return
-    found = points(view)
-    unit = rate_unit(view.launches.tflops)[0]
+    found = points(view, unit[1])
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
     drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
@@ -39,7 +60,7 @@ def lines_of(view: Results) -> Iterator[dict[str, Any]]:
     drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
-        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit)}
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
 
 
 def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
@@ -48,7 +69,7 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
     own = look(view, first.kernel)
     joined = first.series != OTHER and first.quantity != ERROR
     return {
-        "uid": first["name"],
+        "uid": uid(first["name"]),
         "name": plain(first["name"]),
         "mode": "lines+markers" if joined else "markers",
         "x": rows.x.tolist(),
@@ -65,6 +86,11 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
         "line": {"color": own.colour, "dash": dashes(own), "width": LINE},
         "marker": {"symbol": symbol(view, own, first), "size": 7},
     }
+
+
+def uid(name: str) -> str:
+    """What tells a line from others; plotly.js looks for it as a class of the page's style."""
+    return re.sub(r"\W+", "-", name)
 
 
 def known(values: pd.Series) -> list[float | None]:
@@ -148,7 +174,7 @@ def dots(
     own = look(view, kernel)
     name = view.title(kernel)
     return {
-        "uid": name, "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
+        "uid": uid(name), "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
         "hovertext": list(texts), "hoverinfo": "text",
         "marker": {"symbol": SYMBOLS[own.marker or "o"], "size": 7, "color": own.colour},
     }  # fmt: skip

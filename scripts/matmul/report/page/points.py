@@ -42,17 +42,17 @@ def placed(rows: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def points(view: Results) -> pd.DataFrame:
+def points(view: Results, per_tflops: int) -> pd.DataFrame:
     """A row for every timed point and each of its quantities, with `value`, and with `low` and
-    `high` where it has an interval. Kernels with reduced arithmetic do other work, so their speed
-    stands beside their error only."""
+    `high` where it has an interval. Rates are in the unit of which `per_tflops` are a TFLOP/s.
+    Kernels with reduced arithmetic do other work, so their speed stands beside their error only."""
     rows = placed(view.launches).reset_index(names="row")
     held = rows.merge(view.ratios, on=KEY)
     said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
     shares = said.groupby(held.row).agg(list)
     texts = [words(view, row, shares.get(row.row, [])) for row in rows.itertuples()]
     rows = rows.assign(words=texts)
-    rows = rows.assign(rate=rows.tflops * rate_unit(rows.tflops)[1])
+    rows = rows.assign(rate=rows.tflops * per_tflops)
     full, held = view.rivals(rows), view.rivals(held)
     held = held.assign(words=held.row.map(rows.set_index("row").words))
     return pd.concat(

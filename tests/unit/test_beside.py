@@ -1,0 +1,147 @@
+"""A report without a GPU: this processor beside a published card, and whose each number is."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up_data import DEVICE, beside_a_card, made_up
+from test_charts import lines_in, words_of
+from test_tables import DOCUMENTS, traced, typeset
+
+from matmul.dataset.tables import read_json
+from matmul.report.facts.beside import beside, documents_beside, ladders, loads
+from matmul.report.figures import style
+from matmul.report.figures.gallery import FIGURES
+from matmul.report.selection import Results, squares
+
+KERNELS = ["cpu_loop", "naive", "shared", "vectors", "sgemm", "cublas_sgemm", "gram_naive",
+           "cublas_dgemm"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return beside_a_card(tmp_path_factory.mktemp("beside"), kernels=KERNELS)
+
+
+def card_times(results: Results, kernel: str) -> dict[int, float]:
+    """The card's hot times of squares by the fastest variant."""
+    rows = squares(results.others[0].of("gemm").timed(cache="hot"))
+    return dict(rows[rows.kernel == kernel].groupby("n").time_ms.min())
+
+
+def test_what_was_not_measured_here_is_dashed_and_said_to_be_published(results: Results) -> None:
+    made = FIGURES["time_loglog"](results)
+    lines = lines_in(made.axes[0])
+    assert lines.keys() >= {"cpu_loop", "cpu_blas", "naive", "shared", "sgemm", "cublas_sgemm"}
+    marks = {name: line.get_gid() for name, line in lines.items()}
+    assert marks["naive"] == marks["sgemm"] == marks["cublas_sgemm"] == style.PUBLISHED
+    assert marks["cpu_loop"] is None and lines["cpu_loop"].get_linestyle() == "-"
+    assert lines["naive"].get_linestyle() == "--"
+    assert dict(lines["naive"].get_xydata()) == card_times(results, "naive")
+    assert {1000, 1023, 1024, 1025} < {*lines["cpu_loop"].get_xdata()}
+    assert "dashed: Imaginary GPU, published 2026-01-02, not measured here" in words_of(
+        made
+    ).replace("\n", " ")
+    own = FIGURES["time_loglog"](results.others[0])
+    assert "dashed" not in words_of(own)
+
+
+def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards_and_no_title_mixes_them(
+    results: Results, tmp_path: Path
+) -> None:
+    card = made_up(tmp_path, kernels=["cublas_sgemm"], device=DEVICE | {"gpu": "My GPU"})
+    made = FIGURES["time_milliseconds"](replace(card, others=results.others))
+    lines = lines_in(made.axes[0])
+    assert lines["naive"].get_gid() == style.PUBLISHED and lines["cublas_sgemm"].get_gid() is None
+    assert made.get_suptitle().startswith("Time of square products")
+
+
+def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:
+    axes = FIGURES["time_milliseconds"](results).axes
+    slow = lines_in(axes[0])["cpu_blas"].get_ydata().max()
+    assert 4.7 < axes[0].get_ylim()[1] < 6 < slow * 100  # the document's largest is 4.70 ms
+
+
+def test_page_1_tells_the_largest_size_of_both(results: Results) -> None:
+    found = beside(results)
+    assert (found["card"], found["date"]) == ("Imaginary GPU", "2026-01-02")
+    assert found["report"] == "reports/published/imaginary-gpu/report.pdf"
+    head = found["headline"]
+    assert head["n"] == 1024
+    own = {
+        name: card_times(results, name)[1024] for name in ("naive", "shared", "vectors", "sgemm")
+    }
+    assert (head["first"]["title"], head["first"]["time"]["value"]) == ("naive", own["naive"])
+    best = min(own, key=lambda name: own[name])
+    assert head["best"]["title"] == best and head["best"]["time"]["value"] == own[best]
+    (loop,) = results.launches.query("kernel == 'cpu_loop' and n == 1024").itertuples()
+    assert (head["loop"]["unit"], head["loop"]["time"]["value"]) == ("s", loop.time_ms * 1e-3)
+    assert beside(results.others[0]) is None
+
+
+def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(
+    results: Results,
+) -> None:
+    code = results.instructions
+    code.loc[code.kernel == "naive", ["ffma", "global_loads_32", "shared_loads_128"]] = [16, 32, 0]
+    steps = {step["name"]: step for step in ladders(results)["gemm"]["steps"]}
+    naive = steps["naive"]
+    assert naive["rate"]["value"] == pytest.approx(
+        2 * 1024**3 / card_times(results, "naive")[1024] / 1e9
+    )
+    assert naive["bound"]["share"]["value"] == 4 / 32
+    assert naive["bound"]["rate"]["value"] == 60 * 4 / 32  # of the card's peak
+    origins = json.dumps([naive["rate"], naive["bound"], naive["shares"]])
+    assert "imaginary-gpu/summary.csv" in origins and "imaginary-gpu/device.json" in origins
+    assert '"instructions.csv' in origins.replace("(", '"')
+    assert naive["counters"] == []
+    other = results.others[0]
+    older = {"compute_capability": "8.0"}
+    other.device.update(older)
+    try:
+        assert ladders(results)["gemm"]["steps"][0]["bound"] is None  # the code is of another card
+    finally:
+        other.device["compute_capability"] = "9.0"
+
+
+def test_the_documents_stand_beside_the_card_and_the_processor(results: Results) -> None:
+    entries = {entry["document"]: entry["rows"] for entry in documents_beside(results, DOCUMENTS)}
+    basic = next(row for row in entries["001"] if row.get("system") == "basic, TILE_WIDTH 16")
+    assert basic["variant"] == "naive/16" and "imaginary-gpu/" in basic["ours"]["origin"]
+    (loop,) = results.launches.query("kernel == 'cpu_loop' and n == 320").itertuples()
+    assert basic["here"]["loop"]["value"] == loop.time_ms
+    assert basic["here"]["blas"]["origin"].startswith("summary.csv:")
+    of_cpu = entries["000"][0]
+    assert of_cpu["system"] == "CPU loop" and of_cpu["ours"] is of_cpu["ratio"] is None
+    quotient = next(row for row in entries["002"] if row.get("system") == "naive / shared")
+    assert quotient["here"] is None
+
+
+def test_loads_are_those_for_each_multiply_add(results: Results) -> None:
+    found = {row["title"]: row["each"]["value"] for row in loads(results)["gemm"]}
+    assert found == {"naive": 2, "shared": 2 / 32}
+    assert loads(results.others[0]) == {}
+
+
+def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results: Results) -> None:
+    (ax,) = FIGURES["processor_sizes"](results).axes
+    rows = results.launches.query("sweep == 'processor'")
+    rates = rows[rows.kernel == "cpu_loop"].sort_values("n").tflops * 1000
+    bars = [bar.get_height() for bar in ax.containers[0]]
+    assert bars == pytest.approx(rates.tolist())
+    assert len(ax.containers) == 2  # the library would dwarf them
+    assert ax.get_title(loc="left").startswith("CPU, BLAS on all cores: ")
+
+
+def test_what_the_report_prints_says_whose_it_is(results: Results) -> None:
+    assert typeset(results, results.folder).startswith(b"%PDF")
+    published = read_json(results.folder / "tables.json")
+    measured = [number["origin"] for number in traced(published["findings"])]
+    assert measured and not any("imaginary-gpu" in origin for origin in measured)
+
+
+def test_without_a_published_set_the_report_tells_what_there_is(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["cpu_loop", "cpu_blas", "naive"], gpu=False)
+    assert beside(results) is None
+    assert typeset(results, tmp_path).startswith(b"%PDF")
