@@ -85,12 +85,13 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
 
 
 def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    """What draws the report knows no TeX."""
-    for name, figure in drawn.items():
-        style.save(figure, tmp_path, name, ["svg"])
+    """What draws the report knows no TeX, in which matplotlib writes powers of ten."""
     assert {*FIGURES} - {*drawn} == {"cards", "random_shapes", "processor_sizes"}  # of others
-    for file in tmp_path.glob("*.svg"):
-        assert "$" not in file.read_text(), file.name  # nor in the comment that a drawn text has
+    for name, figure in drawn.items():
+        if any("log" in (ax.get_xscale(), ax.get_yscale()) for ax in figure.axes):
+            style.save(figure, tmp_path, name, ["svg"])
+            # Nor in the comment that a drawn text has.
+            assert "$" not in (tmp_path / f"{name}.svg").read_text(), name
 
 
 def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[str, Figure]) -> None:

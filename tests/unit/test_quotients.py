@@ -81,7 +81,6 @@ def test_at_the_power_limit_without_pairs_nothing_is_said(tmp_path: Path) -> Non
     found = ladder(results, "gemm")
     assert found["gain"] is None
     assert [step["before"] for step in found["steps"]] == [None, None]
-    assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
 def test_the_librarys_rate_beside_a_step_is_that_of_the_pairs(tmp_path: Path) -> None:

@@ -595,11 +595,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"kernels": ["naive"]}, {"device": {}}, {"change": fail_shared},
+    [{"kernels": ["naive"]}, {"device": {}, "change": fail_shared},
      {"shapes": {"gemm": ["3200x2400x1600"]}},
      {"kernels": (), "shapes": {"gram": SHAPES["gram"]}},
      {"change": lambda s: s.assign(status="failed", reason="lost", time_ms=None, tflops=None)}],
-    ids=["one kernel", "unknown device", "failures", "no square", "gram alone", "nothing"],
+    ids=["one kernel", "failures of an unknown device", "no square", "gram alone", "nothing"],
 )  # fmt: skip
 def test_a_data_set_with_holes_has_a_report(tmp_path: Path, options: dict[str, Any]) -> None:
     results = made_up(tmp_path, **({"kernels": FEW} | options))

@@ -207,12 +207,20 @@ class Results:
 
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
         """Measured rows of a phase; without `cache` each variant's hot rows, or else its others."""
-        parts: list[pd.DataFrame] = []
-        for which in CACHES if cache is None else (cache,):
-            rows = self.spans.get((phase, which), self.summary[:0])
-            rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
-            parts += [rows] if len(rows) else []
-        return pd.concat(parts).sort_index() if parts else self.summary[:0]
+        if (phase, cache) not in self.chosen:
+            parts: list[pd.DataFrame] = []
+            for which in CACHES if cache is None else (cache,):
+                rows = self.spans.get((phase, which), self.summary[:0])
+                rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
+                parts += [rows] if len(rows) else []
+            found = pd.concat(parts).sort_index() if parts else self.summary[:0]
+            self.chosen[phase, cache] = found
+        return self.chosen[phase, cache]
+
+    @cached_property
+    def chosen(self) -> dict[tuple[str, str | None], pd.DataFrame]:
+        """What `timed` has been asked for."""
+        return {}
 
     @property
     def product(self) -> Operation:
