@@ -7,7 +7,7 @@ from matmul.catalogue.entries import Kind
 from matmul.report.figures import style
 from matmul.report.figures.claims import times
 from matmul.report.figures.figure_base import NothingToDraw, figure, look
-from matmul.report.selection import Results, rate_unit, squares
+from matmul.report.selection import Results, rate_unit
 from matmul.report.sourced_numbers import significant
 
 CLEARLY = 1.5  # times as fast, for what may be known by a product each
@@ -16,7 +16,8 @@ CLEARLY = 1.5  # times as fast, for what may be known by a product each
 @figure(None, "Rate of the processor, by width and order of the loops", one_cache=False)
 def processor_sizes(results: Results) -> Figure:
     """A bar for each loop at each size; the library's rates, which would dwarf them, in words."""
-    rows = squares(results.launches[results.launches.sweep.isin(results.lessons)])
+    rows = results.launches[results.launches.sweep.isin(results.lessons)]
+    rows = rows[rows.n == rows.k]
     loops = rows[rows.kernel.map(results.kind) == Kind.C]
     if loops.empty:
         raise NothingToDraw("No sweep of this data set compares the orders of the loops.")
@@ -33,7 +34,7 @@ def processor_sizes(results: Results) -> Figure:
                      fontsize=style.SMALL_TEXT, padding=1)  # fmt: skip
     ax.set_xticks(range(len(sizes)), map(str, sizes))
     ax.grid(visible=False, axis="x")
-    ax.set_xlabel(style.SIZE)
+    ax.set_xlabel(f"n, of {' or '.join(map(str, sorted(set(rows.m))))} rows times a matrix n×n")
     ax.set_ylabel(f"{unit}, one core")
     ax.margins(y=0.3)
     ax.legend(loc="upper left", ncols=len(kernels), frameon=False, fontsize=style.SMALL_TEXT)
