@@ -5,7 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from support import ROOT, Command
 
@@ -13,7 +12,6 @@ import ceilings
 from matmul.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
 from matmul.build.toolchain import cubin_command, read_ptxas, run
 from matmul.dataset.intervals import SMALLEST
-from matmul.dataset.tables import read_table
 from matmul.process.programs import program_digest
 
 LAUNCH_MS = 4.0
@@ -88,16 +86,11 @@ def test_a_launch_that_fails_is_a_failed_row(bench: ceilings.Bench) -> None:
     assert row == {"status": "failed", "reason": "the launch failed: no such instruction"}
 
 
-def test_without_a_gpu_every_row_says_so(command: Command, tmp_path: Path) -> None:
-    path = tmp_path / "ceilings.csv"
-    told = command("ceilings", "--build", tmp_path, "--device", "cpu", "--output", path)
-    assert told.code == 0, told.err
-    table = read_table("ceilings.csv", path)
-    assert table.name.tolist() == list(ceilings.UNITS)
-    assert table.unit.tolist() == list(ceilings.UNITS.values())
-    assert set(table.status) == {"skipped"}
-    assert set(table.reason) == {"there is no GPU on this machine"}
-    assert np.all(table["samples"] == 0) and table.value.isna().all()
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_there_are_no_ceilings(command: Command, tmp_path: Path) -> None:
+    told = command("ceilings", "--build", tmp_path, "--output", tmp_path / "c", "--log",
+                   tmp_path / "log")  # fmt: skip
+    assert told.error() == "error: ceilings: there is no NVIDIA driver on this machine"
 
 
 def test_the_digest_knows_program_and_source() -> None:
