@@ -220,7 +220,7 @@ class Verifier:
                     if any(row["status"] == "failed" for row in rows):
                         return
         except NoDevice as error:
-            raise UserError(f"--device gpu: {error}") from None
+            raise UserError(f"device: gpu: {error}") from None
 
     def on_cpu(self, task: Task) -> None:
         """Run a task by the processor's own kernel, or by a CUDA source thread by thread."""
