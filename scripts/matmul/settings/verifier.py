@@ -274,10 +274,12 @@ def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -
     """Rows of a dispatch's built-in shapes for which it chooses what is not verified here."""
     arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
     done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
-    why = "as at no shape that is measured" if experiment.everything else "--config verify=all"
+    why = ": --config verify=all"
+    if experiment.everything:
+        why = ", but at no shape that is measured"
     rows: Rows = []
     for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch)):
         if shape not in done:
-            reason = f"it chooses {dispatch.part(shape, arch).name}: {why}"
+            reason = f"it chooses {dispatch.part(shape, arch).name}{why}"
             rows += refused(dispatch, place, [shape], "skipped", reason)
     return rows
