@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from support import RIGHT_KERNEL, Command, Entry, WriteCatalogue, experiment
 
+from matmul.build.binaries import binary_of
 from matmul.catalogue.entries import Variant
-from matmul.dataset.tables import read_table
+from matmul.dataset.tables import read_table, write_json
 from matmul.measure.verification import verification_shapes
 from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
@@ -124,6 +125,19 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     after = verifier(experiment(catalogue=path, **settings), tmp_path, machine)
     again = tasks_of(after.experiment, "gemm")
     assert after.pending(again) == ([] if same else again)
+
+
+def test_what_another_compiler_made_is_verified_again(tmp_path: Path) -> None:
+    run = experiment("naive", device="gpu")
+    found, [task, other] = verifier(run, tmp_path), tasks_of(run, "gemm")
+    report = binary_of(task.variant, tmp_path / "sm_90").with_suffix(".json")
+    write_json({"compiler": "release 13.0", "status": "failed"}, report)
+    for each in (task, other):
+        found.keep(each, [])
+    assert found.pending([task, other]) == []
+    for changed in ({"compiler": "release 13.1"}, {"status": "ok"}):
+        write_json({"compiler": "release 13.0", "status": "failed"} | changed, report)
+        assert found.pending([task, other]) == [task]
 
 
 def test_a_cut_record_is_none(tmp_path: Path) -> None:
