@@ -19,10 +19,9 @@ from support import (
 )
 
 from matmul.build.binaries import tool_source
-from matmul.dataset.tables import read_json, read_table, write_rows
+from matmul.dataset.tables import read_table, write_rows
 from matmul.process import progress
 from matmul.process.programs import program_digest
-from measure import Measuring
 
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
 
@@ -128,61 +127,6 @@ def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: gemm shape '4x4'")
     assert "Traceback" not in done.stderr
-
-
-def measure(command: Command, folder: Path, **changes: Any) -> Path:
-    """The folder that measure.py leaves of NumPy's product at two shapes."""
-    run = experiment("cpu_blas", sampling__minimum=6, sampling__maximum=6, **changes)
-    run.write(folder / "experiment.json")
-    done = command(
-        "measure", "cpu_blas", "--experiment", folder / "experiment.json", "--sweep", "gemm",
-        "--build", folder, "--records", folder / "records", "--journal", folder / "journal",
-        "--output", folder / "measured", "--log", folder / "log",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    return folder / "measured" / "cpu_blas"
-
-
-def test_measuring_works_where_git_is_not_installed(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("MATMUL_SWEEP_COMMIT", "0123abc")
-    facts = read_json(measure(command, tmp_path) / "facts.json")
-    assert (facts["commit"], facts["dirty"]) == ("0123abc", False)
-
-
-def test_what_was_measured_is_taken_over_by_the_same_settings_alone(
-    command: Command, tmp_path: Path
-) -> None:
-    found = measure(command, tmp_path)
-    points = read_table("points.csv", found / "points.csv")
-    assert set(points.m) == {8, 9} and set(points.status) == {"ok"}
-    samples = read_table("samples.csv.gz", found / "samples.csv.gz")
-    assert (samples[samples.phase == "kernel"].groupby("m").size() == 6).all()
-    split = read_json(found / "facts.json")["split"]
-    assert split["variant"] == "cpu_blas"
-    assert split["wall_s"] >= split["timed_s"] + split["verification_s"]
-    for seed, same in ((2026, True), (2027, False)):
-        measure(command, tmp_path, seed=seed)
-        again = read_table("samples.csv.gz", found / "samples.csv.gz")
-        assert samples.equals(again) == same
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"threads": [32, 16]}, {"tile": [16, 32]}, {"dynamic_shared_bytes": 64}],
-    ids=str,
-)
-def test_another_launch_of_the_same_source_does_not_resume_the_journal(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    identities = []
-    for own in ({}, {}, changes):
-        run = experiment(catalogue=write_catalogue({"mine": entry(**own)}))
-        job = Measuring(run, "gemm", tmp_path, tmp_path, tmp_path)
-        identities.append(job.begun(run.variants["mine"]).identity)
-    assert identities[0] == identities[1] != identities[2]
 
 
 def verdict(command: Command, folder: Path) -> str:
