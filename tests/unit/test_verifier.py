@@ -33,6 +33,10 @@ COMMENTED = RIGHT_KERNEL + "// a comment\n"
 ANOTHER = RIGHT_KERNEL.replace("p < k", "p <= k - 1")
 
 
+# Shapes at which sgemm chooses another variant of direct, and the one that is measured itself.
+DISPATCHED = {"gemm": {"operation": "gemm", "shapes": [8, 64]}}
+
+
 def verifier(run: Experiment, folder: Path, machine: str = "") -> Verifier:
     return Verifier(run, folder, folder, machine)
 
@@ -43,7 +47,7 @@ def verifier(run: Experiment, folder: Path, machine: str = "") -> Verifier:
 def test_a_dispatch_is_verified_in_what_it_chooses() -> None:
     """New variants at their own shapes too, and all where they are chosen; rows say what is left
     out."""
-    run = experiment("sgemm", "direct", "streamed", device="gpu")
+    run = experiment("sgemm", "direct", "streamed", device="gpu", sweeps=DISPATCHED)
     dispatch, tasks = run.variants["sgemm"], tasks_of(run, "gemm")
     own = [task.variant for task in tasks if task.owner == task.variant]
     parts = {task.variant: set(task.shapes) for task in tasks if task.owner == dispatch}
@@ -150,6 +154,18 @@ def test_a_cut_record_is_none(tmp_path: Path) -> None:
     assert found.pending([task]) == [task]
 
 
+def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> None:
+    run = experiment("sgemm", "direct", device="gpu", sweeps=DISPATCHED)
+    found, dispatch = verifier(run, tmp_path), run.variants["sgemm"]
+    tasks = tasks_for(run, [dispatch])
+    assert {task.variant for task in tasks} == {*run.parts(dispatch, "sm_90")}
+    for wrong in tasks:
+        for task in tasks:
+            status = "failed" if task == wrong else "ok"
+            found.keep(task, refused(task.variant, "gpu", task.shapes[:1], status, str(wrong)))
+        assert first_failure(tasks, found, dispatch) == f"verification: {wrong}"
+
+
 # ---- On a GPU ----
 
 
@@ -193,18 +209,6 @@ def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(
     reasons = {v.name: first_failure(tasks, found, v) for v in run.variants.values()}
     failed = f"verification: {rows['naive/32']['reason']}"
     assert reasons == dict.fromkeys(reasons) | {"naive/32": failed}
-
-
-def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(
-    spoilt: dict[str, Callable[[], str]], tmp_path: Path
-) -> None:
-    run = experiment("sgemm", "direct", "naive", device="gpu")
-    dispatch = run.variants["sgemm"]
-    part = dispatch.part(run.cases("gemm")[0].shape, "sm_90")
-    found, tasks = verifier(run, tmp_path), tasks_for(run, [dispatch])
-    spoilt[part.name] = lambda: "failed"
-    found.run(tasks, processes=1)
-    assert str(first_failure(tasks, found, dispatch)).startswith("verification: ")
 
 
 def test_a_variant_that_ends_the_process_each_time_is_named(
