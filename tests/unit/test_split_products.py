@@ -114,7 +114,7 @@ def test_sums_that_are_cut_off_err_less_than_rounded_ones(
     kind: str, tiling: str, k: int | None
 ) -> None:
     """What halves and tensor cores lose, by a model of the card, from the fewest terms on."""
-    variant = KERNEL.tiled(tiling, KERNEL.tilings[tiling])
+    [variant] = (v for v in KERNEL.every_variant if v.tiling == tiling)
     a, b = factors(kind, 24, 24, k or variant.fewest_terms)
     own = accuracy(KERNEL, by_tensor_cores(a, b, 32 * variant.parameters["MOVE"]), a, b)
     other = accuracy(KERNEL, in_order(a, b), a, b)
