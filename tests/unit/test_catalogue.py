@@ -8,8 +8,9 @@ from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul.build import packages
 from matmul.build.binaries import compile_variant, digest, essence, flags
-from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue, source_files
+from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue
 from matmul.catalogue.expressions import evaluate
+from matmul.catalogue.sources import source_files
 from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError
 from matmul.trial.gallery import GALLERY

@@ -13,7 +13,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul.build import toolchain
 from matmul.build.binaries import TOOLS
-from matmul.catalogue.entries import CHECKED, catalogue_digest, source_files
+from matmul.catalogue.entries import CHECKED, catalogue_digest
+from matmul.catalogue.sources import source_files
 from matmul.catalogue.schema import read_yaml
 from matmul.cpu import emulation
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json

@@ -30,7 +30,7 @@ rule compile_kernel:
 rule compile_tool:
     input:
         ROOT / "scripts/matmul/gpu/{tool}.cu",
-        program("compile"),
+        program("compile_tool"),
         program("nvrtc"),
     output:
         "results/local/build/{arch}/{tool}.cubin",
@@ -40,13 +40,12 @@ rule compile_tool:
     conda:
         "../../environment.yml"
     params:
-        script=program("compile")[0],
-        build="results/local/build",
+        script=program("compile_tool")[0],
         identity=COMPILER,
     message:
         "compile the {wildcards.tool} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --build {params.build}"
+        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --output {output:q}"
         " --log {log:q}"
 
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from matmul.dataset import renamed
 from matmul.dataset.provenance import ROOT, VERSION
-from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from matmul.operations.shapes import Shape
 
 PRODUCT = ["operation", "dtype", "m", "n", "k"]
 POINT = ["sweep", *PRODUCT, "fill", "mode"]
