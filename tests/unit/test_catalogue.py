@@ -249,6 +249,13 @@ def test_slugs_are_unique_and_safe_in_paths() -> None:
     assert not any(set(slug) & set("/ []'\"*?$") for slug in slugs)
 
 
+def test_a_grid_at_the_hardware_limit_is_taken() -> None:
+    """gridDim.y holds 65535 blocks."""
+    variant = the_catalogue().variant("naive_rect/32")
+    assert variant.refusal(Gemm(65535 * 32, 1, 1)) is None
+    assert variant.refusal(Gemm(65535 * 32 + 1, 1, 1))
+
+
 def test_the_digest_changes_with_source_header_and_flags(
     entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
 ) -> None:
