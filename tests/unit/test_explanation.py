@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from matmul.trial.explanation import common, explanations
 from matmul.trial.launching import Launch
 from matmul.trial.signature import Signature, signature_of
 from matmul.trial.source import Kernel
+from matmul.trial.verdict import rule_of
 
 Slip = Callable[..., np.ndarray]
 OF_SQUARES = "const float* A, const float* B, float* C, int n"
@@ -139,3 +142,29 @@ def test_what_explains_every_shape_is_the_cause() -> None:
     assert found and found.key == "a sum begins at term 1 instead of 0"
     assert common([*runs, run(Gemm(9, 9, 9), lambda a, b: a @ a)], own) is None
     assert common([], own) is None
+
+
+SQUARES, RAGGED = [Gemm(n, n, n) for n in (3, 4, 8)], [Gemm(4, 8, 3), Gemm(3, 8, 4), Gemm(4, 5, 4)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "right", "rule"),
+    [
+        (OF_SHAPES, lambda s: False, "it is right at no shape"),
+        (OF_SHAPES, lambda s: s.square, "it is right at square shapes only"),
+        (OF_SHAPES, lambda s: s.k % 4 == 0, "it is right where k is a multiple of 4"),
+        (OF_SHAPES, lambda s: s.m % 4 == s.k % 4 == 0,
+         "it is right where m and k are multiples of 4"),
+        (OF_SQUARES, lambda s: s.m % 4 == 0, "it is right where n is a multiple of 4"),
+        (OF_SHAPES, lambda s: s.n > 4, ""),
+    ],
+)  # fmt: skip
+def test_where_a_kernel_is_right_is_said_if_it_is_simple(
+    parameters: str, right: Callable[[Gemm], bool], rule: str
+) -> None:
+    """Of blocks of 4×1."""
+    bench: Any = SimpleNamespace(
+        signature=signature(parameters), launch=Launch((4, 1, 1), (4, 4), 0, 1, {})
+    )
+    shapes = [*SQUARES, *(RAGGED if parameters == OF_SHAPES else [])]
+    assert rule_of({shape: right(shape) for shape in shapes}, bench) == rule
