@@ -12,7 +12,7 @@ from matmul.cpu.watched import WRITER, Watched
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
-from matmul.trial.experiments import Run
+from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import common, explanations
 from matmul.trial.launching import Launch
 from matmul.trial.signature import Signature, signature_of
@@ -20,6 +20,7 @@ from matmul.trial.source import Kernel
 from matmul.trial.verdict import rule_of
 
 Slip = Callable[..., np.ndarray]
+LAUNCH = Launch((4, 4, 1), (4, 4), 0, 1, {})
 OF_SQUARES = "const float* A, const float* B, float* C, int n"
 OF_SHAPES = "const float* A, const float* B, float* C, int m, int n, int k"
 OF_GRAM = "const float* A, float* C, int m, int n"
@@ -39,9 +40,8 @@ def run(shape: Shape, slip: Slip) -> Run:
     c = slip(*inputs).astype(np.float32)
     writers = np.zeros(c.shape, WRITER)
     writers["thread"][np.isnan(c)] = -1
-    launch = Launch((4, 4, 1), (4, 4), 0, 1, {})
     result = Watched(Path("f"), c, (), writers, "")
-    return Run(shape, launch, inputs, expected, result, ~(np.abs(c - expected) < 1e-5))
+    return Run(shape, LAUNCH, inputs, expected, result, ~(np.abs(c - expected) < 1e-5))
 
 
 def flat(matrix: np.ndarray, rows: int, columns: int, stride: int) -> np.ndarray:
@@ -168,3 +168,13 @@ def test_where_a_kernel_is_right_is_said_if_it_is_simple(
     )
     shapes = [*SQUARES, *(RAGGED if parameters == OF_SHAPES else [])]
     assert rule_of({shape: right(shape) for shape in shapes}, bench) == rule
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("float", 2.0**-24), ("__nv_bfloat16", 2.0**-8)])
+def test_what_rounding_explains_by_hand(kind: str, unit: float) -> None:
+    """Of two terms, with a third for what C held, in C's own type: three units of Σ|a||b| = 4."""
+    own = signature(OF_SHAPES.replace("float", kind))
+    bench = Bench(SimpleNamespace(signature=own), Path("f"), LAUNCH)
+    a, b = (np.array(matrix, own.operation.dtype) for matrix in ([[1, 2]], [[2], [1]]))
+    expected, bound = bench.reference(Gemm(1, 1, 2), (a, b))
+    assert (expected.item(), bound.item()) == (4, 3 * unit * 4)
