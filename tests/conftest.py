@@ -26,11 +26,11 @@ from support import (
     Outcome,
     Toolkit,
     WriteCatalogue,
+    the_catalogue,
 )
 
 from matmul.build import toolchain
 from matmul.build.binaries import digest
-from matmul.catalogue.entries import load_catalogue
 from matmul.gpu import device
 from matmul.process import progress
 from matmul.process.programs import program_digest
@@ -116,7 +116,7 @@ def data_set(tmp_path: Path) -> DataSet:
              "fill": "uniform", "mode": "burst"}  # fmt: skip
     row = {"status": "ok", "reason": "", "phase": "kernel", "cache": "hot", "samples": 9,
            "time_ms": 1.5, "throttled": ""}  # fmt: skip
-    variants = [load_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
+    variants = [the_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
     digests = {variant.name: digest(variant) for variant in variants}
     names = {variant.name: variant.kernel.name for variant in variants}
     code = program_digest(ROOT / "scripts" / "measure.py")
