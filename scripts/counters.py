@@ -127,7 +127,7 @@ def main() -> None:
         try:
             launch_all(options)
         except NoDevice as error:
-            raise UserError(f"--device gpu: {error}") from None
+            raise UserError(f"device: gpu: {error}") from None
         return
     # Not earlier: what runs inside has the same options, and would empty the log.
     arguments.start_log(options.log)

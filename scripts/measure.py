@@ -64,7 +64,7 @@ class Measuring:
                         return
                     split = Split(begun=time.perf_counter())
         except NoDevice as error:
-            raise UserError(f"--device gpu: {error}") from None
+            raise UserError(f"device: gpu: {error}") from None
 
     def begun(self, variant: Variant) -> Sweep:
         """A variant before its first point."""

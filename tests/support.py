@@ -1,5 +1,6 @@
 """Types and constants that tests and fixtures share."""
 
+import copy
 import functools
 import os
 from collections.abc import Callable
@@ -9,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from matmul.catalogue.cost import Work, shares_of, work
-from matmul.catalogue.entries import Variant, load_catalogue
+from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue
 from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
 from matmul.measure.verification import accuracy
 from matmul.operations.shapes import Shape
 from matmul.report.selection import pictures
+from matmul.settings.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -151,3 +154,24 @@ class DataSet:
 def work_of(variant: Variant, shape: Shape, multiprocessors: int) -> Work:
     """The quantities of a product, as its dispatch counts them."""
     return work(variant, shape, shares_of(variant, shape, multiprocessors), multiprocessors)
+
+
+DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+
+def experiment(
+    *kernels: str, device: str = "cpu", catalogue: Path = DEFAULT_CATALOGUE, spread: bool = False,
+    **changes: Any,
+) -> Experiment:  # fmt: skip
+    """A run of some kernels, or of all, with some keys of the configuration changed: `a__b` is key
+    b of section a. It has one sweep of two small products unless `sweeps` says otherwise."""
+    configuration = copy.deepcopy(DEFAULT) | {
+        "catalogue": str(catalogue),
+        "kernels": list(kernels) or "all",
+        "sweeps": {"gemm": {"operation": "gemm", "shapes": [8, "9x8x7"]}},
+    }
+    for key, value in changes.items():
+        *sections, last = key.split("__")
+        functools.reduce(dict.__getitem__, sections, configuration)[last] = value
+    entries = the_catalogue() if catalogue == DEFAULT_CATALOGUE else load_catalogue(catalogue)
+    return Experiment(configuration, entries, device, ("sm_90",), spread)

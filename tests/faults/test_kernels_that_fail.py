@@ -128,7 +128,7 @@ def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried
     assert "Traceback" not in run.stdout
     lines = {line for line in run.stdout.splitlines() if line.startswith("error: ")}
     assert lines
-    assert all(line.startswith("error: --device gpu: the") for line in lines)
+    assert all(line.startswith("error: device: gpu: the") for line in lines)
     measured = project.path("results/local/measured/gemm/counted/points.csv")
     assert set(read_table("points.csv", measured).status) == {"ok"}
     # On without it: what was measured stays.

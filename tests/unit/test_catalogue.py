@@ -8,7 +8,13 @@ from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul.build import packages
 from matmul.build.binaries import compile_variant, digest, essence, flags
-from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue
+from matmul.catalogue.entries import (
+    CHECKED,
+    DEFAULT_CATALOGUE,
+    Variant,
+    catalogue_digest,
+    load_catalogue,
+)
 from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.sources import source_files
 from matmul.operations.gemm import Gemm
@@ -332,3 +338,16 @@ def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     listed = {file.resolve() for k in kernels for file in (k.source, k.dispatch) if file}
     found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
     assert listed == {file.resolve() for file in found if file.parent != GALLERY.parent}
+
+
+def test_only_the_catalogue_that_was_checked_is_not_checked_again(
+    entry: Entry, write_catalogue: WriteCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_catalogue({"mine": entry()})
+    monkeypatch.setenv(CHECKED, catalogue_digest(path))
+    write_catalogue({"mine": entry(threads=[32, 33])})
+    assert "1056 threads" in mistake(path)
+    monkeypatch.setenv(CHECKED, catalogue_digest(path))
+    assert load_catalogue(path).variant("mine").block == (33, 32, 1)
+    (path.parent / "table.csv").write_text("of a dispatch")
+    assert "1056 threads" in mistake(path)

@@ -5,15 +5,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
-from support import ROOT, Command
+from support import ROOT
 
 import ceilings
 from matmul.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
 from matmul.build.toolchain import cubin_command, read_ptxas, run
 from matmul.dataset.intervals import SMALLEST
-from matmul.dataset.tables import read_table
 from matmul.process.programs import program_digest
 
 LAUNCH_MS = 4.0
@@ -86,18 +84,6 @@ def test_a_launch_that_fails_is_a_failed_row(bench: ceilings.Bench) -> None:
     bench.launched = refuse
     row = bench.row("tensor_float64")
     assert row == {"status": "failed", "reason": "the launch failed: no such instruction"}
-
-
-def test_without_a_gpu_every_row_says_so(command: Command, tmp_path: Path) -> None:
-    path = tmp_path / "ceilings.csv"
-    told = command("ceilings", "--build", tmp_path, "--device", "cpu", "--output", path)
-    assert told.code == 0, told.err
-    table = read_table("ceilings.csv", path)
-    assert table.name.tolist() == list(ceilings.UNITS)
-    assert table.unit.tolist() == list(ceilings.UNITS.values())
-    assert set(table.status) == {"skipped"}
-    assert set(table.reason) == {"there is no GPU on this machine"}
-    assert np.all(table["samples"] == 0) and table.value.isna().all()
 
 
 def test_the_digest_knows_program_and_source() -> None:

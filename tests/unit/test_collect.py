@@ -1,14 +1,17 @@
 """Collecting made-up jobs: medians, rates and ratios by hand, and nothing left out."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from support import Command, Outcome, the_catalogue
+from support import Command, Outcome, experiment, the_catalogue
 
+from matmul.build.binaries import binary_of
+from matmul.catalogue.entries import Variant
 from matmul.dataset.tables import COLUMNS, read_json, read_table, write_json, write_table
+from matmul.settings.experiment import Experiment
 
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
          "fill": "uniform", "mode": "burst"}  # fmt: skip
@@ -38,69 +41,83 @@ Times = dict[tuple[str, str, str], list[float]]
 
 
 class Jobs:
-    """Folders of finished jobs, as measure.py, verify.py and compile.py leave them."""
+    """A cluster's finished jobs, as compile.py, verify.py and measure.py leave them."""
 
     def __init__(self, folder: Path, command: Command) -> None:
         self.folder, self.command = folder, command
         self.names: list[str] = []
-        self.records: list[Path] = []
-        self.ceilings = folder / "measured" / "ceilings.csv"
+        self.device, self.architectures = "gpu", ("sm_90",)
         self.ceiling({})
 
     def add(
-        self, variant: str, times: Times, rows: list[Row], facts: Row | None = None,
+        self, name: str, times: Times, rows: list[Row], facts: Row | None = None,
         point: Row = POINT,
     ) -> Path:  # fmt: skip
         """`times`: by (variant, phase, cache), the variant's own or its baselines'."""
-        folder = self.folder / "measured" / variant
-        self.names.append(variant)
-        points = [{"variant": variant} | POINT | {"phase": "kernel", "cache": "hot"} | row
+        variant = the_catalogue().variant(name)
+        self.names.append(name)
+        folder = self.folder / "measured" / point["sweep"] / variant.kernel.name / variant.slug
+        points = [{"variant": name} | point | {"phase": "kernel", "cache": "hot"} | row
                   for row in rows]  # fmt: skip
         write_table(frame("points.csv", points), "points.csv", folder / "points.csv")
         samples = [
-            {"variant": who, "baseline_of": "" if who == variant else variant} | point
+            {"variant": who, "baseline_of": "" if who == name else name} | point
             | {"phase": phase, "cache": cache, "sample": i, "time_ms": time_ms}
             for (who, phase, cache), taken in times.items()
             for i, time_ms in enumerate(taken)
         ]  # fmt: skip
         path = folder / "samples.csv.gz"
         write_table(frame("samples.csv.gz", samples), "samples.csv.gz", path)
-        states = [{"variant": variant} | point | STATE]
+        states = [{"variant": name} | point | STATE]
         write_table(frame("states.csv", states), "states.csv", folder / "states.csv")
-        split = {"sweep": point["sweep"], "variant": variant} | SPLIT
+        split = {"sweep": point["sweep"], "variant": name} | SPLIT
         job = FACTS | (facts or {}) | {"split": split, "settings": {}}
         write_json({k: v for k, v in job.items() if v is not None}, folder / "facts.json")
-        verified = [{"kernel": variant, "variant": variant, "where": "gpu"} | POINT | OK]
-        path = self.folder / "verified" / f"{variant}.csv"
-        write_table(frame("verification.csv", verified), "verification.csv", path)
         return folder
 
-    def compiled(self, variant: str, **changes: Any) -> None:
-        path = self.folder / "build" / f"{variant}.json"
+    def compiled(self, variant: Variant, arch: str = "sm_90", **changes: Any) -> None:
         record = {
-            "kernel": variant, "variant": variant, "sha256": "5ha", "compiler": "release 13.0",
-            "compiler_path": "/x/nvcc", "flags": "-O3", "architecture": "sm_90", **OK,
-            "registers": 40, "shared_bytes": 8192, "spill_bytes": 0,
+            "kernel": variant.kernel.name, "variant": variant.name, "sha256": "5ha",
+            "compiler": "release 13.0", "compiler_path": "/x/nvcc", "flags": "-O3",
+            "architecture": arch, **OK, "registers": 40, "shared_bytes": 8192, "spill_bytes": 0,
         }  # fmt: skip
+        path = binary_of(variant, self.folder / "build" / arch).with_suffix(".json")
         write_json({k: v for k, v in (record | changes).items() if v is not None}, path)
-        self.records.append(path)
 
     def ceiling(self, row: Row) -> None:
         """One of the card's ceilings."""
-        rows = [CEILING | row]
-        write_table(frame("ceilings.csv", rows), "ceilings.csv", self.ceilings)
+        path = self.folder / "measured" / "ceilings.csv"
+        write_table(frame("ceilings.csv", [CEILING | row]), "ceilings.csv", path)
 
-    def options(self) -> list[object]:
-        """What is collected."""
-        measured = [self.folder / "measured" / name for name in self.names]
-        verified = [self.folder / "verified" / f"{name}.csv" for name in self.names]
-        return ["--measured", *measured, "--verified", *verified, "--records", *self.records,
-                "--ceilings", self.ceilings, "--configuration", '{"seed": 7}']  # fmt: skip
+    def experiment(self) -> Experiment:
+        gemm = {"operation": "gemm", "shapes": ["64x32x16"]}
+        gram = {"operation": "gram", "shapes": ["64x32"]}
+        run = experiment(*self.names, device=self.device, spread=True, caches=["hot"],
+                         sweeps={"gemm": gemm, "gram": gram})  # fmt: skip
+        return replace(run, architectures=self.architectures)
 
-    def collect(self, output: str = "local", options: Sequence[object] | None = None) -> Outcome:
+    def collect(self, output: str = "local", failed: Row | None = None) -> Outcome:
+        """`failed`: the verifications that did, by variant with their reason."""
+        run, failed = self.experiment(), failed or {}
+        run.write(self.folder / "experiment.json")
+        for (arch, _), own in run.binaries.items():
+            for variant in own:
+                if (
+                    not binary_of(variant, self.folder / "build" / arch)
+                    .with_suffix(".json")
+                    .exists()
+                ):
+                    self.compiled(variant, arch)
+        for operation, own in run.operations.items():
+            rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT | OK
+                    | ({"status": "failed", "reason": failed[v.name]} if v.name in failed else {})
+                    for v in own]  # fmt: skip
+            path = self.folder / "verified" / f"{operation}.csv"
+            write_table(frame("verification.csv", rows), "verification.csv", path)
         return self.command(
-            "collect", *(options or self.options()), "--output", self.folder / output,
-            "--others", self.folder / "others", "--log", self.folder / "collect.log",
+            "collect", "--experiment", self.folder / "experiment.json", "--results", self.folder,
+            "--output", self.folder / output, "--others", self.folder / "others",
+            "--log", self.folder / "collect.log",
         )  # fmt: skip
 
     def table(self, name: str) -> pd.DataFrame:
@@ -200,18 +217,35 @@ def test_skipped_and_failed_points_stay_with_their_reason(jobs: Jobs) -> None:
     jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0] * 6}, [OK])
     assert jobs.collect().code == 0
     rows = jobs.table("summary.csv")
-    assert rows.status.tolist() == ["failed", "failed", "skipped", "ok"]
-    assert rows.reason.tolist()[1:3] == ["wrong result, 3 times", "predicted 70 s"]
-    assert rows.time_ms.isna().tolist() == [True, True, True, False]
-    assert rows["samples"].tolist() == [0, 0, 0, 6]
+    assert rows.status.tolist() == ["skipped", "ok", "failed", "failed"]
+    assert rows.reason.tolist()[::2] == ["predicted 70 s", "wrong result, 3 times"]
+    assert rows.time_ms.isna().tolist() == [True, False, True, True]
+    assert rows["samples"].tolist() == [0, 6, 0, 0]
     assert jobs.table("ratios.csv").empty
 
 
-def test_a_data_set_without_any_sample_is_collected(jobs: Jobs) -> None:
-    jobs.add(NAIVE, {}, [{"status": "skipped", "reason": "there is no GPU"}], {"gpu": None})
+def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs: Jobs) -> None:
+    jobs.device = "cpu"
+    jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0]}, [OK], {"gpu": None})
+    jobs.names += [NAIVE, "naive/16", CUBLAS]
+    assert jobs.collect(failed={"naive/16": "wrong result at 3x4x5"}).code == 0
+    rows = jobs.table("summary.csv").set_index("variant")
+    nowhere = ("skipped", "there is no GPU on this machine")
+    assert dict(zip(rows.index, zip(rows.status, rows.reason, strict=True), strict=True)) == {
+        "cpu_blas": ("ok", ""), NAIVE: nowhere, CUBLAS: nowhere,
+        "naive/16": ("failed", "verification: wrong result at 3x4x5"),
+    }  # fmt: skip
+    assert set(jobs.table("kernels.csv").variant) == set(rows.index)
+    assert not (jobs.folder / "local" / "ceilings.csv").exists()
+
+
+def test_a_run_that_can_measure_nothing_gives_a_data_set(jobs: Jobs) -> None:
+    jobs.device, jobs.names = "cpu", [NAIVE]
     assert jobs.collect().code == 0
-    assert jobs.table("summary.csv").reason.tolist() == ["there is no GPU"]
+    assert jobs.table("summary.csv").status.tolist() == ["skipped"]
     assert jobs.table("samples.csv.gz").empty
+    device = read_json(jobs.folder / "local" / "device.json")
+    assert device["gpu"] is None and device["date"]
 
 
 def test_every_sample_is_kept(jobs: Jobs) -> None:
@@ -241,7 +275,7 @@ def test_points_under_unlike_conditions_are_refused_with_their_names(
     for name, value in zip((NAIVE, CUBLAS), values, strict=True):
         jobs.add(name, {(name, "kernel", "hot"): [1.0]}, [OK], {key: value})
     error = jobs.collect().error()
-    for fragment in (*values, "--forcerun"):
+    for fragment in (*values, "delete results/local"):
         assert fragment in error
     assert not (jobs.folder / "local" / "device.json").exists()
 
@@ -306,14 +340,13 @@ def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
     jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK], {"dirty": True})
     later = {"commit": "def", "code": "0ther", "date": "2026-02-01"}
     jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [1.0]}, [OK], later)
-    jobs.compiled(NAIVE)
     assert jobs.collect().code == 0
     found = read_json(jobs.folder / "local" / "device.json")
     assert found["commit"] == "abc+def"
     assert found["code"] == "0ther+c0de"
     assert found["dirty"] is True
     assert found["date"] == "2026-02-01"
-    assert found["configuration"] == {"seed": 7}
+    assert found["configuration"] == jobs.experiment().configuration
     assert found["compilers"]["nvcc"] == {"compiler": "release 13.0", "architecture": "sm_90"}
 
 
@@ -322,9 +355,10 @@ def test_kernels_are_listed_as_compiled(jobs: Jobs) -> None:
     jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [1.0]}, [OK], {"occupancy": None})
     broken = "shared/16"
     jobs.add(broken, {}, [{"status": "failed", "reason": "does not compile"}], {"occupancy": None})
-    jobs.compiled(NAIVE, spill_bytes=24)
-    jobs.compiled(broken, status="failed", reason='does not compile: expected a ";"',
-                  registers=None, shared_bytes=None, spill_bytes=None)  # fmt: skip
+    jobs.compiled(the_catalogue().variant(NAIVE), spill_bytes=24)
+    reason = 'does not compile: expected a ";"'
+    unknown = dict.fromkeys(["registers", "shared_bytes", "spill_bytes"])
+    jobs.compiled(the_catalogue().variant(broken), status="failed", reason=reason, **unknown)
     assert jobs.collect().code == 0
     kernels = jobs.table("kernels.csv").set_index("variant")
     whole = ["registers", "shared_bytes", "spill_bytes", "occupancy"]
@@ -337,23 +371,18 @@ def test_kernels_are_listed_as_compiled(jobs: Jobs) -> None:
 
 
 def test_a_failure_for_one_of_two_architectures_is_not_lost(jobs: Jobs) -> None:
+    jobs.architectures = ("sm_80", "sm_90")
     jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0]}, [OK])
-    jobs.compiled(NAIVE, architecture="sm_80", status="failed", reason="does not compile: x")
-    jobs.records[-1] = jobs.records[-1].rename(jobs.folder / "first.json")
-    jobs.compiled(NAIVE, architecture="sm_90")
+    reason = "does not compile: x"
+    jobs.compiled(the_catalogue().variant(NAIVE), "sm_80", status="failed", reason=reason)
     assert jobs.collect().code == 0
-    kernels = jobs.table("kernels.csv").set_index("variant")
-    assert kernels.loc[NAIVE, "reason"] == "does not compile: x"
+    assert jobs.table("kernels.csv").reason.tolist() == [reason]
 
 
-@pytest.mark.parametrize("listed", [False, True], ids=["as arguments", "in a file"])
-def test_collecting_again_gives_the_same_bytes(jobs: Jobs, listed: bool) -> None:
+def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
     times = {(NAIVE, "kernel", "hot"): [1.1, 1.3, 0.9], (CUBLAS, "kernel", "hot"): [0.7, 0.6, 0.8]}
     jobs.add(NAIVE, times, [OK])
-    jobs.compiled(NAIVE)
     jobs.collect("local")
-    lines = jobs.folder / "list.txt"
-    lines.write_text("\n".join(map(str, jobs.options())))
-    jobs.collect("again", [f"@{lines}"] if listed else jobs.options())
+    jobs.collect("again")
     for file in (jobs.folder / "local").iterdir():
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name

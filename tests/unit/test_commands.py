@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from support import RIGHT_KERNEL, ROOT, Command, DataSet, Entry, WriteCatalogue, the_catalogue
+from support import (
+    RIGHT_KERNEL,
+    ROOT,
+    Command,
+    DataSet,
+    Entry,
+    WriteCatalogue,
+    experiment,
+    the_catalogue,
+)
 
 from matmul.build.binaries import tool_source
-from matmul.dataset.tables import read_json, read_table, write_rows
-from matmul.measure import sweep
+from matmul.dataset.tables import read_table, write_rows
 from matmul.process import progress
 from matmul.process.programs import program_digest
 
-CUBLAS = yaml.safe_load((ROOT / "kernels" / "catalogue.yaml").read_text())["cublas_sgemm"]
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
 
 
@@ -29,9 +35,8 @@ def test_help_says_what_a_script_does(command: Command, name: str) -> None:
     assert " ".join(docstring.split()[:5]) in " ".join(shown.out.split())
 
 
-@pytest.mark.parametrize("name", ["multiply", "verify", "measure"])
-def test_help_lists_the_kernels(command: Command, name: str) -> None:
-    shown = " ".join(command(name, "--help").out.split())
+def test_help_lists_the_kernels(command: Command) -> None:
+    shown = " ".join(command("multiply", "--help").out.split())
     assert f"kernels/catalogue.yaml: {', '.join(the_catalogue())}." in shown
 
 
@@ -106,9 +111,10 @@ class TestMultiplyOnTheCpu:
         path = write_catalogue({"mine": entry(tile=[8, 8])}, mine=source)
         said = "a block writes 256 elements of C, and its tile of 8×8 has 64"
         assert said in command("multiply", "mine", "33", "--catalogue", path).error()
+        experiment(catalogue=path).write(tmp_path / "experiment.json")
         output = tmp_path / "v.csv"
-        command("verify", "mine", "--catalogue", path, "--build", tmp_path, "--device", "cpu",
-                "--output", output, "--log", tmp_path / "log")  # fmt: skip
+        command("verify", "gemm", "--experiment", tmp_path / "experiment.json", "--build", tmp_path,
+                "--records", tmp_path, "--output", output, "--log", tmp_path / "log")  # fmt: skip
         rows = read_table("verification.csv", output)
         assert "tile of 8×8 has 64" in rows.reason[rows.status == "failed"].iloc[0]
 
@@ -121,77 +127,6 @@ def test_a_mistake_leaves_the_process_with_exit_code_1() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: gemm shape '4x4'")
     assert "Traceback" not in done.stderr
-
-
-def measure(command: Command, folder: Path, *more: object, kernel: str = "cpu_blas") -> Any:
-    """measure.py without a GPU at two shapes."""
-    return command(
-        "measure", kernel, "--build", folder, "--device", "cpu", "--sweep", "gemm",
-        "--shapes", "8", "9x8x7",
-        "--minimum", 6, "--maximum", 6, "--seconds", 5, "--journal", folder / "journal",
-        "--points", folder / "points.csv", "--samples", folder / "samples.csv.gz",
-        "--states", folder / "states.csv", "--facts", folder / "facts.json",
-        "--log", folder / "log", *more,
-    )  # fmt: skip
-
-
-def test_measuring_works_where_git_is_not_installed(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("MATMUL_SWEEP_COMMIT", "0123abc")
-    assert measure(command, tmp_path).code == 0
-    facts = read_json(tmp_path / "facts.json")
-    assert (facts["commit"], facts["dirty"]) == ("0123abc", False)
-
-
-def test_measuring_leaves_whole_files_and_no_journal(command: Command, tmp_path: Path) -> None:
-    assert measure(command, tmp_path).code == 0
-    points = read_table("points.csv", tmp_path / "points.csv")
-    samples = read_table("samples.csv.gz", tmp_path / "samples.csv.gz")
-    assert set(points.status) == {"ok"}
-    assert (samples[samples.phase == "kernel"].groupby("m").size() == 6).all()
-    assert not (tmp_path / "journal").exists()
-    split = read_json(tmp_path / "facts.json")["split"]
-    assert split["variant"] == "cpu_blas"
-    assert split["wall_s"] >= split["timed_s"] + split["verification_s"]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"threads": [32, 16]}, {"tile": [16, 32]}, {"dynamic_shared_bytes": 64}],
-    ids=str,
-)
-def test_another_launch_of_the_same_source_does_not_resume_the_journal(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any],
-) -> None:  # fmt: skip
-    identities = []
-
-    class Recorded(sweep.Sweep):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            identities.append(self.identity)
-
-    monkeypatch.setattr(sweep, "Sweep", Recorded)
-    written = {"mine": entry(), "cublas_sgemm": CUBLAS}
-    for mine in (written["mine"], written["mine"], written["mine"] | changes):
-        path = write_catalogue(written | {"mine": mine})
-        measure(command, tmp_path, "--catalogue", path, kernel="mine")
-    assert identities[0] == identities[1] != identities[2]
-
-
-def test_a_dispatch_that_is_measured_nowhere_verifies_nothing(
-    command: Command, tmp_path: Path
-) -> None:
-    """Without a GPU none of the variants for random shapes is run in emulation."""
-    table = tmp_path / "verification.csv"
-    run = command(
-        "verify", "sgemm", "--build", tmp_path, "--device", "cpu", "--measured", "--output", table,
-        "--log", tmp_path / "log",
-    )  # fmt: skip
-    assert run.code == 0
-    assert read_table("verification.csv", table).empty
 
 
 def verdict(command: Command, folder: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import Command
+from support import Command, experiment
 
 import counters as program
 from matmul.dataset.tables import COUNTERS, read_table, write_json
@@ -95,25 +95,27 @@ def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(
     assert all(why in reason for reason in (found[0], *found[2:]))
 
 
-def run(command: Command, folder: Path, device: str) -> pd.DataFrame:
-    output = folder / "counters.csv"
-    done = command("counters", "--build", folder, "--device", device, "--variants", "naive/32",
-                   "cublas_sgemm", "--output", output, "--log", folder / "log")  # fmt: skip
+def run(command: Command, folder: Path) -> pd.DataFrame:
+    """The rows of four variants of steps, and none of a library."""
+    output, file = folder / "counters.csv", folder / "experiment.json"
+    kernels = ["naive", "vectors", "sgemm", "cublas_sgemm"]
+    experiment(*kernels, device="gpu").write(file)
+    done = command("counters", "--experiment", file, "--build", folder, "--output", output,
+                   "--log", folder / "log")  # fmt: skip
     assert done.code == 0, done.err
-    return read_table("counters.csv", output)
+    rows = read_table("counters.csv", output)
+    assert rows.variant.tolist() == ["naive/32", "naive/16", "vectors/128", "sgemm"]
+    assert set(rows.n) == {4096}
+    return rows
 
 
-@pytest.mark.parametrize(
-    ("device", "why"), [("cpu", "there is no GPU"), ("gpu", "there is no ncu on this machine")]
-)
 def test_each_row_says_why_nothing_was_counted(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, why: str
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counters, "ncu", lambda: None)
-    rows = run(command, tmp_path, device)
-    assert rows.variant.tolist() == ["naive/32"] * 2 + ["cublas_sgemm"] * 2
-    assert rows.n.tolist() == [512, 4096] * 2
-    assert set(rows.status) == {"skipped"} and rows.reason.str.startswith(why).all()
+    rows = run(command, tmp_path)
+    assert set(rows.status) == {"skipped"}
+    assert rows.reason.str.startswith("there is no ncu on this machine").all()
     assert rows[COUNTERS].isna().all(axis=None)
 
 
@@ -129,7 +131,7 @@ def test_ncu_watches_the_same_program_and_leaves_the_clocks(
 
     monkeypatch.setattr(counters, "ncu", lambda: "/usr/bin/ncu")
     monkeypatch.setattr(subprocess, "run", watch)
-    rows = run(command, tmp_path, "gpu")
+    rows = run(command, tmp_path)
     assert rows.status.tolist() == ["ok", "ok", "skipped", "skipped"]
     assert rows.duration_ns.tolist()[:2] == [2e6, 4000]
     assert set(rows.reason[2:]) == {"no room"}

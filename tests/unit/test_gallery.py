@@ -1,5 +1,6 @@
 """The gallery of mistakes is what its entries and its page say."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import report
 from matmul.catalogue.schema import read_yaml
 from matmul.dataset.tables import write_json
 from matmul.process.errors import UserError
+from matmul.trial import results
 from matmul.trial.gallery import GALLERY, MISSED, Exhibit, exhibit, exhibits
 from matmul.trial.habits import HABITS_OF_MEASURING, habits_of_checking
 from matmul.trial.picture import as_png
@@ -77,3 +79,18 @@ def test_habits_of_checking_hide_what_is_wrong() -> None:
     assert "12 of 12 elements are wrong" in told["column_major"]
     assert "exchanged, 0 are" in told["column_major"]
     assert "differ in 0 elements" in told["second_wrong_result"]
+
+
+def test_the_committed_results_are_of_todays_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command above, with --output reports/mistakes, writes them. Reports show them without
+    running the gallery."""
+    assert results.current()
+    monkeypatch.setattr(
+        results, "SOURCES", Path(shutil.copytree(results.SOURCES, tmp_path / "own"))
+    )
+    assert results.current()
+    with next(results.SOURCES.glob("*.cu")).open("a") as kernel:
+        kernel.write("// another\n")
+    assert not results.current()

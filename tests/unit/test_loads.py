@@ -1,12 +1,13 @@
 """Loads of the inputs from global memory, as the watched launch counts them."""
 
 from pathlib import Path
+from typing import Any
 
 from made_up_data import made_up
-from support import CUDA_ENTRY, ROOT, Command, WriteCatalogue
+from support import CUDA_ENTRY, ROOT, Command, WriteCatalogue, experiment, the_catalogue
 
 import loads as program
-from matmul.dataset.tables import read_rows
+from matmul.catalogue.entries import load_catalogue
 from matmul.report.selection import load_results
 
 READS = """
@@ -24,55 +25,39 @@ extern "C" __global__ void mine(const float* A, const float* B, float* C, int m,
 """
 
 
-def counted(command: Command, folder: Path, *arguments: object) -> list[dict[str, str]]:
-    """The rows of loads.csv for some variants."""
-    output = folder / "loads.csv"
-    done = command("loads", *arguments, "--output", output, "--log", folder / "log")
-    assert (done.code, done.err) == (0, "")
-    return read_rows("loads.csv", output)
+def share(row: dict[str, Any]) -> float:
+    """Loads for each multiply-add."""
+    assert row["status"] == "ok"
+    return row["loads"] / row["multiply_adds"]
 
 
-def share(row: dict[str, str]) -> float:
-    assert (row["status"], row["reason"]) == ("ok", "")
-    return int(row["loads"]) / int(row["multiply_adds"])
-
-
-def test_a_tile_divides_the_loads_by_its_width(command: Command, tmp_path: Path) -> None:
+def test_a_tile_divides_the_loads_by_its_width(tmp_path: Path) -> None:
     """Copies that arrive later count too, in halves of a double; and of C = AᵀA each of the terms
     that symmetry leaves to compute once."""
     names = ["naive", "shared/16", "vectors", "gram_tensor"]
-    rows = counted(command, tmp_path, "--variants", *names)
-    assert [row["variant"] for row in rows] == [
-        "naive/32", "shared/16", "vectors/128", "gram_tensor/128",
-    ]  # fmt: skip
-    assert [*map(share, rows[:3])] == [2, 2 / 16, 2 / 128]
-    gram = rows[3]
-    assert (gram["m"], gram["n"], gram["k"]) == ("128", "128", "")
-    assert int(gram["loads"]) == 128 * 128
-    assert int(gram["multiply_adds"]) == 128 * 128 * 129 / 2
+    *rows, gram = (program.row_of(the_catalogue().variant(name), tmp_path) for name in names)
+    assert [*map(share, rows)] == [2, 2 / 16, 2 / 128]
+    assert (gram["m"], gram["n"], gram["k"]) == (128, 128, None)
+    assert gram["loads"] == 128 * 128
+    assert gram["multiply_adds"] == 128 * 128 * 129 / 2
 
 
 def test_a_vector_counts_its_elements_and_a_wrong_product_counts_nothing(
-    command: Command, write_catalogue: WriteCatalogue, tmp_path: Path
+    write_catalogue: WriteCatalogue, tmp_path: Path
 ) -> None:
     entries = {name: CUDA_ENTRY | {"source": f"{name}.cu"} for name in ("right", "wrong")}
     sources = {"right": READS.replace("WRONG", ""), "wrong": READS.replace("WRONG", "-")}
-    catalogue = write_catalogue(entries, **sources)
-    arguments = tmp_path / "arguments"
-    arguments.write_text("--variants\nright\nwrong\n")
-    right, wrong = counted(command, tmp_path, f"@{arguments}", "--catalogue", catalogue)
+    kernels = load_catalogue(write_catalogue(entries, **sources))
+    right, wrong = (program.row_of(kernels.variant(name), tmp_path) for name in entries)
     assert share(right) == 2
-    assert (wrong["loads"], wrong["status"]) == ("", "failed")
-    assert wrong["reason"] == "wrong result at 128x128x128"
+    assert "loads" not in wrong
+    assert (wrong["status"], wrong["reason"]) == ("failed", "wrong result at 128x128x128")
 
 
-def test_what_threads_do_not_load_themselves_is_not_counted(
-    command: Command, tmp_path: Path
-) -> None:
-    tile_copies, dispatch = counted(command, tmp_path, "--variants", "roles_bf16", "sgemm")
-    assert "a unit of the hardware copies" in tile_copies["reason"]
-    assert "no CUDA source" in dispatch["reason"]
-    assert {tile_copies["status"], dispatch["status"]} == {"skipped"}
+def test_what_threads_do_not_load_themselves_is_not_counted(tmp_path: Path) -> None:
+    row = program.row_of(the_catalogue().variant("roles_bf16"), tmp_path)
+    assert row["status"] == "skipped"
+    assert "a unit of the hardware copies" in row["reason"]
 
 
 def test_every_header_of_such_copies_is_known() -> None:
@@ -86,9 +71,13 @@ def test_every_header_of_such_copies_is_known() -> None:
 
 
 def test_a_data_set_is_read_with_its_loads(command: Command, tmp_path: Path) -> None:
+    """Of the first variant of each step that a classroom takes."""
     results = made_up(tmp_path, kernels=["naive"])
     assert results.loads.empty
-    counted(command, tmp_path, "--variants", "naive", "sgemm")
+    experiment("naive", "naive_rect", "sgemm").write(tmp_path / "experiment.json")
+    done = command("loads", "--experiment", tmp_path / "experiment.json",
+                   "--output", tmp_path / "loads.csv", "--log", tmp_path / "log")  # fmt: skip
+    assert (done.code, done.err) == (0, "")
     loads = load_results(tmp_path, results.catalogue).loads
-    assert [*loads.variant] == ["naive/32", "sgemm"]
+    assert [*loads.variant] == ["naive/32"]
     assert loads.loads[0] == 2 * 128**3

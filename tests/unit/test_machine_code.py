@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import RIGHT_KERNEL, TILED_KERNEL, Command, Entry, WriteCatalogue
+from support import RIGHT_KERNEL, TILED_KERNEL, Command, Entry, WriteCatalogue, experiment
 
 from matmul.build import machine_code, toolchain
-from matmul.build.binaries import compile_variant
+from matmul.build.binaries import binary_of, compile_into
 from matmul.build.machine_code import Instruction, disassembled, excerpt, hot_loop, kinds, mix
 from matmul.catalogue.entries import load_catalogue
-from matmul.dataset.tables import LOOP, read_table, write_json
+from matmul.dataset.tables import LOOP, read_table
 from matmul.process.errors import UserError
 
 needs_nvdisasm = pytest.mark.skipif(not toolchain.nvdisasm(), reason="there is no nvdisasm")
@@ -102,18 +102,23 @@ def test_an_excerpt_shows_the_place_with_most_kinds() -> None:
     assert excerpt(loop[:3]) == ["FFMA"] * 3
 
 
-def compiled(path: Path, folder: Path) -> Path:
+STEP = {"adds": "nothing"}  # what makes an entry a step of a ladder
+
+
+def compiled(path: Path) -> Path:
     """The cubin of the kernel `mine`, with its record beside it."""
-    cubin = folder / "mine.cubin"
     variant = load_catalogue(path).variant("mine")
-    write_json(compile_variant(variant, "sm_90", cubin), cubin.with_suffix(".json"))
-    return cubin
+    compile_into(variant, "sm_90", path.parent)
+    return binary_of(variant, path.parent / "sm_90")
 
 
-def row(command: Command, catalogue: Path, record: Path) -> Any:
-    output = record.parent / "instructions.csv"
-    done = command("disassemble", "--catalogue", catalogue, "--records", record,
-                   "--output", output, "--log", record.parent / "log")  # fmt: skip
+def row(command: Command, catalogue: Path) -> Any:
+    """The row of the kernel `mine`, which was compiled."""
+    folder = catalogue.parent
+    experiment(catalogue=catalogue).write(folder / "experiment.json")
+    output = folder / "instructions.csv"
+    done = command("disassemble", "--experiment", folder / "experiment.json", "--build", folder,
+                   "--output", output, "--log", folder / "log")  # fmt: skip
     assert done.code == 0, done.err
     [found] = read_table("instructions.csv", output).itertuples()
     return found
@@ -121,12 +126,12 @@ def row(command: Command, catalogue: Path, record: Path) -> Any:
 
 @needs_nvdisasm
 def test_the_loop_of_a_tiled_kernel_is_what_its_source_says(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
     """A slab: two elements loaded and stored, two barriers, 16 multiplications, unrolled."""
-    catalogue = write_catalogue({"mine": entry()}, mine=TILED_KERNEL)
-    cubin = compiled(catalogue, tmp_path)
-    found = row(command, catalogue, cubin.with_suffix(".json"))
+    catalogue = write_catalogue({"mine": entry(**STEP)}, mine=TILED_KERNEL)
+    cubin = compiled(catalogue)
+    found = row(command, catalogue)
     assert (found.status, found.reason) == ("ok", "")
     assert (found.ffma, found.dfma, found.tensor) == (16, 0, 0)
     assert (found.global_loads_32, found.stores, found.barriers) == (2, 2, 2)
@@ -140,9 +145,9 @@ def test_the_loop_of_a_tiled_kernel_is_what_its_source_says(
 
 @needs_nvdisasm
 def test_a_function_that_a_binary_lacks_is_named(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+    entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
-    cubin = compiled(write_catalogue({"mine": entry()}), tmp_path)
+    cubin = compiled(write_catalogue({"mine": entry()}))
     with pytest.raises(UserError, match="no function yours"):
         disassembled(cubin, "yours")
     cubin.write_bytes(b"nothing")
@@ -152,12 +157,13 @@ def test_a_function_that_a_binary_lacks_is_named(
 
 @needs_nvdisasm
 def test_a_kernel_without_a_loop_has_a_row_that_says_so(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
     head, tail = RIGHT_KERNEL.split("    for ")
     once = head + "    sum += A[row] * B[col];\n    C" + tail.split("    C")[1]
-    catalogue = write_catalogue({"mine": entry()}, mine=once)
-    found = row(command, catalogue, compiled(catalogue, tmp_path).with_suffix(".json"))
+    catalogue = write_catalogue({"mine": entry(**STEP)}, mine=once)
+    compiled(catalogue)
+    found = row(command, catalogue)
     assert (found.status, found.reason) == ("skipped", "no loop of it multiplies")
     assert found.code_bytes > 0
 
@@ -168,11 +174,12 @@ def test_a_kernel_without_a_loop_has_a_row_that_says_so(
     ids=["no disassembler", "does not compile"],
 )
 def test_a_row_says_why_there_is_no_machine_code(
-    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path,
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue,
     monkeypatch: pytest.MonkeyPatch, source: str, status: str, said: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(toolchain, "nvdisasm", lambda: None)
-    catalogue = write_catalogue({"mine": entry()}, mine=source)
-    found = row(command, catalogue, compiled(catalogue, tmp_path).with_suffix(".json"))
+    catalogue = write_catalogue({"mine": entry(**STEP)}, mine=source)
+    compiled(catalogue)
+    found = row(command, catalogue)
     assert found.status == status
     assert said in found.reason

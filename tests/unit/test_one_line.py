@@ -32,11 +32,11 @@ TYPED = [
     ("multiply naive_rect 3200x2400x1600", "minutes"),
     ("multiply naive_rect 1300", "sizes up to about 1259 run on the CPU"),
     ("multiply gram_naive 1600", "sizes up to about 1587 run on the CPU"),
-    ("verify cublas_sgemm --build . --device gpu --output v --log log", "no NVIDIA driver"),
-    ("ceilings --build . --device gpu --output ceilings.csv", "no NVIDIA driver"),
+    ("verify gemm --experiment absent.json --build . --records . --output v --log log",
+     "absent.json"),
+    ("ceilings --build . --output ceilings.csv --log log", "ceilings: there is no NVIDIA driver"),
     ("timer_check --data a", "no NVIDIA driver"),
     ("mistakes --output . --gallery none.yaml", "none.yaml"),
-    ("collect @absent", "No such file or directory: 'absent'"),
     ("try absent.cu", "there is no such file"),
     ("try .", "no .cu file"),
     ("try x.cu y.cu --png x.png", "--html and --png take one file"),
@@ -49,7 +49,7 @@ TYPED = [
     ("compare a shared", "no common point"),
     ("compare a card --what times", "Another GPU"),
     ("compare a cpu", "cpu: has no kernel ratios of Imaginary CPU"),
-]
+]  # fmt: skip
 # A kernel's text, settings, and a part of what try.py says of them.
 TRIED = [
     ("int main() { return 0; }", "", "no kernel in it"),

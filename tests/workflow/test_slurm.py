@@ -208,7 +208,7 @@ def test_jobs_are_for_the_gpu_and_the_login_node_is_not_asked_for_one(
         assert project.path(f"results/local/build/{arch}/instruments.cubin").exists()
     log = project.path("results/local/logs/verify/cublas_sgemm.log").read_text()
     [line] = [line for line in log.splitlines() if "error: " in line]
-    assert "--device gpu: there is no NVIDIA driver" in line
+    assert "device: gpu: there is no NVIDIA driver" in line
     assert line in run.stdout
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from functools import cache
@@ -19,6 +20,7 @@ from matmul.process.errors import said
 
 PLACE = "MATMUL_SWEEP_CACHE"
 MOST_BYTES = 1 << 30
+ENTRY = re.compile(r"\.?[0-9a-f]{64}.*")  # with a dot, one that is being written
 KEPT = 0.75  # of MOST_BYTES after a removal, so that not every new entry causes one
 
 
@@ -68,7 +70,7 @@ def keep(key: str, binary: Path, report: str) -> None:
     rest = json.dumps(report).encode() + b"\n" + binary.read_bytes()
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=f".{key}", delete=False) as file:
             try:
                 file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
                 file.close()
@@ -82,9 +84,10 @@ def keep(key: str, binary: Path, report: str) -> None:
 
 
 def shrink(place: Path) -> None:
-    """Remove what was used least recently, if there is too much; others may do so meanwhile."""
+    """Remove what was used least recently, if there is too much; others may do so meanwhile, and
+    what is no entry may lie there too."""
     entries = []
-    for entry in os.scandir(place):
+    for entry in filter(lambda file: ENTRY.fullmatch(file.name), os.scandir(place)):
         with contextlib.suppress(FileNotFoundError):
             entries.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
     size = sum(size for _, size, _ in entries)

@@ -182,6 +182,9 @@ class Variant:
     tiling: str
     parameters: Mapping[str, int] = field(hash=False)
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def name(self) -> str:
         """The name in data and reports: `shared/32`, or without tilings the kernel's name."""

@@ -1,7 +1,7 @@
 """What a run verifies, and the records that finished verifications leave.
 
-A record is of certain sources, launches, shapes, machine and programs; what has one of today's is
-not verified again.
+A record is of certain sources, compilers, launches, shapes, machine and programs; what has one of
+today's is not verified again.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import digest
+from matmul.build.binaries import binary_of, digest
 from matmul.catalogue.entries import Kind, Variant
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError, NotRunnable
@@ -100,6 +100,9 @@ class Task:
     owner: Variant
     variant: Variant
     shapes: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        return str(self.variant)
 
     @property
     def file(self) -> str:
@@ -190,9 +193,17 @@ class Verifier:
         place = place_of(task.variant.kernel, self.experiment.device)
         settings = [run["fills"][0], run["seed"], run["limits"]["hang_seconds"], place]
         shapes = [str(shape) for shape in task.shapes]
-        own = [digest(task.variant), task.variant.launch_identity, shapes, settings]
+        binaries = [] if place == EMULATION else self.compiled(task.variant)
+        own = [digest(task.variant), task.variant.launch_identity, shapes, settings, binaries]
         text = json.dumps([own, self.machine, programs()], default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def compiled(self, variant: Variant) -> list[list[str]]:
+        """The compiler of each binary of a variant, and whether it succeeded."""
+        folders = (self.build / name for name in self.experiment.folders(variant))
+        files = (binary_of(variant, folder).with_suffix(".json") for folder in folders)
+        records = [read_json(file) for file in files if file.exists()]
+        return [[record["compiler"], record["status"]] for record in records]
 
     def pending(self, tasks: Sequence[Task]) -> list[Task]:
         return [task for task in tasks if self.record(task) is None]
@@ -220,7 +231,7 @@ class Verifier:
                     if any(row["status"] == "failed" for row in rows):
                         return
         except NoDevice as error:
-            raise UserError(f"--device gpu: {error}") from None
+            raise UserError(f"device: gpu: {error}") from None
 
     def on_cpu(self, task: Task) -> None:
         """Run a task by the processor's own kernel, or by a CUDA source thread by thread."""
@@ -274,9 +285,12 @@ def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -
     """Rows of a dispatch's built-in shapes for which it chooses what is not verified here."""
     arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
     done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
+    why = ": --config verify=all"
+    if experiment.everything:
+        why = ", but at no shape that is measured"
     rows: Rows = []
     for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch)):
         if shape not in done:
-            reason = f"it chooses {dispatch.part(shape, arch).name}: --config verify=all"
+            reason = f"it chooses {dispatch.part(shape, arch).name}{why}"
             rows += refused(dispatch, place, [shape], "skipped", reason)
     return rows

@@ -1,0 +1,185 @@
+"""The cache of binaries: what it gives back, what it passes by, and that it stays small."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import RIGHT_KERNEL, the_catalogue
+
+from matmul.build import cache
+from matmul.cpu import emulation
+from matmul.operations import OPERATIONS
+from matmul.operations.gemm import Gemm
+from matmul.process.workers import workers
+
+KEY = cache.key_of(["a command"], [])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the cache."""
+    monkeypatch.setenv(cache.PLACE, str(tmp_path / "cache"))
+    cache.passed_by.cache_clear()
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that g++ is asked for, which writes a number in the place of a program."""
+    asked: list[str] = []
+
+    def answer(command: list[str], seconds: float | None) -> str:
+        if "-c" in command:
+            [source] = (word for word in command if word.startswith("-DKERNEL_SOURCE="))
+            asked.append(source)
+        Path(command[-1]).write_text(str(len(asked)))
+        return ""
+
+    monkeypatch.setattr(emulation, "_refused", answer)
+    return asked
+
+
+def built(source: Path, program: Path, sanitizer: str | None = None) -> str:
+    """A program that build made or the cache had, as text."""
+    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program, sanitizer)
+    return program.read_text()
+
+
+def write(source: Path, text: str = RIGHT_KERNEL) -> Path:
+    source.parent.mkdir(exist_ok=True)
+    source.write_text(text)
+    return source
+
+
+def kept(key: str, content: bytes, folder: Path) -> None:
+    (folder / "binary").write_bytes(content)
+    cache.keep(key, folder / "binary", "a report")
+
+
+def test_what_was_kept_is_fetched_with_what_the_compiler_said(place: Path, tmp_path: Path) -> None:
+    binary, report = tmp_path / "binary", "two lines,\nand ü"
+    binary.write_bytes(bytes(range(256)) + b"\n\n")
+    cache.keep(KEY, binary, report)
+    assert cache.fetch(KEY, tmp_path / "copy") == report
+    assert (tmp_path / "copy").read_bytes() == binary.read_bytes()
+    assert cache.fetch(cache.key_of(["a ", "command"], []), tmp_path / "other") is None
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.usefixtures("place")
+def test_an_empty_variable_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.PLACE, "")
+    monkeypatch.chdir(tmp_path)
+    kept(KEY, b"binary", tmp_path)
+    assert cache.fetch(KEY, tmp_path / "copy") is None
+    assert [file.name for file in tmp_path.iterdir()] == ["binary"]
+
+
+def cut(entry: Path) -> None:
+    entry.write_bytes(entry.read_bytes()[:-1])
+
+
+def foreign(entry: Path) -> None:
+    entry.write_bytes(b"of another program\n")
+
+
+def unreadable(entry: Path) -> None:
+    entry.unlink()
+    entry.mkdir()
+
+
+def no_folder(entry: Path) -> None:
+    shutil.rmtree(entry.parent)
+    entry.parent.write_text("a file")
+
+
+@pytest.mark.parametrize("spoil", [cut, foreign, unreadable, no_folder])
+def test_what_is_no_entry_is_passed_by_with_one_line(
+    place: Path, tmp_path: Path, compiled: list[str], caplog: pytest.LogCaptureFixture,
+    spoil: Callable[[Path], None],
+) -> None:  # fmt: skip
+    source = write(tmp_path / "mine.cu")
+    assert built(source, tmp_path / "first") == built(source, tmp_path / "again") == "1"
+    assert os.access(tmp_path / "again", os.X_OK)
+    [entry] = place.iterdir()
+    spoil(entry)
+    assert built(source, tmp_path / "anew") == "2"
+    assert len(compiled) == 2
+    assert caplog.messages
+    assert all(line.startswith(f"the cache of binaries, {place}: ") for line in caplog.messages)
+
+
+def test_a_full_disk_costs_one_line_and_leaves_no_part_of_an_entry(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*names: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    for _ in range(2):
+        kept(KEY, b"binary", tmp_path)
+    assert caplog.messages == [f"the cache of binaries, {place}: No space left on device"]
+    assert list(place.iterdir()) == []
+
+
+def test_what_was_used_least_recently_goes_first_and_what_is_no_entry_stays(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "MOST_BYTES", 4000)
+    keys = [cache.key_of([str(n)], []) for n in range(5)]
+    for age, key in enumerate(keys[:3]):
+        kept(key, bytes(900), tmp_path)
+        os.utime(place / key, (age, age))
+    (place / "thesis.tex").write_bytes(bytes(900))
+    os.utime(place / "thesis.tex", (0, 0))
+    assert cache.fetch(keys[0], tmp_path / "copy") is not None  # used last
+    for key in keys[3:]:
+        kept(key, bytes(900), tmp_path)
+    left = {file.name for file in place.iterdir()}
+    assert left == {keys[0], keys[3], keys[4], "thesis.tex"}
+
+
+@pytest.mark.usefixtures("place")
+def test_a_changed_header_or_definition_makes_another_entry(
+    tmp_path: Path, compiled: list[str]
+) -> None:
+    header, program = tmp_path / "own.cuh", tmp_path / "program"
+    header.write_text("#define ONE 1\n")
+    source = write(tmp_path / "mine.cu", '#include "own.cuh"\n' + RIGHT_KERNEL)
+    assert [built(source, program) for _ in range(2)] == ["1", "1"]
+    header.write_text("#define ONE 2\n")
+    assert built(source, program) == "2"
+    emulation.build(source, ["mine"], OPERATIONS["gemm"], {"TILE": 8}, program)
+    assert program.read_text() == "3"
+
+
+@pytest.mark.usefixtures("place")
+def test_clones_share_entries_but_for_those_whose_findings_name_their_files(
+    tmp_path: Path, compiled: list[str]
+) -> None:
+    clones = [write(tmp_path / name / "mine.cu") for name in ("one", "two")]
+    assert [built(source, tmp_path / "program") for source in clones] == ["1", "1"]
+    found = [built(source, tmp_path / "program", emulation.WATCH) for source in clones]
+    assert found == ["2", "3"]
+
+
+def multiplied(source: Path, program: Path) -> np.ndarray:
+    """A product by a program of one's own, built at the same time as others build theirs."""
+    naive = the_catalogue()["naive"].variants[0]
+    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program)
+    a, c = np.eye(32, dtype=np.float32), np.full((32, 32), np.nan, np.float32)
+    return emulation.launch(program, naive.plan(Gemm(32, 32, 32)), Gemm(32, 32, 32), (a, a), c)
+
+
+@pytest.mark.usefixtures("place", "unoptimised")
+def test_processes_that_build_the_same_at_once_all_get_a_whole_program(tmp_path: Path) -> None:
+    text = RIGHT_KERNEL.replace("* 16", "* 32")
+    source = write(tmp_path / "mine.cu", text)
+    programs = [tmp_path / f"program{i}" for i in range(4)]
+    with workers(4) as pool:
+        for c in pool.map(multiplied, [source] * 4, programs):
+            assert (c == np.eye(32)).all()

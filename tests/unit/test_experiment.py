@@ -1,0 +1,124 @@
+"""What a run compiles, measures and shows follows from its configuration and its device."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Entry, WriteCatalogue, experiment, the_catalogue
+
+from matmul.operations.gemm import Gemm
+from matmul.operations.shapes import Shape
+from matmul.settings.experiment import Experiment, read_experiment
+
+GIVEN = {"operation": "gemm", "shapes": [4096, 64]}
+DRAWN = {"operation": "gemm", "shapes": {"random": 4, "seed": 1, "from": 64, "to": 4096}}
+BOTH = {"given": GIVEN, "drawn": DRAWN}
+
+
+def names(variants: Any) -> set[str]:
+    return {variant.name for variant in variants}
+
+
+def compiled(run: Experiment) -> set[str]:
+    return names(variant for own in run.binaries.values() for variant in own)
+
+
+def chosen(shapes: list[Shape]) -> set[str]:
+    """What sgemm chooses on sm_90."""
+    return names(the_catalogue().variant("sgemm").part(shape, "sm_90") for shape in shapes)
+
+
+def test_what_only_a_dispatch_names_is_compiled_with_a_gpu_or_if_everything_is_verified() -> None:
+    run = experiment("sgemm", sweeps=BOTH)
+    given, drawn = ([case.shape for case in run.cases(name)] for name in BOTH)
+    assert chosen(given) < chosen(given + drawn)
+    assert compiled(run) == set()
+    assert compiled(experiment("sgemm", sweeps=BOTH, verify="all")) == chosen(given)
+    assert compiled(experiment("sgemm", sweeps=BOTH, device="gpu")) == chosen(given + drawn)
+
+
+def test_each_source_is_compiled_for_where_it_runs_and_a_library_nowhere() -> None:
+    run = experiment("naive", "cpu_loop", "cpu_blas", "cublas_sgemm")
+    run = replace(run, architectures=("sm_80", "sm_90"))
+    assert {key: names(own) for key, own in run.binaries.items()} == {
+        ("host", "cpu_loop"): {"cpu_loop"},
+        ("sm_80", "naive"): {"naive/32", "naive/16"},
+        ("sm_90", "naive"): {"naive/32", "naive/16"},
+    }
+
+
+def test_a_changed_tiling_changes_the_binaries_of_its_kernel_alone(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    identities = []
+    for width in (8, 16):
+        mine = entry(threads=["W", "W"], tile=["W", "W"], tilings={"t": {"W": width}})
+        run = experiment(catalogue=write_catalogue({"mine": mine, "yours": entry()}))
+        identities.append([run.build_identity("sm_90", name) for name in ("mine", "yours")])
+    (mine, yours), (other, same) = identities
+    assert mine != other and yours == same
+
+
+def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel() -> None:
+    kernels = ["naive", "vectors", "cpu_blas"]
+    together = experiment(*kernels, device="gpu").measured
+    assert {part: names(own) for (_, part), own in together.items()} == {
+        "gpu": {"naive/32", "naive/16", "vectors/128"}, "cpu_blas": {"cpu_blas"},
+    }  # fmt: skip
+    assert experiment(*kernels, device="gpu", spread=True).measured.keys() == {
+        ("gemm", name) for name in kernels
+    }
+    without = experiment(*kernels)
+    assert without.measured.keys() == {("gemm", "cpu_blas")}
+    assert names(v for _, v in without.unmeasured) == {"naive/32", "naive/16", "vectors/128"}
+    assert experiment(*kernels, device="gpu").unmeasured == []
+
+
+def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:
+    own = GIVEN | {"copies": ["naive/16"], "cold": ["cpu_blas"], "cpu_without": [4096],
+                   "sampling": {"minimum": 7}}  # fmt: skip
+    run = experiment(sweeps={"given": own}, limits__gpu_seconds=3, limits__cpu_seconds=4)
+    variants = map(the_catalogue().variant, ("naive/32", "naive/16", "cpu_blas"))
+    plain, copied, host = (run.settings("given", variant) for variant in variants)
+    assert (plain.copies, host.copies) == (None, None) and copied.copies
+    assert (plain.caches, host.caches) == (("hot",), ("hot", "cold"))
+    assert (plain.launch_seconds, host.launch_seconds) == (3, 4)
+    assert (plain.rule.minimum, plain.rule.maximum) == (7, run.configuration["sampling"]["maximum"])
+    assert [case.shape.m for case in run.cases("given")] == [64, 4096]
+    assert run.spared("given", the_catalogue().variant("naive")) == set()
+    assert run.spared("given", the_catalogue().variant("cpu_blas")) == {Gemm(4096, 4096, 4096)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, True),
+        ({"verify": "all"}, True),
+        ({"seed": 1}, False),
+        ({"sampling__seconds": 9}, False),
+        ({"fills": ["digits"]}, False),
+        ({"sweeps": {"gemm": {"operation": "gemm", "shapes": [8]}}}, False),
+    ],
+    ids=str,
+)
+def test_a_job_measures_again_after_a_change_of_how_or_where(
+    tmp_path: Path, changes: dict[str, Any], same: bool
+) -> None:
+    """The identity is that of the experiment in the file, which jobs read."""
+    experiment("cpu_blas", **changes).write(tmp_path / "e.json")
+    identity = read_experiment(tmp_path / "e.json").measuring_identity("gemm", "cpu_blas")
+    assert (identity == experiment("cpu_blas").measuring_identity("gemm", "cpu_blas")) == same
+
+
+def test_the_machine_code_that_is_read_is_of_what_the_pages_show() -> None:
+    kernels = ["naive", "naive_rect", "vectors", "sgemm", "cublas_sgemm"]
+    run = experiment(*kernels, sweeps=BOTH)
+    assert names(variant for _, variant in run.taken_apart) == {"naive/32", "vectors/128"}
+    shown = experiment(*kernels, sweeps=BOTH, device="gpu")
+    parts = names(variant for _, variant in shown.taken_apart)
+    assert parts == {"naive/32", "naive/16", "vectors/128"} | chosen(
+        [case.shape for case in run.cases("given")]
+    )
+    assert len(shown.taken_apart) == len(set(shown.taken_apart))
+    assert parts <= compiled(shown)

@@ -1,0 +1,107 @@
+"""What a measuring job leaves, takes over, and does after a failure."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support import Command, Entry, WriteCatalogue, experiment
+
+import measure as program
+from matmul.dataset.tables import read_json, read_table
+from matmul.measure.sweep import Sweep
+from matmul.process.children import until_done
+from matmul.settings.verifier import Verifier, refused, tasks_of
+
+
+def measure(command: Command, folder: Path, **changes: Any) -> Path:
+    """The folder that measure.py leaves of NumPy's product at two shapes."""
+    run = experiment("cpu_blas", sampling__minimum=6, sampling__maximum=6, **changes)
+    run.write(folder / "experiment.json")
+    done = command(
+        "measure", "cpu_blas", "--experiment", folder / "experiment.json", "--sweep", "gemm",
+        "--build", folder, "--records", folder / "records", "--journal", folder / "journal",
+        "--output", folder / "measured", "--log", folder / "log",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return folder / "measured" / "cpu_blas"
+
+
+def test_measuring_works_where_git_is_not_installed(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MATMUL_SWEEP_COMMIT", "0123abc")
+    facts = read_json(measure(command, tmp_path) / "facts.json")
+    assert (facts["commit"], facts["dirty"]) == ("0123abc", False)
+
+
+def test_what_was_measured_is_taken_over_by_the_same_settings_alone(
+    command: Command, tmp_path: Path
+) -> None:
+    found = measure(command, tmp_path)
+    points = read_table("points.csv", found / "points.csv")
+    assert set(points.m) == {8, 9} and set(points.status) == {"ok"}
+    samples = read_table("samples.csv.gz", found / "samples.csv.gz")
+    assert (samples[samples.phase == "kernel"].groupby("m").size() == 6).all()
+    split = read_json(found / "facts.json")["split"]
+    assert split["variant"] == "cpu_blas"
+    assert split["wall_s"] >= split["timed_s"] + split["verification_s"]
+    for seed, same in ((2026, True), (2027, False)):
+        measure(command, tmp_path, seed=seed)
+        again = read_table("samples.csv.gz", found / "samples.csv.gz")
+        assert samples.equals(again) == same
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"threads": [32, 16]}, {"tile": [16, 32]}, {"dynamic_shared_bytes": 64}],
+    ids=str,
+)
+def test_another_launch_of_the_same_source_does_not_resume_the_journal(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    identities = []
+    for own in ({}, {}, changes):
+        run = experiment(catalogue=write_catalogue({"mine": entry(**own)}))
+        job = program.Measuring(run, "gemm", tmp_path, tmp_path, tmp_path)
+        identities.append(job.begun(run.variants["mine"]).identity)
+    assert identities[0] == identities[1] != identities[2]
+
+
+def test_what_failed_its_verification_is_not_timed(command: Command, tmp_path: Path) -> None:
+    run = experiment("cpu_blas")
+    [task] = tasks_of(run, "gemm")
+    rows = refused(task.variant, "cpu", task.shapes[:1], "failed", "wrong result at 3x4x5")
+    Verifier(run, tmp_path, tmp_path / "records", "").keep(task, rows)
+    points = read_table("points.csv", measure(command, tmp_path) / "points.csv")
+    assert set(points.m) == {8, 9}
+    assert set(points.reason) == {"verification: wrong result at 3x4x5"}
+    assert not (tmp_path / "journal").exists()
+
+
+def test_after_a_lost_gpu_another_process_measures_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a card that is not there; each folder says which process left it."""
+
+    @contextmanager
+    def opened() -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace()
+
+    def timed(sweep: Sweep, *_: object) -> dict[str, Any]:
+        sweep.lost = "it hangs" if sweep.variant.name == "naive/32" else ""
+        return {"uuid": str(os.getpid())}
+
+    monkeypatch.setattr(program, "opened", opened)
+    monkeypatch.setattr(program, "timed_on_gpu", timed)
+    run = experiment("naive", "vectors", device="gpu")
+    variants = run.measured["gemm", "gpu"]
+    job = program.Measuring(run, "gemm", tmp_path, tmp_path / "journal", tmp_path)
+    reasons = dict.fromkeys(["naive/32", "naive/16", "vectors/128"])
+    until_done(lambda: job.pending(variants), lambda left: job.on_gpu(left, reasons))
+    by = [read_json(tmp_path / v.slug / program.FACTS)["uuid"] for v in variants]
+    assert len(by) == 3 and by[0] != by[1] == by[2]

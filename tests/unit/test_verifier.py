@@ -1,0 +1,233 @@
+"""Which verifications a run does, which it takes over, and how one that fails leaves the rest."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support import RIGHT_KERNEL, Command, Entry, WriteCatalogue, experiment
+
+from matmul.build.binaries import binary_of
+from matmul.catalogue.entries import Variant
+from matmul.dataset.tables import read_table, write_json
+from matmul.measure.verification import verification_shapes
+from matmul.operations.shapes import Shape
+from matmul.process.errors import UserError
+from matmul.settings import verifier as program
+from matmul.settings.experiment import Experiment
+from matmul.settings.verifier import (
+    Rows,
+    Verifier,
+    first_failure,
+    refused,
+    tasks_for,
+    tasks_of,
+    unchosen,
+)
+
+COMMENTED = RIGHT_KERNEL + "// a comment\n"
+ANOTHER = RIGHT_KERNEL.replace("p < k", "p <= k - 1")
+
+
+# Shapes at which sgemm chooses another variant of direct, and the one that is measured itself.
+DISPATCHED = {"gemm": {"operation": "gemm", "shapes": [8, 64]}}
+
+
+def verifier(run: Experiment, folder: Path, machine: str = "") -> Verifier:
+    return Verifier(run, folder, folder, machine)
+
+
+# ---- What is verified ----
+
+
+def test_a_dispatch_is_verified_in_what_it_chooses() -> None:
+    """New variants at their own shapes too, and all where they are chosen; rows say what is left
+    out."""
+    run = experiment("sgemm", "direct", "streamed", device="gpu", sweeps=DISPATCHED)
+    dispatch, tasks = run.variants["sgemm"], tasks_of(run, "gemm")
+    own = [task.variant for task in tasks if task.owner == task.variant]
+    parts = {task.variant: set(task.shapes) for task in tasks if task.owner == dispatch}
+    assert [*own, dispatch] == list(run.variants.values())
+    new, known = parts.keys() - {*own}, parts.keys() & {*own}
+    assert new and known
+    built_in = set(verification_shapes(dispatch, []))
+    at = {part: {s for s in built_in if dispatch.part(s, "sm_90") == part} for part in parts}
+    for part, shapes in parts.items():
+        alone = set() if part in known else set(verification_shapes(part, []))
+        assert shapes == alone | at[part]
+    left_out = unchosen(run, tasks, dispatch)
+    assert len(left_out) == len(built_in) - sum(map(len, at.values()))
+    assert all("but at no shape that is measured" in row["reason"] for row in left_out)
+
+
+def test_before_variants_are_timed_only_they_and_what_they_choose_are_verified() -> None:
+    run = experiment("sgemm", "direct", "naive", device="gpu")
+    naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
+    assert [task.variant for task in tasks_for(run, [naive])] == [naive]
+    found = tasks_for(run, [dispatch])
+    assert {task.owner.name for task in found} <= {"sgemm", "direct/16x32-8teams"}
+    assert {task.variant for task in found} >= {*run.parts(dispatch, "sm_90")}
+
+
+def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
+    command: Command, tmp_path: Path
+) -> None:
+    experiment("sgemm", "cublas_sgemm").write(tmp_path / "e.json")
+    done = command(
+        "verify", "gemm", "--experiment", tmp_path / "e.json", "--build", tmp_path, "--records",
+        tmp_path, "--output", tmp_path / "v.csv", "--log", tmp_path / "log",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    rows = read_table("verification.csv", tmp_path / "v.csv")
+    assert set(rows.status) == {"skipped"}
+    assert set(rows.reason[rows.variant == "cublas_sgemm"]) == {"there is no GPU here"}
+    chosen = rows.reason[rows.variant == "sgemm"]
+    assert len(chosen) and chosen.str.endswith(": --config verify=all").all()
+
+
+# ---- Records ----
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "same"),
+    [
+        ({"source": COMMENTED}, {}, True),
+        ({"source": ANOTHER}, {}, False),
+        ({"tile": [8, 8]}, {}, False),
+        ({"machine": "another driver"}, {}, False),
+        ({}, {"device": "gpu"}, False),
+        ({}, {"seed": 1}, False),
+        ({}, {"fills": ["digits"]}, False),
+        ({}, {"limits__hang_seconds": 7}, False),
+        ({}, {"sweeps": {"gemm": {"operation": "gemm", "shapes": [64]}}}, True),
+        (
+            {},
+            {"sweeps": {"gemm": {"operation": "gemm", "shapes": [8], "verify_shapes": [65]}}},
+            False,
+        ),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_a_record_holds_until_something_changes_that_determines_it(
+    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path, changes: dict[str, Any],
+    settings: dict[str, Any], same: bool,
+) -> None:  # fmt: skip
+    path = write_catalogue({"mine": entry()})
+    before = verifier(experiment(catalogue=path), tmp_path)
+    [task] = tasks_of(before.experiment, "gemm")
+    assert before.pending([task]) == [task]
+    before.keep(task, [{"reason": "made up"}])
+    assert before.record(task) == [{"reason": "made up"}]
+
+    own = dict(changes)
+    source, machine = own.pop("source", RIGHT_KERNEL), own.pop("machine", "")
+    path = write_catalogue({"mine": entry(**own)}, mine=source)
+    after = verifier(experiment(catalogue=path, **settings), tmp_path, machine)
+    again = tasks_of(after.experiment, "gemm")
+    assert after.pending(again) == ([] if same else again)
+
+
+def test_what_another_compiler_made_is_verified_again(tmp_path: Path) -> None:
+    run = experiment("naive", device="gpu")
+    found, [task, other] = verifier(run, tmp_path), tasks_of(run, "gemm")
+    report = binary_of(task.variant, tmp_path / "sm_90").with_suffix(".json")
+    write_json({"compiler": "release 13.0", "status": "failed"}, report)
+    for each in (task, other):
+        found.keep(each, [])
+    assert found.pending([task, other]) == []
+    for changed in ({"compiler": "release 13.1"}, {"status": "ok"}):
+        write_json({"compiler": "release 13.0", "status": "failed"} | changed, report)
+        assert found.pending([task, other]) == [task]
+
+
+def test_a_cut_record_is_none(tmp_path: Path) -> None:
+    found = verifier(experiment("cpu_blas"), tmp_path)
+    [task] = tasks_of(found.experiment, "gemm")
+    found.run([task], processes=1)
+    assert {row["status"] for row in found.record(task) or []} == {"ok"}
+    record = found.records / task.file
+    record.write_text(record.read_text()[:-9])
+    assert found.pending([task]) == [task]
+
+
+def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> None:
+    run = experiment("sgemm", "direct", device="gpu", sweeps=DISPATCHED)
+    found, dispatch = verifier(run, tmp_path), run.variants["sgemm"]
+    tasks = tasks_for(run, [dispatch])
+    assert {task.variant for task in tasks} == {*run.parts(dispatch, "sm_90")}
+    for wrong in tasks:
+        for task in tasks:
+            status = "failed" if task == wrong else "ok"
+            found.keep(task, refused(task.variant, "gpu", task.shapes[:1], status, str(wrong)))
+        assert first_failure(tasks, found, dispatch) == f"verification: {wrong}"
+
+
+# ---- On a GPU ----
+
+
+@pytest.fixture
+def spoilt(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
+    """What happens to variants, by name, on a card that is not there: a status or the end. The
+    reason in each row is the process that ran it."""
+    found: dict[str, Callable[[], str]] = {}
+
+    @contextmanager
+    def runner(place: str, *_: object, **__: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(place=place)
+
+    def verify(run: Any, variant: Variant, shapes: Sequence[Shape], *_: object) -> Rows:
+        status = found.get(variant.name, lambda: "ok")()
+        return refused(variant, run.place, shapes[:1], status, str(os.getpid()))
+
+    monkeypatch.setattr(program, "runner", runner)
+    monkeypatch.setattr(program, "verify", verify)
+    return found
+
+
+def kill() -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "never"
+
+
+def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(
+    spoilt: dict[str, Callable[[], str]], tmp_path: Path
+) -> None:
+    run = experiment("naive", "vectors", "cpu_blas", device="gpu")
+    found, tasks = verifier(run, tmp_path), tasks_of(run, "gemm")
+    spoilt["naive/32"] = lambda: "failed"
+    found.run(tasks, processes=1)
+    rows = {task.variant.name: row for task in tasks for row in found.record(task) or []}
+    assert {name: row["where"] for name, row in rows.items()} == {
+        "cpu_blas": "cpu", "naive/32": "gpu", "naive/16": "gpu", "vectors/128": "gpu",
+    }  # fmt: skip
+    assert rows["naive/16"]["reason"] == rows["vectors/128"]["reason"]
+    assert rows["naive/16"]["reason"] != rows["naive/32"]["reason"]
+    reasons = {v.name: first_failure(tasks, found, v) for v in run.variants.values()}
+    failed = f"verification: {rows['naive/32']['reason']}"
+    assert reasons == dict.fromkeys(reasons) | {"naive/32": failed}
+
+
+def test_a_variant_that_ends_the_process_each_time_is_named(
+    spoilt: dict[str, Callable[[], str]], tmp_path: Path
+) -> None:
+    run = experiment("naive", device="gpu")
+    found, tasks = verifier(run, tmp_path), tasks_of(run, "gemm")
+    spoilt["naive/16"] = kill
+    with pytest.raises(UserError, match=r"^the work on naive/16 died of SIGKILL$"):
+        found.run(tasks, processes=1)
+    assert [task.variant.name for task in found.pending(tasks)] == ["naive/16"]
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_job_without_its_gpu_says_so_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = experiment("cublas_sgemm", device="gpu")
+    with pytest.raises(SystemExit):
+        verifier(run, tmp_path).run(tasks_of(run, "gemm"), processes=1)
+    said = capfd.readouterr().err
+    assert said == "error: device: gpu: there is no NVIDIA driver on this machine\n"
