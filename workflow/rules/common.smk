@@ -171,6 +171,11 @@ def built_tools(*tools):
     return [f"results/local/build/{arch}/{tool}.cubin" for arch in folders for tool in tools]
 
 
+def named(files):
+    """Files of the project by their paths from here, so that a clone that moves runs nothing again."""
+    return [os.path.relpath(file) for file in files]
+
+
 def verifiable(wildcards):
     """What the verification of an operation reads: binaries, or sources that run on the CPU."""
     variants = EXPERIMENT.operations[wildcards.operation]
@@ -184,7 +189,7 @@ def verifiable(wildcards):
     ]
     files = [file for part in parts for file in source_files(part.kernel.code)]
     own = [variant for variant in variants if not variant.kernel.on_gpu]
-    return [*dict.fromkeys(files), *(emulation.runtime() if parts else []), *built(own)]
+    return [*dict.fromkeys(files), *(named(emulation.runtime()) if parts else []), *built(own)]
 
 
 def machine_identity():
@@ -221,9 +226,15 @@ def ceilings():
     return ["results/local/measured/ceilings.csv"] if DEVICE == "gpu" else []
 
 
+def collected():
+    """The tables of this run's data set."""
+    return [*DATA_SET, *(["ceilings.csv"] if DEVICE == "gpu" else [])]
+
+
 def mistakes_shown():
     """The folder of the gallery of mistakes: the repository's, if it is of today's sources."""
-    return str(mistake_results.COMMITTED) if mistake_results.current() else "results/mistakes"
+    [committed] = named([mistake_results.COMMITTED])
+    return committed if mistake_results.current() else "results/mistakes"
 
 
 def published():
@@ -270,10 +281,10 @@ def tables_beside(wildcards):
 def data_of(wildcards):
     """The tables of a data set; a published one may lack some."""
     folder = folder_of(wildcards)
-    files = [f"{folder}/{name}" for name in (*DATA_SET, "ceilings.csv")]
     if wildcards.dataset.startswith("published/"):
+        files = [f"{folder}/{name}" for name in (*DATA_SET, "ceilings.csv")]
         return list(filter(os.path.exists, files))
-    return files if DEVICE == "gpu" else files[:-1]
+    return [f"{folder}/{name}" for name in collected()]
 
 
 def evidence_of(wildcards):

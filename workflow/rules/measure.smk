@@ -99,7 +99,7 @@ checkpoint collect:
         rules.verify.input,
         rules.compile.input,
     output:
-        expand("results/local/{name}", name=[*DATA_SET, *(["ceilings.csv"] if ceilings() else [])]),
+        expand("results/local/{name}", name=collected()),
         others=directory("results/local/others"),
     log:
         "results/local/logs/collect.log",

@@ -40,7 +40,7 @@ rule verify:
 rule count_loads:
     input:
         [file for variant in EXPERIMENT.counted for file in source_files(variant.kernel.code)],
-        emulation.runtime(),
+        named(emulation.runtime()),
         program("loads"),
     output:
         "results/local/loads.csv",

@@ -272,7 +272,9 @@ def remedy(path: Path) -> str:
     """What to do about a damaged file in a data set."""
     if path.resolve().is_relative_to(PUBLISHED):
         return f"restore it with git checkout {path}"
-    return "delete it and run again"
+    # Snakemake makes a folder anew as a whole; it marks those that are outputs.
+    whole = (folder for folder in path.parents if (folder / ".snakemake_timestamp").exists())
+    return f"delete {next(whole, 'it')} and run again"
 
 
 def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
