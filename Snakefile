@@ -25,6 +25,7 @@ LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process els
 
 EXPERIMENT, COMPILER = settle()
 EXPERIMENT_FILE = "results/local/experiment.json"
+BUILD = "results/local/build"
 RECORDS = "results/local/journal/verified"
 DEVICE = EXPERIMENT.device
 MACHINE = machine_identity()

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from matmul.catalogue.entries import Variant, source_files
+from matmul.catalogue.entries import Variant
+from matmul.catalogue.sources import source_files
 from matmul.cpu import emulation, watched
 from matmul.cpu.emulation import EmulationError, NotRunnable
 from matmul.dataset.tables import product_of, write_rows

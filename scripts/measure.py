@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import HOST, digest
+from matmul.build.binaries import digest
+from matmul.build.recipes import HOST
 from matmul.catalogue.entries import Kind, Variant
 from matmul.dataset.provenance import VERSION, commit, host_facts
 from matmul.dataset.tables import write_json, write_rows

@@ -26,11 +26,11 @@ from support import (
     Outcome,
     Toolkit,
     WriteCatalogue,
+    the_catalogue,
 )
 
-from matmul.build import toolchain
+from matmul.build import cache, toolchain
 from matmul.build.binaries import digest
-from matmul.catalogue.entries import load_catalogue
 from matmul.gpu import device
 from matmul.process import progress
 from matmul.process.programs import program_digest
@@ -38,6 +38,10 @@ from matmul.process.programs import program_digest
 LEFT_BEHIND = {
     ".git", ".venv", ".whl", ".scratch", ".snakemake", "results", "published", "tests", "uv.lock",
 }  # fmt: skip
+
+# Hundreds of processes import the same modules, which nobody has compiled before.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Other work on the machine is no mistake of a property's. Where the variable CI is set, Hypothesis
 # has no deadline either, and draws the same cases in every run.
@@ -116,7 +120,7 @@ def data_set(tmp_path: Path) -> DataSet:
              "fill": "uniform", "mode": "burst"}  # fmt: skip
     row = {"status": "ok", "reason": "", "phase": "kernel", "cache": "hot", "samples": 9,
            "time_ms": 1.5, "throttled": ""}  # fmt: skip
-    variants = [load_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
+    variants = [the_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
     digests = {variant.name: digest(variant) for variant in variants}
     names = {variant.name: variant.kernel.name for variant in variants}
     code = program_digest(ROOT / "scripts" / "measure.py")
@@ -143,6 +147,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
     environment = os.environ | {
         "PATH": f"{shims}:{os.environ['PATH']}",
         "XDG_CACHE_HOME": str(home),
+        cache.PLACE: str(cache.folder() or ""),  # each binary is compiled once
         "MATMUL_SWEEP_COMMIT": "test-dirty",
     }
 
@@ -151,7 +156,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
         shutil.copytree(ROOT, folder, ignore=lambda at, names: LEFT_BEHIND & {*names})
         project = Project(folder, environment)
         project.configure()
-        project.show_one_mistake()
         return project
 
     return copy

@@ -82,7 +82,8 @@ class Project:
         (self.folder / "config" / "test.yaml").write_text(text)
 
     def show_one_mistake(self) -> None:
-        """Shorten the gallery of mistakes, which every report shows."""
+        """Shorten the gallery of mistakes, whose results in the repository are then of other
+        sources."""
         path = self.path("kernels/mistakes/gallery.yaml")
         [(name, entry), *_] = yaml.safe_load(path.read_text()).items()
         path.write_text(yaml.safe_dump({name: entry}, allow_unicode=True))
@@ -154,9 +155,9 @@ class Project:
                 found.setdefault(columns[2], set()).add(columns[0])
         return found
 
-    def job_counts(self, *arguments: str) -> dict[str, int]:
+    def job_counts(self, *arguments: str, **options: Any) -> dict[str, int]:
         """How many jobs of each rule a dry run lists."""
-        said = self.done(*arguments, "--dry-run")
+        said = self.done(*arguments, "--dry-run", **options)
         table = said.partition("Job stats:")[2].partition("total")[0]
         return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
 

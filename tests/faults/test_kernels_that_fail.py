@@ -178,5 +178,5 @@ def test_a_clock_that_went_back_between_runs(
             "results", "local", "measured"
         ):  # fmt: skip
             os.utime(file, (later, later))
-    assert "measure_variant" not in project.pending("results/local/summary.csv")
+    assert "measure_part" not in project.pending("results/local/summary.csv")
     tried("nothing was measured again")

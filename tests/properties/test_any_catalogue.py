@@ -102,7 +102,7 @@ def variant_of(entry: dict[str, Any], tiling: str) -> tuple[Any, ...]:
     )
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(entries())
 def test_each_tiling_is_one_variant_or_the_entry_is_refused(
     file: Path, entry: dict[str, Any]

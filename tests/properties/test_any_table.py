@@ -78,7 +78,7 @@ def cells(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: exact(value) for name, value in row.items()} for row in rows]
 
 
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(rows_of([*COLUMNS]))
 def test_a_table_is_read_back_as_it_was_written(folder: Path, written: Rows) -> None:
     kind, rows = written
@@ -89,7 +89,7 @@ def test_a_table_is_read_back_as_it_was_written(folder: Path, written: Rows) -> 
     assert cells(read_table(kind, folder / kind).to_dict("records")) == cells(rows)
 
 
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(rows_of([*COLUMNS]))
 def test_rows_of_a_job_are_read_back_as_they_were_written(folder: Path, written: Rows) -> None:
     kind, rows = written

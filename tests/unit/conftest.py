@@ -1,10 +1,26 @@
-"""Fixtures of the tests of CUDA on the CPU."""
+"""Fixtures that spare seconds: the catalogue, and CUDA on the CPU."""
+
+from pathlib import Path
 
 import pytest
+from support import the_catalogue
 
+from matmul.catalogue import entries
+from matmul.catalogue.entries import DEFAULT_CATALOGUE, Catalogue
 from matmul.cpu import emulation, watched
 from matmul.cpu.emulation import WATCH
 from matmul.trial import verdict
+
+
+@pytest.fixture(autouse=True)
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project's catalogue is read once, whatever scripts are run."""
+    load = entries.load_catalogue
+
+    def loaded(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
+        return the_catalogue() if path == DEFAULT_CATALOGUE else load(path)
+
+    monkeypatch.setattr(entries, "load_catalogue", loaded)
 
 
 @pytest.fixture

@@ -46,7 +46,12 @@ def test_bounds_of_a_launch_and_a_template_are_no_obstacle(tmp_path: Path) -> No
     [
         ("float", "double", "no library of the project computes gemm in float64"),
         (".y", ".w", "blockIdx.x runs along no row of C"),
-        ("C[row * n + col] = sum", "atomicAdd(&C[row * n + col], sum)", "adds to what C held"),
+        pytest.param(
+            "C[row * n + col] = sum",
+            "atomicAdd(&C[row * n + col], sum)",
+            "adds to what C held",
+            marks=pytest.mark.long,
+        ),
         ("int k)", "int k, float beta)", "adds to what C held"),
     ],
 )

@@ -14,9 +14,9 @@ from matmul.catalogue.entries import (
     Variant,
     catalogue_digest,
     load_catalogue,
-    source_files,
 )
 from matmul.catalogue.expressions import evaluate
+from matmul.catalogue.sources import source_files
 from matmul.operations.gemm import Gemm
 from matmul.process.errors import UserError
 from matmul.trial.gallery import GALLERY
@@ -249,14 +249,6 @@ def test_an_unknown_tiling_is_refused_with_those_of_its_kernel(text: str) -> Non
     assert str(caught.value) == f"variant '{text}': the catalogue has shared/32, shared/16"
 
 
-@pytest.mark.parametrize("text", ["shard", ""])
-def test_an_unknown_kernel_is_refused_with_those_there_are(text: str) -> None:
-    with pytest.raises(UserError) as caught:
-        the_catalogue().variant(text)
-    assert f"'{text}'" in str(caught.value)
-    assert "shared_rect_split" in str(caught.value)
-
-
 def test_slugs_are_unique_and_safe_in_paths() -> None:
     variants = [v for kernel in the_catalogue().values() for v in kernel.every_variant]
     slugs = {v.slug for v in variants}
@@ -264,30 +256,11 @@ def test_slugs_are_unique_and_safe_in_paths() -> None:
     assert not any(set(slug) & set("/ []'\"*?$") for slug in slugs)
 
 
-def test_square_kernels_refuse_other_shapes_and_say_so() -> None:
-    variant = the_catalogue().variant("naive")
-    assert variant.refusal(Gemm(33, 33, 33)) is None
-    for shape in (Gemm(33, 33, 34), Gemm(33, 34, 33), Gemm(34, 33, 33)):
-        reason = variant.refusal(shape) or ""
-        assert "naive" in reason and "square" in reason and str(shape) in reason
-
-
-def test_a_kernel_of_whole_tiles_refuses_ragged_shapes(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
-    written = entry(parameters={"W": 16}, accepts="W")
-    variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
-    assert variant.refusal(Gemm(32, 16, 48)) is None
-    for shape in (Gemm(33, 16, 48), Gemm(32, 17, 48), Gemm(32, 16, 49)):
-        assert "W=16" in (variant.refusal(shape) or "")
-
-
-def test_a_grid_over_the_hardware_limit_is_refused() -> None:
-    """gridDim.y holds 65535 blocks; m decides it, n (gridDim.x) may be larger."""
+def test_a_grid_at_the_hardware_limit_is_taken() -> None:
+    """gridDim.y holds 65535 blocks."""
     variant = the_catalogue().variant("naive_rect/32")
     assert variant.refusal(Gemm(65535 * 32, 1, 1)) is None
-    assert variant.refusal(Gemm(1, 65536 * 32, 1)) is None
-    assert "65536" in (variant.refusal(Gemm(65535 * 32 + 1, 1, 1)) or "")
+    assert variant.refusal(Gemm(65535 * 32 + 1, 1, 1))
 
 
 def test_the_digest_changes_with_source_header_and_flags(

@@ -64,7 +64,7 @@ def test_a_run_that_would_wait_for_ever_is_refused_with_the_remedy(
         assert fragment in str(refusal.value)
 
 
-@pytest.mark.parametrize("rules", ["measure_variant", "all"])
+@pytest.mark.parametrize("rules", ["measure_part", "all"])
 def test_arrays_are_refused_by_name(rules: str) -> None:
     with pytest.raises(UserError, match=f"slurm-array-jobs: '{rules}'.*leave it out"):
         check_slurm(SimpleNamespace(array_jobs=rules), "/project")

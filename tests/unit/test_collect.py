@@ -1,6 +1,5 @@
 """Collecting made-up jobs: medians, rates and ratios by hand, and nothing left out."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -387,19 +386,3 @@ def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
     jobs.collect("again")
     for file in (jobs.folder / "local").iterdir():
         assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
-
-
-@pytest.mark.parametrize(
-    ("file", "cut"),
-    [
-        ("samples.csv.gz", lambda whole: whole[: len(whole) // 2]),
-        ("points.csv", lambda whole: b""),
-        ("facts.json", lambda whole: whole[:-20]),
-    ],
-)
-def test_a_cut_file_of_a_job_is_refused_by_name(
-    jobs: Jobs, file: str, cut: Callable[[bytes], bytes]
-) -> None:
-    folder = jobs.add(NAIVE, {(NAIVE, "kernel", "hot"): [1.0, 2.0]}, [OK])
-    (folder / file).write_bytes(cut((folder / file).read_bytes()))
-    assert str(folder / file) in jobs.collect().error()

@@ -120,16 +120,6 @@ def test_a_kernel_slowed_by_3_percent_is_caught_and_nothing_else(
     assert max(map(len, told.out.splitlines()[3:])) <= 100
 
 
-def test_points_slowed_by_4_percent_are_caught_one_by_one(command: Command, tmp_path: Path) -> None:
-    """Of those long enough for the timer."""
-    folders = pair(tmp_path, measured(1), measured(2, scaled(1.04, "shared")), shapes=LARGE)
-    points = table_of(command, tmp_path, *folders)
-    slowed = points[(points.kernel == "shared") & (points.value_a > 0.1)]
-    assert len(slowed) == 12
-    assert (slowed.verdict == "slower").mean() >= 0.8
-    assert (points[points.kernel != "shared"].verdict != "slower").all()
-
-
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [

@@ -110,11 +110,6 @@ def test_a_missing_key_is_named() -> None:
         check_configuration(config, ["mine.yaml"])
 
 
-def test_a_missing_catalogue_is_named() -> None:
-    with pytest.raises(UserError, match=r"elsewhere/catalogue\.yaml"):
-        check_configuration(changed({"catalogue": "elsewhere/catalogue.yaml"}), ["mine.yaml"])
-
-
 @pytest.mark.parametrize("file", sorted((ROOT / "config").glob("*.yaml")), ids=lambda f: f.name)
 def test_the_projects_own_configurations_pass(file: Path) -> None:
     config = copy.deepcopy(DEFAULT)
@@ -210,28 +205,6 @@ def test_a_sweep_without_shapes_is_left_out() -> None:
         chosen_jobs(
             changed({"sweeps.gram.shapes": [], "kernels": ["gram_naive"]}), catalogue, "cpu"
         )
-
-
-def test_a_sweep_of_some_kernels_is_a_second_job_for_them() -> None:
-    mine = {"operation": "gemm", "kernels": ["naive", "cublas_sgemm"], "shapes": [64]}
-    catalogue = the_catalogue()
-    jobs = chosen_jobs(changed({"sweeps.mine": mine}), catalogue, "cpu")
-    assert set(jobs["mine"]) == {"naive-32", "naive-16", "cublas_sgemm"}
-    assert set(jobs["gemm"]) > set(jobs["mine"])
-    jobs = chosen_jobs(changed({"sweeps.mine": mine, "kernels": ["naive"]}), catalogue, "cpu")
-    assert len(jobs["mine"]) == 2
-    one = mine | {"kernels": ["naive/16"]}
-    assert set(chosen_jobs(changed({"sweeps.mine": one}), catalogue, "cpu")["mine"]) == {"naive-16"}
-
-
-def test_chosen_kernels_bring_all_their_variants_and_no_others() -> None:
-    catalogue = the_catalogue()
-    config = changed({"kernels": ["naive", "cpu_blas"]})
-    expected = {"naive-32", "naive-16", "cpu_blas"}
-    jobs = chosen_jobs(config, catalogue, "cpu")
-    assert {slug for variants in jobs.values() for slug in variants} == expected
-    jobs = chosen_jobs(DEFAULT, catalogue, "cpu")
-    assert {slug for variants in jobs.values() for slug in variants} == {*catalogue.variants}
 
 
 def test_what_is_measured_only_where_it_is_named_is_in_no_sweep_of_all_kernels() -> None:

@@ -37,3 +37,14 @@ def test_arithmetic_is_full_again_behind_a_call_that_fails(calls: Calls) -> None
     with pytest.raises(cublas.CublasError), handle.arithmetic("tf32"):
         raise cublas.CublasError("cublasSgemm_v2: out of memory")
     assert modes(calls)[-1] == cublas.MATH_MODES["full"]
+
+
+def test_the_version_is_written_as_nvidia_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = cublas.Cublas.__new__(cublas.Cublas)
+    handle.handle = None
+    monkeypatch.setattr(
+        cublas, "call", lambda name, _, number: setattr(number._obj, "value", 130100)
+    )
+    monkeypatch.setattr(cublas, "library", lambda: (None, "/x/libcublas.so.13"))
+    facts = handle.facts()
+    assert (facts["cublas"], facts["cublas_file"]) == ("13.1.0", "libcublas.so.13")

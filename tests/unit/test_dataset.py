@@ -75,13 +75,12 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
-@pytest.mark.parametrize("off", [0, 1, 7])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.99])
 def test_a_cut_samples_file_is_refused_by_name(
-    tmp_path: Path, samples: bytes, share: float, off: int
+    tmp_path: Path, samples: bytes, share: float
 ) -> None:
     path = tmp_path / "samples.csv.gz"
-    path.write_bytes(samples[: int(share * len(samples)) + off])
+    path.write_bytes(samples[: int(share * len(samples))])
     with pytest.raises(UserError) as caught:
         read_table("samples.csv.gz", path)
     assert str(path) in str(caught.value)

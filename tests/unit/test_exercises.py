@@ -21,6 +21,7 @@ def test_there_are_six_to_ten_each_with_a_page_and_a_solution() -> None:
     assert names == {file.stem for file in (ROOT / "exercises").glob("[0-9]*.md")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("starter", EXERCISES, ids=lambda file: file.stem)
 def test_a_starter_fails_as_its_page_says(starter: Path) -> None:
     said = re.search(r"its verdict is \*(.+)\*", starter.with_suffix(".md").read_text())

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +12,15 @@ from matmul.cpu.watched import WRITER, Watched
 from matmul.operations.gemm import Gemm
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
-from matmul.trial.experiments import Run
+from matmul.trial.experiments import Bench, Run
 from matmul.trial.explanation import common, explanations
 from matmul.trial.launching import Launch
 from matmul.trial.signature import Signature, signature_of
 from matmul.trial.source import Kernel
+from matmul.trial.verdict import rule_of
 
 Slip = Callable[..., np.ndarray]
+LAUNCH = Launch((4, 4, 1), (4, 4), 0, 1, {})
 OF_SQUARES = "const float* A, const float* B, float* C, int n"
 OF_SHAPES = "const float* A, const float* B, float* C, int m, int n, int k"
 OF_GRAM = "const float* A, float* C, int m, int n"
@@ -36,9 +40,8 @@ def run(shape: Shape, slip: Slip) -> Run:
     c = slip(*inputs).astype(np.float32)
     writers = np.zeros(c.shape, WRITER)
     writers["thread"][np.isnan(c)] = -1
-    launch = Launch((4, 4, 1), (4, 4), 0, 1, {})
     result = Watched(Path("f"), c, (), writers, "")
-    return Run(shape, launch, inputs, expected, result, ~(np.abs(c - expected) < 1e-5))
+    return Run(shape, LAUNCH, inputs, expected, result, ~(np.abs(c - expected) < 1e-5))
 
 
 def flat(matrix: np.ndarray, rows: int, columns: int, stride: int) -> np.ndarray:
@@ -139,3 +142,39 @@ def test_what_explains_every_shape_is_the_cause() -> None:
     assert found and found.key == "a sum begins at term 1 instead of 0"
     assert common([*runs, run(Gemm(9, 9, 9), lambda a, b: a @ a)], own) is None
     assert common([], own) is None
+
+
+SQUARES, RAGGED = [Gemm(n, n, n) for n in (3, 4, 8)], [Gemm(4, 8, 3), Gemm(3, 8, 4), Gemm(4, 5, 4)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "right", "rule"),
+    [
+        (OF_SHAPES, lambda s: False, "it is right at no shape"),
+        (OF_SHAPES, lambda s: s.square, "it is right at square shapes only"),
+        (OF_SHAPES, lambda s: s.k % 4 == 0, "it is right where k is a multiple of 4"),
+        (OF_SHAPES, lambda s: s.m % 4 == s.k % 4 == 0,
+         "it is right where m and k are multiples of 4"),
+        (OF_SQUARES, lambda s: s.m % 4 == 0, "it is right where n is a multiple of 4"),
+        (OF_SHAPES, lambda s: s.n > 4, ""),
+    ],
+)  # fmt: skip
+def test_where_a_kernel_is_right_is_said_if_it_is_simple(
+    parameters: str, right: Callable[[Gemm], bool], rule: str
+) -> None:
+    """Of blocks of 4×1."""
+    bench: Any = SimpleNamespace(
+        signature=signature(parameters), launch=Launch((4, 1, 1), (4, 4), 0, 1, {})
+    )
+    shapes = [*SQUARES, *(RAGGED if parameters == OF_SHAPES else [])]
+    assert rule_of({shape: right(shape) for shape in shapes}, bench) == rule
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("float", 2.0**-24), ("__nv_bfloat16", 2.0**-8)])
+def test_what_rounding_explains_by_hand(kind: str, unit: float) -> None:
+    """Of two terms, with a third for what C held, in C's own type: three units of Σ|a||b| = 4."""
+    own = signature(OF_SHAPES.replace("float", kind))
+    bench = Bench(SimpleNamespace(signature=own), Path("f"), LAUNCH)
+    a, b = (np.array(matrix, own.operation.dtype) for matrix in ([[1, 2]], [[2], [1]]))
+    expected, bound = bench.reference(Gemm(1, 1, 2), (a, b))
+    assert (expected.item(), bound.item()) == (4, 3 * unit * 4)

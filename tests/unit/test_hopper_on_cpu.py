@@ -13,9 +13,10 @@ from matmul.build.binaries import flags
 from matmul.build.packages import installed
 from matmul.build.toolchain import cubin_command, read_ptxas, run
 from matmul.catalogue.architectures import target
-from matmul.catalogue.entries import Catalogue, Variant, load_catalogue, source_files
+from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
 from matmul.catalogue.plans import Launch, Plan
 from matmul.catalogue.schema import read_yaml
+from matmul.catalogue.sources import source_files
 from matmul.cpu import emulation
 from matmul.cpu.emulation import EmulationError
 from matmul.measure.verification import accuracy

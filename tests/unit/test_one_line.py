@@ -123,7 +123,7 @@ def test_a_command_line(command: Command, refused: Path, sets: Path, line: str, 
     assert said in command(*line.split()).error()
 
 
-@pytest.mark.parametrize(("text", "settings", "said"), TRIED)
+@pytest.mark.parametrize(("text", "settings", "said"), TRIED, ids=[said for *_, said in TRIED])
 def test_a_hand_in(command: Command, refused: Path, text: str, settings: str, said: str) -> None:
     (refused / "mine.cu").write_text(text)
     assert said in command("try", "mine.cu", *settings.split()).error()

@@ -12,35 +12,7 @@ from matmul.operations.gram import Gram
 from matmul.operations.shapes import LARGEST, Shape, grid_of, triangle_of
 from matmul.process.errors import UserError
 
-NO_SHAPES = [
-    "0", 0, "-4", -4, "4x4", "4x4x4x4", "4x0x4", "", "x", "axbxc", "4x4x4 ", "1e3", "640.0",
-    3.5, True, None, str(LARGEST + 1), f"1x1x{LARGEST + 1}", "9" * 5000,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("640", (640, 640, 640)),
-        (640, (640, 640, 640)),
-        ("1", (1, 1, 1)),
-        ("3200x2400x1600", (3200, 2400, 1600)),
-        ("3200×2400×1600", (3200, 2400, 1600)),
-        (str(LARGEST), (LARGEST,) * 3),
-    ],
-)
-def test_text_is_m_n_k(text: int | str, expected: tuple[int, int, int]) -> None:
-    shape = parse_shape(text, "gemm")
-    assert (shape.m, shape.n, shape.k) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("640", (640, 640)), (640, (640, 640)), ("5x47", (5, 47)), ("10250×20500", (10250, 20500))],
-)
-def test_text_is_m_n_for_gram(text: int | str, expected: tuple[int, int]) -> None:
-    shape = parse_shape(text, "gram")
-    assert (shape.m, shape.n, shape.k) == (*expected, None)
+NO_SHAPES = [0, "4x4x4 ", "640.0", 3.5, True, None, f"1x1x{LARGEST + 1}", "9" * 5000]
 
 
 @pytest.mark.parametrize(

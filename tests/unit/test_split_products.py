@@ -15,7 +15,7 @@ from matmul.operations.gemm import Gemm
 pytestmark = pytest.mark.slow
 
 KERNEL = the_catalogue()["three_products"]
-SHAPE = (70, 140, 200)
+SHAPE = (40, 70, 130)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from matmul.cpu import emulation, watched
 from matmul.cpu.emulation import WATCH, EmulationError, NotRunnable
 from matmul.operations.gram import GRAM, Gram
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
 LANES = np.arange(64, dtype=np.float32)
 WARPS = LANES.reshape(2, 32)
 ARGUMENTS = "(const float* A, float* C, int m, int n)"

@@ -27,7 +27,7 @@ SUBMIT = {
     "program": (sys.executable, IMPATIENT),
 }
 LONG_S = 120  # of waiting for a queue
-WITH_GPU = ("--set-resources", "measure_variant:gpu=1")
+WITH_GPU = ("--set-resources", "measure_part:gpu=1")
 
 
 @dataclass
@@ -59,7 +59,7 @@ def refused(project: Project, *arguments: str) -> str:
 
 
 def measuring(jobs: Sequence[Job], state: str) -> list[Job]:
-    return [job for job in jobs if "rule_measure_variant" in job.comment and job.state == state]
+    return [job for job in jobs if "rule_measure_part" in job.comment and job.state == state]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_a_submitted_run_ends_in_the_report_and_the_tables_of_a_local_one(
 
 def test_timing_jobs_ask_for_a_gpu_and_get_one_and_no_other_job_does(submitted: Submitted) -> None:
     asked = {(job.comment.split("_wildcards")[0], job.gpus) for job in submitted.jobs}
-    assert asked == {("rule_measure_variant", "gres:gpu:1"), ("rule_verify_variant", "")}
+    assert asked == {("rule_measure_part", "gres:gpu:1"), ("rule_verify_operation", "")}
     assert len(submitted.jobs) == 4
     numbers = [str(job.number) for job in submitted.jobs if job.gpus == "gres:gpu:1"]
     assert [(run.job, run.gpu) for run in submitted.measured] == [(n, "0") for n in numbers]
@@ -171,7 +171,7 @@ def test_grouped_timing_is_one_submission_that_times_one_variant_after_the_other
     project = on(slurm, copy_of(submitted.project))
     project.configure(gemm=[40], gram=[])
     before, begun = len(slurm.jobs()), time.time()
-    group = ("--groups", "measure_variant=timing", "--group-components", "timing=2")
+    group = ("--groups", "measure_part=timing", "--group-components", "timing=2")
     project.done("measure", *WITH_GPU, *group, **SUBMIT)
     [job] = slurm.jobs()[before:]
     assert job.gpus == "gres:gpu:1"
@@ -234,7 +234,7 @@ def test_a_run_waits_for_the_jobs_of_one_that_was_killed(
 ) -> None:
     project = submitted.project
     left = slurm.ask(
-        "sbatch", "--parsable", "--comment=rule_measure_variant_wildcards_gemm_cpu_loop",
+        "sbatch", "--parsable", "--comment=rule_measure_part_wildcards_gemm_cpu_loop",
         f"--chdir={project.folder}", "--output=/dev/null", "--wrap=sleep 60",
     ).strip()  # fmt: skip
     line = refused(project)
@@ -245,7 +245,7 @@ def test_a_run_waits_for_the_jobs_of_one_that_was_killed(
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("--slurm-array-jobs=measure_variant", ["'measure_variant'", "leave it out"]),
+        ("--slurm-array-jobs=measure_part", ["'measure_part'", "leave it out"]),
         (
             "--slurm-status-command=sacct",
             ["accounting storage is disabled", "--slurm-status-command squeue"],

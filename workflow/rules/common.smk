@@ -13,7 +13,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from matmul.build import toolchain
 from matmul.build.binaries import TOOLS
-from matmul.catalogue.entries import CHECKED, catalogue_digest, source_files
+from matmul.catalogue.entries import CHECKED, catalogue_digest
+from matmul.catalogue.sources import source_files
 from matmul.catalogue.schema import read_yaml
 from matmul.cpu import emulation
 from matmul.dataset.tables import CHECKS, DATA_SET, read_json
@@ -62,7 +63,9 @@ def settle():
         toolchain.check_architectures(architectures)
         experiment = Experiment(config, catalogue, device, tuple(architectures), sent_off())
         experiment.jobs  # refuses a run that measures nothing
-        os.environ[CHECKED] = catalogue_digest(Path(config["catalogue"]))  # jobs need not check again
+        os.environ[CHECKED] = catalogue_digest(
+            Path(config["catalogue"])
+        )  # jobs need not check again
         return experiment, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
@@ -170,6 +173,11 @@ def built_tools(*tools):
     return [f"results/local/build/{arch}/{tool}.cubin" for arch in folders for tool in tools]
 
 
+def named(files):
+    """Files of the project by their paths from here, so that a clone that moves runs nothing again."""
+    return [os.path.relpath(file) for file in files]
+
+
 def verifiable(wildcards):
     """What the verification of an operation reads: binaries, or sources that run on the CPU."""
     variants = EXPERIMENT.operations[wildcards.operation]
@@ -183,7 +191,7 @@ def verifiable(wildcards):
     ]
     files = [file for part in parts for file in source_files(part.kernel.code)]
     own = [variant for variant in variants if not variant.kernel.on_gpu]
-    return [*dict.fromkeys(files), *(emulation.runtime() if parts else []), *built(own)]
+    return [*dict.fromkeys(files), *(named(emulation.runtime()) if parts else []), *built(own)]
 
 
 def machine_identity():
@@ -220,9 +228,15 @@ def ceilings():
     return ["results/local/measured/ceilings.csv"] if DEVICE == "gpu" else []
 
 
+def collected():
+    """The tables of this run's data set."""
+    return [*DATA_SET, *(["ceilings.csv"] if DEVICE == "gpu" else [])]
+
+
 def mistakes_shown():
     """The folder of the gallery of mistakes: the repository's, if it is of today's sources."""
-    return str(mistake_results.COMMITTED) if mistake_results.current() else "results/mistakes"
+    [committed] = named([mistake_results.COMMITTED])
+    return committed if mistake_results.current() else "results/mistakes"
 
 
 def published():
@@ -269,10 +283,10 @@ def tables_beside(wildcards):
 def data_of(wildcards):
     """The tables of a data set; a published one may lack some."""
     folder = folder_of(wildcards)
-    files = [f"{folder}/{name}" for name in (*DATA_SET, "ceilings.csv")]
     if wildcards.dataset.startswith("published/"):
+        files = [f"{folder}/{name}" for name in (*DATA_SET, "ceilings.csv")]
         return list(filter(os.path.exists, files))
-    return files if DEVICE == "gpu" else files[:-1]
+    return [f"{folder}/{name}" for name in collected()]
 
 
 def evidence_of(wildcards):

@@ -17,20 +17,21 @@ rule compile_kernel:
         "../../environment.yml"
     threads: lambda wildcards: len(EXPERIMENT.binaries[wildcards.arch, wildcards.kernel])
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("compile")[0],
-        build="results/local/build",
+        build=subpath(output[0], ancestor=2),
         identity=build_identity,
     message:
         "compile {wildcards.kernel} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.kernel} --experiment {EXPERIMENT_FILE} --arch {wildcards.arch}"
+        "python {params.script:q} {wildcards.kernel} --experiment {params.experiment} --arch {wildcards.arch}"
         " --build {params.build} --processes {threads} --log {log:q}"
 
 
 rule compile_tool:
     input:
         ROOT / "scripts/matmul/gpu/{tool}.cu",
-        program("compile"),
+        program("compile_tool"),
         program("nvrtc"),
     output:
         "results/local/build/{arch}/{tool}.cubin",
@@ -40,13 +41,12 @@ rule compile_tool:
     conda:
         "../../environment.yml"
     params:
-        script=program("compile")[0],
-        build="results/local/build",
+        script=program("compile_tool")[0],
         identity=COMPILER,
     message:
         "compile the {wildcards.tool} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --build {params.build}"
+        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --output {output:q}"
         " --log {log:q}"
 
 
@@ -68,10 +68,11 @@ rule disassemble:
         "../../environment.yml"
     threads: 4
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("disassemble")[0],
-        build="results/local/build",
+        build=lambda wildcards: BUILD,
     message:
         "take the machine code apart"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --build {params.build} --output {output:q}"
+        "python {params.script:q} --experiment {params.experiment} --build {params.build} --output {output:q}"
         " --processes {threads} --log {log:q}"

@@ -9,7 +9,7 @@ rule draw_figures:
         data=data_of,
         evidence=evidence_of,
         catalogue=config["catalogue"],
-        captions=expand(CAPTIONS / "{caption}", caption=captions().values()),
+        captions=named(CAPTIONS / caption for caption in captions().values()),
     output:
         report(
             directory("results/{dataset}/figures"),

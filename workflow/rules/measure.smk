@@ -18,16 +18,17 @@ rule measure_part:
         gpu=gpus,
         timing=1,
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("measure")[0],
         identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.part),
         machine=MACHINE,
-        build="results/local/build",
+        build=BUILD,
         records=RECORDS,
         journal="results/local/journal/{sweep}",
     message:
         "measure {wildcards.part}, {wildcards.sweep}"
     shell:
-        "python {params.script:q} {wildcards.part} --experiment {EXPERIMENT_FILE}"
+        "python {params.script:q} {wildcards.part} --experiment {params.experiment}"
         " --sweep {wildcards.sweep} --build {params.build} --machine={params.machine:q}"
         " --records {params.records} --journal {params.journal} --output {output} --log {log:q}"
 
@@ -50,7 +51,7 @@ rule measure_ceilings:
     params:
         script=program("ceilings")[0],
         machine=MACHINE,
-        build="results/local/build",
+        build=BUILD,
     message:
         "measure the highest rates of the card"
     shell:
@@ -74,13 +75,14 @@ rule count:
         gpu=gpus,
         timing=1,
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("counters")[0],
         machine=MACHINE,
-        build="results/local/build",
+        build=lambda wildcards: BUILD,
     message:
         "read the hardware counters"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --build {params.build}"
+        "python {params.script:q} --experiment {params.experiment} --build {params.build}"
         " --output {output:q} --log {log:q}"
 
 
@@ -99,18 +101,19 @@ checkpoint collect:
         rules.verify.input,
         rules.compile.input,
     output:
-        expand("results/local/{name}", name=[*DATA_SET, *(["ceilings.csv"] if ceilings() else [])]),
+        expand("results/local/{name}", name=collected()),
         others=directory("results/local/others"),
     log:
         "results/local/logs/collect.log",
     conda:
         "../../environment.yml"
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("collect")[0],
         configuration=json.dumps(config),
-        results="results/local",
+        results=subpath(output.others, parent=True),
     message:
         "collect the data set"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --results {params.results}"
+        "python {params.script:q} --experiment {params.experiment} --results {params.results}"
         " --output {params.results} --others {output.others} --log {log:q}"

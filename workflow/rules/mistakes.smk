@@ -5,7 +5,7 @@
 rule run_mistakes:
     input:
         program("mistakes"),
-        mistake_results.sources(),
+        named(mistake_results.sources()),
     output:
         f"results/mistakes/{mistake_results.RESULTS}",
     log:

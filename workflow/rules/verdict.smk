@@ -69,7 +69,7 @@ rule readme:
 rule check:
     input:
         program("check_set"),
-        data=expand("results/local/{name}", name=[*DATA_SET, "ceilings.csv"]),
+        data=expand("results/local/{name}", name=collected()),
         catalogue=config["catalogue"],
     output:
         touch("results/local/checked"),

@@ -18,15 +18,16 @@ rule verify_operation:
         # It times nothing, so on this machine such jobs share a card.
         gpu=int(DEVICE == "gpu" and sent_off()),
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("verify")[0],
         machine=MACHINE,
         identity=lambda wildcards: EXPERIMENT.verifying_identity(wildcards.operation),
-        build="results/local/build",
+        build=BUILD,
         records=RECORDS,
     message:
         "verify the kernels of {wildcards.operation}"
     shell:
-        "python {params.script:q} {wildcards.operation} --experiment {EXPERIMENT_FILE}"
+        "python {params.script:q} {wildcards.operation} --experiment {params.experiment}"
         " --build {params.build} --machine={params.machine:q} --records {params.records}"
         " --processes {threads} --output {output:q} --log {log:q}"
 
@@ -40,7 +41,7 @@ rule verify:
 rule count_loads:
     input:
         [file for variant in EXPERIMENT.counted for file in source_files(variant.kernel.code)],
-        emulation.runtime(),
+        named(emulation.runtime()),
         program("loads"),
     output:
         "results/local/loads.csv",
@@ -49,8 +50,9 @@ rule count_loads:
     conda:
         "../../environment.yml"
     params:
+        experiment=EXPERIMENT_FILE,
         script=program("loads")[0],
     message:
         "count the loads of the kernels"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --output {output:q} --log {log:q}"
+        "python {params.script:q} --experiment {params.experiment} --output {output:q} --log {log:q}"

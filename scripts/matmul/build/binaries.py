@@ -4,17 +4,17 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from matmul.build import toolchain
-from matmul.catalogue.architectures import has_instructions, target
-from matmul.catalogue.entries import Kind, Variant, source_files
-from matmul.dataset.tables import whole_file, write_json
+from matmul.build import recipes, toolchain
+from matmul.build.recipes import Recipe
+from matmul.catalogue.entries import Kind, Variant
+from matmul.catalogue.sources import source_files
+from matmul.dataset.tables import whole_file
 from matmul.process.errors import UserError
 
 INSTRUMENT_FLAGS = ["-O3", "-std=c++17"]
-HOST = "host"  # the architecture of gcc's binaries
 # A string or character of C, in a group, or a comment.
 TEXT_OR_COMMENT = re.compile(
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
@@ -69,54 +69,32 @@ def digest(variant: Variant) -> str:
     return found.hexdigest()
 
 
-def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, object]:
-    """Build `binary` (a cubin for `arch`, or a shared object where arch is host).
-
-    Returns the record: kernel, variant, sha256, compiler, flags, status, reason and, for CUDA, the
-    registers and shared_bytes of the function that multiplies, and the spill_bytes of all.
-    """
+def recipe(variant: Variant, arch: str) -> Recipe:
+    """How the binary of a CUDA or C variant is made for an architecture, or HOST."""
     kernel = variant.kernel
-    settings = flags(variant, arch)
-    compiler = (toolchain.gcc(),) if arch == HOST else toolchain.cuda()
-    record: dict[str, object] = {
-        "kernel": kernel.name,
-        "variant": variant.name,
-        "sha256": digest(variant),
-        "compiler": toolchain.version(*compiler),
-        "compiler_path": compiler[-1],
-        "flags": " ".join(settings),
-        "architecture": arch,
-        "status": "ok",
-        "reason": "",
-    }
-    try:
-        if arch != HOST and not has_instructions(arch, kernel.since):
-            raise toolchain.CompileError(f"it needs compute capability {kernel.since}, not {arch}")
-        with whole_file(binary) as temporary:
-            if arch == HOST:
-                toolchain.build_shared_object(kernel.code, settings, temporary)
-            else:
-                resources = toolchain.build_cubin(
-                    kernel.code, kernel.functions, settings, target(arch, kernel.since), temporary
-                )
-                spilled = sum(each.spill_bytes for each in resources.values())
-                record |= asdict(replace(resources[kernel.function], spill_bytes=spilled))
-    except toolchain.CompileError as error:
-        binary.write_bytes(b"")
-        record |= {"status": "failed", "reason": f"does not compile: {error}"}
-    return record
+    return Recipe(
+        kernel=kernel.name,
+        variant=variant.name,
+        slug=variant.slug,
+        sha256=digest(variant),
+        source=str(kernel.code),
+        functions=kernel.functions,
+        function=kernel.function,
+        flags=flags(variant, arch),
+        architecture=arch,
+        since=kernel.since,
+    )
 
 
-def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, object]:
-    """Compile a variant with a source into <build>/<arch>/<kernel>, where jobs look for it.
+def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, Any]:
+    """Build `binary`; returns the record, as recipes.compiled does."""
+    return recipes.compiled(recipe(variant, arch), binary)
 
-    Returns the record, which lies beside the binary.
-    """
-    binary = binary_of(variant, build / arch)
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    record = compile_variant(variant, arch, binary)
-    write_json(record, binary.with_suffix(".json"))
-    return record
+
+def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, Any]:
+    """Compile a variant into <build>/<arch>/<kernel>, where jobs look for it; returns the record,
+    which lies beside the binary."""
+    return recipes.compile_into(recipe(variant, arch), build)
 
 
 def binary_of(variant: Variant, binaries: Path) -> Path:

@@ -14,7 +14,7 @@ from cuda.pathfinder import find_nvidia_binary_utility
 
 from matmul.build import cache
 from matmul.build.packages import SYNC, TAKE_CUDA_12, installed
-from matmul.catalogue.entries import source_files
+from matmul.catalogue.sources import source_files
 from matmul.process.errors import UserError, one_line
 
 FLAGS = {

@@ -29,13 +29,13 @@ from matmul.catalogue.expressions import evaluate
 from matmul.catalogue.layout import Layout, layout_of
 from matmul.catalogue.plans import Launch, Plan, tensor_map
 from matmul.catalogue.schema import SCHEMAS, check, read_yaml
+from matmul.dataset.provenance import DEFAULT_CATALOGUE
 from matmul.operations import OPERATIONS, parse_shape
 from matmul.operations.operation import Operation, Routine
 from matmul.operations.shapes import Shape, ceil_div, grid_of, triangle_of
 from matmul.process.errors import UserError
 
 PROJECT = SCHEMAS.parents[1]
-DEFAULT_CATALOGUE = PROJECT / "kernels" / "catalogue.yaml"
 SURELY = 1.1  # predictions err by up to a tenth, those of two tables in different ways
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
 CHECKED = "MATMUL_SWEEP_CHECKED"  # variable: the digest of the catalogue that the workflow checked
@@ -500,23 +500,6 @@ def launch_of(entry: Mapping[str, Any], values: Mapping[str, int]) -> Launch:
 def kernel_name(variant: str) -> str:
     """The kernel of a variant's name."""
     return variant.partition("/")[0]
-
-
-def source_files(source: Path, include: Sequence[Path] = ()) -> list[Path]:
-    """`source` and the project headers that it includes, in the order of first mention; headers
-    that are not beside the file that names them are looked for in the folders `include`."""
-    found: list[Path] = []
-    waiting = [source]
-    while waiting:
-        file = waiting.pop(0)
-        if file not in found:
-            found.append(file)
-            text = file.read_text(errors="replace")
-            for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
-                places = (folder / name for folder in (file.parent, *include))
-                # The compiler finds headers that are in none of them, such as CUDA's.
-                waiting += [place for place in places if place.is_file()][:1]
-    return found
 
 
 class Catalogue(dict[str, Kernel]):

@@ -16,8 +16,8 @@ import numpy as np
 from matmul.build import cache
 from matmul.build.toolchain import check_machine, no_kernel, version
 from matmul.catalogue.architectures import STATIC_SHARED
-from matmul.catalogue.entries import source_files
 from matmul.catalogue.plans import Plan
+from matmul.catalogue.sources import source_files
 from matmul.operations.operation import Operation
 from matmul.operations.shapes import Shape
 from matmul.process.errors import HANG_SECONDS, Unfinished

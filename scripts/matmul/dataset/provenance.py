@@ -10,16 +10,17 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from threadpoolctl import threadpool_info
-
 ROOT = Path(__file__).resolve().parents[3]
+DEFAULT_CATALOGUE = ROOT / "kernels" / "catalogue.yaml"
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 COMMIT_VARIABLE = "MATMUL_SWEEP_COMMIT"
 
 
 def host_facts() -> dict[str, Any]:
     """Processor, cores of this process, memory, system, NumPy's BLAS, and the date (UTC)."""
+    import numpy as np  # here, because compiling needs other parts of this module
+    from threadpoolctl import threadpool_info
+
     blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),

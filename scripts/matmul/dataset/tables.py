@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from matmul.dataset import renamed
 from matmul.dataset.provenance import ROOT, VERSION
-from matmul.operations.shapes import Shape
 from matmul.process.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from matmul.operations.shapes import Shape
 
 PRODUCT = ["operation", "dtype", "m", "n", "k"]
 POINT = ["sweep", *PRODUCT, "fill", "mode"]
@@ -271,7 +272,9 @@ def remedy(path: Path) -> str:
     """What to do about a damaged file in a data set."""
     if path.resolve().is_relative_to(PUBLISHED):
         return f"restore it with git checkout {path}"
-    return "delete it and run again"
+    # Snakemake makes a folder anew as a whole; it marks those that are outputs.
+    whole = (folder for folder in path.parents if (folder / ".snakemake_timestamp").exists())
+    return f"delete {next(whole, 'it')} and run again"
 
 
 def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:

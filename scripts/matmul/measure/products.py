@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from matmul.build.binaries import HOST, binary_of, digest
+from matmul.build.binaries import binary_of, digest
+from matmul.build.recipes import HOST
 from matmul.catalogue.architectures import STATIC_SHARED
 from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.catalogue.plans import Plan, TensorMap

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from matmul.build.binaries import HOST
+from matmul.build.recipes import HOST
 from matmul.catalogue.entries import Kernel, Kind, Variant
 from matmul.cpu import emulation
 from matmul.gpu.device import Gpu, opened

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, NoReturn
 
-from matmul.catalogue.entries import DEFAULT_CATALOGUE, load_catalogue
+from matmul.dataset.provenance import DEFAULT_CATALOGUE
 from matmul.process.errors import HANG_SECONDS, UserError
 
 
@@ -28,6 +28,8 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         if self.names_kernels:
+            from matmul.catalogue.entries import load_catalogue  # here, for programs without one
+
             names = f"Kernels, from {DEFAULT_CATALOGUE}: {', '.join(load_catalogue())}."
             self.epilog = textwrap.fill(names, break_on_hyphens=False)
         return super().format_help()

@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from matmul.build.binaries import HOST, digest, flags
+from matmul.build.binaries import digest, flags, recipe
+from matmul.build.recipes import HOST
 from matmul.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
 from matmul.dataset.tables import read_json, write_json
 from matmul.measure.bench import Case, Settings
@@ -242,13 +243,18 @@ class Experiment:
     # ---- The file ----
 
     def write(self, path: Path) -> None:
-        """Write what `read` reads."""
+        """Write what `read_experiment` reads, and how each binary is made."""
         names = ("configuration", "device", "architectures", "spread")
-        write_json({name: getattr(self, name) for name in names}, path)
+        recipes: dict[str, dict[str, Any]] = {}
+        for (arch, kernel), own in self.binaries.items():
+            made = [asdict(recipe(variant, arch)) for variant in own]
+            recipes.setdefault(arch, {})[kernel] = made
+        write_json({name: getattr(self, name) for name in names} | {"recipes": recipes}, path)
 
 
 def read_experiment(path: Path) -> Experiment:
     """The experiment in a file. Raises UserError for a missing or damaged file."""
     content = read_json(path)
+    del content["recipes"]  # for programs that read no catalogue
     catalogue = load_catalogue(Path(content["configuration"]["catalogue"]))
     return Experiment(**content | {"catalogue": catalogue})

@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -91,6 +91,12 @@ def refused(
 ) -> Rows:
     """Rows that say why nothing was run."""
     return [row_of(variant, shape, place) | verdict(status, reason) for shape in shapes]
+
+
+def with_error(row: dict[str, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:
+    """A row with its error, if it has one, as text or as a number: JSON has no infinity, the error
+    of an element that was never written."""
+    return row if row["error"] is None else row | {"error": convert(row["error"])}
 
 
 @dataclass(frozen=True)
@@ -185,7 +191,9 @@ class Verifier:
             found = read_json(path)
         except UserError:
             return None
-        return found["rows"] if found["identity"] == self.identity(task) else None
+        if found["identity"] != self.identity(task):
+            return None
+        return [with_error(row, float) for row in found["rows"]]
 
     def identity(self, task: Task) -> str:
         """SHA-256 of everything that determines the rows of a task."""
@@ -209,7 +217,8 @@ class Verifier:
         return [task for task in tasks if self.record(task) is None]
 
     def keep(self, task: Task, rows: Rows) -> Rows:
-        write_json({"identity": self.identity(task), "rows": rows}, self.records / task.file)
+        texts = [with_error(row, str) for row in rows]
+        write_json({"identity": self.identity(task), "rows": texts}, self.records / task.file)
         return rows
 
     def run(self, tasks: Sequence[Task], processes: int) -> None:

@@ -146,18 +146,15 @@ def here(results: Results, shape: Shape, per_ms: float) -> dict[str, Any]:
     }
 
 
-def loads(results: Results) -> dict[str, list[dict[str, Any]]]:
-    """How many elements the first counted variant of a kernel reads from global memory for a
-    multiply-add, by operation."""
-    rows = results.loads[results.loads.status == "ok"].drop_duplicates("kernel")
+def loads(results: Results) -> list[dict[str, Any]]:
+    """How many elements the first counted variant of a kernel of A·B reads from global memory for a
+    multiply-add."""
+    rows = results.loads[(results.loads.status == "ok") & (results.loads.operation == GEMM.name)]
     table = "loads.csv"
-    return {
-        str(operation): [
-            {
-                "title": results.title(row.kernel),
-                "each": (cell(row, "loads", table) / cell(row, "multiply_adds", table)).json(),
-            }
-            for _, row in own.iterrows()
-        ]
-        for operation, own in rows.groupby("operation", sort=False)
-    }
+    return [
+        {
+            "title": results.title(row.kernel),
+            "each": (cell(row, "loads", table) / cell(row, "multiply_adds", table)).json(),
+        }
+        for _, row in rows.drop_duplicates("kernel").iterrows()
+    ]

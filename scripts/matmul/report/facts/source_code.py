@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from matmul.catalogue.entries import Kernel, source_files
+from matmul.catalogue.entries import Kernel
+from matmul.catalogue.sources import source_files
 
 # `// <report naive>` and `// </report>` enclose lines that the report shows of the kernel naive.
 # They may lie in a header, and there may be several of them.

@@ -18,7 +18,7 @@ def processor_sizes(results: Results) -> Figure:
     """A bar for each loop at each size; the library's rates, which would dwarf them, in words."""
     rows = results.launches[results.launches.sweep.isin(results.lessons)]
     rows = rows[rows.n == rows.k]
-    loops = rows[rows.kernel.map(results.kind) == Kind.C]
+    loops = rows[[results.kind(kernel) is Kind.C for kernel in rows.kernel]]
     if loops.empty:
         raise NothingToDraw("No sweep of this data set compares the orders of the loops.")
     unit, per_tflops = rate_unit(loops.tflops)
@@ -45,7 +45,7 @@ def processor_sizes(results: Results) -> Figure:
 
 def by_library(results: Results, rows: pd.DataFrame) -> str:
     """`CPU, BLAS on all cores: 210 to 230 GFLOP/s`; empty if it was not timed."""
-    own = rows[rows.kernel.map(results.kind) == Kind.LIBRARY]
+    own = rows[[results.kind(kernel) is Kind.LIBRARY for kernel in rows.kernel]]
     if own.empty:
         return ""
     unit, per_tflops = rate_unit(own.tflops)

@@ -92,7 +92,7 @@ def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined
     known = {column: words for column, words in columns.items() if rows[column].notna().any()}
     panels = {"rate": f"rate in {unit}"} | known
     sizes = ", ".join(dict.fromkeys(map(size_name, shapes_of(rows))))
-    made, axes = style.panels(len(panels), sharey=False)
+    made, axes = style.panels(len(panels), height=3.4, sharey=False)
     drawn = []
     for ax, (column, words) in zip(axes, panels.items(), strict=True):
         own = rows.dropna(subset=[column])

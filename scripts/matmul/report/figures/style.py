@@ -199,11 +199,11 @@ def has_line(figure: Figure, name: str) -> bool:
     return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
 
 
-def linear_sizes(ax: Axes, words: str = SIZE) -> None:
-    """The x axis of sizes, linear from 0."""
+def linear_sizes(ax: Axes, words: str = SIZE, ticks: int = TICKS) -> None:
+    """The x axis of sizes, linear from 0; `ticks`: how many fit in a row of panels."""
     ax.set_xlabel(words)
     ax.set_xlim(left=0)
-    ax.xaxis.set_major_locator(MaxNLocator(round(TICKS / columns(ax)), steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(ticks // columns(ax), steps=[1, 2, 5, 10]))
 
 
 def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = True) -> None:

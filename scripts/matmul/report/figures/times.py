@@ -187,7 +187,7 @@ def linear(
     draw_lines(ax, beside, per_ms)
     ax.set_ylim(0, top)
     ax.set_ylabel(f"time in {unit}")
-    style.linear_sizes(ax)
+    style.linear_sizes(ax, ticks=8)
     if len(points):
         name_crosses(ax, lines, points, per_ms)
     name_lines(ax, [line for line in (*lines, *beside) if len(line.rows)])

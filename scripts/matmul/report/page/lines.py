@@ -42,19 +42,21 @@ def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]
     for card in cards:
         name, own = processor(card.device), card.of(operation, reduced=True)
         own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
-        for line in lines_of(own, unit):
+        for line in lines_of(own, unit, every=False):
             line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
                               "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
             yield line | {"card": name}
 
 
-def lines_of(view: Results, unit: Unit) -> Iterator[dict[str, Any]]:
-    """One line for each kernel and one for each variant, for every choice."""
+def lines_of(view: Results, unit: Unit, every: bool = True) -> Iterator[dict[str, Any]]:
+    """One line for each kernel and, if wanted, one for each variant, for every choice."""
     if view.launches.empty:
         return
     found = points(view, unit[1])
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
-    drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
+    drawn = pd.concat(best).assign(variants=FASTEST)
+    if every:
+        drawn = pd.concat([drawn, found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
     drawn = drawn.sort_values(["place", "work"], kind="stable")
     drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
