@@ -1,5 +1,6 @@
 """Which verifications a run does, which it takes over, and how one that fails leaves the rest."""
 
+import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -120,8 +121,10 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     before = verifier(experiment(catalogue=path), tmp_path)
     [task] = tasks_of(before.experiment, "gemm")
     assert before.pending([task]) == [task]
-    before.keep(task, [{"reason": "made up"}])
-    assert before.record(task) == [{"reason": "made up"}]
+    rows = refused(task.variant, "emulation", task.shapes[:1], "failed", "made up")
+    rows[0]["error"] = math.inf
+    before.keep(task, rows)
+    assert before.record(task) == rows
 
     own = dict(changes)
     source, machine = own.pop("source", RIGHT_KERNEL), own.pop("machine", "")
