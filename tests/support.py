@@ -2,13 +2,14 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from matmul.catalogue.cost import Work, shares_of, work
 from matmul.catalogue.entries import Variant, load_catalogue
@@ -16,6 +17,7 @@ from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
 from matmul.measure.verification import accuracy
 from matmul.operations.shapes import Shape
 from matmul.report.selection import pictures
+from matmul.settings.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -146,6 +148,18 @@ class DataSet:
         for name in pictures().values():
             (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
         return self.folder
+
+
+def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",
+                     sweep: Mapping[str, Any] | None = None, **changes: Any) -> None:  # fmt: skip
+    """What the workflow writes of a run with one sweep, gemm, over these shapes, with further keys
+    of the sweep and keys of the configuration changed."""
+    whole = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    for key, value in changes.items():
+        whole[key] = whole[key] | value if isinstance(whole[key], dict) else value
+    own = {"operation": "gemm", "shapes": [*map(str, shapes)], "kernels": "all"}
+    whole |= {"catalogue": str(catalogue), "sweeps": {"gemm": own | (sweep or {})}}
+    Experiment(whole, load_catalogue(catalogue), device, (arch,)).write(path)
 
 
 def work_of(variant: Variant, shape: Shape, multiprocessors: int) -> Work:
