@@ -3,7 +3,7 @@
 import copy
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,18 @@ class DataSet:
         for name in pictures().values():
             (self.folder / "figures" / name).write_text(f"<svg id='{name}'/>")
         return self.folder
+
+
+def write_experiment(path: Path, catalogue: Path, device: str, *shapes: Any, arch: str = "sm_90",
+                     sweep: Mapping[str, Any] | None = None, **changes: Any) -> None:  # fmt: skip
+    """What the workflow writes of a run with one sweep, gemm, over these shapes, with further keys
+    of the sweep and keys of the configuration changed."""
+    whole = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    for key, value in changes.items():
+        whole[key] = whole[key] | value if isinstance(whole[key], dict) else value
+    own = {"operation": "gemm", "shapes": [*map(str, shapes)], "kernels": "all"}
+    whole |= {"catalogue": str(catalogue), "sweeps": {"gemm": own | (sweep or {})}}
+    Experiment(whole, load_catalogue(catalogue), device, (arch,)).write(path)
 
 
 def work_of(variant: Variant, shape: Shape, multiprocessors: int) -> Work:

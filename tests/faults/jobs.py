@@ -17,7 +17,7 @@ import psutil
 import yaml
 from project import Project, Running
 from pytest import approx
-from support import ROOT
+from support import ROOT, write_experiment
 
 from matmul.build.binaries import compile_into
 from matmul.catalogue.entries import load_catalogue
@@ -65,6 +65,7 @@ MISTAKES = {
 # Six samples of a point, however they lie.
 SAMPLING = {"minimum": 6, "maximum": 6, "interval": 1e-12, "seconds": 60, "copy_seconds": 0.01,
             "warm_seconds": 0}  # fmt: skip
+HANG_SECONDS = 1  # of jobs that are started by hand
 SHAPES = (40, 41, 42, 43, 44, 45, 46, 47)
 CALLS = 7  # of a point: the first, and six samples
 WORKERS = os.cpu_count() or 1
@@ -82,11 +83,21 @@ def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
 
 
 def build_kernels(folder: Path) -> Path:
-    """Compile all of MISTAKES into `folder`/build; the catalogue."""
+    """Compile all of MISTAKES into `folder`/build, and verify those that are only late, so that no
+    job does; the catalogue."""
     catalogue = folder / "catalogue.yaml"
     catalogue.write_text(yaml.safe_dump(c_kernels(folder, *MISTAKES)))
     for variant in load_catalogue(catalogue).variants.values():
         assert compile_into(variant, "host", folder / "build")["status"] == "ok"
+    kernels = ["counted", "late_endless", "late_stray"]
+    limits = {"hang_seconds": HANG_SECONDS}
+    write_experiment(folder / "all.json", catalogue, "cpu", 40, kernels=kernels, limits=limits)
+    command = [
+        sys.executable, ROOT / "scripts" / "verify.py", "gemm", "--experiment", folder / "all.json",
+        "--build", folder / "build", "--records", folder / "records",
+        "--output", folder / "verified.csv",
+    ]  # fmt: skip
+    subprocess.run([*map(str, command)], env=os.environ | {"CALLS": os.devnull}, check=True)
     return catalogue
 
 
@@ -99,19 +110,21 @@ class Job:
     kernel: str = "counted"
     shapes: tuple[int, ...] = SHAPES
     environment: dict[str, str] = field(default_factory=dict)
-    more: tuple[object, ...] = ()
+    hang_seconds: float = HANG_SECONDS
 
     def start(self) -> subprocess.Popen[str]:
-        folder = self.folder
+        shared, folder = self.catalogue.parent, self.folder
+        build, records = shared / "build", shared / "records"
+        experiment = shared / f"experiment-{folder.name}.json"
+        write_experiment(
+            experiment, self.catalogue, "cpu", *self.shapes, sampling=SAMPLING,
+            limits={"hang_seconds": self.hang_seconds},
+        )  # fmt: skip
         command = [
-            sys.executable, ROOT / "scripts" / "measure.py", self.kernel,
-            "--catalogue", self.catalogue, "--build", self.catalogue.parent / "build",
-            "--device", "cpu", "--sweep", "gemm", "--shapes", *self.shapes,
-            "--minimum", 6, "--maximum", 6, "--interval", 1e-12, "--seconds", 60,
-            "--warm-seconds", 0, "--hang-seconds", 1,
-            "--journal", folder / "journal", "--keep-journal", "--points", folder / "points.csv",
-            "--samples", folder / "samples.csv.gz", "--states", folder / "states.csv",
-            "--facts", folder / "facts.json", "--log", folder / "log", *self.more,
+            sys.executable, ROOT / "scripts" / "measure.py", self.kernel, "--sweep", "gemm",
+            "--experiment", experiment, "--build", build, "--records", records,
+            "--journal", folder / "journal", "--output", folder / "measured",
+            "--log", folder / "log",
         ]  # fmt: skip
         return subprocess.Popen(
             [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -139,16 +152,20 @@ class Job:
 
     def journal(self) -> dict[int, list[float]]:
         """The samples of the finished points, by m."""
-        return journalled(self.folder / "journal")
+        return journalled(self.folder / "journal" / self.kernel)
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "measured" / self.kernel
 
     def file(self, name: str) -> str:
-        return (self.folder / name).read_text()
+        return (self.output / name).read_text()
 
     def points(self) -> pd.DataFrame:
-        return read_table("points.csv", self.folder / "points.csv")
+        return read_table("points.csv", self.output / "points.csv")
 
     def samples(self) -> pd.DataFrame:
-        return read_table("samples.csv.gz", self.folder / "samples.csv.gz")
+        return read_table("samples.csv.gz", self.output / "samples.csv.gz")
 
 
 def counting(project: Project) -> Project:

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from jobs import CALLS, SHAPES, WORKERS, Job, Tried, calls_of, kept, measured_again, one_error
 from project import Project
-from support import Command, DataSet
+from support import ROOT, Command, DataSet, write_experiment
 
+from matmul.build import cache
 from matmul.build.packages import installed
 from matmul.dataset.tables import COLUMNS, TEXT, read_json, read_rows, read_table
 from matmul.process.errors import UserError
 
-FACTS = "results/local/measured/gemm/counted/facts.json"
+MEASURED = "results/local/measured/gemm/counted"
 PAGE = os.sysconf("SC_PAGESIZE")
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")
 
@@ -76,13 +77,13 @@ def test_a_full_disk(new_job: Callable[..., Job], tried: Tried) -> None:
 def test_a_full_disk_under_snakemake(new_project: Callable[..., Project], tried: Tried) -> None:
     project = new_project("counted")
     with small_disk(project.path("results"), 20) as ballast:
-        run = project.snakemake(FACTS)
+        run = project.snakemake(MEASURED)
         assert run.returncode == 1
         line = one_error(run.stdout)
         assert "No space left on device" in line
         assert "results/local/" in line
         ballast.unlink()
-        project.done(FACTS)
+        project.done(MEASURED)
         assert len(measured_again(calls_of(project))) <= 1
     tried("a line named the file; with room, the same command completed")
 
@@ -94,27 +95,32 @@ def test_a_full_folder_for_temporary_files(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, tried: Tried
 ) -> None:
     """That is no kernel that does not compile, which would be a result and not tried again."""
-    record = tmp_path / "record.json"
-    compiling = [("counted", "host", ["--catalogue", catalogue]), ("naive", "sm_90", [])]
-    verifying = ["naive", "--build", tmp_path, "--device", "cpu", "--output", tmp_path / "v.csv"]
-    for kernel, arch, more in compiling:
-        arguments = [kernel, *more, "--arch", arch, "--binary", tmp_path / "b", "--record", record]
-        with small_disk(tmp_path / "full", 1), monkeypatch.context() as patch:
-            patch.setenv("TMPDIR", str(tmp_path / "full"))
-            assert "No space left on device" in command("compile", *arguments).error()
-        assert not record.exists()
-        assert command("compile", *arguments).code == 0
-        assert read_json(record)["status"] == "ok"
-        record.unlink()
+    folder, build = tmp_path / "full", tmp_path / "build"
+    naive = tmp_path / "naive.json"
+    write_experiment(naive, ROOT / "kernels" / "catalogue.yaml", "cpu", 64, kernels=["naive/16"])
+    mine = tmp_path / "mine.json"
+    write_experiment(mine, catalogue, "cpu", 64, kernels=["counted"])
+    monkeypatch.setenv(cache.PLACE, "")
+    compiling = ["compile", "--experiment", mine, "--arch", "host", "--build", build, "counted"]
+    for_gpu = ["compile", "--experiment", naive, "--arch", "sm_90", "--build", build, "naive"]
+    verified = tmp_path / "verified.csv"
+    verifying = ["verify", "gemm", "--experiment", naive, "--build", build,
+                 "--records", tmp_path / "records", "--output", verified]  # fmt: skip
+    for arguments, made in (
+        (compiling, build / "host/counted/counted.json"),
+        (for_gpu, build / "sm_90/naive/naive-16.json"),
+        (verifying, verified),
+    ):
+        with small_disk(folder, 1), monkeypatch.context() as patch:
+            patch.setattr("tempfile.tempdir", str(folder))
+            patch.setenv("TMPDIR", str(folder))
+            assert "No space left on device" in command(*arguments).error()
+        assert not made.exists()
+        assert command(*arguments).code == 0
+        if made != verified:
+            assert read_json(made)["status"] == "ok"
         tried("a line named the cause, no kernel was blamed; with room, the same command completed")
-    with small_disk(tmp_path / "full", 1), monkeypatch.context() as patch:
-        patch.setattr("tempfile.tempdir", str(tmp_path / "full"))
-        patch.setenv("TMPDIR", str(tmp_path / "full"))
-        assert "No space left on device" in command("verify", *verifying).error()
-    assert not (tmp_path / "v.csv").exists()
-    assert command("verify", *verifying).code == 0
-    assert {row["status"] for row in read_rows("verification.csv", tmp_path / "v.csv")} == {"ok"}
-    tried("a line named the cause, no kernel was blamed; with room, the same command completed")
+    assert {row["status"] for row in read_rows("verification.csv", verified)} == {"ok"}
 
 
 @ROOT_ONLY
@@ -133,7 +139,7 @@ def test_a_folder_that_is_read_only(
         code, said = job.run()
         assert code == 1
         assert "Read-only file system" in one_error(said)
-        run = project.snakemake(FACTS)
+        run = project.snakemake(MEASURED)
         assert run.returncode == 1
         line = one_error(run.stdout)
         assert "results/.lock: Read-only file system" in line
@@ -142,7 +148,7 @@ def test_a_folder_that_is_read_only(
         job.done()
         assert measured_again(job.calls()) == []
         tried("a line named the file; once writable, the same command completed")
-        project.done(FACTS)
+        project.done(MEASURED)
         assert measured_again(calls_of(project)) == []
         tried("a line named the file; once writable, the same command completed")
 
@@ -249,13 +255,13 @@ def test_an_interrupted_publishing(
 def test_parallel_runs(new_project: Callable[..., Project], tried: Tried) -> None:
     project = new_project("counted")
     with ThreadPoolExecutor(16) as pool:
-        runs = [*pool.map(lambda _: project.snakemake(FACTS), range(16))]
+        runs = [*pool.map(lambda _: project.snakemake(MEASURED), range(16))]
     assert any(run.returncode == 0 for run in runs)
     for run in runs:
         if run.returncode:
             assert run.returncode == 1
             assert "another snakemake is running here; wait for it" in one_error(run.stdout)
         tried("one worked, the others said so in a line; nothing damaged or measured twice")
-    project.done(FACTS)
+    project.done(MEASURED)
     assert measured_again(calls_of(project)) == []
     assert {m: calls_of(project)[m] for m in SHAPES} == dict.fromkeys(SHAPES, CALLS)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from jobs import (
     CALLS,
-    PACE,
     SAMPLING,
     SHAPES,
     Job,
@@ -99,13 +98,13 @@ def test_a_late_mistake(new_job: Callable[..., Job], tried: Tried) -> None:
 def test_an_endless_kernel_does_not_outlive_its_job(
     new_job: Callable[..., Job], new_project: Callable[..., Project], tried: Tried
 ) -> None:
-    job = new_job(kernel="late_endless", shapes=(300,), more=("--hang-seconds", 600))
+    job = new_job(kernel="late_endless", shapes=(300,), hang_seconds=600)
     project = new_project("endless")
-    for running, calls in (
-        (job.start(), job.calls),
-        (project.start("results/local/verified/endless.csv"), lambda: calls_of(project)),
+    for running, called in (
+        (job.start(), lambda: job.calls()[300]),
+        (project.start("results/local/verified/gemm.csv"), lambda: calls_of(project)),
     ):
-        wait_until(lambda calls=calls: calls() - PACE, running)
+        wait_until(called, running)
         assert len(remaining(running.pid)) >= 2
         running.kill()
         running.wait()
@@ -129,7 +128,7 @@ def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried
     lines = {line for line in run.stdout.splitlines() if line.startswith("error: ")}
     assert lines
     assert all(line.startswith("error: device: gpu: the") for line in lines)
-    measured = project.path("results/local/measured/gemm/counted/points.csv")
+    measured = project.path("results/local/measured/gemm/counted/counted/points.csv")
     assert set(read_table("points.csv", measured).status) == {"ok"}
     # On without it: what was measured stays.
     project.configure(SHAPES, (), sampling=SAMPLING)
@@ -158,7 +157,7 @@ def test_a_clock_that_goes_back(new_job: Callable[..., Job], tmp_path: Path, tri
     job = new_job(environment={"PYTHONPATH": path})
     start = time.monotonic()
     job.done()
-    split = read_json(job.folder / "facts.json")["split"]
+    split = read_json(job.output / "facts.json")["split"]
     assert 0 < split["start_s"] < split["wall_s"] <= time.monotonic() - start
     assert split["timed_s"] >= len(SHAPES) * CALLS * 0.004
     tried("its split of the wall time was right")

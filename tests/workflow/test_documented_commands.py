@@ -108,6 +108,7 @@ def measured(planned: Project, copy_of: Copy) -> Project:
     project = copy_of(planned)
     [first, *_] = sorted(project.path("reports/published").glob("*/device.json"))
     shutil.copytree(first.parent, project.path("results/local"))
+    project.show_one_mistake()  # of a gallery that takes a minute
     return project
 
 

@@ -33,7 +33,7 @@ def test_a_run_that_cannot_succeed_compiles_nothing(
 
 
 def test_a_login_node_may_plan_for_gpus_that_it_lacks(project: Project) -> None:
-    assert project.job_counts("all", "--config", "device=gpu")["measure_part"] == 3
+    assert project.job_counts("all", "--config", "device=gpu")["measure_part"] == 2
 
 
 def test_an_architecture_with_a_letter_is_known() -> None:

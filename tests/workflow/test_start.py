@@ -42,7 +42,8 @@ def empty(tmp_path: Path) -> Start:
 
 @pytest.fixture(scope="module")
 def large(fresh: Fresh) -> Project:
-    """A catalogue of 500 kernels, each with a source of its own, to be measured at 40 shapes."""
+    """A catalogue of 500 kernels, each with a source of its own, to be measured at 40 shapes by
+    the jobs of a cluster."""
     project, entries = fresh(), {}
     for number in range(KERNELS):
         name = f"{NAME}{number:03}"
@@ -51,36 +52,39 @@ def large(fresh: Fresh) -> Project:
         own = {"source": source.name, "function": name}
         entries[name] = CUDA_ENTRY | own
     project.write_catalogue("cublas_sgemm", added=yaml.safe_dump(entries))
-    project.configure(gemm=[32 * (i + 1) for i in range(SHAPES)], gram=[])
+    project.configure(gemm=[32 * (i + 1) for i in range(SHAPES)], gram=[], device="gpu")
     return project
 
 
 def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
     fresh: Fresh, empty: Start
 ) -> None:
-    """Of three pairs the best counts, since other work may begin or end between two starts."""
+    """Of three pairs one is enough, since other work may begin or end between two starts."""
     project = fresh()
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
 
     def start() -> None:
         project.done("all", "--dry-run", configfile="config/config.yaml", program=SNAKEMAKE)
 
-    times = [(seconds(empty), seconds(start)) for _ in range(3)]
-    assert min(full / least for least, full in times) < 3, times
+    least, full = [], []
+    while len(full) < 3 and not (full and full[-1] < 3 * least[-1]):
+        least.append(seconds(empty))
+        full.append(seconds(start))
+    assert full[-1] < 3 * least[-1], (least, full)
 
 
-def test_500_kernels_at_40_shapes_start_in_the_time_of_15_empty_ones_and_with_short_commands(
+def test_500_kernels_at_40_shapes_start_in_the_time_of_ten_empty_ones_and_with_short_commands(
     large: Project, empty: Start
 ) -> None:
     """A shell takes no command of more than 128 KiB, so none may grow with the catalogue."""
     said = []
 
     def start() -> None:
-        said.append(large.done("all", "--dry-run", "--printshellcmds", program=SNAKEMAKE))
+        spread = ("--set-resource-scopes", "gpu=local", "timing=local")
+        said.append(large.done("all", "--dry-run", "--printshellcmds", *spread, program=SNAKEMAKE))
 
     least, full = seconds(empty), seconds(start)
     commands = re.findall(r"^Shell command: (python .*)$", said[0], re.M)
-    assert len(commands) > 3 * KERNELS
-    assert sum(f" {32 * SHAPES} " in command for command in commands) > KERNELS
+    assert len(commands) > 2 * KERNELS
     assert max(map(len, commands)) < 4096
-    assert full < 15 * least
+    assert full < 10 * least
