@@ -62,7 +62,9 @@ def settle():
         toolchain.check_architectures(architectures)
         experiment = Experiment(config, catalogue, device, tuple(architectures), sent_off())
         experiment.jobs  # refuses a run that measures nothing
-        os.environ[CHECKED] = catalogue_digest(Path(config["catalogue"]))  # jobs need not check again
+        os.environ[CHECKED] = catalogue_digest(
+            Path(config["catalogue"])
+        )  # jobs need not check again
         return experiment, compiler
     except UserError as error:
         sys.exit(f"error: {error}")
