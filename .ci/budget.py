@@ -4,7 +4,7 @@
 
 Machines differ by more than two, and so do the hours of one, so seconds would say little. The
 reference compiles one kernel for a GPU and for the CPU, and is timed before and after the command.
-Above 1.5 times the budget the exit code is 1; docs/design.md has the budgets.
+Above 1.5 times the budget the exit code is 1.
 """
 
 import os
