@@ -122,14 +122,16 @@ class Experiment:
     @property
     def taken_apart(self) -> list[tuple[str, Variant]]:
         """The binaries whose machine code is read, by architecture: the steps' and, where there is
-        a GPU, those that the dispatches choose at shapes that nobody drew at random."""
+        a GPU, those that the dispatches choose at the largest two squares of their sweeps, of which
+        one compares the kernels."""
         shown = self.shown if self.device == GPU else self.steps
-        found = [
-            (arch, part)
-            for arch in self.architectures
-            for variant in shown
-            for part in variant.parts(arch, self.shapes_of(variant, drawn=False))
-        ]
+        found = []
+        for variant in shown:
+            squares = [s for s in self.shapes_of(variant, drawn=False) if s.square]
+            largest = sorted(squares, key=lambda shape: shape.operations)[-2:]
+            found += [
+                (arch, p) for arch in self.architectures for p in variant.parts(arch, largest)
+            ]
         return list(dict.fromkeys(found))
 
     @property
