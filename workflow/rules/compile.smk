@@ -18,12 +18,13 @@ rule compile_kernel:
     threads: lambda wildcards: len(EXPERIMENT.binaries[wildcards.arch, wildcards.kernel])
     params:
         script=program("compile")[0],
-        build="results/local/build",
+        experiment=EXPERIMENT_FILE,
+        build=subpath(output[0], ancestor=2),
         identity=build_identity,
     message:
         "compile {wildcards.kernel} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.kernel} --experiment {EXPERIMENT_FILE} --arch {wildcards.arch}"
+        "python {params.script:q} {wildcards.kernel} --experiment {params.experiment} --arch {wildcards.arch}"
         " --build {params.build} --processes {threads} --log {log:q}"
 
 
@@ -41,7 +42,7 @@ rule compile_tool:
         "../../environment.yml"
     params:
         script=program("compile")[0],
-        build="results/local/build",
+        build=subpath(output[0], ancestor=2),
         identity=COMPILER,
     message:
         "compile the {wildcards.tool} for {wildcards.arch}"
@@ -69,9 +70,10 @@ rule disassemble:
     threads: 4
     params:
         script=program("disassemble")[0],
-        build="results/local/build",
+        experiment=EXPERIMENT_FILE,
+        build=lambda wildcards: "results/local/build",
     message:
         "take the machine code apart"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --build {params.build} --output {output:q}"
+        "python {params.script:q} --experiment {params.experiment} --build {params.build} --output {output:q}"
         " --processes {threads} --log {log:q}"

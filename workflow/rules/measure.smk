@@ -19,6 +19,7 @@ rule measure_part:
         timing=1,
     params:
         script=program("measure")[0],
+        experiment=EXPERIMENT_FILE,
         identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.part),
         machine=MACHINE,
         build="results/local/build",
@@ -27,7 +28,7 @@ rule measure_part:
     message:
         "measure {wildcards.part}, {wildcards.sweep}"
     shell:
-        "python {params.script:q} {wildcards.part} --experiment {EXPERIMENT_FILE}"
+        "python {params.script:q} {wildcards.part} --experiment {params.experiment}"
         " --sweep {wildcards.sweep} --build {params.build} --machine={params.machine:q}"
         " --records {params.records} --journal {params.journal} --output {output} --log {log:q}"
 
@@ -75,12 +76,13 @@ rule count:
         timing=1,
     params:
         script=program("counters")[0],
+        experiment=EXPERIMENT_FILE,
         machine=MACHINE,
-        build="results/local/build",
+        build=lambda wildcards: "results/local/build",
     message:
         "read the hardware counters"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --build {params.build}"
+        "python {params.script:q} --experiment {params.experiment} --build {params.build}"
         " --output {output:q} --log {log:q}"
 
 
@@ -107,10 +109,11 @@ checkpoint collect:
         "../../environment.yml"
     params:
         script=program("collect")[0],
+        experiment=EXPERIMENT_FILE,
         configuration=json.dumps(config),
-        results="results/local",
+        results=subpath(output.others, parent=True),
     message:
         "collect the data set"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --results {params.results}"
+        "python {params.script:q} --experiment {params.experiment} --results {params.results}"
         " --output {params.results} --others {output.others} --log {log:q}"

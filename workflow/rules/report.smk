@@ -51,7 +51,7 @@ rule typeset:
         "../../environment.yml"
     params:
         script=program("report")[0],
-        mistakes=mistakes_shown(),
+        mistakes=lambda wildcards, input: os.path.dirname(input.mistakes),
     message:
         "typeset the report of {wildcards.dataset}"
     shell:

@@ -19,6 +19,7 @@ rule verify_operation:
         gpu=int(DEVICE == "gpu" and sent_off()),
     params:
         script=program("verify")[0],
+        experiment=EXPERIMENT_FILE,
         machine=MACHINE,
         identity=lambda wildcards: EXPERIMENT.verifying_identity(wildcards.operation),
         build="results/local/build",
@@ -26,7 +27,7 @@ rule verify_operation:
     message:
         "verify the kernels of {wildcards.operation}"
     shell:
-        "python {params.script:q} {wildcards.operation} --experiment {EXPERIMENT_FILE}"
+        "python {params.script:q} {wildcards.operation} --experiment {params.experiment}"
         " --build {params.build} --machine={params.machine:q} --records {params.records}"
         " --processes {threads} --output {output:q} --log {log:q}"
 
@@ -50,7 +51,8 @@ rule count_loads:
         "../../environment.yml"
     params:
         script=program("loads")[0],
+        experiment=EXPERIMENT_FILE,
     message:
         "count the loads of the kernels"
     shell:
-        "python {params.script:q} --experiment {EXPERIMENT_FILE} --output {output:q} --log {log:q}"
+        "python {params.script:q} --experiment {params.experiment} --output {output:q} --log {log:q}"
