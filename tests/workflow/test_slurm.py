@@ -222,8 +222,8 @@ def test_a_module_s_toolkit_is_used_on_the_login_node_and_within_jobs(
     project = fresh()
     loaded = toolkit.environment("PATH", "LD_LIBRARY_PATH", "CUDA_HOME")
     loaded["PATH"] = f"{toolkit.folder}/bin:{toolkit.python.parent}:{slurm.environment['PATH']}"
-    project = Project(project.folder, project.environment | slurm.environment | loaded)
     loaded[cache.PLACE] = ""
+    project = Project(project.folder, project.environment | slurm.environment | loaded)
     project.write_catalogue("naive", "cpu_blas", "cublas_sgemm")
     binaries = "results/local/build/sm_90/naive"
     submit = SUBMIT | {"program": (str(toolkit.python), IMPATIENT)}

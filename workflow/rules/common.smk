@@ -63,9 +63,8 @@ def settle():
         toolchain.check_architectures(architectures)
         experiment = Experiment(config, catalogue, device, tuple(architectures), sent_off())
         experiment.jobs  # refuses a run that measures nothing
-        os.environ[CHECKED] = catalogue_digest(
-            Path(config["catalogue"])
-        )  # jobs need not check again
+        # Jobs need not check it again.
+        os.environ[CHECKED] = catalogue_digest(Path(config["catalogue"]))
         return experiment, compiler
     except UserError as error:
         sys.exit(f"error: {error}")

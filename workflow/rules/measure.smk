@@ -20,6 +20,7 @@ rule measure_part:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("measure")[0],
+        experiment=EXPERIMENT_FILE,
         identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.part),
         machine=MACHINE,
         build=BUILD,
@@ -77,6 +78,7 @@ rule count:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("counters")[0],
+        experiment=EXPERIMENT_FILE,
         machine=MACHINE,
         build=lambda wildcards: BUILD,
     message:
@@ -110,6 +112,7 @@ checkpoint collect:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("collect")[0],
+        experiment=EXPERIMENT_FILE,
         configuration=json.dumps(config),
         results=subpath(output.others, parent=True),
     message:
