@@ -20,7 +20,6 @@ rule measure_part:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("measure")[0],
-        experiment=EXPERIMENT_FILE,
         identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.part),
         machine=MACHINE,
         build=BUILD,
@@ -78,7 +77,6 @@ rule count:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("counters")[0],
-        experiment=EXPERIMENT_FILE,
         machine=MACHINE,
         build=lambda wildcards: BUILD,
     message:
@@ -112,7 +110,6 @@ checkpoint collect:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("collect")[0],
-        experiment=EXPERIMENT_FILE,
         configuration=json.dumps(config),
         results=subpath(output.others, parent=True),
     message:

@@ -20,7 +20,6 @@ rule verify_operation:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("verify")[0],
-        experiment=EXPERIMENT_FILE,
         machine=MACHINE,
         identity=lambda wildcards: EXPERIMENT.verifying_identity(wildcards.operation),
         build=BUILD,
@@ -53,7 +52,6 @@ rule count_loads:
     params:
         experiment=EXPERIMENT_FILE,
         script=program("loads")[0],
-        experiment=EXPERIMENT_FILE,
     message:
         "count the loads of the kernels"
     shell:
