@@ -202,7 +202,7 @@ def test_a_cut_table(tmp_path: Path, tried: Tried) -> None:
             tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("a table has no header, another one, or a column under another name", 39)
+@pytest.mark.fault("a table has no header, another one, or a column under another name", 42)
 def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
     for kind in COLUMNS:
         path, whole = tmp_path / kind, whole_table(kind)
@@ -217,7 +217,7 @@ def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
             tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("publishing is interrupted, at each of its twelve files", 12)
+@pytest.mark.fault("publishing is interrupted, at each of its thirteen files", 13)
 def test_an_interrupted_publishing(
     data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
     tried: Tried,
@@ -227,11 +227,11 @@ def test_an_interrupted_publishing(
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile
-    for number in range(12):
+    for number in range(13):
         assert command(*publish).code == 0
         [there] = published.iterdir()
         before = {file.name: file.read_bytes() for file in there.iterdir()}
-        assert len(before) == 12
+        assert len(before) == 13
         copies = itertools.count()
 
         def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:

@@ -2,6 +2,7 @@
 failed points that name the kernel, and the rest goes on."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -127,7 +128,7 @@ def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried
     assert "Traceback" not in run.stdout
     lines = {line for line in run.stdout.splitlines() if line.startswith("error: ")}
     assert lines
-    assert all(line.startswith("error: device: gpu: the") for line in lines)
+    assert all(re.match("error: (device: gpu|ceilings): the", line) for line in lines), lines
     measured = project.path("results/local/measured/gemm/counted/counted/points.csv")
     assert set(read_table("points.csv", measured).status) == {"ok"}
     # On without it: what was measured stays.
@@ -172,10 +173,7 @@ def test_a_clock_that_went_back_between_runs(
     project.done("results/local/summary.csv")
     later = time.time() + 3600
     for file in project.folder.rglob("*"):
-        inside = file.relative_to(project.folder).parts
-        if file.is_file() and inside[0] != ".snakemake" and inside[:3] != (
-            "results", "local", "measured"
-        ):  # fmt: skip
+        if file.is_file() and file.relative_to(project.folder).parts[0] != ".snakemake":
             os.utime(file, (later, later))
-    assert "measure_part" not in project.pending("results/local/summary.csv")
+    assert not project.pending("results/local/summary.csv")
     tried("nothing was measured again")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from matmul.build.binaries import compile_instruments, compile_into
+from matmul.build.binaries import binary_of, compile_instruments, compile_into
 from matmul.catalogue.entries import Kind, Variant
 from matmul.gpu.device import Gpu, NoDevice, gpus
 from matmul.gpu.instruments import Instruments
@@ -36,8 +36,8 @@ def compiled(gpu: Gpu, build: Path) -> Callable[[Variant], Path]:
 
     def compile_missing(variant: Variant) -> Path:
         for part in variant.parts(gpu.architecture):
-            record = build / gpu.architecture / f"{part.slug}.json"
-            if part.kernel.kind is Kind.CUDA and not record.exists():
+            binary = binary_of(part, build / gpu.architecture)
+            if part.kernel.kind is Kind.CUDA and not binary.exists():
                 content = compile_into(part, gpu.architecture, build)
                 assert content["status"] == "ok", content["reason"]
         return build

@@ -1,18 +1,18 @@
 """The kernels on the device: right at every shape, measured in pairs, no harm from bad ones."""
 
-import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT
+from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 
 from matmul.catalogue.entries import Variant, load_catalogue
 from matmul.dataset.tables import read_json, read_table
@@ -78,23 +78,33 @@ def test_hopper_does_what_the_cpu_says_of_it(gpu: Gpu, compiled: Compiled, name:
 
 
 def measure(
-    variant: Variant, catalogue: Path, build: Path, folder: Path, *shapes: str,
-    more: Sequence[object] = (),
+    gpu: Gpu, variant: Variant, catalogue: Path, build: Path, folder: Path, *shapes: str,
+    **changes: Any,
 ) -> None:  # fmt: skip
-    """measure.py in its own process, to exit code 0, into `folder`."""
+    """measure.py of one variant in its own process, to exit code 0, into `folder`/measured; it
+    verifies the variant first."""
+    brief = {"minimum": 6, "maximum": 12, "seconds": 0.2, "copy_seconds": 0.02}
+    given = {"kernels": [variant.name], "sampling": brief | changes.pop("sampling", {})}
+    experiment = folder / "experiment.json"
+    write_experiment(
+        experiment, catalogue, "gpu", *shapes, arch=gpu.architecture, sweep={"copies": "all"},
+        **given, **changes,
+    )  # fmt: skip
     done = run_script(
-        "measure", variant.name, "--catalogue", catalogue, "--build", build, "--device", "gpu",
-        "--sweep", "gemm", "--shapes", *shapes, "--minimum", 6, "--maximum", 12, "--seconds", 0.2,
-        "--copy-seconds", 0.02, "--journal", folder / "journal", "--points", folder / "points.csv",
-        "--samples", folder / "samples.csv.gz", "--states", folder / "states.csv",
-        "--facts", folder / "facts.json", "--log", folder / "log", *more,
+        "measure", "gpu", "--sweep", "gemm", "--experiment", experiment, "--build", build,
+        "--records", folder / "records", "--journal", folder / "journal",
+        "--output", folder / "measured", "--log", folder / "log",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def output(folder: Path, variant: Variant, name: str) -> Path:
+    return folder / "measured" / variant.slug / name
+
+
+def tables(folder: Path, variant: Variant) -> tuple[pd.DataFrame, pd.DataFrame]:
     names = ("points.csv", "samples.csv.gz")
-    points, samples = (read_table(name, folder / name) for name in names)
+    points, samples = (read_table(name, output(folder, variant, name)) for name in names)
     return points, samples
 
 
@@ -103,8 +113,8 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(
 ) -> None:
     catalogue = ROOT / "kernels" / "catalogue.yaml"
     variant = load_catalogue(catalogue).variant("shared_rect")
-    measure(variant, catalogue, compiled(variant), tmp_path, "64", "130x70x33", "400000")
-    points, samples = tables(tmp_path)
+    measure(gpu, variant, catalogue, compiled(variant), tmp_path, "64", "130x70x33", "400000")
+    points, samples = tables(tmp_path, variant)
 
     fitting, large = points[points.m < 400000], points[points.m == 400000]
     assert set(fitting.status) == {"ok"}
@@ -125,7 +135,7 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(
     assert (counts[variant.name] == counts["cublas_sgemm"]).all()
     assert counts.min().min() >= 6
 
-    facts = read_json(tmp_path / "facts.json")
+    facts = read_json(output(tmp_path, variant, "facts.json"))
     assert facts["gpu"] == gpu.device.name()
     assert facts["uuid"] == gpu.uuid
     assert 0 < facts["occupancy"] <= 1
@@ -138,11 +148,12 @@ def test_every_fill_mode_and_cache_is_a_point_with_its_states(
 ) -> None:
     catalogue = ROOT / "kernels" / "catalogue.yaml"
     variant = load_catalogue(catalogue).variant("shared_rect")
-    axes = ["--fills", "uniform", "normal", "--modes", "burst", "sustained", "--caches", "hot",
-            "rotated", "cold", "--warm-seconds", 0, "--load-seconds", 0.3]  # fmt: skip
+    axes = {"fills": ["uniform", "normal"], "modes": ["burst", "sustained"],
+            "caches": ["hot", "rotated", "cold"],
+            "sampling": {"warm_seconds": 0, "load_seconds": 0.3}}  # fmt: skip
     shapes = ("300x200x100", "4096")
-    measure(variant, catalogue, compiled(variant), tmp_path, *shapes, more=axes)
-    points, samples = tables(tmp_path)
+    measure(gpu, variant, catalogue, compiled(variant), tmp_path, *shapes, **axes)
+    points, samples = tables(tmp_path, variant)
     timed = points[points.phase == "kernel"]
     case = ["m", "fill", "mode", "cache"]
     assert len(timed) == timed[case].drop_duplicates().shape[0] == 2 * 2 * 2 * 3
@@ -157,7 +168,7 @@ def test_every_fill_mode_and_cache_is_a_point_with_its_states(
     for fill in ("uniform", "normal"):  # from the memory is slower than from the L2
         assert ours[300, fill, "burst", "hot"] <= ours[300, fill, "burst", "cold"]
 
-    states = read_table("states.csv", tmp_path / "states.csv")
+    states = read_table("states.csv", output(tmp_path, variant, "states.csv"))
     assert set(states.when) == {"before", "during", "after"}
     assert len(states) == 3 * (~too_large).sum()
     if gpu.nvml:
@@ -174,11 +185,11 @@ def test_a_hot_card_is_waited_for_within_the_budget(
         pytest.skip("NVML does not answer here")
     catalogue = ROOT / "kernels" / "catalogue.yaml"
     variant = load_catalogue(catalogue).variant("naive")
-    cold_as_ice = ["--cool-celsius", 1, "--cool-seconds", 2, "--warm-seconds", 0]
-    measure(variant, catalogue, compiled(variant), tmp_path, "32", "64", "96", more=cold_as_ice)
-    points, _ = tables(tmp_path)
+    changes = {"limits": {"cool_celsius": 1, "cool_seconds": 2}, "sampling": {"warm_seconds": 0}}
+    measure(gpu, variant, catalogue, compiled(variant), tmp_path, "32", "64", "96", **changes)
+    points, _ = tables(tmp_path, variant)
     assert set(points.status) == {"ok"}
-    assert 2 <= read_json(tmp_path / "facts.json")["split"]["cooling_s"] < 4
+    assert 2 <= read_json(output(tmp_path, variant, "facts.json"))["split"]["cooling_s"] < 4
 
 
 def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(
@@ -186,8 +197,8 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(
 ) -> None:
     catalogue = ROOT / "kernels" / "catalogue.yaml"
     variant = load_catalogue(catalogue).variant("naive")
-    measure(variant, catalogue, compiled(variant), tmp_path, "512", "8192")
-    points, samples = tables(tmp_path)
+    measure(gpu, variant, catalogue, compiled(variant), tmp_path, "512", "8192")
+    points, samples = tables(tmp_path, variant)
     (row,) = points.query("m == 8192 and cache == 'cold' and phase == 'kernel'").itertuples()
     assert (row.status, row.reason) == (
         "skipped",
@@ -213,12 +224,12 @@ def bad_kernel(tmp_path: Path) -> Callable[[str], tuple[Path, Variant]]:
 
 
 def test_a_stray_write_fails_its_point_and_the_rest_but_not_the_job(
-    bad_kernel: Callable, compiled: Compiled, tmp_path: Path
+    bad_kernel: Callable, gpu: Gpu, compiled: Compiled, tmp_path: Path
 ) -> None:
     """An address far outside takes the context with it: what was measured before is kept."""
     catalogue, variant = bad_kernel(STRAY)
-    measure(variant, catalogue, compiled(variant), tmp_path, "64", "128", "256")
-    points, samples = tables(tmp_path)
+    measure(gpu, variant, catalogue, compiled(variant), tmp_path, "64", "128", "256")
+    points, samples = tables(tmp_path, variant)
     assert set(points[points.m == 64].status) == {"ok"}
     for m in (128, 256):
         failed = points[points.m == m]
@@ -227,19 +238,36 @@ def test_a_stray_write_fails_its_point_and_the_rest_but_not_the_job(
         assert failed.reason.str.contains("the launch failed").all()
     assert points[points.m == 256].reason.str.contains("not run: at 128x128x128").all()
     assert set(samples.m) == {64}
-    assert read_json(tmp_path / "facts.json")["gpu"]
+    assert read_json(output(tmp_path, variant, "facts.json"))["gpu"]
 
 
 def compile_mine(catalogue: Path, arch: str, build: Path) -> None:
     """compile.py of kernel `mine`, and of the instruments, into a folder of their own."""
-    folder = build / arch
-    for name, options in {
-        "mine": ["--binary", folder / "mine.cubin", "--record", folder / "mine.json"],
-        "instruments": ["--binary", folder / "instruments.cubin"],
-    }.items():
-        done = run_script("compile", name, "--catalogue", catalogue, "--arch", arch, *options)
+    experiment = build / "compiled.json"
+    write_experiment(experiment, catalogue, "gpu", 64, arch=arch)
+    for name in ("mine", "instruments"):
+        done = run_script(
+            "compile", name, "--experiment", experiment, "--arch", arch, "--build", build
+        )
         assert done.returncode == 0, done.stderr
-    assert json.loads((folder / "mine.json").read_text())["status"] == "ok"
+    assert read_json(build / arch / "mine" / "mine.json")["status"] == "ok"
+
+
+def verified(
+    catalogue: Path, arch: str, folder: Path, *shapes: str, **changes: Any
+) -> pd.DataFrame:
+    """The table of verify.py, on the GPU, of kernel `mine`."""
+    experiment = folder / "experiment.json"
+    write_experiment(
+        experiment, catalogue, "gpu", 64, arch=arch, kernels=["mine"],
+        sweep={"verify_shapes": [*shapes]}, **changes,
+    )  # fmt: skip
+    done = run_script(
+        "verify", "gemm", "--experiment", experiment, "--build", folder,
+        "--records", folder / "records", "--output", folder / "verified.csv",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read_table("verification.csv", folder / "verified.csv")
 
 
 def test_a_launch_that_never_ends_fails_its_point_and_the_rest_but_not_the_job(
@@ -249,10 +277,10 @@ def test_a_launch_that_never_ends_fails_its_point_and_the_rest_but_not_the_job(
     catalogue, variant = bad_kernel(ENDLESS)
     compile_mine(catalogue, gpu.architecture, tmp_path)
     start = time.perf_counter()
-    given_up = ["--hang-seconds", 3]
-    measure(variant, catalogue, tmp_path, tmp_path, "64", "128", "256", more=given_up)
+    given_up = {"hang_seconds": 3}
+    measure(gpu, variant, catalogue, tmp_path, tmp_path, "64", "128", "256", limits=given_up)
     assert time.perf_counter() - start < 60
-    points, samples = tables(tmp_path)
+    points, samples = tables(tmp_path, variant)
     assert set(points[points.m == 64].status) == {"ok"}
     reason = "the launch did not finish within 3 s"
     for m, said in ((128, reason), (256, f"not run: at 128x128x128 {reason}")):
@@ -261,22 +289,18 @@ def test_a_launch_that_never_ends_fails_its_point_and_the_rest_but_not_the_job(
         assert set(failed.status) == {"failed"}
         assert set(failed.reason) == {said}
     assert set(samples.m) == {64}
-    assert read_json(tmp_path / "facts.json")["gpu"]
+    assert read_json(output(tmp_path, variant, "facts.json"))["gpu"]
     assert "Result is Correct" in run_script("multiply", "naive", "64").stdout
 
 
 def test_verification_and_multiply_give_up_a_launch_that_never_ends(
     bad_kernel: Callable, gpu: Gpu, tmp_path: Path
 ) -> None:
-    catalogue, variant = bad_kernel(ENDLESS)
+    catalogue, _ = bad_kernel(ENDLESS)
     compile_mine(catalogue, gpu.architecture, tmp_path)
-    output = tmp_path / "verified.csv"
-    done = run_script(
-        "verify", variant.name, "--catalogue", catalogue, "--build", tmp_path, "--device", "gpu",
-        "--shapes", "128", "256", "--hang-seconds", 3, "--output", output,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    table = read_table("verification.csv", output).set_index("m")
+    given_up = {"hang_seconds": 3}
+    table = verified(catalogue, gpu.architecture, tmp_path, "128", "256", limits=given_up)
+    table = table.set_index("m")
     assert table.reason[128] == "the launch did not finish within 3 s"
     assert table.reason[256].startswith("not run: at 128x128x128 the launch did not finish")
     assert set(table.status.drop([128, 256])) == {"ok"}
@@ -302,11 +326,7 @@ def test_verification_finds_a_mistake_and_leaves_a_table(
 ) -> None:
     catalogue, variant = bad_kernel(source)
     compile_mine(catalogue, gpu.architecture, tmp_path)
-    output = tmp_path / "verified.csv"
-    done = run_script("verify", variant.name, "--catalogue", catalogue, "--build", tmp_path,
-                      "--device", "gpu", "--shapes", "128", "--output", output)  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    table = read_table("verification.csv", output)
+    table = verified(catalogue, gpu.architecture, tmp_path, "128")
     failed = table[table.status == "failed"]
     assert failed.reason.str.contains(reason).any()
     assert set(table["where"]) == {"gpu"}

@@ -96,7 +96,8 @@ def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:
         ({}, True),
         ({"verify": "all"}, True),
         ({"seed": 1}, False),
-        ({"sampling__seconds": 9}, False),
+        ({"sampling__seconds": 9}, True),  # cpu_seconds counts
+        ({"sampling__cpu_seconds": 9}, False),
         ({"fills": ["digits"]}, False),
         ({"sweeps": {"gemm": {"operation": "gemm", "shapes": [8]}}}, False),
     ],

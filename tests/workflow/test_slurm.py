@@ -3,6 +3,7 @@
 Without CUDA hardware the jobs measure CPU variants, and are told to ask for the GPU that Slurm has.
 """
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from project import Copy, Fresh, Project
 from slurm import Job, Run, Slurm
 from support import Toolkit
 
+from matmul.build import cache
 from matmul.dataset.tables import DATA_SET, read_json, read_table
 
 pytestmark = pytest.mark.slurm
@@ -26,6 +28,7 @@ SUBMIT = {
     "where": ("--workflow-profile", "profiles/slurm", *SOON),
     "program": (sys.executable, IMPATIENT),
 }
+VERDICT = "results/local/verdict.txt"
 LONG_S = 120  # of waiting for a queue
 WITH_GPU = ("--set-resources", "measure_part:gpu=1")
 
@@ -64,11 +67,12 @@ def measuring(jobs: Sequence[Job], state: str) -> list[Job]:
 
 @pytest.fixture(scope="module")
 def submitted(slurm: Slurm, fresh: Fresh) -> Submitted:
-    """The whole run, submitted; between its two timing jobs the node is drained for a while."""
+    """A run up to its verdict, submitted; between its two timing jobs the node is drained for a
+    while."""
     project = on(slurm, fresh())
     project.write_catalogue("cpu_loop", "cpu_blas")
     project.configure(gram=[])
-    running = project.start("all", *WITH_GPU, **SUBMIT)
+    running = project.start(VERDICT, *WITH_GPU, **SUBMIT)
     project.wait_for(lambda: measuring(slurm.jobs(), "RUNNING"), running, LONG_S)
     slurm.set_node("drain")
     project.wait_for(lambda: measuring(slurm.jobs(), "COMPLETED"), running, LONG_S)
@@ -83,7 +87,7 @@ def submitted(slurm: Slurm, fresh: Fresh) -> Submitted:
     return Submitted(project, said, slurm.jobs(), held_back, *runs)
 
 
-def test_a_submitted_run_ends_in_the_report_and_the_tables_of_a_local_one(
+def test_a_submitted_run_ends_in_the_verdict_and_the_tables_of_a_local_one(
     submitted: Submitted, fresh: Fresh
 ) -> None:
     local = fresh()
@@ -98,14 +102,13 @@ def test_a_submitted_run_ends_in_the_report_and_the_tables_of_a_local_one(
         here, there = (table.select_dtypes(exclude="float").drop(columns=measured)
                        for table in tables)  # fmt: skip
         assert there.equals(here), name
-    assert submitted.project.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
-    assert "none failed" in submitted.project.path("results/local/verdict.txt").read_text()
+    assert "none failed" in submitted.project.path(VERDICT).read_text()
 
 
 def test_timing_jobs_ask_for_a_gpu_and_get_one_and_no_other_job_does(submitted: Submitted) -> None:
     asked = {(job.comment.split("_wildcards")[0], job.gpus) for job in submitted.jobs}
     assert asked == {("rule_measure_part", "gres:gpu:1"), ("rule_verify_operation", "")}
-    assert len(submitted.jobs) == 4
+    assert len(submitted.jobs) == 3
     numbers = [str(job.number) for job in submitted.jobs if job.gpus == "gres:gpu:1"]
     assert [(run.job, run.gpu) for run in submitted.measured] == [(n, "0") for n in numbers]
     assert {run.gpu for run in submitted.verified} == {"none"}
@@ -130,7 +133,7 @@ def test_a_drained_node_holds_jobs_back_and_the_run_goes_on_when_it_is_resumed(
 
 
 def test_login_node_and_jobs_agree_so_that_nothing_is_run_again(submitted: Submitted) -> None:
-    said = submitted.project.done("all", "--dry-run", **SUBMIT)
+    said = submitted.project.done(VERDICT, "--dry-run", **SUBMIT)
     assert "Nothing to be done" in said
 
 
@@ -144,8 +147,9 @@ def test_a_cancelled_job_is_taken_up_where_it_was_and_no_finished_point_is_measu
     shapes = [*range(90, 170, 10)]
     project.write_catalogue("cpu_loop")
     project.configure(shapes, gram=[], sampling=sampling)
-    target = "results/local/measured/gemm/cpu_loop/samples.csv.gz"
+    target = "results/local/measured/gemm/cpu_loop"
     journal = project.path("results/local/journal/gemm/cpu_loop")
+    shutil.rmtree(journal)
 
     running = project.start(target, **SUBMIT)
     project.wait_for(lambda: len([*journal.glob("[0-9]*.json")]) >= 2, running, LONG_S)
@@ -158,14 +162,14 @@ def test_a_cancelled_job_is_taken_up_where_it_was_and_no_finished_point_is_measu
     assert 2 <= len(kept) < len(shapes)
 
     project.done(target, **SUBMIT)
-    samples = read_table("samples.csv.gz", project.path(target))
+    samples = read_table("samples.csv.gz", project.path(f"{target}/cpu_loop/samples.csv.gz"))
     assert set(samples.m) == set(shapes)
     for shape, times in kept.items():
         found = samples[samples.m == int(shape.split("x")[0])].time_ms
         assert sorted(found) == sorted(time for *_, taken in times for time in taken)
 
 
-def test_grouped_timing_is_one_submission_that_times_one_variant_after_the_other(
+def test_grouped_timing_is_one_submission_that_times_one_kernel_after_the_other(
     slurm: Slurm, submitted: Submitted, copy_of: Copy
 ) -> None:
     project = on(slurm, copy_of(submitted.project))
@@ -179,7 +183,7 @@ def test_grouped_timing_is_one_submission_that_times_one_variant_after_the_other
     assert first.job == second.job == str(job.number)
     assert first.ended <= second.begun
     for variant in ("cpu_loop", "cpu_blas"):
-        points = project.path(f"results/local/measured/gemm/{variant}/points.csv")
+        points = project.path(f"results/local/measured/gemm/{variant}/{variant}/points.csv")
         assert set(read_table("points.csv", points).m) == {40}
 
 
@@ -199,14 +203,14 @@ def test_jobs_are_for_the_gpu_and_the_login_node_is_not_asked_for_one(
     project = on(slurm, copy_of(submitted.project))
     project.write_catalogue("cublas_sgemm")
     run = project.snakemake(
-        "results/local/verified/cublas_sgemm.csv", "--config", "device=auto",
+        "results/local/verified/gemm.csv", "--config", "device=auto",
         "architectures=[sm_80,sm_90]", **SUBMIT, environment={"PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert run.returncode == 1, run.stdout
     assert slurm.jobs()[-1].gpus == "gres:gpu:1"
     for arch in ("sm_80", "sm_90"):
         assert project.path(f"results/local/build/{arch}/instruments.cubin").exists()
-    log = project.path("results/local/logs/verify/cublas_sgemm.log").read_text()
+    log = project.path("results/local/logs/verify/gemm.log").read_text()
     [line] = [line for line in log.splitlines() if "error: " in line]
     assert "device: gpu: there is no NVIDIA driver" in line
     assert line in run.stdout
@@ -219,11 +223,13 @@ def test_a_module_s_toolkit_is_used_on_the_login_node_and_within_jobs(
     loaded = toolkit.environment("PATH", "LD_LIBRARY_PATH", "CUDA_HOME")
     loaded["PATH"] = f"{toolkit.folder}/bin:{toolkit.python.parent}:{slurm.environment['PATH']}"
     project = Project(project.folder, project.environment | slurm.environment | loaded)
+    loaded[cache.PLACE] = ""
     project.write_catalogue("naive", "cpu_blas", "cublas_sgemm")
-    record = "results/local/build/sm_90/naive-32.json"
+    binaries = "results/local/build/sm_90/naive"
     submit = SUBMIT | {"program": (str(toolkit.python), IMPATIENT)}
-    project.done(record, "results/local/verified/cpu_blas.csv", **submit)
-    assert read_json(project.path(record))["compiler_path"] == str(toolkit.nvcc)
+    project.done(binaries, "results/local/verified/gemm.csv", **submit)
+    record = project.path(f"{binaries}/naive-32.json")
+    assert read_json(record)["compiler_path"] == str(toolkit.nvcc)
     compiled = [call for call in toolkit.calls if call.startswith("none -cubin -arch=sm_90")]
     assert len(compiled) == 1
     assert f"{slurm.jobs()[-1].number} --version" in toolkit.calls

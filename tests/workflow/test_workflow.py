@@ -135,9 +135,14 @@ def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
         assert re.sub("<[^>]*>", "", unescape(entry["caption"])).split() == caption.split()
 
 
+def test_a_finished_run_passes_its_check(finished: Project) -> None:
+    finished.done("check")
+
+
 def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
     device = read_json(finished.path("results/local/device.json"))
     assert device["gpu"] is None
+    assert (device["commit"], device["dirty"]) == ("test", True)  # there is no git in a copy
     assert device["configuration"]["sweeps"]["gemm"]["shapes"] == [32, "24x20x17"]
     assert device["flags"]["mine"].startswith("-O3")
     assert set(device["compilers"]) == {Path(toolchain.cuda()[-1]).name, "gcc"}

@@ -3,6 +3,7 @@
 This is the one place that chooses between the GPU, the CPU, and a CUDA source run on the CPU.
 """
 
+import math
 import os
 import statistics
 from abc import ABC, abstractmethod
@@ -179,25 +180,31 @@ class EmulationRunner(Runner):
             raise WrongAccess(str(error)) from None
 
 
-def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
-    """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
-    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, if the
-    grid does not follow the tiles, or if later launches write C too.
-
-    Raises what multiply does.
-    """
+def most_of_a_block(variant: Variant) -> int | None:
+    """The most elements of C that a launch of one block may write; None if the grid does not follow
+    the tiles, or if later launches write C too."""
     kernel = variant.kernel
     if kernel.kind is not Kind.CUDA or kernel.blocks or kernel.after:
         return None
-    rows, columns = variant.tile
     images = 2 if kernel.half else 1  # a tile and its mirror image
-    most = rows * columns * variant.cluster * images
-    if shape.elements[-1] <= most:
+    return math.prod(variant.tile) * variant.cluster * images
+
+
+def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
+    """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
+    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, or if
+    this shape cannot show it.
+
+    Raises what multiply does.
+    """
+    most = most_of_a_block(variant)
+    if most is None or shape.elements[-1] <= most:
         return None
-    alone = replace(variant, kernel=replace(kernel, blocks=1))
+    alone = replace(variant, kernel=replace(variant.kernel, blocks=1))
     written = np.count_nonzero(~np.isnan(run.multiply(alone, shape, *inputs)))
     if written <= most:
         return None
+    rows, columns = variant.tile
     return (
         f"a block writes {written} elements of C, and its tile of {rows}×{columns} has "
         f"{rows * columns}: set `tile` in the catalogue to what a block computes"

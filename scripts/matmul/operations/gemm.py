@@ -58,7 +58,6 @@ def shapes_around(rows: int, columns: int, kind: type[Gemm] = Gemm) -> Sequence[
         kind(2 * rows + 3, 1, 7),
         kind(rows + 1, columns - 1, 1),
         kind(rows - 1, columns + 1, few),
-        kind(2 * rows, 2 * columns, few - 1),
         kind(2 * rows, 2 * columns, few),
         kind(53, 97, 71),
     ]

@@ -20,6 +20,7 @@ from matmul.measure.bench import Case, Settings
 from matmul.measure.runner import CPU, GPU, place_of
 from matmul.measure.sampling import Rule
 from matmul.operations import OPERATIONS, parse_shape
+from matmul.operations.gemm import GEMM
 from matmul.operations.shapes import Shape
 from matmul.settings import configuration
 
@@ -133,8 +134,10 @@ class Experiment:
 
     @property
     def counted(self) -> list[Variant]:
-        """The steps whose loads are counted without a GPU: those that a classroom takes."""
-        return [variant for variant in self.steps if variant.kernel.classroom]
+        """The steps of A·B in float32 that a classroom takes, whose loads are counted without a
+        GPU."""
+        steps = [v for v in self.steps if v.kernel.operation == GEMM.name]
+        return [variant for variant in steps if variant.kernel.classroom]
 
     # ---- Verifying ----
 
@@ -213,11 +216,14 @@ class Experiment:
         own = self.sweeps[sweep]
         sampling, limits = own["sampling"], own["limits"]
         copies = Rule(COPIES.minimum, COPIES.maximum, COPIES.interval, sampling["copy_seconds"])
+        seconds = sampling["seconds"]
+        if not variant.kernel.on_gpu:
+            seconds = sampling.get("cpu_seconds", seconds)
         copied = configuration.named(variant, own["copies"]) and sampling["copy_seconds"] > 0
         return Settings(
             seed=self.configuration["seed"],
             caches=tuple(configuration.caches_of(variant, own)),
-            rule=Rule(*(sampling[key] for key in ("minimum", "maximum", "interval", "seconds"))),
+            rule=Rule(sampling["minimum"], sampling["maximum"], sampling["interval"], seconds),
             sample_seconds=sampling["sample_seconds"],
             copies=copies if copied else None,
             warm_seconds={"burst": sampling["warm_seconds"], "sustained": sampling["load_seconds"]},
