@@ -21,6 +21,8 @@ from matmul.build.packages import installed
 from matmul.dataset.tables import COLUMNS, TEXT, read_json, read_rows, read_table
 from matmul.process.errors import UserError
 
+pytestmark = pytest.mark.long
+
 MEASURED = "results/local/measured/gemm/counted"
 PAGE = os.sysconf("SC_PAGESIZE")
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts file systems")

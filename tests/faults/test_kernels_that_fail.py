@@ -140,6 +140,8 @@ def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried
 
 BACKWARDS = """
 import itertools, time
+
+pytestmark = pytest.mark.long
 hours = itertools.count()
 started = time.time()
 time.time = lambda: started - 3600 * next(hours)

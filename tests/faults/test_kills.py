@@ -27,6 +27,8 @@ from project import Copy, Project, Running
 
 from matmul.dataset.tables import read_table
 
+pytestmark = pytest.mark.long
+
 COMPLETED = "the same command completed; no finished point lost or measured again"
 Moment = Callable[[Any, Running], None]
 

@@ -193,6 +193,7 @@ def test_it_compiles_for_the_card_without_spills_or_losses(name: str, tmp_path: 
     check_for_card(kernel.code, kernel.functions, flags(variant, "sm_90"), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 @pytest.mark.usefixtures("unoptimised")
 def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:

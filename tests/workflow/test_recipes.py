@@ -11,6 +11,8 @@ import yaml
 from project import Fresh, Project
 from support import ROOT
 
+pytestmark = pytest.mark.long
+
 # What the project asks of any catalogue.
 TESTS = ("test_catalogue.py", "test_ladder.py", "test_operations.py",
          "test_readme.py::test_the_pages_say_what_was_published")  # fmt: skip

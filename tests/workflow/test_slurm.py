@@ -19,7 +19,7 @@ from support import Toolkit
 from matmul.build import cache
 from matmul.dataset.tables import DATA_SET, read_json, read_table
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
 IMPATIENT = str(Path(__file__).with_name("impatient.py"))
 # The profile's first look at the queue comes after 20 s, longer than most jobs of a test take.

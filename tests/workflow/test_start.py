@@ -73,6 +73,7 @@ def test_the_default_workflow_starts_in_the_time_of_three_empty_ones(
     assert full[-1] < 3 * least[-1], (least, full)
 
 
+@pytest.mark.long
 def test_500_kernels_at_40_shapes_start_in_the_time_of_ten_empty_ones_and_with_short_commands(
     large: Project, empty: Start
 ) -> None:
