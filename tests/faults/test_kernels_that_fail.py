@@ -26,6 +26,8 @@ from support import RIGHT_KERNEL, Command
 
 from matmul.dataset.tables import read_json, read_table
 
+pytestmark = pytest.mark.long
+
 CUDA = {
     "endless_cu": ("float sum", "while (k) *(volatile float*)C = k;\n    float sum"),
     "stray_cu": ("= sum;", "= sum;\n    C[1u << 20] = sum;"),
@@ -140,8 +142,6 @@ def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried
 
 BACKWARDS = """
 import itertools, time
-
-pytestmark = pytest.mark.long
 hours = itertools.count()
 started = time.time()
 time.time = lambda: started - 3600 * next(hours)

@@ -10,7 +10,7 @@ def test_the_table_has_every_fault_and_its_tries(pytestconfig: pytest.Config) ->
     if pytestconfig.getoption("--write-faults"):
         pytest.skip("it is being written")
     assert reliability.written() == reliability.declared(), (
-        "stale: write it anew with `uv run pytest tests/faults --write-faults`"
+        "stale: write it anew with `uv run pytest tests/faults -m '' --write-faults`"
     )
 
 

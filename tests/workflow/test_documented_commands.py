@@ -226,6 +226,7 @@ def needs(command: Command) -> str | None:
     return "gpu" if script in GPU_PROGRAMS or command.has("publish", "gpu") else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", documented(), ids=lambda command: command.text)
 def test_a_command_works_as_it_is_typed(command: Command, request: pytest.FixtureRequest) -> None:
     check = check_of(command)
