@@ -23,7 +23,7 @@ from matmul.measure.verification import accuracy
 from matmul.operations import fills, parse_shape
 from matmul.operations.gemm import Gemm
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parent / "hopper"
 OWN = load_catalogue(FOLDER / "catalogue.yaml")
@@ -91,7 +91,6 @@ def test_a_right_kernel_keeps_within_its_arrays(name: str, tmp_path: Path) -> No
     assert max(shares(KERNELS.variant(name), shape, tmp_path, sanitizer="address")) <= 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", BY_SANITIZERS)
 def test_a_right_kernel_has_no_race(name: str, tmp_path: Path) -> None:
     shape = SHAPES[name][2:3]
@@ -185,7 +184,6 @@ def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
         list(shares(kernel.variants[0], SHAPES["exchange"], tmp_path, sanitizer="address"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in SHAPES if name not in OWN])
 def test_it_compiles_for_the_card_without_spills_or_losses(name: str, tmp_path: Path) -> None:
     variant = KERNELS.variant(name)
@@ -193,7 +191,6 @@ def test_it_compiles_for_the_card_without_spills_or_losses(name: str, tmp_path: 
     check_for_card(kernel.code, kernel.functions, flags(variant, "sm_90"), tmp_path)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 @pytest.mark.usefixtures("unoptimised")
 def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:

@@ -11,13 +11,11 @@ from matmul.catalogue.entries import Kernel, Kind
 from matmul.process.errors import UserError
 from matmul.trial.verdict import CORRECT, judge
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KERNELS = [kernel for kernel in the_catalogue().values() if kernel.kind is Kind.CUDA]
 ALONE = [kernel for kernel in KERNELS if not (kernel.workspace or kernel.tensor_maps)]
 NOT_ALONE = [kernel for kernel in KERNELS if kernel not in ALONE]
-# A moment each, and unlike one another; CI judges the others too.
-QUICK = ("shared_rect_split", "register_column", "gram_register_tile", "direct", "naive_bf16")
 
 
 def settings_of(kernel: Kernel) -> dict[str, str]:
@@ -36,11 +34,7 @@ def settings_of(kernel: Kernel) -> dict[str, str]:
     return settings | {key: str(value) for key, value in most.items() if value}
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [pytest.param(k, marks=() if k.name in QUICK else pytest.mark.long) for k in ALONE],
-    ids=lambda kernel: kernel.name,
-)
+@pytest.mark.parametrize("kernel", ALONE, ids=lambda kernel: kernel.name)
 def test_a_kernel_of_the_catalogue_is_correct(kernel: Kernel) -> None:
     verdict = judge(kernel.code, settings_of(kernel))
     assert verdict.status == CORRECT, verdict.message or verdict.mistakes[0].what

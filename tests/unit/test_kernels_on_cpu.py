@@ -18,7 +18,7 @@ from matmul.operations.gemm_bf16 import GemmBf16
 from matmul.operations.gram import Gram
 from matmul.operations.shapes import Shape
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
 
 def products(
