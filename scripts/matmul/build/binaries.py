@@ -98,10 +98,9 @@ def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, Any]:
 
 
 def binary_of(variant: Variant, binaries: Path) -> Path:
-    """The place of a variant's binary in the folder of an architecture; its record lies beside it,
-    with the suffix .json."""
-    suffix = "so" if variant.kernel.kind is Kind.C else "cubin"
-    return binaries / variant.kernel.name / f"{variant.slug}.{suffix}"
+    """The place of a variant's binary in the folder of an architecture."""
+    kernel = variant.kernel
+    return recipes.binary_place(binaries, kernel.name, variant.slug, kernel.kind is Kind.C)
 
 
 def tool_source(tool: str) -> Path:

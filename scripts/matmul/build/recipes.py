@@ -32,10 +32,15 @@ class Recipe:
     since: str
 
     def binary(self, build: Path) -> Path:
-        """The place of the binary in the folder of all binaries; its record lies beside it, with
-        the suffix .json."""
-        suffix = "so" if self.architecture == HOST else "cubin"
-        return build / self.architecture / self.kernel / f"{self.slug}.{suffix}"
+        """The place of the binary in the folder of all binaries."""
+        host = self.architecture == HOST
+        return binary_place(build / self.architecture, self.kernel, self.slug, host)
+
+
+def binary_place(binaries: Path, kernel: str, slug: str, host: bool) -> Path:
+    """The place of a binary in the folder of an architecture (host: of gcc's); its record lies
+    beside it, with the suffix .json."""
+    return binaries / kernel / f"{slug}.{'so' if host else 'cubin'}"
 
 
 def compiled(recipe: Recipe, binary: Path) -> dict[str, Any]:
