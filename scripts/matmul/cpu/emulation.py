@@ -96,8 +96,7 @@ def build(
     maps of these names. defines: the kernels' compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
-    include: folders of the headers that the source names. seconds: after which a compiler is given
-    up; None: never.
+    include: folders of headers. seconds: after which a compiler is given up; None: never.
     Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
     if the machine failed.
     """
@@ -126,20 +125,24 @@ def build(
         executable.chmod(0o755)
         return
     compiled = executable.with_suffix(".o")
-    commands = [
-        [compiler, *settings, f"-DKERNEL_SOURCE={_quoted(source.resolve())}",
-         *(f"-I{folder}" for folder in (RUNTIME, *include)),
-         *(part for header in headers for part in ("-include", str(RUNTIME / header))),
-         "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
+    settings += [f"-DKERNEL_SOURCE={_quoted(source.resolve())}"]
+    for command in (
+        [compiler, *settings, *_read_first(headers, include), "-o", str(compiled)],
         [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
-    ]  # fmt: skip
-    for command in commands:
+    ):
         if report := _refused(command, seconds):
             if what := _foreign(report, text):
                 raise NotRunnable(what)
             raise EmulationError(_explained(report, functions, operation, parameters))
     compiled.unlink()
     cache.keep(key, executable, "")
+
+
+def _read_first(headers: Sequence[str], include: Sequence[Path]) -> list[str]:
+    """The arguments that compile the driver behind these headers of the runtime."""
+    folders = [f"-I{folder}" for folder in (RUNTIME, *include)]
+    read = [word for header in headers for word in ("-include", str(RUNTIME / header))]
+    return [*folders, *read, "-c", str(RUNTIME / "driver.cpp")]
 
 
 def compiler_version() -> str:
