@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "src"))
 
-from matmul.build import cache, toolchain  # noqa: E402
-from matmul.build.binaries import flags  # noqa: E402
-from matmul.catalogue.entries import load_catalogue  # noqa: E402
-from matmul.cpu import emulation  # noqa: E402
+from matmul_sweep.build import cache, toolchain  # noqa: E402
+from matmul_sweep.build.binaries import flags  # noqa: E402
+from matmul_sweep.catalogue.entries import load_catalogue  # noqa: E402
+from matmul_sweep.classroom.cuda_on_cpu import emulation  # noqa: E402
 
 SOURCE = ROOT / "kernels" / "gemm" / "pipelined.cu"
 MARGIN = 1.5

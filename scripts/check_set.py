@@ -8,11 +8,11 @@ line, the value and the remedy, with exit code 1.
 
 from pathlib import Path
 
-from matmul.catalogue.entries import load_catalogue
-from matmul.process.errors import command_line
-from matmul.report.acceptance import check_set
-from matmul.report.selection import processor
-from matmul.settings import arguments
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.acceptance import check_set
+from matmul_sweep.experiment.dataset.selection import processor
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import command_line
 
 
 @command_line

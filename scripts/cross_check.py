@@ -18,14 +18,15 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from matmul.dataset.tables import read_json, read_table, version_of, write_table
-from matmul.operations import OPERATIONS, shape_of
-from matmul.operations.gemm import GEMM
-from matmul.operations.gram import GRAM
-from matmul.process.errors import UserError, command_line
-from matmul.report.facts.checks import CROSS, check_card
-from matmul.report.selection import squares
-from matmul.settings import arguments
+from matmul_sweep.experiment.dataset.selection import squares
+from matmul_sweep.experiment.dataset.tables import read_table, version_of, write_table
+from matmul_sweep.experiment.report.facts.checks import CROSS, check_card
+from matmul_sweep.operations import OPERATIONS, shape_of
+from matmul_sweep.operations.gemm import GEMM
+from matmul_sweep.operations.gram import GRAM
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import UserError, command_line
+from matmul_sweep.process.files import read_json
 
 SWEEPS = {"cublas_sgemm": GEMM.name, "cublas_dgemm": GRAM.name}  # where each is the product timed
 SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps

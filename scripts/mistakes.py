@@ -13,13 +13,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from matmul.dataset.tables import write_json, write_text
-from matmul.process.errors import command_line
-from matmul.settings import arguments
-from matmul.trial import results
-from matmul.trial.gallery import CHECKS, GALLERY, Exhibit, exhibits
-from matmul.trial.habits import HABITS_OF_MEASURING, Habit, habits_of_checking
-from matmul.trial.picture import LEGEND, as_png, in_characters
+from matmul_sweep.classroom import results
+from matmul_sweep.classroom.gallery import CHECKS, GALLERY, Exhibit, exhibits
+from matmul_sweep.classroom.habits import HABITS_OF_MEASURING, Habit, habits_of_checking
+from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import command_line
+from matmul_sweep.process.files import write_json, write_text
 
 PAGE = """# The gallery of mistakes
 

@@ -17,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from matmul.build.binaries import compile_instruments, compile_into
-from matmul.catalogue.entries import Kind, Variant, load_catalogue
-from matmul.cpu.emulation import EmulationError
-from matmul.gpu.device import NoDevice
-from matmul.measure.cpu_bench import host_memory_refusal
-from matmul.measure.runner import (
+from matmul_sweep.build.binaries import compile_instruments, compile_into
+from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
+from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
+from matmul_sweep.experiment.verify.runner import (
     EMULATION,
     GPU,
     Runner,
@@ -31,12 +30,13 @@ from matmul.measure.runner import (
     runner,
     tile_mistake,
 )
-from matmul.measure.verification import accuracy
-from matmul.operations import fills, parse_shape
-from matmul.operations.shapes import Shape
-from matmul.process.errors import Unfinished, UserError, command_line
-from matmul.process.progress import told_if_slow
-from matmul.settings import arguments
+from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.operations import fills, parse_shape
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import Unfinished, UserError, command_line
+from matmul_sweep.process.progress import told_if_slow
 
 CUBIN = "instruments.cubin"
 EMULATED_OPERATIONS = 4e9  # of a product thread by thread on the CPU: half a minute

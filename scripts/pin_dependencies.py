@@ -9,9 +9,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from matmul.dataset.provenance import ROOT
-from matmul.process.errors import UserError, command_line
-from matmul.settings import arguments
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import UserError, command_line
+from matmul_sweep.process.project import ROOT
 
 BLOCK = re.compile(r"^constraint-dependencies = \[.*?^\]$", re.MULTILINE | re.DOTALL)
 # uv repeats [tool.uv] environments in every line, and mypy's packages name PyPy, on which PyCUDA

@@ -12,25 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.catalogue.entries import load_catalogue
-from matmul.dataset.provenance import ROOT
-from matmul.dataset.tables import POINT, PUBLISHED, write_text
-from matmul.operations import OPERATIONS
-from matmul.operations.gemm import GEMM
-from matmul.operations.operation import Operation
-from matmul.process.errors import UserError, command_line
-from matmul.report.facts.ladder import ladder as facts_of
-from matmul.report.facts.published import (
-    DataSet,
-    entries,
-    full_libraries,
-    ladder,
-    quoted,
-    share,
-)
-from matmul.report.facts.random_shapes import drawn_kernels, drawn_ratios
-from matmul.report.figures.figure_base import cache_note, source_line
-from matmul.report.selection import (
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
     fastest_own,
@@ -43,8 +26,26 @@ from matmul.report.selection import (
     rate_unit,
     verdict_of,
 )
-from matmul.report.sourced_numbers import significant
-from matmul.settings import arguments
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
+from matmul_sweep.experiment.report.facts.published import (
+    DataSet,
+    entries,
+    full_libraries,
+    ladder,
+    quoted,
+    share,
+)
+from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
+from matmul_sweep.experiment.report.figures.figure_base import cache_note, source_line
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.gemm import GEMM
+from matmul_sweep.operations.operation import Operation
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import UserError, command_line
+from matmul_sweep.process.files import write_text
+from matmul_sweep.process.project import PUBLISHED, ROOT
 
 TIMES = "time_loglog.svg"  # the documents' chart, in a data set's folder
 IN_TURN = ", in turn, at one clock"  # where a speed-up would differ with a clock for each kernel

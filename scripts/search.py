@@ -10,7 +10,7 @@ each several launches in a row, the fastest ones more often. The output has a ro
 and shape; a search that is started again goes on from there.
 
 --table writes this architecture's rows of the dispatch: the variants that the choice by predicted
-time takes at some shape, each with its costs (matmul/catalogue/cost.py). If new tilings are among
+time takes at some shape, each with its costs (matmul_sweep.dispatch.cost). If new tilings are among
 them, these are printed instead, to be added to the catalogue first.
 """
 
@@ -29,23 +29,23 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from matmul.build.binaries import compile_instruments, compile_into
-from matmul.catalogue.cost import TERMS
-from matmul.catalogue.entries import Catalogue, Kernel, Variant, check_variant, load_catalogue
-from matmul.catalogue.schema import read_yaml
-from matmul.dataset.tables import whole_file
-from matmul.gpu.device import NoDevice, opened
-from matmul.gpu.instruments import Instruments
-from matmul.measure import fit
-from matmul.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
-from matmul.measure.products import NoRoom, gpu_product
-from matmul.measure.reference import reference
-from matmul.measure.timing import HeldStream
-from matmul.operations import parse_shape
-from matmul.operations.shapes import Shape
-from matmul.process.errors import Unfinished, UserError, command_line
-from matmul.settings import arguments
-from matmul.settings.configuration import drawn_shapes
+from matmul_sweep.build.binaries import compile_instruments, compile_into
+from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant, check_variant, load_catalogue
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.dispatch import fit
+from matmul_sweep.dispatch.cost import TERMS
+from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
+from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.plan.configuration import drawn_shapes
+from matmul_sweep.experiment.verify.reference import reference
+from matmul_sweep.launch.device import NoDevice, opened
+from matmul_sweep.launch.products import NoRoom, gpu_product
+from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import Unfinished, UserError, command_line
+from matmul_sweep.process.files import whole_file
 
 SEED = 2026
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop

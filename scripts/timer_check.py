@@ -18,20 +18,20 @@ from typing import Any
 
 import pandas as pd
 
-from matmul.build.binaries import compile_instruments
-from matmul.catalogue.entries import load_catalogue
-from matmul.dataset.intervals import median_interval
-from matmul.dataset.tables import write_table
-from matmul.gpu.device import Gpu, NoDevice, opened
-from matmul.gpu.instruments import Instruments
-from matmul.gpu.state import Recorder
-from matmul.measure.products import library_product
-from matmul.measure.sampling import run_for
-from matmul.measure.timing import HeldStream
-from matmul.operations.gemm import Gemm
-from matmul.process.errors import UserError, command_line
-from matmul.report.facts.checks import EMPTY, TIMER, check_card
-from matmul.settings import arguments
+from matmul_sweep.build.binaries import compile_instruments
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.intervals import median_interval
+from matmul_sweep.experiment.dataset.tables import write_table
+from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.measure.sampling import run_for
+from matmul_sweep.experiment.measure.state import Recorder
+from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.report.facts.checks import EMPTY, TIMER, check_card
+from matmul_sweep.launch.device import Gpu, NoDevice, opened
+from matmul_sweep.launch.products import library_product
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process import arguments
+from matmul_sweep.process.errors import UserError, command_line
 
 VARIANT, SEED = "cublas_sgemm", 2026
 SIZES = [320, 1024, 4096]

@@ -28,14 +28,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul.gpu.device import NoDevice
-from matmul.process.contained import can_contain
-from matmul.process.errors import UserError, command_line, leave, said
-from matmul.settings import arguments
-from matmul.trial import card, words
-from matmul.trial.picture import as_png
-from matmul.trial.source import settings_of
-from matmul.trial.verdict import CORRECT, Verdict, judge
+from matmul_sweep.classroom import words
+from matmul_sweep.classroom.picture import as_png
+from matmul_sweep.classroom.source import settings_of
+from matmul_sweep.classroom.verdict import CORRECT, Verdict, judge
+from matmul_sweep.experiment.measure import card
+from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.process import arguments
+from matmul_sweep.process.contained import can_contain
+from matmul_sweep.process.errors import UserError, command_line, leave, said
 
 UNCONTAINED = (
     "note: this Linux has no Landlock of version 3, so nothing keeps a kernel on the CPU from "

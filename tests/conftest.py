@@ -29,11 +29,11 @@ from support import (
     the_catalogue,
 )
 
-from matmul.build import cache, toolchain
-from matmul.build.binaries import digest
-from matmul.gpu import device
-from matmul.process import progress
-from matmul.process.programs import program_digest
+from matmul_sweep.build import cache, toolchain
+from matmul_sweep.build.binaries import digest
+from matmul_sweep.launch import device
+from matmul_sweep.process import progress
+from matmul_sweep.process.programs import program_digest
 
 LEFT_BEHIND = {
     ".git", ".venv", ".whl", ".scratch", ".snakemake", "results", "published", "tests", "uv.lock",
@@ -92,7 +92,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     monkeypatch.setattr(progress, "PATIENCE", 3600.0)  # on a busy machine much is slow
 
     def run(name: str, *arguments: object) -> Outcome:
-        script = ROOT / "scripts" / f"{name}.py"
+        [script] = (ROOT / "scripts").rglob(f"{name}.py")
         monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
         code = 0
         try:
@@ -123,7 +123,7 @@ def data_set(tmp_path: Path) -> DataSet:
     variants = [the_catalogue().variant(name) for name in ("naive", "cublas_sgemm")]
     digests = {variant.name: digest(variant) for variant in variants}
     names = {variant.name: variant.kernel.name for variant in variants}
-    code = program_digest(ROOT / "scripts" / "measure.py")
+    code = program_digest(ROOT / "scripts" / "steps" / "measure.py")
     return DataSet(
         tmp_path / "data",
         {"gpu": "NVIDIA H100 80GB HBM3", "commit": "a" * 40, "code": code, "dirty": False,

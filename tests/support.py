@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from matmul.catalogue.cost import Work, shares_of, work
-from matmul.catalogue.entries import DEFAULT_CATALOGUE, Variant, load_catalogue
-from matmul.dataset.tables import COLUMNS, DATA_SET, write_json, write_table
-from matmul.measure.verification import accuracy
-from matmul.operations.shapes import Shape
-from matmul.report.selection import pictures
-from matmul.settings.experiment import Experiment
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.dispatch.cost import Work, shares_of, work
+from matmul_sweep.experiment.dataset.selection import pictures
+from matmul_sweep.experiment.dataset.tables import COLUMNS, DATA_SET, write_table
+from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.files import write_json
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[1]
 

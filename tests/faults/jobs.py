@@ -19,9 +19,9 @@ from project import Project, Running
 from pytest import approx
 from support import ROOT, write_experiment
 
-from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import load_catalogue
-from matmul.dataset.tables import read_table
+from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.tables import read_table
 
 C_ENTRY = {
     "title": "mine",

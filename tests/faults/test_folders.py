@@ -16,10 +16,11 @@ from jobs import CALLS, SHAPES, WORKERS, Job, Tried, calls_of, kept, measured_ag
 from project import Project
 from support import ROOT, Command, DataSet, write_experiment
 
-from matmul.build import cache
-from matmul.build.packages import installed
-from matmul.dataset.tables import COLUMNS, TEXT, read_json, read_rows, read_table
-from matmul.process.errors import UserError
+from matmul_sweep.build import cache
+from matmul_sweep.build.packages import installed
+from matmul_sweep.experiment.dataset.tables import COLUMNS, TEXT, read_rows, read_table
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.long
 

@@ -24,7 +24,8 @@ from jobs import (
 from project import Project
 from support import RIGHT_KERNEL, Command
 
-from matmul.dataset.tables import read_json, read_table
+from matmul_sweep.experiment.dataset.tables import read_table
+from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.long
 

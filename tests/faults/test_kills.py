@@ -25,7 +25,7 @@ from jobs import (
 )
 from project import Copy, Project, Running
 
-from matmul.dataset.tables import read_table
+from matmul_sweep.experiment.dataset.tables import read_table
 
 pytestmark = pytest.mark.long
 

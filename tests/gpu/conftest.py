@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from matmul.build.binaries import binary_of, compile_instruments, compile_into
-from matmul.catalogue.entries import Kind, Variant
-from matmul.gpu.device import Gpu, NoDevice, gpus
-from matmul.gpu.instruments import Instruments
+from matmul_sweep.build.binaries import binary_of, compile_instruments, compile_into
+from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.launch.device import Gpu, NoDevice, gpus
 
 
 @pytest.fixture(scope="session")

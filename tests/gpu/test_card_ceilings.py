@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 import ceilings
-from matmul.build.binaries import compile_instruments
-from matmul.gpu.device import Gpu
-from matmul.gpu.instruments import Instruments
+from matmul_sweep.build.binaries import compile_instruments
+from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.launch.device import Gpu
 
 pytestmark = pytest.mark.gpu
 

@@ -13,22 +13,22 @@ import pytest
 from support import error_share
 
 import timer_check
-from matmul.build import toolchain
-from matmul.catalogue.entries import Kernel, load_catalogue
-from matmul.gpu import instruments
-from matmul.gpu.cublas import CublasError
-from matmul.gpu.device import Gpu, first_free
-from matmul.gpu.instruments import Instruments, as_bytes
-from matmul.measure import reference
-from matmul.measure.products import library_product
-from matmul.measure.reference import panel_rows, row_bytes
-from matmul.measure.timing import HeldStream
-from matmul.measure.verification import Accuracy, accuracy
-from matmul.operations import OPERATIONS, fills
-from matmul.operations.gemm import Gemm
-from matmul.operations.gemm_bf16 import GemmBf16
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import Shape
+from matmul_sweep.build import toolchain
+from matmul_sweep.catalogue.entries import Kernel, load_catalogue
+from matmul_sweep.experiment.measure import instruments
+from matmul_sweep.experiment.measure.cublas import CublasError
+from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.verify import reference
+from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
+from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
+from matmul_sweep.launch.device import Gpu, first_free
+from matmul_sweep.launch.products import library_product
+from matmul_sweep.operations import OPERATIONS, fills
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gemm_bf16 import GemmBf16
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import Shape
 
 pytestmark = pytest.mark.gpu
 

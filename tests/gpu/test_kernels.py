@@ -14,16 +14,17 @@ import pytest
 import yaml
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.dataset.tables import read_json, read_table
-from matmul.gpu.device import Gpu
-from matmul.gpu.instruments import Instruments, as_bytes
-from matmul.measure.products import gpu_product
-from matmul.measure.runner import GpuRunner
-from matmul.measure.verification import accuracy, verification_shapes
-from matmul.operations import fills
-from matmul.operations.gemm import Gemm
-from matmul.process.errors import HANG_SECONDS
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.experiment.dataset.tables import read_table
+from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.runner import GpuRunner
+from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
+from matmul_sweep.launch.device import Gpu
+from matmul_sweep.launch.products import gpu_product
+from matmul_sweep.operations import fills
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process.errors import HANG_SECONDS
+from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.gpu
 

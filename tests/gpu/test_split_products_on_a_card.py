@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from kinds import KINDS, factors, hard_kinds, not_finite
 
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.gpu.device import Gpu
-from matmul.gpu.instruments import Instruments, as_bytes
-from matmul.measure.products import gpu_product
-from matmul.measure.verification import accuracy
-from matmul.operations.gemm import Gemm
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.launch.device import Gpu
+from matmul_sweep.launch.products import gpu_product
+from matmul_sweep.operations.gemm import Gemm
 
 pytestmark = pytest.mark.gpu
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from matmul.gpu.device import Gpu
-from matmul.trial import card
-from matmul.trial.verdict import CORRECT, judge
+from matmul_sweep.classroom.verdict import CORRECT, judge
+from matmul_sweep.experiment.measure import card
+from matmul_sweep.launch.device import Gpu
 
 pytestmark = pytest.mark.gpu
 HAND_INS = Path(__file__).parents[1] / "unit" / "trial"

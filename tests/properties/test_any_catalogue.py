@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import CUDA_ENTRY
 
-from matmul.build.binaries import flags
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.operations import OPERATIONS
-from matmul.operations.shapes import LARGEST, Shape
-from matmul.process.errors import UserError
-from matmul.settings.configuration import chosen_jobs
+from matmul_sweep.build.binaries import flags
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.experiment.plan.configuration import chosen_jobs
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.shapes import LARGEST, Shape
+from matmul_sweep.process.errors import UserError
 
 CATALOGUE = load_catalogue()
 VARIANTS = list(CATALOGUE.buildable.values())

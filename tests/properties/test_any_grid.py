@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.catalogue.entries import Kind, Variant, load_catalogue
-from matmul.cpu import emulation
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import LARGEST, Shape, grid_of
+from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import LARGEST, Shape, grid_of
 
 OWNERS = Path(__file__).parent / "owners.cu"
 CATALOGUE = load_catalogue()

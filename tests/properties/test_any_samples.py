@@ -13,12 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.dataset.derived import resampled_interval
-from matmul.dataset.intervals import SMALLEST, median_interval, settled
-from matmul.measure import sampling
-from matmul.measure.sampling import Rule, collect
-from matmul.report.facts.changes import KEY, VERDICTS, compare_points, compare_variants, judged
-from matmul.report.selection import quotient_interval, verdict_of
+from matmul_sweep.experiment.dataset.derived import resampled_interval
+from matmul_sweep.experiment.dataset.intervals import SMALLEST, median_interval, settled
+from matmul_sweep.experiment.dataset.selection import quotient_interval, verdict_of
+from matmul_sweep.experiment.measure import sampling
+from matmul_sweep.experiment.measure.sampling import Rule, collect
+from matmul_sweep.experiment.report.facts.changes import (
+    KEY,
+    VERDICTS,
+    compare_points,
+    compare_variants,
+    judged,
+)
 
 # Some come again, as from a coarse timer.
 TIMES = st.sampled_from([0.5, 1.0, 1.5, 2.0, 2.5]) | st.floats(1e-6, 1e6)

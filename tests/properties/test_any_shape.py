@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.operations import OPERATIONS, parse_shape
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import LARGEST, Shape
-from matmul.process.errors import UserError, one_line
+from matmul_sweep.operations import OPERATIONS, parse_shape
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import LARGEST, Shape
+from matmul_sweep.process.errors import UserError, one_line
 
 EXTENTS = st.integers(1, LARGEST)
 SHAPES = st.builds(Gemm, EXTENTS, EXTENTS, EXTENTS) | st.builds(Gram, EXTENTS, EXTENTS)

@@ -9,21 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul.dataset.tables import (
+from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
     TEXT,
     product_of,
-    read_json,
     read_rows,
     read_table,
-    write_json,
     write_rows,
     write_table,
 )
-from matmul.operations import shape_of
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import LARGEST, Shape
+from matmul_sweep.operations import shape_of
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import LARGEST, Shape
+from matmul_sweep.process.files import read_json, write_json
 
 WHOLE = ["m", "n", "sample"]
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

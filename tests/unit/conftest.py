@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from support import the_catalogue
 
-from matmul.catalogue import entries
-from matmul.catalogue.entries import DEFAULT_CATALOGUE, Catalogue
-from matmul.cpu import emulation, watched
-from matmul.cpu.emulation import WATCH
-from matmul.trial import verdict
+from matmul_sweep.catalogue import entries
+from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.classroom import verdict
+from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
+from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
 @pytest.fixture(autouse=True)

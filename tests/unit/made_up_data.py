@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from matmul.build.binaries import digest
-from matmul.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
-from matmul.dataset.intervals import lower_rank
-from matmul.dataset.provenance import VERSION
-from matmul.dataset.tables import (
+from matmul_sweep import __version__ as VERSION
+from matmul_sweep.build.binaries import digest
+from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
+from matmul_sweep.experiment.dataset.intervals import lower_rank
+from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
     COUNTERS,
     LOOP,
     POINT,
     product_of,
-    write_json,
     write_table,
 )
-from matmul.measure.bench import MODES
-from matmul.operations import parse_shape
-from matmul.operations.fills import FILLS
-from matmul.operations.shapes import Shape
-from matmul.report.selection import Results, load_results
-from matmul.settings.configuration import sweep_of
+from matmul_sweep.experiment.measure.bench import MODES
+from matmul_sweep.experiment.plan.configuration import sweep_of
+from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.fills import FILLS
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.files import write_json
 
 SHAPES = {
     "gemm": (32, 320, 640, 1024, "3200x2400x1600"),

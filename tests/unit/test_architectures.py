@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from matmul.catalogue.architectures import UNITS, peak_terms
+from matmul_sweep.catalogue.architectures import UNITS, peak_terms
 
 # TFLOP/s at these clocks, of NVIDIA's white papers on the A100 and the H100 (SXM5).
 A100 = {"fp32": 19.5, "fp64": 9.7, "fp64_tensor": 19.5, "bf16_tensor": 312}

@@ -9,11 +9,11 @@ from made_up_data import DEVICE, beside_a_card, made_up
 from test_charts import lines_in, words_of
 from test_tables import DOCUMENTS, traced, typeset
 
-from matmul.dataset.tables import read_json
-from matmul.report.facts.beside import beside, documents_beside, ladders, loads
-from matmul.report.figures import style
-from matmul.report.figures.gallery import FIGURES
-from matmul.report.selection import Results, squares
+from matmul_sweep.experiment.dataset.selection import Results, squares
+from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
+from matmul_sweep.experiment.report.figures import style
+from matmul_sweep.experiment.report.figures.gallery import FIGURES
+from matmul_sweep.process.files import read_json
 
 KERNELS = ["cpu_loop", "naive", "shared", "vectors", "sgemm", "cublas_sgemm", "gram_naive",
            "cublas_dgemm"]  # fmt: skip

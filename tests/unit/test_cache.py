@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from support import RIGHT_KERNEL, the_catalogue
 
-from matmul.build import cache
-from matmul.cpu import emulation
-from matmul.operations import OPERATIONS
-from matmul.operations.gemm import Gemm
-from matmul.process.workers import workers
+from matmul_sweep.build import cache
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process.workers import workers
 
 KEY = cache.key_of(["a command"], [])
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from support import Entry, WriteCatalogue, the_catalogue
 
-from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import Kernel, load_catalogue
-from matmul.operations import OPERATIONS
-from matmul.trial import card
-from matmul.trial.verdict import CORRECT, judge
+from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.entries import Kernel, load_catalogue
+from matmul_sweep.classroom.verdict import CORRECT, judge
+from matmul_sweep.experiment.measure import card
+from matmul_sweep.operations import OPERATIONS
 
 HAND_INS = Path(__file__).parent / "trial"
 

@@ -11,11 +11,11 @@ from made_up_data import DEVICE, Change, ceilings, made_up
 from support import Command
 from test_tables import recomputed, traced, typeset
 
-from matmul.dataset.tables import write_table
-from matmul.report.facts.cards import both, cards, points
-from matmul.report.figures.figure_base import NothingToDraw
-from matmul.report.figures.gallery import FIGURES
-from matmul.report.selection import Results, load_results, with_others
+from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
+from matmul_sweep.experiment.dataset.tables import write_table
+from matmul_sweep.experiment.report.facts.cards import both, cards, points
+from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
+from matmul_sweep.experiment.report.figures.gallery import FIGURES
 
 KERNELS = ["naive", "sgemm", "cublas_sgemm", "gram_naive", "cublas_dgemm", "cublas_dsyrk"]
 THIN = "1x8192x8192"  # its matrices are 268 MB

@@ -6,20 +6,15 @@ from typing import Any
 import pytest
 from support import Entry, WriteCatalogue, the_catalogue
 
-from matmul.build import packages
-from matmul.build.binaries import compile_variant, digest, essence, flags
-from matmul.catalogue.entries import (
-    CHECKED,
-    DEFAULT_CATALOGUE,
-    Variant,
-    catalogue_digest,
-    load_catalogue,
-)
-from matmul.catalogue.expressions import evaluate
-from matmul.catalogue.sources import source_files
-from matmul.operations.gemm import Gemm
-from matmul.process.errors import UserError
-from matmul.trial.gallery import GALLERY
+from matmul_sweep.build import packages
+from matmul_sweep.build.binaries import compile_variant, digest, essence, flags
+from matmul_sweep.catalogue.entries import CHECKED, Variant, catalogue_digest, load_catalogue
+from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.classroom.gallery import GALLERY
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
 def mistake(path: Path) -> str:

@@ -9,10 +9,10 @@ import pytest
 from support import ROOT
 
 import ceilings
-from matmul.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
-from matmul.build.toolchain import cubin_command, read_ptxas, run
-from matmul.dataset.intervals import SMALLEST
-from matmul.process.programs import program_digest
+from matmul_sweep.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
+from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
+from matmul_sweep.experiment.dataset.intervals import SMALLEST
+from matmul_sweep.process.programs import program_digest
 
 LAUNCH_MS = 4.0
 FIRST_MS = 0.5

@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from support import Command
 
-from matmul.operations.fills import FILLS
-from matmul.report.figures import figure_base, labels, style
-from matmul.report.figures.figure_base import NothingToDraw
-from matmul.report.figures.gallery import FIGURES
-from matmul.report.figures.names import CAPTIONS, captions
-from matmul.report.selection import Results
+from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.figures import figure_base, labels, style
+from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
+from matmul_sweep.experiment.report.figures.gallery import FIGURES
+from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
+from matmul_sweep.operations.fills import FILLS
 
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")

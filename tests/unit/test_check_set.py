@@ -15,13 +15,14 @@ import pytest
 from made_up_data import the_catalogue
 from support import ROOT, Command
 
-from matmul.build.binaries import digest
-from matmul.dataset.consistency import DataSet, read_set
-from matmul.dataset.tables import COLUMNS, LOOP, read_json, read_table
-from matmul.process.errors import UserError
-from matmul.process.programs import program_digest
-from matmul.report import acceptance
-from matmul.report.acceptance import check_set, other_sources, too_fast
+from matmul_sweep.build.binaries import digest
+from matmul_sweep.experiment.dataset import acceptance
+from matmul_sweep.experiment.dataset.acceptance import check_set, other_sources, too_fast
+from matmul_sweep.experiment.dataset.consistency import DataSet, read_set
+from matmul_sweep.experiment.dataset.tables import COLUMNS, LOOP, read_table
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import read_json
+from matmul_sweep.process.programs import program_digest
 
 pytestmark = pytest.mark.slow
 
@@ -381,4 +382,4 @@ def test_kernels_of_other_sources_are_named(small: Path) -> None:
     device = {"code": program_digest(ROOT / "scripts" / "measure.py")}
     ceilings = pd.DataFrame({"sha256": []})
     assert other_sources(device, kernels, ceilings, the_catalogue()) == ["naive/16"]
-    assert other_sources({}, kernels[:0], ceilings, the_catalogue()) == ["scripts/measure.py"]
+    assert other_sources({}, kernels[:0], ceilings, the_catalogue()) == ["scripts/steps/measure.py"]

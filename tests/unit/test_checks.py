@@ -17,14 +17,14 @@ from support import ROOT, Command
 
 import cross_check
 import timer_check
-from matmul.build import binaries
-from matmul.dataset.tables import read_table, write_table
-from matmul.gpu import cublas, device, instruments, state
-from matmul.measure import products, sampling, timing
-from matmul.process.errors import UserError
-from matmul.process.programs import imported_files
-from matmul.report.facts import checks
-from matmul.report.selection import Results, load_results
+from matmul_sweep.build import binaries
+from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.tables import read_table, write_table
+from matmul_sweep.experiment.measure import cublas, instruments, sampling, state, timing
+from matmul_sweep.experiment.report.facts import checks
+from matmul_sweep.launch import device, products
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.programs import imported_files
 
 FEW = ["naive", "cublas_sgemm", "cublas_dgemm", "cublas_dsyrk"]
 

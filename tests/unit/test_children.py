@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from matmul.process.children import until_done
-from matmul.process.errors import UserError
+from matmul_sweep.process.children import until_done
+from matmul_sweep.process.errors import UserError
 
 TODO = ["one", "two", "three"]
 Work = Callable[[Sequence[str]], None]

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from made_up_data import the_catalogue
 
-from matmul.operations import parse_shape
-from matmul.report.figures.claims import beside, listed, percent
-from matmul.report.figures.dips import dips, last_wave, unaligned
+from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
+from matmul_sweep.experiment.report.figures.dips import dips, last_wave, unaligned
+from matmul_sweep.operations import parse_shape
 
 
 @pytest.mark.parametrize(

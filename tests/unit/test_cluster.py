@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from matmul.process.errors import UserError
-from matmul.settings import cluster
-from matmul.settings.cluster import check_slurm, check_status_command
+from matmul_sweep.experiment.plan import cluster
+from matmul_sweep.experiment.plan.cluster import check_slurm, check_status_command
+from matmul_sweep.process.errors import UserError
 
 Patch = pytest.MonkeyPatch
 

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from support import Command, Outcome, experiment, the_catalogue
 
-from matmul.build.binaries import binary_of
-from matmul.catalogue.entries import Variant
-from matmul.dataset.tables import COLUMNS, read_json, read_table, write_json, write_table
-from matmul.settings.experiment import Experiment
+from matmul_sweep.build.binaries import binary_of
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.dataset.tables import COLUMNS, read_table, write_table
+from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.process.files import read_json, write_json
 
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
          "fill": "uniform", "mode": "burst"}  # fmt: skip

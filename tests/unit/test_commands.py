@@ -18,10 +18,10 @@ from support import (
     the_catalogue,
 )
 
-from matmul.build.binaries import tool_source
-from matmul.dataset.tables import read_table, write_rows
-from matmul.process import progress
-from matmul.process.programs import program_digest
+from matmul_sweep.build.binaries import tool_source
+from matmul_sweep.experiment.dataset.tables import read_table, write_rows
+from matmul_sweep.process import progress
+from matmul_sweep.process.programs import program_digest
 
 SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
 
@@ -263,7 +263,7 @@ def test_checks_of_the_timing_are_published_and_leave_with_their_data_set(
     ("change", "said"),
     [
         ({}, None),
-        ({"sha256": "01d"}, "another scripts/ceilings.py"),
+        ({"sha256": "01d"}, "another scripts/steps/ceilings.py"),
         ({"status": "failed", "reason": "the launch failed"}, "failed"),
         ({"throttled": "hw_thermal"}, "throttled"),
     ],
@@ -296,7 +296,7 @@ def test_cut_ceilings_are_refused_by_name(command: Command, data_set: DataSet) -
         ({"gpu": None}, {}, "GPU"),
         ({"dirty": True}, {}, "modified"),
         ({"commit": "abc+def"}, {}, "several commits"),
-        ({"code": "0ther"}, {}, "scripts/measure.py"),
+        ({"code": "0ther"}, {}, "scripts/steps/measure.py"),
         ({}, {"status": "failed", "reason": "wrong"}, "failed"),
         ({}, {"throttled": "sw_thermal"}, "throttled"),
         ({}, {"throttled": "power_cap+hw_slowdown"}, "throttled"),

@@ -12,11 +12,18 @@ import pytest
 from made_up_data import DEVICE, made_up
 from support import Command, Outcome
 
-from matmul.dataset.intervals import median_interval
-from matmul.dataset.tables import read_table, write_table
-from matmul.report.facts import changes
-from matmul.report.facts.changes import KEY, TABLE, VALUES, compare_points, compare_variants, judged
-from matmul.report.figures.changes import draw_changes
+from matmul_sweep.experiment.dataset.intervals import median_interval
+from matmul_sweep.experiment.dataset.tables import read_table, write_table
+from matmul_sweep.experiment.report.facts import changes
+from matmul_sweep.experiment.report.facts.changes import (
+    KEY,
+    TABLE,
+    VALUES,
+    compare_points,
+    compare_variants,
+    judged,
+)
+from matmul_sweep.experiment.report.figures.changes import draw_changes
 
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]
 LARGE = {"gemm": [640, 1024, 2048, 4096], "gram": [2500, 4500]}

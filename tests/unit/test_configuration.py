@@ -9,17 +9,17 @@ import yaml
 from snakemake.utils import update_config
 from support import ROOT, the_catalogue
 
-from matmul.gpu.device import NoDevice
-from matmul.operations import parse_shape
-from matmul.process.errors import UserError
-from matmul.settings import configuration
-from matmul.settings.configuration import (
+from matmul_sweep.experiment.plan import configuration
+from matmul_sweep.experiment.plan.configuration import (
     check_configuration,
     chosen_jobs,
     resolve_device,
     spared,
     sweep_of,
 )
+from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.operations import parse_shape
+from matmul_sweep.process.errors import UserError
 
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 DEFAULT["catalogue"] = str(ROOT / DEFAULT["catalogue"])
@@ -233,8 +233,8 @@ def test_without_a_gpu_the_configured_architectures_are_compiled_for(
 
 
 def test_gpu_identity_needs_a_gpu(no_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matmul.gpu import device
-    from matmul.settings import configuration
+    from matmul_sweep.experiment.plan import configuration
+    from matmul_sweep.launch import device
 
     monkeypatch.setattr(configuration, "driver", device.driver)
     with pytest.raises(NoDevice):

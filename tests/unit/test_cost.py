@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import Entry, WriteCatalogue, work_of
 
-from matmul.catalogue.cost import (
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.dispatch.cost import (
     LIGHT,
     NEAR_MEGABYTES,
     TERMS,
@@ -19,10 +20,9 @@ from matmul.catalogue.cost import (
     shares_of,
     stretched,
 )
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import ceil_div
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import ceil_div
 
 Make = Callable[..., Variant]
 MULTIPROCESSORS = 4

@@ -10,9 +10,10 @@ import pytest
 from support import Command, experiment
 
 import counters as program
-from matmul.dataset.tables import COUNTERS, read_table, write_json
-from matmul.gpu import counters
-from matmul.gpu.counters import DURATION, METRICS, combined, parsed, products
+from matmul_sweep.experiment.dataset.tables import COUNTERS, read_table
+from matmul_sweep.experiment.measure import counters
+from matmul_sweep.experiment.measure.counters import DURATION, METRICS, combined, parsed, products
+from matmul_sweep.process.files import write_json
 
 HEADER = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",'

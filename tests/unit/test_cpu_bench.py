@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
-from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import Kind, Variant
-from matmul.measure import cpu_bench
-from matmul.measure.bench import Case, Settings, Split, Wrong
-from matmul.measure.cpu_bench import CpuBench
-from matmul.measure.gpu_bench import host_copies_refusal
-from matmul.measure.products import CpuProduct, cpu_product
-from matmul.measure.sampling import Rule
-from matmul.measure.timing import host_ms
-from matmul.measure.verification import PANEL_ROWS
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import Shape
+from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.experiment.measure import cpu_bench
+from matmul_sweep.experiment.measure.bench import Case, Settings, Split, Wrong
+from matmul_sweep.experiment.measure.cpu_bench import CpuBench
+from matmul_sweep.experiment.measure.gpu_bench import host_copies_refusal
+from matmul_sweep.experiment.measure.sampling import Rule
+from matmul_sweep.experiment.measure.timing import host_ms
+from matmul_sweep.experiment.verify.verification import PANEL_ROWS
+from matmul_sweep.launch.products import CpuProduct, cpu_product
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import Shape
 
 RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
 LOOP = the_catalogue().variant("cpu_loop")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from matmul.gpu import cublas
+from matmul_sweep.experiment.measure import cublas
 
 Calls = list[tuple[Any, ...]]
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from support import FIRST_BARRIER, TILED_KERNEL
 
-from matmul.catalogue.plans import Grid, Launch, Plan
-from matmul.cpu import emulation
-from matmul.cpu.emulation import EmulationError
-from matmul.operations.gemm import GEMM, Gemm
-from matmul.operations.gram import GRAM, Gram
-from matmul.process.errors import Unfinished
+from matmul_sweep.catalogue.plans import Grid, Launch, Plan
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
+from matmul_sweep.operations.gemm import GEMM, Gemm
+from matmul_sweep.operations.gram import GRAM, Gram
+from matmul_sweep.process.errors import Unfinished
 
 SANITIZERS = [None, "address", "thread"]
 RAGGED = (37, 29, 41)

@@ -7,20 +7,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from matmul.dataset import tables
-from matmul.dataset.renamed import RENAMED
-from matmul.dataset.tables import (
+from matmul_sweep.experiment.dataset import tables
+from matmul_sweep.experiment.dataset.renamed import RENAMED
+from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
-    read_json,
     read_rows,
     read_table,
     version_of,
-    whole_file,
-    write_json,
     write_rows,
     write_table,
 )
-from matmul.process.errors import UserError
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import read_json, whole_file, write_json
 
 ROW = dict.fromkeys(COLUMNS["verification.csv"], "1")
 

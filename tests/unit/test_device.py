@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from matmul.build import toolchain
-from matmul.dataset.provenance import ROOT
-from matmul.gpu import device
-from matmul.gpu.device import Gpu, NoDevice, check_driver, driver, first_free
-from matmul.process.errors import UserError
+from matmul_sweep.build import toolchain
+from matmul_sweep.launch import device
+from matmul_sweep.launch.device import Gpu, NoDevice, check_driver, driver, first_free
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.project import ROOT
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from support import Entry, WriteCatalogue, the_catalogue
 
-from matmul.build.binaries import digest
-from matmul.catalogue.cost import TERMS
-from matmul.catalogue.entries import Catalogue, Kind, load_catalogue
-from matmul.operations import parse_shape
-from matmul.operations.gemm import Gemm
-from matmul.process.errors import UserError
+from matmul_sweep.build.binaries import digest
+from matmul_sweep.catalogue.entries import Catalogue, Kind, load_catalogue
+from matmul_sweep.dispatch.cost import TERMS
+from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process.errors import UserError
 
 BLOCKS = ("first", "second", "third", "further")  # whose slabs are terms of their own
 HEADER = ("architecture", "variant", *TERMS, "most_additions", "shapes")

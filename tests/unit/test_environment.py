@@ -13,7 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from matmul.dataset.provenance import ROOT
+from matmul_sweep.process.project import ROOT
 
 # conda-forge's names of what PyPI calls otherwise.
 CONDA_NAMES = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from matmul.process import errors
-from matmul.process.errors import UserError, command_line
+from matmul_sweep.process import errors
+from matmul_sweep.process.errors import UserError, command_line
 
 LEAVING = """
 import sys, time

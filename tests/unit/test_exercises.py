@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from matmul.trial.verdict import CORRECT, WRONG, judge
+from matmul_sweep.classroom.verdict import CORRECT, WRONG, judge
 
 EXERCISES = sorted((ROOT / "exercises").glob("*.cu"))
 SOLUTIONS = Path(__file__).parent / "solutions"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support import Entry, WriteCatalogue, experiment, the_catalogue
 
-from matmul.operations.gemm import Gemm
-from matmul.operations.shapes import Shape
-from matmul.settings.experiment import Experiment, read_experiment
+from matmul_sweep.experiment.plan.experiment import Experiment, read_experiment
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.shapes import Shape
 
 GIVEN = {"operation": "gemm", "shapes": [4096, 64]}
 DRAWN = {"operation": "gemm", "shapes": {"random": 4, "seed": 1, "from": 64, "to": 4096}}

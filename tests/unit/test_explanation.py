@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matmul.cpu.watched import WRITER, Watched
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import Shape
-from matmul.trial.experiments import Bench, Run
-from matmul.trial.explanation import common, explanations
-from matmul.trial.launching import Launch
-from matmul.trial.signature import Signature, signature_of
-from matmul.trial.source import Kernel
-from matmul.trial.verdict import rule_of
+from matmul_sweep.classroom.cuda_on_cpu.watched import WRITER, Watched
+from matmul_sweep.classroom.experiments import Bench, Run
+from matmul_sweep.classroom.explanation import common, explanations
+from matmul_sweep.classroom.launching import Launch
+from matmul_sweep.classroom.signature import Signature, signature_of
+from matmul_sweep.classroom.source import Kernel
+from matmul_sweep.classroom.verdict import rule_of
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import Shape
 
 Slip = Callable[..., np.ndarray]
 LAUNCH = Launch((4, 4, 1), (4, 4), 0, 1, {})

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matmul.catalogue.expressions import evaluate
-from matmul.process.errors import UserError
+from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.process.errors import UserError
 
 PARAMETERS = {"TILE_WIDTH": 32, "R": 3}
 ATOMS = st.sampled_from(["TILE_WIDTH", "R", "1", "7", "16"])

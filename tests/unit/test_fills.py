@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from matmul.operations import fills
+from matmul_sweep.operations import fills
 
 MASK = 2**64 - 1
 

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from support import Entry, WriteCatalogue, work_of
 
-from matmul.catalogue.cost import TERMS
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.measure import fit
-from matmul.operations import OPERATIONS, parse_shape
-from matmul.operations.gemm import Gemm
-from matmul.operations.random_shapes import random_shapes
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.dispatch import fit
+from matmul_sweep.dispatch.cost import TERMS
+from matmul_sweep.operations import OPERATIONS, parse_shape
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.random_shapes import random_shapes
 
 GEMM = OPERATIONS["gemm"]
 ARCH, MULTIPROCESSORS = "sm_90", 132

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
-from matmul.measure.bench import Case, Point, Settings
-from matmul.measure.gpu_bench import MOST_LAUNCHES, GpuBench, launches_of
-from matmul.measure.sampling import Rule
-from matmul.measure.verification import Accuracy
-from matmul.operations.gemm import Gemm
+from matmul_sweep.experiment.measure.bench import Case, Point, Settings
+from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, GpuBench, launches_of
+from matmul_sweep.experiment.measure.sampling import Rule
+from matmul_sweep.experiment.verify.verification import Accuracy
+from matmul_sweep.operations.gemm import Gemm
 
 MS = {"own": 0.004, "library": 0.05}  # of a launch
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from support import ROOT, the_catalogue
 
-from matmul.build.binaries import flags
-from matmul.build.packages import installed
-from matmul.build.toolchain import cubin_command, read_ptxas, run
-from matmul.catalogue.architectures import target
-from matmul.catalogue.entries import Catalogue, Variant, load_catalogue
-from matmul.catalogue.plans import Launch, Plan
-from matmul.catalogue.schema import read_yaml
-from matmul.catalogue.sources import source_files
-from matmul.cpu import emulation
-from matmul.cpu.emulation import EmulationError
-from matmul.measure.verification import accuracy
-from matmul.operations import fills, parse_shape
-from matmul.operations.gemm import Gemm
+from matmul_sweep.build.binaries import flags
+from matmul_sweep.build.packages import installed
+from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
+from matmul_sweep.catalogue.architectures import target
+from matmul_sweep.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul_sweep.catalogue.plans import Launch, Plan
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
+from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.operations import fills, parse_shape
+from matmul_sweep.operations.gemm import Gemm
 
 pytestmark = pytest.mark.long
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from matmul.process.errors import Unfinished
-from matmul.process.isolation import Crashed, run_isolated, shared_array
+from matmul_sweep.process.errors import Unfinished
+from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
 
 
 def test_what_a_call_wrote_comes_back() -> None:

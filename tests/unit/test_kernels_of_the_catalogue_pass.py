@@ -7,9 +7,9 @@ import math
 import pytest
 from support import the_catalogue
 
-from matmul.catalogue.entries import Kernel, Kind
-from matmul.process.errors import UserError
-from matmul.trial.verdict import CORRECT, judge
+from matmul_sweep.catalogue.entries import Kernel, Kind
+from matmul_sweep.classroom.verdict import CORRECT, judge
+from matmul_sweep.process.errors import UserError
 
 pytestmark = pytest.mark.long
 

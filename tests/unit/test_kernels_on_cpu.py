@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
-from matmul.catalogue.entries import Variant
-from matmul.cpu import emulation
-from matmul.measure.verification import accuracy
-from matmul.operations import fills
-from matmul.operations.gemm import Gemm
-from matmul.operations.gemm_bf16 import GemmBf16
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import Shape
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.operations import fills
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gemm_bf16 import GemmBf16
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import Shape
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 

@@ -12,11 +12,11 @@ from made_up_data import DEVICE, Change, made_up, the_catalogue
 from support import Entry, WriteCatalogue
 from test_tables import typeset
 
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.catalogue.layout import WARP, Layout
-from matmul.operations.gemm import Gemm
-from matmul.process.errors import UserError
-from matmul.report.facts.ladder import ladder
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.layout import WARP, Layout
+from matmul_sweep.experiment.report.facts.ladder import ladder
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process.errors import UserError
 
 GEMM = {"gemm": (320, 1024)}
 TIMES = ["time_ms", "time_low_ms", "time_high_ms"]

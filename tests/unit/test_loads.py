@@ -7,8 +7,8 @@ from made_up_data import made_up
 from support import CUDA_ENTRY, ROOT, Command, WriteCatalogue, experiment, the_catalogue
 
 import loads as program
-from matmul.catalogue.entries import load_catalogue
-from matmul.report.selection import load_results
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.selection import load_results
 
 READS = """
 extern "C" __global__ void mine(const float* A, const float* B, float* C, int m, int n, int k)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from support import RIGHT_KERNEL, TILED_KERNEL, Command, Entry, WriteCatalogue, experiment
 
-from matmul.build import machine_code, toolchain
-from matmul.build.binaries import binary_of, compile_into
-from matmul.build.machine_code import Instruction, disassembled, excerpt, hot_loop, kinds, mix
-from matmul.catalogue.entries import load_catalogue
-from matmul.dataset.tables import LOOP, read_table
-from matmul.process.errors import UserError
+from matmul_sweep.build import machine_code, toolchain
+from matmul_sweep.build.binaries import binary_of, compile_into
+from matmul_sweep.build.machine_code import Instruction, disassembled, excerpt, hot_loop, kinds, mix
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.tables import LOOP, read_table
+from matmul_sweep.process.errors import UserError
 
 needs_nvdisasm = pytest.mark.skipif(not toolchain.nvdisasm(), reason="there is no nvdisasm")
 

@@ -11,10 +11,11 @@ import pytest
 from support import Command, Entry, WriteCatalogue, experiment
 
 import measure as program
-from matmul.dataset.tables import read_json, read_table
-from matmul.measure.sweep import Sweep
-from matmul.process.children import until_done
-from matmul.settings.verifier import Verifier, refused, tasks_of
+from matmul_sweep.experiment.dataset.tables import read_table
+from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.experiment.verify.verifier import Verifier, refused, tasks_of
+from matmul_sweep.process.children import until_done
+from matmul_sweep.process.files import read_json
 
 
 def measure(command: Command, folder: Path, **changes: Any) -> Path:

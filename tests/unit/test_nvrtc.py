@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from matmul.build import packages, toolchain
-from matmul.build.machine_code import disassembled
-from matmul.process.errors import UserError
+from matmul_sweep.build import packages, toolchain
+from matmul_sweep.build.machine_code import disassembled
+from matmul_sweep.process.errors import UserError
 
 needs_nvrtc = pytest.mark.skipif(
     packages.installed() != "cuda12", reason="the packages of CUDA 12 are not installed"

@@ -6,7 +6,7 @@ import pytest
 from support import the_catalogue
 
 import measure
-from matmul.gpu.occupancy import Limits, occupancy
+from matmul_sweep.launch.occupancy import Limits, occupancy
 
 CC_9_0 = Limits(threads=2048, blocks=32, registers=65536, shared_bytes=228 << 10)
 CC_8_6 = Limits(threads=1536, blocks=16, registers=65536, shared_bytes=100 << 10)

@@ -9,7 +9,7 @@ import yaml
 from made_up_data import DEVICE, made_up
 from support import CUDA_ENTRY, RIGHT_KERNEL, Command
 
-from matmul.trial import verdict
+from matmul_sweep.classroom import verdict
 
 Change = Callable[[str], str] | None
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
-from matmul.operations import OPERATIONS, fills
-from matmul.operations.operation import Operation
+from matmul_sweep.operations import OPERATIONS, fills
+from matmul_sweep.operations.operation import Operation
 
 every = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda o: o.name)
 

@@ -22,14 +22,14 @@ from made_up_data import (
 )
 
 import page
-from matmul.catalogue.entries import Catalogue
-from matmul.dataset.provenance import ROOT
-from matmul.report.figures.figure_base import look
-from matmul.report.page.data import page_data
-from matmul.report.page.lines import FASTEST
-from matmul.report.page.lines import RANDOM as DRAWN
-from matmul.report.page.points import ERROR
-from matmul.report.selection import Results, fastest, of_series, squares
+from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares
+from matmul_sweep.experiment.report.figures.figure_base import look
+from matmul_sweep.experiment.report.page.data import page_data
+from matmul_sweep.experiment.report.page.lines import FASTEST
+from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
+from matmul_sweep.experiment.report.page.points import ERROR
+from matmul_sweep.process.project import ROOT
 
 pytestmark = pytest.mark.slow
 

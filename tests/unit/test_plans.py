@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 from support import Entry, WriteCatalogue, the_catalogue
 
-from matmul.build.binaries import compile_variant
-from matmul.catalogue.architectures import has_instructions, target
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.catalogue.plans import Launch, TensorMap
-from matmul.gpu import direct, tensor_maps
-from matmul.measure import products
-from matmul.measure.products import NoRoom, Preparation, parameter_format
-from matmul.operations.gemm import Gemm
-from matmul.operations.gemm_bf16 import GemmBf16
-from matmul.process.errors import UserError
+from matmul_sweep.build.binaries import compile_variant
+from matmul_sweep.catalogue.architectures import has_instructions, target
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.plans import Launch, TensorMap
+from matmul_sweep.launch import direct, products, tensor_maps
+from matmul_sweep.launch.products import NoRoom, Preparation, parameter_format
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gemm_bf16 import GemmBf16
+from matmul_sweep.process.errors import UserError
 
 HOPPER = load_catalogue(Path(__file__).parent / "hopper" / "catalogue.yaml")
 MAP = {"of": "A", "extents": ["m", "k"], "box": [64, 32]}

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from support import Entry, WriteCatalogue
 
-from matmul.build.binaries import compile_into
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.gpu.instruments import Instruments
-from matmul.measure.products import compile_record
-from matmul.process.errors import UserError
+from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.launch.products import compile_record
+from matmul_sweep.process.errors import UserError
 
 
 @pytest.fixture

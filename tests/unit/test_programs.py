@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from matmul.process.programs import imported_files
+from matmul_sweep.process.programs import imported_files
 
 LOADED = """
 import runpy, sys
@@ -17,33 +17,33 @@ try:
     runpy.run_path({script!r}, run_name="__main__")
 except SystemExit:
     pass
-print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("matmul.")), sep="\\n")
+print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("matmul_sweep.")), sep="\\n")
 """
 
 
 def test_imports_are_followed_through_modules(tmp_path: Path) -> None:
-    package = tmp_path / "matmul"
+    package = tmp_path / "matmul_sweep"
     package.mkdir()
     texts = {
-        "direct": "import json\nfrom matmul import (\n    second,\n    absent as y,\n)\n",
-        "second": "import matmul.third\n\ndef f():\n    from matmul.late import g\n",
-        "third": "from matmul.direct import x\n",
+        "direct": "import json\nfrom matmul_sweep import (\n    second,\n    absent as y,\n)\n",
+        "second": "import matmul_sweep.third\n\ndef f():\n    from matmul_sweep.late import g\n",
+        "third": "from matmul_sweep.direct import x\n",
         "late": "",
         "unused": "",
     }
     for name, text in texts.items():
         (package / f"{name}.py").write_text(text)
     script = tmp_path / "step.py"
-    script.write_text("import sys\nfrom matmul.direct import x\n")
-    names = [file.relative_to(tmp_path).as_posix() for file in imported_files(script)]
-    assert names == [f"matmul/{name}.py" for name in ("direct", "late", "second", "third")]
+    script.write_text("import sys\nfrom matmul_sweep.direct import x\n")
+    names = [file.relative_to(tmp_path).as_posix() for file in imported_files(script, tmp_path)]
+    assert names == [f"matmul_sweep/{name}.py" for name in ("direct", "late", "second", "third")]
 
 
 @pytest.mark.parametrize("step", ["measure", "collect"])
 def test_every_module_that_a_step_loads_is_found(step: str) -> None:
     """Against Python itself: what is in sys.modules after the step's imports."""
-    script = ROOT / "scripts" / f"{step}.py"
-    code = LOADED.format(script=str(script), folder=str(script.parent))
+    script = ROOT / "scripts" / "steps" / f"{step}.py"
+    code = LOADED.format(script=str(script), folder=str(ROOT / "src"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {Path(line) for line in done.stdout.splitlines() if line.startswith(str(ROOT))}
     assert loaded

@@ -8,10 +8,12 @@ import pytest
 from made_up_data import made_up, the_catalogue
 
 import tables
-from matmul.dataset.provenance import ROOT, VERSION
-from matmul.dataset.tables import DATA_SET, read_json, read_table, version_of, write_table
-from matmul.report.figures.figure_base import source_line
-from matmul.report.selection import Results, load_results, short_commit
+from matmul_sweep import __version__ as VERSION
+from matmul_sweep.experiment.dataset.selection import Results, load_results, short_commit
+from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table, version_of, write_table
+from matmul_sweep.experiment.report.figures.figure_base import source_line
+from matmul_sweep.process.files import read_json
+from matmul_sweep.process.project import ROOT
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
 folders = pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)

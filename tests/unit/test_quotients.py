@@ -8,9 +8,9 @@ import pytest
 from made_up_data import made_up
 from test_tables import typeset
 
-from matmul.report.facts.findings import find
-from matmul.report.facts.ladder import ladder
-from matmul.report.selection import Results
+from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.facts.findings import find
+from matmul_sweep.experiment.report.facts.ladder import ladder
 
 KERNELS = ["naive", "shared", "cublas_sgemm"]
 

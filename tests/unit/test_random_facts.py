@@ -9,16 +9,16 @@ import pytest
 from made_up_data import RANDOM, made_up
 
 import tables
-from matmul.catalogue.schema import read_yaml
-from matmul.dataset.provenance import ROOT
-from matmul.operations import operation_of, shape_of
-from matmul.report.facts.changes import own_times, relative_times
-from matmul.report.facts.random_shapes import random_shapes
-from matmul.report.figures.figure_base import NothingToDraw
-from matmul.report.figures.gallery import FIGURES
-from matmul.report.page.data import page_data
-from matmul.report.page.lines import RANDOM as DRAWN
-from matmul.report.selection import Results
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.facts.changes import own_times, relative_times
+from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
+from matmul_sweep.experiment.report.figures.gallery import FIGURES
+from matmul_sweep.experiment.report.page.data import page_data
+from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
+from matmul_sweep.operations import operation_of, shape_of
+from matmul_sweep.process.project import ROOT
 
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from matmul.operations import operation_of, parse_shape
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.random_shapes import extent, random_shapes
-from matmul.process.errors import UserError
+from matmul_sweep.operations import operation_of, parse_shape
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.random_shapes import extent, random_shapes
+from matmul_sweep.process.errors import UserError
 
 LOW, HIGH = Gemm(64, 100, 32), Gemm(4096, 2000, 12000)
 

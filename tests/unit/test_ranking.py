@@ -8,11 +8,11 @@ import pytest
 from made_up_data import made_up
 from matplotlib.figure import Figure
 
-from matmul.operations import OPERATIONS
-from matmul.report.figures import labels, style
-from matmul.report.figures.figure_base import NothingToDraw, look
-from matmul.report.figures.gallery import FIGURES
-from matmul.report.selection import Results
+from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
+from matmul_sweep.experiment.report.figures.gallery import FIGURES
+from matmul_sweep.operations import OPERATIONS
 
 
 @pytest.fixture(scope="module")

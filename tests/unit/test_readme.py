@@ -12,12 +12,12 @@ from support import ROOT, Command
 
 import gallery
 import readme
-from matmul.catalogue.entries import Catalogue, load_catalogue
-from matmul.dataset.tables import DATA_SET
-from matmul.operations import OPERATIONS
-from matmul.report.facts import ladder as steps
-from matmul.report.selection import Results, load_results
-from matmul.report.sourced_numbers import significant
+from matmul_sweep.catalogue.entries import Catalogue, load_catalogue
+from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.dataset.tables import DATA_SET
+from matmul_sweep.experiment.report.facts import ladder as steps
+from matmul_sweep.operations import OPERATIONS
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
 GALLERY = ROOT / "reports" / "published" / "README.md"

@@ -1,32 +1,47 @@
-"""The rooms of scripts/matmul stand one above the other."""
+"""The floors of src/matmul_sweep, and the rooms of the library and of the experiment, stand one
+above the other."""
 
 from pathlib import Path
 
+import pytest
 from support import ROOT
 
-from matmul.process.programs import imported_directly
+from matmul_sweep.process.programs import imported_directly, imported_names
 
-PACKAGE = ROOT / "scripts" / "matmul"
+PACKAGE = ROOT / "src" / "matmul_sweep"
 # From the bottom up: each uses only those before it.
-ROOMS = ["process", "operations", "dataset", "catalogue", "build", "gpu", "cpu", "measure",
-         "trial", "settings", "report"]  # fmt: skip
-MODULES = sorted(PACKAGE.rglob("*.py"))
+LIBRARY = ["process", "operations", "catalogue", "build", "launch", "dispatch"]
+EXPERIMENT = ["dataset", "plan", "verify", "measure", "report"]
+ROOMS = [*LIBRARY, "classroom", *(f"experiment.{room}" for room in EXPERIMENT)]
+MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.parent != PACKAGE)
 
 
 def room_of(file: Path) -> str:
-    return file.relative_to(PACKAGE).parts[0]
+    parts = file.relative_to(PACKAGE).parts
+    return ".".join(parts[: 2 if parts[0] == "experiment" else 1])
 
 
 def test_every_folder_is_a_room() -> None:
-    assert {room_of(file) for file in MODULES} - {"__init__.py"} == set(ROOMS)
+    assert {room_of(file) for file in MODULES} - {"experiment.__init__.py"} == set(ROOMS)
 
 
 def test_a_module_imports_from_its_own_room_and_those_below() -> None:
     upward = [
-        (file.name, other.name)
+        (room_of(file), file.name, room_of(other), other.name)
         for file in MODULES
-        if file.parent != PACKAGE
         for other in imported_directly(file, PACKAGE.parent)
-        if other.parent != PACKAGE and ROOMS.index(room_of(other)) > ROOMS.index(room_of(file))
+        if other in MODULES
+        and other.name != "__init__.py"
+        and ROOMS.index(room_of(other)) > ROOMS.index(room_of(file))
     ]
     assert upward == []
+
+
+@pytest.mark.parametrize("package", ["pandas", "pycuda", "seaborn", "snakemake"])
+def test_the_library_needs_none_of_the_experiments_packages(package: str) -> None:
+    assert package not in {
+        name.partition(".")[0]
+        for file in MODULES
+        if room_of(file) in LIBRARY
+        for name in imported_names(file)
+    }

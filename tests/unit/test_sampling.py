@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from matmul.dataset.intervals import median_interval
-from matmul.measure import sampling
-from matmul.measure.sampling import Rule, collect
+from matmul_sweep.experiment.dataset.intervals import median_interval
+from matmul_sweep.experiment.measure import sampling
+from matmul_sweep.experiment.measure.sampling import Rule, collect
 
 
 @pytest.mark.parametrize("count", [7, 30])

@@ -14,12 +14,12 @@ import yaml
 from support import ROOT, Entry, WriteCatalogue, the_catalogue, work_of
 
 import search
-from matmul.catalogue.cost import TERMS
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.catalogue.schema import read_yaml
-from matmul.operations.gemm import Gemm
-from matmul.operations.shapes import Shape
-from matmul.process.errors import UserError
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.dispatch.cost import TERMS
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
 
 SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))
 spaces = pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)

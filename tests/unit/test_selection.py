@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 from made_up_data import DEVICE, made_up
 
-from matmul.catalogue.entries import Catalogue
-from matmul.operations.gram import GRAM
-from matmul.report.facts.findings import find
-from matmul.report.selection import at, over_hot, shapes_of
+from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.experiment.dataset.selection import at, over_hot, shapes_of
+from matmul_sweep.experiment.report.facts.findings import find
+from matmul_sweep.operations.gram import GRAM
 
 
 def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from matmul.dataset.tables import product_of
-from matmul.operations import parse_shape, shape_of
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.operations.shapes import LARGEST, Shape, grid_of, triangle_of
-from matmul.process.errors import UserError
+from matmul_sweep.experiment.dataset.tables import product_of
+from matmul_sweep.operations import parse_shape, shape_of
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.shapes import LARGEST, Shape, grid_of, triangle_of
+from matmul_sweep.process.errors import UserError
 
 NO_SHAPES = [0, "4x4x4 ", "640.0", 3.5, True, None, f"1x1x{LARGEST + 1}", "9" * 5000]
 

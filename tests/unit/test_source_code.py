@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from made_up_data import the_catalogue
 
-from matmul.catalogue.entries import Kernel
-from matmul.report.facts.source_code import source_code
+from matmul_sweep.catalogue.entries import Kernel
+from matmul_sweep.experiment.report.facts.source_code import source_code
 
 SOURCE = """\
 // C = A·B.

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from matmul.process.errors import UserError
-from matmul.report.sourced_numbers import Number, cell, cell_if_any
+from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any
+from matmul_sweep.process.errors import UserError
 
 ROW = pd.Series({"time_ms": 1.5, "power_w": None}, name=7)
 

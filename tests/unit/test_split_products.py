@@ -7,10 +7,10 @@ import pytest
 from kinds import KINDS, factors, hard_kinds, in_order, not_finite
 from support import the_catalogue
 
-from matmul.catalogue.entries import Variant
-from matmul.cpu import emulation
-from matmul.measure.verification import accuracy
-from matmul.operations.gemm import Gemm
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.operations.gemm import Gemm
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from matmul.gpu import state
-from matmul.gpu.state import Reading, Recorder, State, cool, state_of
+from matmul_sweep.experiment.measure import state
+from matmul_sweep.experiment.measure.state import Reading, Recorder, State, cool, state_of
 
 POWER_CAP = pynvml.nvmlClocksThrottleReasonSwPowerCap
 THERMAL = pynvml.nvmlClocksThrottleReasonSwThermalSlowdown

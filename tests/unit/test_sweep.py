@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from support import the_catalogue
 
-from matmul.catalogue.entries import Variant
-from matmul.gpu.state import State
-from matmul.measure.bench import MODES, Case, LostDevice, Point, Settings, Wrong
-from matmul.measure.sampling import Rule
-from matmul.measure.sweep import Sweep
-from matmul.operations.gemm import Gemm
-from matmul.operations.shapes import Shape
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.measure.bench import MODES, Case, LostDevice, Point, Settings, Wrong
+from matmul_sweep.experiment.measure.sampling import Rule
+from matmul_sweep.experiment.measure.state import State
+from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.shapes import Shape
 
 RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
 SETTINGS = Settings(

@@ -33,30 +33,31 @@ from made_up_data import (
 
 import report
 import tables
-from matmul.catalogue.schema import read_yaml
-from matmul.dataset.intervals import median_interval
-from matmul.dataset.tables import (
-    POINT,
-    STATE,
-    read_json,
-    read_table,
-    version_of,
-    write_json,
-    write_table,
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.classroom.habits import HABITS_OF_MEASURING
+from matmul_sweep.experiment.dataset.intervals import median_interval
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    at,
+    fastest,
+    limits_of,
+    shapes_of,
+    squares,
+    verdict_of,
 )
-from matmul.operations import OPERATIONS
-from matmul.operations.gemm import Gemm
-from matmul.operations.gram import Gram
-from matmul.process.errors import UserError
-from matmul.report.facts.documents import compare_documents
-from matmul.report.facts.findings import FINDINGS, find
-from matmul.report.facts.measuring import measuring
-from matmul.report.figures import style
-from matmul.report.figures.gallery import FIGURES
-from matmul.report.figures.names import caption
-from matmul.report.selection import Results, at, fastest, limits_of, shapes_of, squares, verdict_of
-from matmul.report.sourced_numbers import Number, significant
-from matmul.trial.habits import HABITS_OF_MEASURING
+from matmul_sweep.experiment.dataset.sourced_numbers import Number, significant
+from matmul_sweep.experiment.dataset.tables import POINT, STATE, read_table, version_of, write_table
+from matmul_sweep.experiment.report.facts.documents import compare_documents
+from matmul_sweep.experiment.report.facts.findings import FINDINGS, find
+from matmul_sweep.experiment.report.facts.measuring import measuring
+from matmul_sweep.experiment.report.figures import style
+from matmul_sweep.experiment.report.figures.gallery import FIGURES
+from matmul_sweep.experiment.report.figures.names import caption
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import Gram
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import read_json, write_json
 from mistakes import record_of
 
 pytestmark = pytest.mark.slow

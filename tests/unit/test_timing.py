@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from matmul.measure.timing import PATIENCE_S, HeldStream
+from matmul_sweep.experiment.measure.timing import PATIENCE_S, HeldStream
 
 
 class Stream(HeldStream):

@@ -9,12 +9,12 @@ import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 
-from matmul.build import toolchain
-from matmul.build.binaries import compile_variant, digest
-from matmul.build.toolchain import CompileError, Resources, read_ptxas
-from matmul.catalogue.entries import load_catalogue
-from matmul.gpu import cublas
-from matmul.process.errors import UserError
+from matmul_sweep.build import toolchain
+from matmul_sweep.build.binaries import compile_variant, digest
+from matmul_sweep.build.toolchain import CompileError, Resources, read_ptxas
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.measure import cublas
+from matmul_sweep.process.errors import UserError
 
 # As nvcc 13.0 prints it for a file of two kernels, the first with -maxrregcount=32.
 REPORT = """

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support import ROOT, Command
 
-from matmul.process.contained import can_contain, run_contained
-from matmul.process.errors import UserError
-from matmul.trial.launching import launched_block
-from matmul.trial.signature import signature_of
-from matmul.trial.source import Kernel, read, settings_of
-from matmul.trial.verdict import CORRECT, NOT_COMPILED, NOT_RUN, WRONG, judge
+from matmul_sweep.classroom.launching import launched_block
+from matmul_sweep.classroom.signature import signature_of
+from matmul_sweep.classroom.source import Kernel, read, settings_of
+from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, WRONG, judge
+from matmul_sweep.process.contained import can_contain, run_contained
+from matmul_sweep.process.errors import UserError
 
 HAND_INS = Path(__file__).parent / "trial"
 FLOATS = "const float* A, const float* B, float* C"

@@ -11,12 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import Entry, WriteCatalogue, error_share, the_catalogue
 
-from matmul.catalogue.entries import Variant, load_catalogue
-from matmul.measure.verification import PANEL_ROWS, accuracy, split, split_unit, verification_shapes
-from matmul.operations import fills
-from matmul.operations.gemm import Gemm
-from matmul.operations.operation import FEW_TERMS
-from matmul.operations.shapes import ceil_div
+from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.experiment.verify.verification import (
+    PANEL_ROWS,
+    accuracy,
+    split,
+    split_unit,
+    verification_shapes,
+)
+from matmul_sweep.operations import fills
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.operation import FEW_TERMS
+from matmul_sweep.operations.shapes import ceil_div
 
 FIRST = [kernel.variants[0] for kernel in the_catalogue().values()]
 

@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 from support import RIGHT_KERNEL, Command, Entry, WriteCatalogue, experiment
 
-from matmul.build.binaries import binary_of
-from matmul.catalogue.entries import Variant
-from matmul.dataset.tables import read_table, write_json
-from matmul.measure.verification import verification_shapes
-from matmul.operations.shapes import Shape
-from matmul.process.errors import UserError
-from matmul.settings import verifier as program
-from matmul.settings.experiment import Experiment
-from matmul.settings.verifier import (
+from matmul_sweep.build.binaries import binary_of
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.dataset.tables import read_table
+from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.experiment.verify import verifier as program
+from matmul_sweep.experiment.verify.verification import verification_shapes
+from matmul_sweep.experiment.verify.verifier import (
     Rows,
     Verifier,
     first_failure,
@@ -29,6 +27,9 @@ from matmul.settings.verifier import (
     tasks_of,
     unchosen,
 )
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import write_json
 
 COMMENTED = RIGHT_KERNEL + "// a comment\n"
 ANOTHER = RIGHT_KERNEL.replace("p < k", "p <= k - 1")

@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from matmul.catalogue.plans import Launch, Plan
-from matmul.cpu import emulation, watched
-from matmul.cpu.emulation import WATCH, EmulationError, NotRunnable
-from matmul.operations.gram import GRAM, Gram
+from matmul_sweep.catalogue.plans import Launch, Plan
+from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
+from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH, EmulationError, NotRunnable
+from matmul_sweep.operations.gram import GRAM, Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

@@ -3,8 +3,8 @@
 import pytest
 from project import Fresh, Project
 
-from matmul.build.toolchain import check_architectures
-from matmul.process.errors import UserError
+from matmul_sweep.build.toolchain import check_architectures
+from matmul_sweep.process.errors import UserError
 
 
 @pytest.fixture(scope="module")

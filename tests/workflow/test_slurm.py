@@ -16,8 +16,9 @@ from project import Copy, Fresh, Project
 from slurm import Job, Run, Slurm
 from support import Toolkit
 
-from matmul.build import cache
-from matmul.dataset.tables import DATA_SET, read_json, read_table
+from matmul_sweep.build import cache
+from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table
+from matmul_sweep.process.files import read_json
 
 pytestmark = [pytest.mark.slurm, pytest.mark.long]
 

@@ -19,11 +19,12 @@ import yaml
 from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL, ROOT
 
-from matmul.build import toolchain
-from matmul.catalogue.entries import Kind, load_catalogue
-from matmul.dataset.tables import read_json, read_table, write_json, write_table
-from matmul.report.figures.names import CAPTIONS, captions
-from matmul.settings.experiment import Experiment
+from matmul_sweep.build import toolchain
+from matmul_sweep.catalogue.entries import Kind, load_catalogue
+from matmul_sweep.experiment.dataset.tables import read_table, write_table
+from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
+from matmul_sweep.process.files import read_json, write_json
 
 Pending = dict[str, set[str]]
 
@@ -215,9 +216,9 @@ CHANGES: dict[str, tuple[Callable[[Project], None], set[str], Pending]] = {
     "the report's text": (edit("reports/report.typ"), REPORT, {}),
     "a chapter": (edit("reports/chapters/gram.typ"), REPORT, {}),
     "the page": (edit("reports/explore.html"), {"write_page", "pass_verdict"}, {}),
-    "the collecting": (edit("scripts/collect.py"), AFTER, {}),
+    "the collecting": (edit("scripts/steps/collect.py"), AFTER, {}),
     "the sampling": (
-        edit("scripts/matmul/measure/sweep.py"), AFTER,
+        edit("src/matmul_sweep/experiment/measure/sweep.py"), AFTER,
         {"measure_part": {*MEASURED, "results/local/measured/gram/gram_cpu_loop"}},
     ),
     "the gallery of mistakes": (
@@ -261,7 +262,7 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(
 
 def test_the_other_entry_file_gives_the_same_jobs(finished: Project, copy_of: Copy) -> None:
     project = copy_of(finished)
-    project.edit("scripts/compile.py", "\n")
+    project.edit("scripts/steps/compile.py", "\n")
     root, other = project.job_counts(), project.job_counts("-s", "workflow/Snakefile")
     assert root.pop("all") == 1
     assert other.pop("default") == 1

@@ -2,6 +2,7 @@
 import functools
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -9,31 +10,35 @@ from pathlib import Path
 ROOT = Path(
     os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(secret_free=True)))
 ).parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "src"))
 
-from matmul.build import toolchain
-from matmul.build.binaries import TOOLS
-from matmul.catalogue.entries import CHECKED, catalogue_digest
-from matmul.catalogue.sources import source_files
-from matmul.catalogue.schema import read_yaml
-from matmul.cpu import emulation
-from matmul.dataset.tables import CHECKS, DATA_SET, read_json
-from matmul.gpu.device import NoDevice
-from matmul.process import lock
-from matmul.process.errors import UserError
-from matmul.process.lifetime import SNAKEMAKE
-from matmul.process.programs import program_files
-from matmul.report.figures.names import CAPTIONS, captions
-from matmul.settings import cluster, configuration
-from matmul.settings.experiment import Experiment
-from matmul.trial import results as mistake_results
+from matmul_sweep.build import toolchain
+from matmul_sweep.build.binaries import TOOLS
+from matmul_sweep.catalogue.entries import CHECKED, catalogue_digest
+from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
+from matmul_sweep.process.files import read_json
+from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.process import lock
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.lifetime import SNAKEMAKE
+from matmul_sweep.process.programs import program_files
+from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
+from matmul_sweep.experiment.plan import cluster, configuration
+from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.classroom import results as mistake_results
 
 # Rules whose jobs need a GPU, unless the CPU is measured.
 ON_GPU = {"verify_operation", "measure_part", "measure_ceilings", "count"}
 
 # The program replaces the shell, so Snakemake is its parent, and it dies with its parent. Programs
 # keep their bytecode, or each job would compile hundreds of modules again.
-shell.prefix(f"set -euo pipefail; export {SNAKEMAKE}=$PPID PYTHONDONTWRITEBYTECODE=; exec ")
+shell.prefix(
+    f"set -euo pipefail; export {SNAKEMAKE}=$PPID PYTHONDONTWRITEBYTECODE= "
+    f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))}${{PYTHONPATH:+:$PYTHONPATH}}; exec "
+)
 
 
 def sent_off():
@@ -135,7 +140,8 @@ def tell_interruption(logs):
 @functools.cache
 def program(name):
     """The script of a step and the shared modules that it imports."""
-    return program_files(ROOT / "scripts" / f"{name}.py")
+    [script] = (ROOT / "scripts").rglob(f"{name}.py")
+    return program_files(script)
 
 
 def sources(wildcards):

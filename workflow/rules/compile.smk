@@ -7,7 +7,7 @@ rule compile_kernel:
     input:
         sources,
         program("compile"),
-        program("nvrtc"),
+        program_files(toolchain.NVRTC),
     output:
         directory("results/local/build/{arch}/{kernel}"),
     log:
@@ -30,9 +30,9 @@ rule compile_kernel:
 
 rule compile_tool:
     input:
-        ROOT / "scripts/matmul/gpu/{tool}.cu",
+        ROOT / "src/matmul_sweep/experiment/measure/{tool}.cu",
         program("compile_tool"),
-        program("nvrtc"),
+        program_files(toolchain.NVRTC),
     output:
         "results/local/build/{arch}/{tool}.cubin",
     log:

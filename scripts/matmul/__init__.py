@@ -1,1 +1,0 @@
-"""What the steps share: catalogue, shapes, device, timing, verification, data set."""

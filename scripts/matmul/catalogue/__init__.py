@@ -1,1 +1,0 @@
-"""The kernels: catalogue entries, their variants and layouts, and the schemas."""

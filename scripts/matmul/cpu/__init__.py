@@ -1,1 +1,0 @@
-"""The same kernels on a CPU."""

@@ -1,1 +1,0 @@
-"""The data set's files, and where their figures come from."""

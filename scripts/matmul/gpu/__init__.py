@@ -1,1 +1,0 @@
-"""The card: device, state, cuBLAS, and kernels that fill, hold and compare."""

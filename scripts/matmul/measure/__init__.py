@@ -1,1 +1,0 @@
-"""Timing, sampling, verification, and measuring one variant over a sweep."""

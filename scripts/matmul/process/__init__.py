@@ -1,1 +1,0 @@
-"""Processes: isolation, ending with the parent, locking, and the errors that end them."""

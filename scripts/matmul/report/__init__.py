@@ -1,1 +1,0 @@
-"""What a data set shows: the points that are compared, facts and figures."""

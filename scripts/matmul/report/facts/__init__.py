@@ -1,1 +1,0 @@
-"""Numbers for the sentences and tables of the report, each with the cells that it comes from."""

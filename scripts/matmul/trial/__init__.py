@@ -1,1 +1,0 @@
-"""A verdict on anyone's kernel: one .cu file, read, run and judged."""

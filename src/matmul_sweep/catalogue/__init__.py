@@ -1,0 +1,1 @@
+"""The kernels: catalogue entries, their variants and layouts."""

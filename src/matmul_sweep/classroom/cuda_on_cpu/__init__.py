@@ -1,0 +1,1 @@
+"""CUDA on the CPU: kernels thread by thread, with every access watched."""

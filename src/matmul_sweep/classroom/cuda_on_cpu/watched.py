@@ -1,0 +1,113 @@
+"""A launch on the CPU of which every access is watched (cuda_on_cpu/watch.h), and what was
+found."""
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.catalogue.plans import Plan
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, numbers_of
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.contained import run_contained
+from matmul_sweep.process.errors import Unfinished
+
+DIVERGED = 4  # exit code of the driver
+WRITER = np.dtype([("place", np.uint64), ("block", np.int32), ("thread", np.int32)])
+PATIENCE = 5  # times the processor time of a launch that it may take on a busy machine
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a launch did.
+
+    c: C as it left it, or None if it did not end by itself.
+    findings: what watch.h told, each with its `kind` and further fields; `places` are addresses in
+    the code. writers: who wrote each element of C last, as WRITER. loads: elements of the inputs
+    that all threads read. printed: what the kernel printed.
+    """
+
+    executable: Path
+    c: np.ndarray | None
+    findings: tuple[Mapping[str, Any], ...]
+    writers: np.ndarray | None
+    printed: str
+    loads: int | None = None
+
+    @cached_property
+    def lines(self) -> Mapping[int, tuple[str, int]]:
+        """File and line of every place of the findings and of the writers."""
+        places = {place for finding in self.findings for place in finding.get("places", ())}
+        places |= {finding["other"] for finding in self.findings if "other" in finding}
+        if self.writers is not None:
+            places |= {int(place) for place in np.unique(self.writers["place"])}
+        return lines_of(self.executable, sorted(places - {0}))
+
+
+def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """File and line of addresses in the code, by addr2line; of inlined code, those of the
+    caller that is no header of CUDA's."""
+    if not places:
+        return {}
+    # A place is where a call returns to; the call is before it.
+    command = ["addr2line", "-a", "-i", "-e", str(executable), *(hex(p - 1) for p in places)]
+    told = subprocess.run(command, capture_output=True, text=True).stdout
+    found = {}
+    for block in re.split(r"^0x", told, flags=re.MULTILINE)[1:]:
+        address, *frames = block.splitlines()
+        named = [re.match(r"(.+):(\d+)", frame) for frame in frames]
+        inside = [one for one in named if one and "/cuda_on_cpu/" not in one[1]]
+        if inside:
+            found[int(address, 16) + 1] = (inside[0][1], int(inside[0][2]))
+    return found
+
+
+def launch(
+    executable: Path, plan: Plan, shape: Shape, inputs: Sequence[np.ndarray], output: np.ndarray,
+    seconds: float,
+) -> Watched:  # fmt: skip
+    """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
+    seconds of processor time.
+
+    Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
+    memory.
+    """
+    with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
+        folder = Path(name)
+        paths = [folder / f"{index}.bin" for index in range(len(inputs) + 1)]
+        for path, array in zip(paths, (*inputs, output), strict=True):
+            path.write_bytes(array.tobytes())
+        numbers = (*numbers_of(plan), *shape.elements, *shape.dimensions)
+        command = [str(executable), *map(str, numbers), *map(str, paths)]
+        environment = {"WATCH_FOLDER": name, "WATCH_SECONDS": str(max(1, int(seconds)))}
+        try:
+            ended = run_contained(command, folder, PATIENCE * seconds, environment)
+        except Unfinished:
+            return Watched(executable, None, ({"kind": "endless"},), None, "")
+        findings = told(folder / "findings")
+        if ended.code == 0:
+            c = np.fromfile(paths[-1], output.dtype).reshape(output.shape)
+            writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
+            loads = int((folder / "loads").read_text())
+            return Watched(executable, c, findings, writers, ended.out, loads)
+    if ended.code == DIVERGED:
+        findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
+    elif ended.code > 0 and ended.err.strip():
+        raise EmulationError(ended.err.strip().splitlines()[0])
+    elif ended.code < 0:
+        findings = (*findings, {"kind": "killed", "signal": -ended.code})
+    return Watched(executable, None, findings, None, ended.out)
+
+
+def told(path: Path) -> tuple[Mapping[str, Any], ...]:
+    """The findings in a file; none if the launch did not begin."""
+    if not path.exists():
+        return ()
+    return tuple(json.loads(line) for line in path.read_text().splitlines())

@@ -1,0 +1,264 @@
+"""Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
+
+import dataclasses
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.classroom.cuda_on_cpu import watched
+from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
+from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
+from matmul_sweep.classroom.program import Program, build_for_cpu
+from matmul_sweep.classroom.signature import Signature
+from matmul_sweep.operations import fills
+from matmul_sweep.operations.shapes import Shape
+
+SEED = 2026
+LAUNCH_SECONDS = 3.0  # of processor time
+# Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
+PROBES = (192, 384)
+PROBE_TERMS = 64
+SLOW = 1e7  # operations of a product in more than float64
+
+
+@dataclass(frozen=True)
+class Run:
+    """A launch at a shape. expected: C in higher precision; wrong: which elements of C are."""
+
+    shape: Shape
+    launch: Launch
+    inputs: tuple[np.ndarray, ...]
+    expected: np.ndarray
+    result: Watched
+    wrong: np.ndarray | None
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing about it is a mistake."""
+        return self.wrong is not None and not self.wrong.any() and not self.mistaken
+
+    @cached_property
+    def mistaken(self) -> list[Mapping[str, Any]]:
+        """The findings that are mistakes whatever C holds. A read of an element that was not
+        written is one only if C is wrong: threads beyond the edge of C may compute anything."""
+        return [one for one in self.result.findings if one["kind"] != "unwritten"]
+
+    @property
+    def endless(self) -> bool:
+        return any(one["kind"] == "endless" for one in self.result.findings)
+
+    @cached_property
+    def unwritten(self) -> np.ndarray:
+        """Which elements of C no thread wrote."""
+        assert self.result.writers is not None
+        return self.result.writers["thread"] < 0
+
+    @cached_property
+    def first_wrong(self) -> tuple[int, int]:
+        """Row and column of the first wrong element."""
+        assert self.wrong is not None
+        row, column = np.argwhere(self.wrong)[0]
+        return int(row), int(column)
+
+    def line(self, place: int, file: Path) -> int:
+        """The line of a place in the code, or 0 if it is not in the hand-in."""
+        found, line = self.result.lines.get(place, ("", 0))
+        return line if Path(found) == file else 0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A hand-in's program for the CPU, and how to launch it."""
+
+    program: Program
+    executable: Path
+    launch: Launch
+    seconds: float = LAUNCH_SECONDS
+
+    @property
+    def signature(self) -> Signature:
+        return self.program.signature
+
+    def rebuilt(self, folder: Path) -> "Bench":
+        """The same with its program compiled anew, into `folder`."""
+        return replace(self, executable=build_for_cpu(self.program, folder))
+
+    def run(self, shape: Shape, grid: tuple[int, int, int] | None = None) -> Run:
+        """Raises EmulationError if the launch is impossible."""
+        operation = self.signature.operation
+        fill = "digits" if operation.dtype == "int32" else "uniform"
+        inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
+        c = np.full(shape.output, self.poison, operation.dtype)
+        launch = self.launch
+        done = watched.launch(
+            self.executable, launch.plan(grid or launch.grid(shape)), shape, inputs, c,
+            self.seconds,
+        )  # fmt: skip
+        done = dataclasses.replace(done, findings=tuple(filter(self.counts, done.findings)))
+        expected, bound = self.reference(shape, inputs)
+        wrong = None
+        if done.c is not None:
+            with np.errstate(invalid="ignore"):
+                wrong = ~(np.abs(done.c.astype(expected.dtype) - expected) <= bound)
+        return Run(shape, launch, inputs, expected, done, wrong)
+
+    @property
+    def adds(self) -> bool:
+        """Whether the kernel adds to C by atomics, so that the launch has to find zeros there."""
+        output = re.escape(self.signature.name_of("C"))
+        return bool(re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?{output}\b", self.program.kernel.body))
+
+    @property
+    def poison(self) -> float:
+        """What C holds before a launch: no number, unless the kernel is to add to it."""
+        if self.adds:
+            return 0.0
+        numbers = self.signature.accumulates or self.signature.operation.dtype == "int32"
+        return 1e4 if numbers else np.nan
+
+    def counts(self, finding: Mapping[str, Any]) -> bool:
+        """Whether a finding is one at all: some kernels are to read what C held."""
+        reads_c = finding["kind"] == "unwritten" and finding["array"] == "C"
+        return not (reads_c and self.signature.accumulates)
+
+    def reference(
+        self, shape: Shape, inputs: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """C in higher precision, and the largest error of each element that rounding explains."""
+        operation = self.signature.operation
+        # A large C of float64 has a reference that is no better than it is.
+        longer = operation.sums == "float64" and shape.operations < SLOW
+        wide = np.longdouble if longer else np.float64
+        left, right = operation.factors(*(array.astype(wide) for array in inputs))
+        expected, magnitude = left @ right, np.abs(left) @ np.abs(right)
+        scale = operation.error_scale(shape.terms + 1)
+        return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
+
+    def with_tile(self) -> "Bench":
+        """The bench whose launch knows the tile of C that a block computes, by what a block
+        writes of a large C and what a second one beside or below it adds.
+
+        It is the block's own extents if that is no tile.
+        """
+        if self.launch.tile:
+            return self
+        if self.launch.blocks:
+            return replace(self, launch=replace(self.launch, tile=self.launch.block[1::-1]))
+        block_x, block_y, _ = self.launch.block
+        tile, order = (block_y, block_x), COLUMNS_FIRST
+        for size in PROBES:
+            shape = self.shape(size, size, PROBE_TERMS)
+            alone = self.run(shape, (1, 1, 1))
+            if alone.endless:
+                break
+            if found := self.tile_at(shape, alone):
+                tile, order = found
+                break
+        return replace(self, launch=replace(self.launch, tile=tile, order=order))
+
+    def tile_at(self, shape: Shape, alone: Run) -> tuple[tuple[int, int], str] | None:
+        """The tile, and the order of blocks, as a square C shows it, and what one block writes."""
+        if alone.result.writers is None or not alone.unwritten.any():
+            return None
+        beside, below = (self.run(shape, grid) for grid in ((2, 1, 1), (1, 2, 1)))
+        if beside.result.writers is None or below.result.writers is None:
+            return None
+        x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
+        if x and y:
+            return tile_between(x, y, beside)
+        return line_of_tiles(~alone.unwritten) if x else None
+
+    def shape(self, m: int, n: int, k: int) -> Shape:
+        """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
+        kind: Any = self.signature.operation.shape
+        m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
+        if self.signature.square:
+            return kind(*[max(m, n, k)] * len(kind.__match_args__))
+        return kind(m, n, k) if len(kind.__match_args__) == 3 else kind(k, n)
+
+    def shapes(self) -> list[Shape]:
+        """Tiny, ragged, prime and square shapes around the tile, those with few terms first."""
+        assert self.launch.tile
+        rows, columns = (min(side, 64) for side in self.launch.tile)
+        wide = max(rows, columns)
+        found: Iterable[tuple[int, int, int]] = (
+            (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2),
+            (rows, columns, wide), (rows + 1, columns, wide), (rows, columns + 1, wide),
+            (rows, columns, wide + 1),
+            (rows + 3, 1, 7), (rows + 1, columns - 1, 1), (wide + 1, wide + 1, wide + 1),
+            (rows - 1, columns + 1, wide + 1), (2 * rows, 2 * columns, wide + 1),
+            (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
+            (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
+        )  # fmt: skip
+        if (multiple := self.launch.multiple) > 1:
+            found = (tuple(-(-d // multiple) * multiple for d in one) for one in found)  # type: ignore[misc]
+        if self.signature.square:
+            found = ((d, d, d) for d in dict.fromkeys(max(one) for one in found if max(one)))
+        shapes = dict.fromkeys(self.shape(*one) for one in found if min(one) > 0)
+        return sorted(shapes, key=lambda shape: shape.operations)
+
+    def runs(self, seconds: float) -> Iterator[Run]:
+        """A launch at each shape; after an endless one, or after so many seconds, no more."""
+        end = time.monotonic() + seconds
+        for shape in self.shapes():
+            run = self.run(shape)
+            yield run
+            if run.endless or time.monotonic() > end:
+                return
+
+    def smaller(self, shape: Shape) -> Iterator[Shape]:
+        """The shapes that differ from this one by a smaller dimension, smallest first."""
+        step = self.launch.multiple
+        kind = type(shape)
+        for i, extent in enumerate(shape.dimensions):
+            for less in candidates(extent, step, self.launch):
+                extents = list(shape.dimensions)
+                extents[i] = less
+                yield kind(*[less] * len(extents)) if self.signature.square else kind(*extents)
+            if self.signature.square:
+                return
+
+
+def corner(mask: np.ndarray) -> tuple[int, int] | None:
+    """The first row and column of the elements in a mask; None without any."""
+    rows, columns = np.nonzero(mask)
+    return (int(rows.min()), int(columns.min())) if len(rows) else None
+
+
+def tile_between(
+    x: tuple[int, int], y: tuple[int, int], beside: Run
+) -> tuple[tuple[int, int], str] | None:
+    """The tile, and the order of blocks, if the second block in x begins at `x` and in y at `y`."""
+    if x[0] == 0 and y[1] == 0 and x[1] and y[0]:
+        return (y[0], x[1]), COLUMNS_FIRST
+    # Rows along x: unless it is the store that has them the wrong way round.
+    assert beside.wrong is not None
+    if x[1] == 0 and y[0] == 0 and x[0] and y[1] and not (beside.wrong & ~beside.unwritten).any():
+        return (x[0], y[1]), ROWS_FIRST
+    return None
+
+
+def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
+    """The same for blocks in a line, of which the first one computes these elements."""
+    count, columns = int(first.sum()), first.shape[1]
+    if not first.ravel()[:count].all():
+        return None
+    if count % columns:
+        return (1, count), LINEAR
+    return (count // columns, EVERYTHING), ROWS_FIRST
+
+
+def candidates(extent: int, step: int, launch: Launch) -> list[int]:
+    """Smaller extents worth trying: the smallest, those around the tile, the next smaller one."""
+    assert launch.tile
+    sides = {side + by for side in (*launch.tile, *launch.block[:2]) for by in (-1, 0, 1)}
+    tried = {1, 2, 3, extent // 2, extent - step, *sides}
+    return sorted(
+        {max(step, less // step * step) for less in tried if less > 0} & set(range(1, extent))
+    )

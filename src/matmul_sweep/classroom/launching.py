@@ -1,0 +1,288 @@
+"""How a hand-in is launched: its constants, its block, its tile of C, and its shared memory.
+
+Each comes from a setting (behind the file's name, or in a comment `// try: ...`), or else from the
+source: its macros, the launch in its own program, the extents of its shared arrays.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matmul_sweep.catalogue import plans
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
+from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.classroom.source import Kernel, Source, word_set
+from matmul_sweep.operations.shapes import Shape, ceil_div
+from matmul_sweep.process.errors import UserError
+
+# Settings that are no constants of the source.
+OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k")
+COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
+EVERYTHING = 1 << 30  # of a tile: all columns of C
+TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
+DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
+LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
+STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
+CONSTANT = re.compile(
+    r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)"
+)
+EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """block: extents (x, y, z). tile: rows and columns of C per block, or None if it is to be found
+    by experiment. shared_bytes: dynamic shared memory. multiple: of which all dimensions are.
+    blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
+
+    order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
+    LINEAR if along its elements.
+    """
+
+    block: tuple[int, int, int]
+    tile: tuple[int, int] | None
+    shared_bytes: int
+    multiple: int
+    constants: Mapping[str, str]
+    order: str = COLUMNS_FIRST
+    blocks: int = 0
+    most: tuple[int, int] = (EVERYTHING, EVERYTHING)
+
+    def plan(self, grid: plans.Grid) -> plans.Plan:
+        """One launch with this grid."""
+        return plans.Plan((plans.Launch(grid, self.block, self.shared_bytes),))
+
+    def grid(self, shape: Shape) -> tuple[int, int, int]:
+        assert self.tile
+        if self.blocks:
+            return self.blocks, 1, 1
+        if self.order == LINEAR:
+            return ceil_div(shape.elements[-1], self.tile[1]), 1, 1
+        rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
+        return (columns, rows, 1) if self.order == COLUMNS_FIRST else (rows, columns, 1)
+
+
+def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
+    """Raises UserError, with the question, for what nothing says."""
+    where = f"{source.path}"
+    constants = template_arguments(source, kernel)
+    constants |= {name: value for name, value in settings.items() if name not in OWN}
+    for name, value in constants.items():
+        if source.fixes(name) and source.defines[name] != value:
+            raise UserError(
+                f"{where}: {name}={value}, but the file defines it as {source.defines[name]}: "
+                "change it there, or leave the setting out"
+            )
+    values = known_values(source, constants)
+    ask_for_constants(source, kernel, values, constants)
+    block = extents(settings, "block", where) or block_of(source, kernel, values)
+    if block is None:
+        names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
+        raise UserError(
+            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? "
+            "Say for "
+            "instance block=16x16 after the file's name, or in a comment `// try: block=16x16` "
+            "at its "
+            "top"
+        )
+    block_x, block_y, block_z = (*block, 1, 1)[:3]
+    block = (block_x, block_y, block_z)
+    threads = block[0] * block[1] * block[2]
+    if not 1 <= threads <= MAXIMUM_THREADS:
+        raise UserError(
+            f"{where}: block {'×'.join(map(str, block))} has {threads} threads; a block has 1 to "
+            f"{MAXIMUM_THREADS}"
+        )
+    tile = extents(settings, "tile", where)
+    shared = settings.get("shared") or launched_shared(source, kernel, values)
+    if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
+        raise UserError(
+            f"{where}: how many bytes does `extern __shared__` have? Say for instance shared=2048 "
+            "after the file's name, or in a comment `// try: shared=2048` at its top"
+        )
+
+    def count(key: str, unsaid: int) -> int:
+        told = number(settings[key], values, f"{where}: {key}") if key in settings else unsaid
+        if key in settings and told < 1:
+            raise UserError(f"{where}: {key}={settings[key]}: write a whole number from 1 on")
+        return told
+
+    return Launch(
+        block, (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
+        count("multiple", 1), constants,
+        blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
+        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
+    )  # fmt: skip
+
+
+def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
+    """The whole numbers among macros and constants, by name."""
+    declared = dict(CONSTANT.findall(source.bare))
+    texts = declared | dict(source.defines) | dict(constants)
+    values: dict[str, int] = {}
+    for _ in range(4):  # macros of macros
+        for name, text in texts.items():
+            try:
+                values[name] = evaluate(
+                    text.strip("() ").replace("/", "//").replace("////", "//"), values
+                )
+            except UserError:
+                continue
+    return values
+
+
+def number(text: str, values: Mapping[str, int], where: str) -> int:
+    try:
+        return evaluate(text, values)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...] | None:
+    """16x16 or 256 as numbers."""
+    if key not in settings:
+        return None
+    if not re.fullmatch(r"\d{1,9}(?:[x×]\d{1,9}){0,2}", settings[key]):
+        raise UserError(f"{where}: {key}={settings[key]}: write whole numbers, such as {key}=16x16")
+    return tuple(int(part) for part in re.split("[x×]", settings[key]))
+
+
+def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
+    words = set(re.findall(r"[A-Za-z_]\w*", kernel.body + kernel.template))
+    return [name for name in values if name in words]
+
+
+def ask_for_constants(
+    source: Source, kernel: Kernel, values: Mapping[str, int], constants: Mapping[str, str]
+) -> None:
+    """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
+    named = [
+        text for array in EXTENT.findall(kernel.body) for text in re.findall(r"\[([^\]]*)\]", array)
+    ]
+    words = [word for text in named for word in re.findall(r"[A-Za-z_]\w*", text)]
+    parameters = template_parameters(kernel)
+    local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
+    for name in dict.fromkeys([*parameters, *words]):
+        if (
+            name in values
+            or name in constants
+            or name in local
+            or (name not in parameters and defined(source, name))
+        ):
+            continue
+        raise UserError(
+            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; "
+            "say for "
+            f"instance {name}=16 after the file's name, or write `#define {name} 16` at its top"
+        )
+
+
+def defined(source: Source, name: str) -> bool:
+    """Whether the source, or a header beside it, may define the name."""
+    return bool(
+        re.search(rf"\b(?:define|constexpr|const|enum)\b[^;\n]*\b{name}\b", source.bare)
+    ) or bool(re.search(r'#\s*include\s*"', source.text))
+
+
+def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The block as the source has it, or None if it could be several."""
+    if found := launched_block(source, kernel, values):
+        return found
+    squares = []
+    for array in EXTENT.findall(kernel.body):
+        sides = [valued(text, values) for text in re.findall(r"\[([^\]]*)\]", array)]
+        if len(sides) == 2 and sides[0] and sides[1]:
+            squares.append((sides[0], sides[1]))
+    tiles = [name for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)]
+    sizes = {values[name] for name in tiles}
+    if len(sizes) == 1:
+        side = sizes.pop()
+        return (side, side) if side <= 32 else None
+    if not tiles and squares:
+        side = min(min(pair) for pair in squares)
+        return (side, side) if side <= 32 else None
+    if not tiles and "__shared__" not in kernel.body:
+        return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
+    return None
+
+
+def in_a_line(source: Source, kernel: Kernel) -> bool:
+    """Whether threads and blocks are counted by x alone: those of another y would only repeat the
+    work, which is no race of the kernel's."""
+    text = source.needed_by(kernel)
+    return "threadIdx.x" in text and not re.search(r"\.\s*[yz]\b", text)
+
+
+def striding_blocks(source: Source, kernel: Kernel) -> int:
+    """The blocks of a grid in a line whose threads go on by the size of the grid, or 0."""
+    size = r"\bgridDim\s*\.\s*x\b"
+    names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
+    steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
+    strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
+    return STRIDING_BLOCKS if strides and in_a_line(source, kernel) else 0
+
+
+def valued(text: str, values: Mapping[str, int]) -> int | None:
+    """The value of an expression of C, or None."""
+    sizes = {"float": 4, "double": 8, "int": 4, "half": 2, "__half": 2, "__nv_bfloat16": 2}
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
+    try:
+        return evaluate(plain.strip().replace("/", "//"), values)
+    except UserError:
+        return None
+
+
+def launched(source: Source, kernel: Kernel) -> list[str]:
+    """The texts between <<< and >>> of the kernel's first launch in the source's own program."""
+    launch = re.search(rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(.*?)>>>", source.bare, re.DOTALL)
+    return split_at_commas(launch[1]) if launch else []
+
+
+def split_at_commas(text: str) -> list[str]:
+    """The parts of a text between the commas that no bracket encloses."""
+    depth, parts = 0, [""]
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
+    """The arguments of the kernel's template, by the parameter's name: those of its first launch,
+    or the defaults; float for a type without."""
+    launch = re.search(rf"\b{kernel.name}\s*<([^<>]*)>\s*<<<", source.bare)
+    names = template_parameters(kernel)
+    found = dict.fromkeys(re.findall(r"(?:typename|class)\s+(\w+)", kernel.template), "float")
+    found |= dict(re.findall(r"(\w+)\s*=\s*([^,]+)", kernel.template))
+    return found | (dict(zip(names, split_at_commas(launch[1]), strict=False)) if launch else {})
+
+
+def template_parameters(kernel: Kernel) -> list[str]:
+    return re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", kernel.template))
+
+
+def launched_block(
+    source: Source, kernel: Kernel, values: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of
+    constants."""
+    parts = launched(source, kernel)
+    if len(parts) < 2:
+        return None
+    block = parts[1]
+    written = re.fullmatch(r"dim3\s*\(([^)]*)\)", block)
+    if not written:  # `dim3 grid(...), block(...);` declares several
+        declared = rf"\bdim3\b[^;]*?\b{re.escape(block)}\s*[({{]([^;)}}]*)[)}}]"
+        written = re.search(declared, source.bare)
+    texts = written[1].split(",") if written else [block]
+    sides = [valued(text, values) for text in texts]
+    return tuple(side for side in sides if side) if all(sides) else None
+
+
+def launched_shared(source: Source, kernel: Kernel, values: Mapping[str, int]) -> int | None:
+    """The dynamic shared memory of that launch, in bytes, or None."""
+    parts = launched(source, kernel)
+    return valued(parts[2], values) if len(parts) > 2 else None

@@ -1,0 +1,387 @@
+"""The mistakes of a launch: their kind, their line, and what happened, in words."""
+
+import re
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.classroom.experiments import Run
+from matmul_sweep.classroom.explanation import Explanation, explanations
+from matmul_sweep.classroom.program import Program
+from matmul_sweep.process.contained import MOST_BYTES
+
+# In the order in which they are told: what breaks the launch, then what makes C wrong.
+KINDS = (
+    "divergent barrier",
+    "wrong index",
+    "lost terms",
+    "uninitialised variable",
+    "out of shared memory",
+    "out of bounds",
+    "misaligned access",
+    "integer overflow",
+    "write to an input",
+    "endless loop",
+    "endless output",
+    "crash",
+    "missing barrier",
+    "race",
+    "uninitialised shared memory",
+    "uninitialised C",
+    "elements not written",
+    "wrong result",
+)
+PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
+CURES = {
+    "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
+    "the `if`, and let no thread return or leave the loop before it",
+    "out of bounds": "check the index and the guard: each dimension of C needs its own bound",
+    "out of shared memory": "an array of N elements has the indices 0 to N - 1",
+    "misaligned access": "an address of a float4 is a multiple of 16 bytes: every row has to begin "
+    "at one",
+    "integer overflow": "compute the index in size_t",
+    "write to an input": "write to C only",
+    "endless output": "print from one thread, and only while you look for a mistake",
+    "endless loop": "check what makes the loop end",
+    "race": "let one thread write each element, or add with atomicAdd",
+    "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
+    "elements not written": "check the guard, and how a thread finds its row and column",
+    "uninitialised variable": "give it a value, such as 0 for a sum",
+    "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
+}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """kind: one of KINDS. line: in the file, 0 if unknown."""
+
+    kind: str
+    line: int
+    what: str
+    cure: str
+    run: Run
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return KINDS.index(self.kind), self.run.shape.operations
+
+
+def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> list[Mistake]:
+    """The mistakes of a launch. explanation: of a wrong C, if one was found for all launches."""
+    teller = Teller(run, program)
+    found = [teller.told(finding) for finding in run.mistaken]
+    if run.wrong is not None and run.wrong.any():
+        if explanation and explanation in explanations(run, program.signature):
+            found.append(teller.explained(explanation))
+        found.append(teller.wrong())
+    return sorted(found, key=lambda one: one.rank)
+
+
+class Teller:
+    """Turns what happened in a launch into mistakes."""
+
+    def __init__(self, run: Run, program: Program) -> None:
+        self.run, self.program = run, program
+        self.file, self.source = program.source.place, program.source
+
+    def line(self, finding: Mapping[str, Any]) -> int:
+        """The first of the finding's places that lies in the hand-in."""
+        lines = (self.run.line(place, self.file) for place in finding.get("places", ()))
+        return next((line for line in lines if line), 0)
+
+    def made(self, kind: str, line: int, what: str, cure: str | None = None) -> Mistake:
+        """A mistake; without `cure` with that of its kind."""
+        return Mistake(kind, line, what, CURES.get(kind, "") if cure is None else cure, self.run)
+
+    def told(self, finding: Mapping[str, Any]) -> Mistake:
+        tell = getattr(self, f"tell_{finding['kind']}", None)
+        line = self.line(finding)
+        if tell:
+            return tell(finding, line)
+        return self.made("crash", line, f"{thread_of(finding)} dies: {finding['kind']}")
+
+    def tell_divergent(self, finding: Mapping[str, Any], _: int) -> Mistake:
+        line = re.search(r"at line (\d+)", finding["text"])
+        return self.made(
+            "divergent barrier", int(line[1]) if line else 0, shortened(finding["text"])
+        )
+
+    def tell_outside(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        does = "writes" if finding["writes"] else "reads"
+        element, array = finding["element"], finding["array"]
+        if array == "shared":
+            what = (
+                f"{thread_of(finding)} {does} byte {element} of dynamic shared memory, which has "
+            )
+            return self.made("out of shared memory", line, f"{what}{self.run.launch.shared_bytes}")
+        rows, columns = self.extent(array)
+        name = self.program.signature.name_of(array)
+        place = f"{name}[{element}]" if element < 0 else (
+            f"{name}[{element}], row {element // columns}, column {element % columns}"
+        )  # fmt: skip
+        what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
+        return self.made("out of bounds", line, what)
+
+    def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        kind = finding["type"].strip("'")
+        what = f"{thread_of(finding)} uses index {finding['index']} of an array {kind}"
+        return self.made("out of shared memory", line, what)
+
+    def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        what = (
+            f"{thread_of(finding)} accesses a {finding['type']} at an address that is not aligned"
+        )
+        return self.made("misaligned access", line, what)
+
+    def tell_overflow(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        return self.made("integer overflow", line, f"{thread_of(finding)} computes beyond an int")
+
+    def tell_input(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        name = self.program.signature.name_of(finding["array"])
+        return self.made("write to an input", line, f"{thread_of(finding)} writes to {name}")
+
+    def tell_endless(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        who = thread_of(finding) if "thread" in finding else "the kernel"
+        return self.made("endless loop", line, f"{who} has not ended after some seconds")
+
+    def tell_division(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        return self.made("crash", line, f"{thread_of(finding)} divides by zero")
+
+    def tell_crash(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        what = (
+            f"{thread_of(finding)} accesses memory far outside every array, or its stack overflows"
+        )
+        return self.made("crash", line, what)
+
+    def tell_killed(self, finding: Mapping[str, Any], _: int) -> Mistake:
+        died = signal.Signals(finding["signal"])
+        if died == signal.SIGXFSZ:
+            what = f"the kernel prints more than {MOST_BYTES >> 20} MB"
+            return self.made("endless output", self.body_line(r"\bprintf\s*\("), what)
+        if died == signal.SIGABRT:
+            return self.made("crash", self.body_line(r"\bassert\s*\("), "an assert fails")
+        return self.made("crash", 0, f"the kernel dies of {died.name}")
+
+    def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        other = self.run.line(finding["other"], self.file)
+        second, _, first = finding["what"].partition(" after ")
+        if finding["array"] == "shared" and {first, second} == {"read", "write"}:
+            return self.missing_barrier(finding, line, other)
+        if finding["array"] == "shared":
+            where = f"byte {finding['element']} of shared memory"
+        else:
+            row, column = divmod(finding["element"], self.run.shape.output[1])
+            where = f"{self.program.signature.name_of('C')}[{row}][{column}]"
+        of = "the same block" if finding["same_block"] else "another block"
+        thread = indices(finding["other_thread"], self.run.launch.block)
+        what = (
+            f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {past(first)}"
+        )
+        return self.made("race", line, f"{what} (line {other})" if other else what)
+
+    def missing_barrier(self, finding: Mapping[str, Any], line: int, other: int) -> Mistake:
+        writes, reads = (line, other) if finding["what"].startswith("write") else (other, line)
+        between = self.source.bare.splitlines()[min(writes, reads) : max(writes, reads) - 1]
+        # With a barrier on the way from the write to the read, the way back lacks one.
+        back = writes < reads and any("sync" in text for text in between)
+        what = (
+            f"a thread writes shared memory in line {writes} while another one reads the same "
+            "element in "
+            f"line {reads}: nothing makes them wait for each other"
+        )
+        cure = (
+            f"put __syncthreads() behind line {reads}, before the next round writes line {writes}"
+            if back else f"put __syncthreads() between lines {writes} and {reads}"
+        )  # fmt: skip
+        if writes == reads:
+            cure = (
+                f"put __syncthreads() behind line {reads}, before any thread runs it again; if "
+                "threads meet within one round, put one between the read and the write too"
+            )
+        return self.made("missing barrier", reads, what, cure)
+
+    def explained(self, explanation: Explanation) -> Mistake:
+        find = {
+            "k": self.loop_line,
+            "tile": self.sum_line,
+            "sum": self.replacing_line,
+            "A again": self.second_line,
+            "sign": self.minus_line,
+        }.get(explanation.about, partial(self.access_line, explanation.about))
+        line = find()
+        what = f"{explanation.key}; {self.example()}"
+        return self.made(explanation.kind, line, what, "")
+
+    def wrong(self) -> Mistake:
+        """What is wrong with C, where no other finding says why."""
+        run = self.run
+        assert run.wrong is not None and run.result.c is not None
+        missing = run.unwritten & run.wrong
+        nan = run.wrong & ~run.unwritten & np.isnan(run.result.c.astype(np.float64))
+        unset = {
+            one["array"]: self.line(one)
+            for one in run.result.findings
+            if one["kind"] == "unwritten"
+        }
+        if run.result.c.dtype.kind == "i":  # which has no NaN to tell it by
+            nan = run.wrong
+        if self.unset_variable(run.result.c[run.wrong & ~run.unwritten]):
+            what = f"a sum begins with whatever lay in its register; {self.example()}"
+            line = self.body_line(r"^\s*(?:float|double|int)\d?\s+\w[^=;(]*;")
+            return self.made("uninitialised variable", line, what)
+        if nan.any() and "C" in unset:
+            what = f"{self.program.signature.name_of('C')} is read before it is written"
+            return self.made("uninitialised C", unset["C"], f"{what}; {self.example()}")
+        if nan.any() and "shared" in unset:
+            what = f"a thread reads shared memory that no thread has written; {self.example()}"
+            return self.made("uninitialised shared memory", unset["shared"], what)
+        if missing.any() and self.program.signature.operation.symmetric and is_triangle(missing):
+            what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
+            return self.made("elements not written", self.store_line(), what,
+                             "store the mirror image of each element too")  # fmt: skip
+        if missing.any():
+            what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
+            return self.made("elements not written", self.guard_line(), what)
+        return self.made(
+            "wrong result", self.store_line(), f"{described(run.wrong)} wrong; {self.example()}"
+        )
+
+    @staticmethod
+    def unset_variable(wrong: np.ndarray) -> bool:
+        """Whether all these elements are of the size that gcc's pattern gives a variable without a
+        value."""
+        size = np.abs(wrong.astype(np.float64))
+        return size.size > 0 and bool(((size > PATTERN) & np.isfinite(size)).all())
+
+    def example(self) -> str:
+        """The first wrong element: who computed it, what it is and what it should be."""
+        run = self.run
+        assert run.result.c is not None and run.result.writers is not None
+        row, column = run.first_wrong
+        writer = run.result.writers[row, column]
+        name = self.program.signature.name_of("C")
+        if writer["thread"] < 0:
+            return f"{name}[{row}][{column}] is written by no thread"
+        thread = indices(int(writer["thread"]), run.launch.block)
+        block = indices(int(writer["block"]), run.launch.grid(run.shape))
+        return (
+            f"{name}[{row}][{column}], by thread {thread} of block {block}, is "
+            f"{run.result.c[row, column]:.6g}; it should be {float(run.expected[row, column]):.6g}"
+        )
+
+    def extent(self, array: str) -> tuple[int, int]:
+        shape = self.run.shape
+        return dict(zip("AB", shape.inputs, strict=False)).get(array, shape.output)
+
+    def store_line(self) -> int:
+        """The line that wrote the first wrong element, or any element."""
+        assert self.run.result.writers is not None
+        places = [self.run.result.writers[self.run.first_wrong]["place"],
+                  *np.unique(self.run.result.writers["place"])]  # fmt: skip
+        lines = (self.run.line(int(place), self.file) for place in places)
+        return next((line for line in lines if line), self.access_line("C"))
+
+    def guard_line(self) -> int:
+        """The `if` around the store, or before it one that returns; else the store."""
+        store, open_blocks = self.store_line(), 0
+        lines = self.source.bare.splitlines()
+        for line in range(store, self.program.kernel.line, -1):
+            text = lines[line - 1]
+            open_blocks += text.count("}") - text.count("{")
+            around = open_blocks < 0 or line >= store - 1
+            if re.search(r"\bif\s*\(", text) and (around or "return" in text):
+                return line
+            open_blocks = max(open_blocks, 0)
+        return store or self.program.kernel.line
+
+    def access_line(self, role: str, last: bool = False) -> int:
+        """The first line of the kernel that has an element of this matrix, or the last one."""
+        name = re.escape(self.program.signature.name_of(role))
+        return self.body_line(rf"\b{name}\s*\[", last)
+
+    def second_line(self) -> int:
+        """The line that takes A where B should stand."""
+        return self.access_line("A", last=True)
+
+    def loop_line(self) -> int:
+        """The loop over the terms: the first whose head names their number, or the first."""
+        own = re.escape(self.program.signature.terms_name)
+        return self.body_line(rf"\b(?:for|while)\s*\(.*\b{own}\b") or self.body_line(
+            r"\b(?:for|while)\s*\("
+        )
+
+    def sum_line(self) -> int:
+        """The line that adds up products."""
+        return self.body_line(r"\+=.*\*") or self.store_line()
+
+    def replacing_line(self) -> int:
+        """The line that puts a product in the place of a sum."""
+        return self.body_line(r"^\s*\w[\w\[\]]*\s*=[^=].*\*") or self.store_line()
+
+    def minus_line(self) -> int:
+        """The line that subtracts, or changes the sign."""
+        return self.body_line(r"-=|=\s*-") or self.store_line()
+
+    def body_line(self, pattern: str, last: bool = False) -> int:
+        first = self.program.kernel.line
+        body = self.source.bare.splitlines()[first:][: self.program.kernel.body.count("\n") + 1]
+        found = [first + i for i, text in enumerate(body, 1) if re.search(pattern, text)]
+        return found[-1 if last else 0] if found else 0
+
+
+def thread_of(finding: Mapping[str, Any]) -> str:
+    return f"thread {shown(finding['thread'])} of block {shown(finding['block'])}"
+
+
+def shown(index: Sequence[int]) -> str:
+    """(x,y), or (x,y,z) if z matters."""
+    return f"({','.join(str(i) for i in (index if index[2] else index[:2]))})"
+
+
+def indices(linear: int, extents: Sequence[int]) -> str:
+    """A linear index as (x,y)."""
+    x, rest = linear % extents[0], linear // extents[0]
+    return shown((x, rest % extents[1], rest // extents[1]))
+
+
+def shortened(text: str) -> str:
+    """A report of the runtime with (x,y) instead of (x,y,0)."""
+    return re.sub(r"\((\d+,\d+),0\)", r"(\1)", text).replace("divergent __syncthreads in ", "in ")
+
+
+def past(verb: str) -> str:
+    return {"write": "wrote", "read": "read"}[verb]
+
+
+def is_triangle(mask: np.ndarray) -> bool:
+    """Whether a mask has all that lies on one side of the diagonal, and no more."""
+    below = np.tril(np.ones(mask.shape, bool), -1)
+    return mask.shape[0] == mask.shape[1] and any(
+        np.array_equal(mask, side) for side in (below, below.T)
+    )
+
+
+def described(mask: np.ndarray) -> str:
+    """Which elements a mask has, in words."""
+    count = f"{mask.sum()} of {mask.size} elements"
+    if mask.all():
+        return "all elements" if mask.size > 1 else "the only element"
+    if is_triangle(mask):
+        return f"{count}, those {'below' if mask[-1, 0] else 'above'} the diagonal,"
+    full_rows, full_columns = (np.asarray(mask.all(axis=axis)) for axis in (1, 0))
+    if np.array_equal(mask, full_rows[:, None] | full_columns):
+        parts = [*span("row", full_rows), *span("column", full_columns)]
+        if parts:
+            return f"{count}, those of {' and '.join(parts)},"
+    return count
+
+
+def span(word: str, mask: np.ndarray) -> Iterator[str]:
+    """`rows 3 to 5` for a mask that is one stretch."""
+    which = np.nonzero(mask)[0]
+    if len(which) and which[-1] - which[0] + 1 == len(which):
+        yield f"{word} {which[0]}" if len(which) == 1 else f"{word}s {which[0]} to {which[-1]}"

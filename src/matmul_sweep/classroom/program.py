@@ -1,0 +1,154 @@
+"""The programs that a hand-in becomes: one for the CUDA compiler's opinion, one for the CPU, one
+for the GPU."""
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from matmul_sweep.build import toolchain
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.classroom.launching import Launch, template_parameters
+from matmul_sweep.classroom.signature import UNUSED, Signature
+from matmul_sweep.classroom.source import Kernel, Source
+from matmul_sweep.process.errors import UserError, one_line
+from matmul_sweep.process.limits import run_limited
+
+FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand-in's kernel
+ERROR = re.compile(
+    r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
+)
+COMPILE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class CompileMistake(Exception):
+    """A source that does not compile: the compiler's first error and its line in the file."""
+
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A hand-in that is ready to be compiled."""
+
+    source: Source
+    kernel: Kernel
+    signature: Signature
+    launch: Launch
+
+    @cached_property
+    def text(self) -> str:
+        """The kernel and what it uses, at its own lines."""
+        return f"#line 1 {quoted(self.source.place)}\n{self.source.needed_by(self.kernel)}\n"
+
+    @property
+    def defines(self) -> str:
+        """The constants that settings give, and the source does not, as macros."""
+        template = template_parameters(self.kernel)
+        return "".join(
+            f"#define {name} {value}\n" for name, value in self.launch.constants.items()
+            if not self.source.fixes(name) and name not in template
+        )  # fmt: skip
+
+    @property
+    def wrapper(self) -> str:
+        """A kernel of the operation's own signature that calls the hand-in's."""
+        operation, parameters = self.signature.operation, self.signature.parameters
+        cpp = operation.element.cpp
+        inputs = ["A", "B"] if operation.signature[0] == 3 else ["A"]
+        arguments = {"alpha": "1", "beta": "0"}
+        arguments |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
+        pointers = ", ".join(
+            [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
+        )
+        numbers = ", ".join(f"int trial_{name}" for name in operation.shape.__match_args__)
+        own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
+        template = f"<{', '.join(own)}>" if own else ""
+        arguments |= {p.role: "0" for p in parameters if p.role.startswith(UNUSED)}
+        called = ", ".join(arguments.get(p.role, f"trial_{p.role}") for p in parameters)
+        return (
+            '#line 1 "wrapper"\n'
+            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({pointers}, {numbers})\n'
+            f"{{ {self.kernel.name}{template}({called}); }}\n"
+        )
+
+    @property
+    def for_cuda(self) -> str:
+        return f"{self.defines}{self.text}"
+
+    @property
+    def for_cpu(self) -> str:
+        return f"#define KERNEL_ATTRIBUTE __global__\n{self.defines}{self.text}{self.wrapper}"
+
+    @property
+    def for_gpu(self) -> str:
+        """The hand-in's kernel becomes a device function, which the compiler puts in line."""
+        threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
+        return (
+            "#undef __global__\n#define __global__ __device__ __forceinline__\n"
+            "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
+            f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
+            f"__attribute__((launch_bounds({threads})))\n{self.defines}{self.text}{self.wrapper}"
+        )
+
+    @property
+    def include(self) -> list[Path]:
+        return [self.source.place.parent]
+
+
+def quoted(path: Path) -> str:
+    """A path as a string of C."""
+    return json.dumps(str(path), ensure_ascii=False)
+
+
+def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
+    """Raise CompileMistake if the CUDA compiler refuses the kernel; nothing if there is none."""
+    try:
+        compiler = toolchain.cuda()
+    except UserError:
+        return
+    source = folder / "checked.cu"
+    source.write_text(program.for_cuda)
+    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
+    include = f"-I{program.include[0]}"
+    command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
+    try:
+        done = run_limited(command, COMPILE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise CompileMistake(
+            program.kernel.line, "the compiler takes longer than a minute"
+        ) from None
+    printed = done.stdout + done.stderr
+    if done.returncode:
+        toolchain.check_machine(compiler[-1], printed)
+        raise compile_mistake(printed, program)
+
+
+def compile_mistake(report: str, program: Program) -> CompileMistake:
+    """A compiler's first error, with what probably caused it."""
+    found = ERROR.search(report)
+    if not found:
+        lines: Sequence[str] = [line for line in report.splitlines() if line.strip()]
+        return CompileMistake(0, one_line(lines[0] if lines else "no message"))
+    message = one_line(found[3])
+    undeclared = re.search(r'identifier "(\w+)" is undefined', message)
+    if undeclared and program.source.left_out:
+        line, header = program.source.left_out[0]
+        message += f'; perhaps "{header}" of line {line} has it, which is not here: paste it in'
+    return CompileMistake(int(found[2]), message)
+
+
+def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulation.WATCH) -> Path:
+    """The program that runs the kernel on the CPU. Raises EmulationError."""
+    source, executable = folder / "trial.cu", folder / f"trial-{sanitizer}"
+    source.write_text(program.for_cpu)
+    emulation.build(
+        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer, program.include,
+        seconds=COMPILE_SECONDS,
+    )  # fmt: skip
+    return executable

@@ -1,0 +1,245 @@
+"""What a kernel's parameters are: which pointer is A, B or C, and which number is m, n or k.
+
+C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C of n×n.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from matmul_sweep.classroom.source import Kernel, word_set
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.operation import Operation
+from matmul_sweep.process.errors import UserError
+
+# The types of matrices, by the names that kernels give them: dtype, and that of the sums.
+ELEMENTS = {
+    "float": ("float32", "float32"),
+    "double": ("float64", "float64"),
+    "half": ("float16", "float16"),
+    "__half": ("float16", "float16"),
+    "__nv_bfloat16": ("bfloat16", "bfloat16"),
+    "nv_bfloat16": ("bfloat16", "bfloat16"),
+    "int": ("int32", "int32"),
+}
+WHOLE = word_set("unsigned signed int long short size_t int32_t uint32_t int64_t uint64_t uint")
+# Words for rows and for columns, in the languages of classrooms.
+ROWS = word_set(
+    "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe "
+    "zeile zeilen linha linhas alto altura"
+)
+COLUMNS = word_set(
+    "c col cols column columns w width widths largeur colonne colonnes columna columnas "
+    "colonna spalte spalten coluna colunas ancho anchura ld"
+)
+UNUSED = "unused "  # begins the role of a number without a name
+INNER = word_set("inner common shared depth mid middle kdim terms")
+OUTPUT = word_set("c p r out output res result results prod product ans resultat")
+EXTENTS = {("A", "rows"): "m", ("A", "columns"): "k", ("B", "rows"): "k", ("B", "columns"): "n",
+           ("C", "rows"): "m", ("C", "columns"): "n"}  # fmt: skip
+GRAM_EXTENTS = {
+    ("A", "rows"): "m",
+    ("A", "columns"): "n",
+    ("C", "rows"): "n",
+    ("C", "columns"): "n",
+}
+TAKEN = (
+    "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers to one "
+    "type; one that takes more, such as a workspace or a tensor map, cannot be tried alone"
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel. role: A, B, C, m, n, k, alpha or beta, once it is known."""
+
+    name: str
+    type: str
+    pointer: bool
+    constant: bool
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The operation that a kernel computes, and its parameters in their order."""
+
+    operation: Operation
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def square(self) -> bool:
+        """Whether one number stands for all dimensions."""
+        return sum(p.role in ("m", "n", "k") for p in self.parameters) == 1
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether it adds to a multiple of what C held: C = alpha·A·B + beta·C."""
+        return any(p.role == "beta" for p in self.parameters)
+
+    @property
+    def terms_name(self) -> str:
+        """The kernel's own name of the number of terms of a sum."""
+        gemm = len(self.operation.shape.__match_args__) == 3
+        return self.name_of("k" if gemm and not self.square else "m")
+
+    def name_of(self, role: str) -> str:
+        """The kernel's own name of A, B, C, m, n or k."""
+        return next((p.name for p in self.parameters if p.role == role), role)
+
+
+def operation_of(matrices: int, dtype: str) -> Operation:
+    """The operation with so many matrices of this dtype, or the first one in another dtype."""
+    alike = [one for one in OPERATIONS.values() if len(one.matrices) == matrices]
+    return next((one for one in alike if one.dtype == dtype), alike[0])
+
+
+def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> Signature:
+    """Raises UserError for a signature that is no product's, or that could be several."""
+    where = f"{path}: {kernel.name}"
+    texts = split_parameters(kernel.parameters)
+    parameters = [parsed(text, i, where) for i, text in enumerate(texts)]
+    parameters = [replace(p, type=settings.get(p.type, p.type)) for p in parameters]
+    pointers = [p for p in parameters if p.pointer]
+    if len(pointers) not in (2, 3):
+        raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
+    types = {p.type for p in pointers}
+    if len(types) > 1 or not types <= ELEMENTS.keys():
+        raise UserError(
+            f"{where}: matrices of {' and '.join(sorted(types))}; a kernel {TAKEN}: "
+            f"{', '.join(ELEMENTS)}"
+        )
+    dtype, sums = ELEMENTS[types.pop()]
+    operation = replace(operation_of(len(pointers), dtype), dtype=dtype, sums=sums)
+    roles = {**matrices(pointers), **factors(parameters, where)}
+    roles |= {p.name: p.name for p in parameters if p.name.startswith(UNUSED)}
+    numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
+    letters = matrix_letters(pointers, roles)
+    roles |= dimensions(numbers, letters, operation, settings, where)
+    return Signature(operation, tuple(replace(p, role=roles[p.name]) for p in parameters))
+
+
+def split_parameters(text: str) -> Iterator[str]:
+    for part in re.split(r",(?![^<(\[]*[>)\]])", text):
+        if part.strip() not in ("", "void"):
+            yield " ".join(part.split())
+
+
+def parsed(text: str, position: int, where: str) -> Parameter:
+    declaration = re.sub(r"__restrict__|__restrict|\brestrict\b|\bvolatile\b", " ", text)
+    declaration = declaration.partition("=")[0]
+    if set(declaration.split()) - {"const"} <= WHOLE:
+        return Parameter(f"{UNUSED}{position}", "int", False, False)
+    constant = bool(re.search(r"\bconst\b", declaration.partition("*")[0]))
+    declaration = re.sub(r"\bconst\b", " ", declaration)
+    found = re.fullmatch(r"\s*([\w ]+?)\s*([*&]?)\s*\b(\w+)\s*(\[\s*\])?\s*", declaration)
+    if not found or found[2] == "&":
+        raise UserError(f"{where}: parameter '{text}'; a kernel {TAKEN}")
+    kind = " ".join(found[1].split())
+    return Parameter(found[3], kind, bool(found[2] or found[4]), constant)
+
+
+def words_of(name: str) -> list[str]:
+    """The words of widthAHeightB, num_cols_a, wA or numARows, in lower case."""
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    words = [part.lower() for part in parts]
+    pairs = [
+        tuple(word) if re.fullmatch(r"[hwrc][abc]|[mn][abc]", word) else (word,) for word in words
+    ]
+    ld = [("ld", word[2]) if re.fullmatch(r"ld[abc]", word) else pair
+          for word, pair in zip(words, pairs, strict=True)]  # fmt: skip
+    return [word for pair in ld for word in pair]
+
+
+def matrices(pointers: Sequence[Parameter]) -> dict[str, str]:
+    """The role of each pointer: C is the only one that is not const, or is called so, or is
+    last."""
+    writable = [p for p in pointers if not p.constant]
+    named = [p for p in pointers if OUTPUT & set(words_of(p.name)) and not p.constant]
+    output = writable[0] if len(writable) == 1 else named[0] if len(named) == 1 else pointers[-1]
+    inputs = [p for p in pointers if p is not output]
+    last = [words_of(p.name)[-1:] for p in inputs]
+    if last == [["b"], ["a"]] or last == [["n"], ["m"]]:
+        inputs.reverse()
+    return {output.name: "C"} | {p.name: role for p, role in zip(inputs, "AB", strict=False)}
+
+
+def factors(parameters: Sequence[Parameter], where: str) -> dict[str, str]:
+    """alpha and beta, which are numbers with a fraction."""
+    found = {}
+    for p in parameters:
+        if p.pointer or set(p.type.split()) <= WHOLE:
+            continue
+        if p.name.lower() not in ("alpha", "beta"):
+            raise UserError(f"{where}: parameter '{p.type} {p.name}'; a kernel {TAKEN}")
+        found[p.name] = p.name.lower()
+    return found
+
+
+def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> dict[str, str]:
+    """What the names of dimensions may call each matrix, in lower case."""
+    own = {}
+    for p in pointers:
+        for word in words_of(p.name):
+            if word not in ("d", "dev", "device", "g", "gpu", "mat", "matrix", "ptr"):
+                own[word] = roles[p.name]
+    return {"a": "A", "b": "B", "c": "C"} | own
+
+
+def dimensions(
+    names: Sequence[str], letters: Mapping[str, str], operation: Operation,
+    settings: Mapping[str, str], where: str,
+) -> dict[str, str]:  # fmt: skip
+    """The role of each number. Raises UserError with the question if the names do not say it."""
+    wanted = operation.shape.__match_args__
+    said = {settings[role]: role for role in ("m", "n", "k") if role in settings}
+    if unknown := said.keys() - set(names):
+        raise UserError(
+            f"{where} has no parameter {', '.join(sorted(unknown))}; its numbers are "
+            f"{', '.join(names) or 'none'}"
+        )
+    if len(names) == 1:
+        return {names[0]: wanted[0]}
+    extents = EXTENTS if len(wanted) == 3 else GRAM_EXTENTS
+    roles = {}
+    for name in names:
+        role = said.get(name) or role_of(name, letters, extents)
+        if role in wanted:
+            roles[name] = role
+    rest_names = [name for name in names if name not in roles]
+    rest_roles = [role for role in wanted if role not in roles.values()]
+    if len(rest_names) == 1 and len(rest_roles) == 1:
+        roles[rest_names[0]] = rest_roles[0]
+    # Some kernels take the rows of C from the grid.
+    lacking = set(wanted) - set(roles.values()) - ({"m"} if len(wanted) == 3 else set())
+    if set(names) != roles.keys() or lacking:
+        matrix = "C = A·B with A of m×k, B of k×n" if len(wanted) == 3 else "C = AᵀA with A of m×n"
+        told = ", ".join(names) or "no numbers"
+        raise UserError(
+            f"{where} takes {told}: which is which in {matrix}? Say for instance "
+            f"{' '.join(f'{role}={name}' for role, name in zip(wanted, names, strict=False))} "
+            "after "
+            "the file's name, or in a comment `// try: ...` at its top"
+        )
+    return roles
+
+
+def role_of(
+    name: str, letters: Mapping[str, str], extents: Mapping[tuple[str, str], str]
+) -> str | None:
+    """m, n or k if a name says it: by itself, or as the rows or columns of a matrix."""
+    bare = re.sub(r"^(?:num|n|dim|size|len)_?(?=[MNKmnk]$)", "", name)
+    if bare.lower() in ("m", "n", "k"):
+        return bare.lower()
+    words = words_of(name)
+    if INNER & set(words):
+        return "k"
+    directions = [(i, "rows" if w in ROWS else "columns") for i, w in enumerate(words)
+                  if w in ROWS | COLUMNS and not (w in letters and w in "rc")]  # fmt: skip
+    found = set()
+    for i, direction in directions:
+        near = sorted((abs(i - j), letters[w]) for j, w in enumerate(words)
+                      if w in letters and j != i)  # fmt: skip
+        matrix = near[0][1] if near else "C" if ("B", "rows") in extents else "A"
+        found.add(extents.get((matrix, direction)))
+    return found.pop() if len(found) == 1 else None

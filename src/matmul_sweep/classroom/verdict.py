@@ -1,0 +1,257 @@
+"""The verdict on a hand-in: right or not, the worst mistake at its smallest shape, and the
+others."""
+
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
+from matmul_sweep.classroom.experiments import Bench, Run
+from matmul_sweep.classroom.explanation import Explanation, common
+from matmul_sweep.classroom.launching import launch_of, template_arguments
+from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
+from matmul_sweep.classroom.picture import MOST_ROWS
+from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
+from matmul_sweep.classroom.signature import signature_of
+from matmul_sweep.classroom.source import Kernel, Source, read
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.limits import time_limit
+
+CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
+CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
+# How g++ says that it does not know a name.
+UNKNOWN = re.compile(
+    r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
+
+    line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
+    the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
+    at its smallest shape. shapes: those that were tried, and whether C was right there.
+    """
+
+    path: Path
+    kernel: str
+    status: str
+    program: Program
+    line: int = 0
+    message: str = ""
+    bench: Bench | None = None
+    mistakes: Sequence[Mistake] = ()
+    shapes: Mapping[Shape, bool] = field(default_factory=dict)
+    rule: str = ""
+    picture: Run | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """For graders. A line that is not known is None."""
+        found = [
+            {
+                "kind": one.kind,
+                "line": one.line or None,
+                "shape": str(one.run.shape),
+                "what": one.what,
+                "cure": one.cure,
+            }
+            for one in self.mistakes
+        ]
+        return {
+            "file": str(self.path),
+            "kernel": self.kernel,
+            "verdict": self.status,
+            "line": self.line or None,
+            "message": self.message,
+            "mistakes": found,
+            "rule": self.rule,
+            "printed": self.printed,
+            "shapes": {str(shape): right for shape, right in self.shapes.items()},
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
+    """The verdict on a file on the CPU. settings: key=value from the command line.
+
+    Raises UserError if the file is no kernel of a product, or if something has to be asked.
+    """
+    begun = time.monotonic()
+    with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
+        program = program_in(path, settings)
+        kernel = program.kernel
+    verdict = Verdict(path, kernel.name, NOT_RUN, program)
+    with tempfile.TemporaryDirectory(prefix="try-") as name:
+        verdict = tried(verdict, Path(name))
+    return replace(verdict, seconds=time.monotonic() - begun)
+
+
+def program_in(path: Path, settings: Mapping[str, str]) -> Program:
+    """A file's kernel, read whole. Raises UserError."""
+    source = read(path)
+    settings = {**source.settings, **settings}
+    kernel = source.kernel(settings.get("kernel"))
+    try:
+        program = program_of(source, kernel, settings)
+    except UserError:  # no question about what could not run if it were answered
+        for header in filter(lacks, source.headers):
+            raise UserError(f"{path}: {NotRunnable(header)}") from None
+        raise
+    _ = program.text  # which it keeps
+    return program
+
+
+def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel, what its parameters are and how it is launched. Raises UserError."""
+    types = template_arguments(source, kernel)
+    signature = signature_of(kernel, {**types, **settings}, source.path)
+    return Program(source, kernel, signature, launch_of(source, kernel, settings))
+
+
+def tried(verdict: Verdict, folder: Path) -> Verdict:
+    """The verdict after compiling and running the program."""
+    program = verdict.program
+    with ThreadPoolExecutor(2) as pool:
+        checked = pool.submit(check_with_cuda, program, folder, CHECK_ARCHITECTURE)
+        built = pool.submit(build_for_cpu, program, folder)
+        try:
+            checked.result()
+        except CompileMistake as error:
+            built.cancel()
+            return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
+        try:
+            executable = built.result()
+        except NotRunnable as error:
+            return replace(verdict, message=str(error))
+        except EmulationError as error:  # nvcc took it
+            line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
+            return replace(verdict, line=int(line[1]) if line else 0,
+                           message=str(NotRunnable(lacking(str(error)))))  # fmt: skip
+    try:
+        return ran(verdict, Bench(program, executable, program.launch).with_tile())
+    except EmulationError as error:
+        return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def lacking(error: str) -> str:
+    """What of CUDA g++ does not know, by its message about a source that nvcc took."""
+    said = error.partition("error: ")[2] or error
+    unknown = UNKNOWN.search(said)
+    return unknown[1] if unknown else f"its compiler says: {said}"
+
+
+def ran(verdict: Verdict, bench: Bench) -> Verdict:
+    """The verdict after the launches."""
+    program = verdict.program
+    runs = list(bench.runs(RUN_SECONDS))
+    wrong = [run for run in runs if not run.right]
+    clean = [run for run in wrong if not run.mistaken]
+    explanation = common(clean, program.signature)
+    mistakes: dict[tuple[str, int], Mistake] = {}
+    for run in wrong:
+        for one in mistakes_of(run, program, explanation):
+            mistakes.setdefault((one.kind, one.line), one)
+    ordered = sorted(mistakes.values(), key=lambda one: one.rank)
+    shapes = {run.shape: run.right for run in runs}
+    verdict = replace(verdict, bench=bench, shapes=shapes)
+    if not ordered:
+        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
+    worst = smallest(ordered[0], bench, explanation)
+    others = [one for one in ordered[1:] if worth_telling(one, worst)]
+    return replace(
+        verdict, status=WRONG, mistakes=[worst, *others],
+        rule=rule_of(shapes, bench) or rule_of_names(shapes, bench),
+        printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
+    )  # fmt: skip
+
+
+def pictured(wrong: Sequence[Run]) -> Run | None:
+    """The run whose wrong elements show most: the largest C that is partly right, or else the
+    largest at all, of those that a terminal shows whole."""
+    shown = [(run.wrong, run) for run in wrong if run.wrong is not None and run.wrong.any()]
+    whole = [one for one in shown if len(one[0]) <= MOST_ROWS] or shown
+    best = max(whole, key=lambda one: (not one[0].all(), one[0].size), default=None)
+    return best[1] if best else None
+
+
+def worth_telling(other: Mistake, worst: Mistake) -> bool:
+    """Whether a further mistake may be one of its own: a wrong C mostly follows from the worst."""
+    follows = other.line == worst.line and (worst.kind, other.kind) in (
+        ("out of bounds", "race"),
+        ("missing barrier", "uninitialised shared memory"),
+    )
+    return other.kind not in ("wrong result", worst.kind) and not follows
+
+
+def smallest(mistake: Mistake, bench: Bench, explanation: Explanation | None) -> Mistake:
+    """The same mistake at a shape none of whose dimensions can be smaller."""
+    end = time.monotonic() + SHRINK_SECONDS
+    improved = mistake.kind != "endless loop"
+    while improved and time.monotonic() < end:
+        improved = False
+        for shape in bench.smaller(mistake.run.shape):
+            same = [one for one in mistakes_of(bench.run(shape), bench.program, explanation)
+                    if one.kind == mistake.kind]  # fmt: skip
+            if same:
+                mistake, improved = same[0], True
+                break
+            if time.monotonic() > end:
+                break
+    return mistake
+
+
+def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
+    """Where the kernel is right, in words, if that is simple."""
+    right = [shape for shape, fine in shapes.items() if fine]
+    wrong = [shape for shape, fine in shapes.items() if not fine]
+    if not right:
+        return "it is right at no shape"
+    if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
+        return "it is right at square shapes only"
+    names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
+    sides = sorted({*bench.launch.block[:2], *(bench.launch.tile or ())} - {1}, reverse=True)
+    for side in sides:
+        fits = [role for role, i in names.items()
+                if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
+        fits = fits[:1] if bench.signature.square else fits
+        if fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong):
+            which = f"{fits[0]} is a multiple" if len(fits) == 1 else (
+                f"{' and '.join(fits)} are multiples"
+            )  # fmt: skip
+            return f"it is right where {which} of {side}"
+    return ""
+
+
+def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
+    """The same for a kernel that calls the columns of C k and the terms n, as much classroom code
+    does: no shape with n = k tells the two conventions apart."""
+    roles = {p.role for p in bench.signature.parameters}
+    if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
+        return ""
+    if any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
+        return ""
+    other = {"n": "k", "k": "n"}
+    parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
+    signature = replace(bench.signature, parameters=tuple(parameters))
+    program = replace(bench.program, signature=signature)
+    folder = bench.executable.parent / "exchanged"
+    folder.mkdir()
+    exchanged = replace(bench, program=program, launch=program.launch).rebuilt(folder).with_tile()
+    if not all(run.right for run in exchanged.runs(RUN_SECONDS)):
+        return ""
+    m, n, k = (bench.signature.name_of(role) for role in "mnk")
+    a, b = (bench.signature.name_of(role) for role in "AB")
+    return (
+        f"it is right if {a} is {m}×{n} and {b} is {n}×{k}; if it is made for those, say "
+        f"n={k} k={n}"
+    )

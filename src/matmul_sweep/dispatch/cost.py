@@ -1,0 +1,239 @@
+"""What a product costs a variant: a model by which a dispatch chooses.
+
+The time is predicted as a sum of terms. Each term is a quantity that follows from the shape, the
+tiling and the number of multiprocessors, times a coefficient of the variant, in microseconds, that
+scripts/search.py fits to measured times. The quantities are those that the analytical model of
+Stream-K counts (Osama, Merrill, Cecka, Garland and Owens, PPoPP 2023, section 5.3), and some for
+edges and memory.
+"""
+
+import math
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING
+
+from matmul_sweep.operations.shapes import Shape, ceil_div
+
+if TYPE_CHECKING:
+    from matmul_sweep.catalogue.entries import Variant
+
+LIGHT = 0.65  # the work of a tile on the diagonal of AᵀA, as a share of any other tile's
+NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
+ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
+SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
+
+
+@dataclass(frozen=True)
+class Work:
+    """The quantities; a variant has a coefficient for each, in microseconds."""
+
+    launch: float  # 1 for every product
+    first_slabs: float  # of a block on the busiest multiprocessor, and of those that follow it
+    second_slabs: float  # of a second block that runs there beside the first
+    third_slabs: float  # of a third one
+    further_slabs: float  # of all others that run beside them
+    tiles: float  # that it stores
+    waits: float  # 1 if blocks share a tile, so that one waits for the others
+    sums: float  # tiles of sums that a block adds to its own
+    megabytes: float  # of all matrices
+    far_megabytes: float  # of those, what the L2 does not keep
+    ragged_slabs: float  # slabs, where rows of C do not begin at multiples of ACCESS_BYTES
+    ragged_tiles: float  # tiles, there
+    cut_tiles: float  # tiles, where rows of C do not begin at multiples of SECTOR_BYTES
+    edge_slabs_of_block: float  # the busiest block's, where a row's last tile crosses C's edge
+    edge_slabs: float  # that the busiest multiprocessor multiplies of such tiles
+    prepared_megabytes: float  # of A and B, by the busiest multiprocessor of a launch before
+
+
+TERMS = tuple(Work.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A row of a dispatch's table: what a variant costs on an architecture.
+
+    coefficients: microseconds, in the order of TERMS; empty for one that runs at `shapes` only.
+    most_additions: the longest chain of additions (`additions`) up to which it errs hardly more
+    than the library; 0: any.
+    shapes: where it is the fastest, as measured there.
+    """
+
+    architecture: str
+    variant: "Variant"
+    coefficients: tuple[float, ...]
+    most_additions: int = 0
+    shapes: frozenset[Shape] = frozenset()
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """All that the choice goes by."""
+        shapes = sorted(map(str, self.shapes))
+        return self.architecture, self.variant.name, self.coefficients, self.most_additions, shapes
+
+    def microseconds(self, shape: Shape, multiprocessors: int) -> float:
+        """The predicted time of a product; infinite at a shape where it may not be chosen by it."""
+        if not self.coefficients:
+            return math.inf
+        shares = shares_of(self.variant, shape, multiprocessors)
+        if 0 < self.most_additions < additions(self.variant, shape, shares):
+            return math.inf
+        quantities = astuple(work(self.variant, shape, shares, multiprocessors))
+        return sum(a * b for a, b in zip(self.coefficients, quantities, strict=True))
+
+
+def work(variant: "Variant", shape: Shape, shares: "Shares", multiprocessors: int) -> Work:
+    """The quantities of a product of `shape`, by the shares that the kernel's blocks take."""
+    (rows, columns), tile = shape.output, variant.tile
+    of_block = ceil_div(shares.longest, variant.teams)
+    first, second, third, further = crowded(variant, shares, of_block, multiprocessors)
+    slabs_of_all = first + second + third + further
+    element = variant.kernel.product.element.bytes
+    megabytes = element * sum(shape.elements) / 1e6
+    ragged = element * columns % ACCESS_BYTES > 0
+    edge = columns % tile[1] > 0 and not ragged
+    tiles = ceil_div(shares.tiles, multiprocessors)
+    edge_tiles = edge * ceil_div(ceil_div(rows, tile[0]), multiprocessors)
+    return Work(
+        launch=1,
+        first_slabs=first,
+        second_slabs=second,
+        third_slabs=third,
+        further_slabs=further,
+        tiles=tiles,
+        waits=shares.parts > 0,
+        sums=max(shares.parts - 1, 0),
+        megabytes=megabytes,
+        far_megabytes=max(megabytes - NEAR_MEGABYTES, 0),
+        ragged_slabs=ragged * slabs_of_all,
+        ragged_tiles=ragged * tiles,
+        cut_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,
+        edge_slabs_of_block=edge * of_block,
+        edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
+        prepared_megabytes=prepared(variant, shape, multiprocessors),
+    )
+
+
+def prepared(variant: "Variant", shape: Shape, multiprocessors: int) -> float:
+    """The megabytes of A and B that the busiest multiprocessor reads in the first launch before the
+    one that multiplies, whose blocks have equal parts of them; 0 without such a launch."""
+    blocks = variant.blocks_before(shape)
+    if not blocks:
+        return 0
+    factors = variant.kernel.product.element.bytes * sum(shape.elements[:-1]) / 1e6
+    return factors * ceil_div(blocks, multiprocessors) / blocks
+
+
+def additions(variant: "Variant", shape: Shape, shares: "Shares") -> int:
+    """The longest chain of additions in one register: of a whole sum, or of the share of a team, a
+    block or a chain, which begin anew."""
+    longest = ceil_div(shares.longest, variant.teams)
+    whole = ceil_div(ceil_div(shape.terms, variant.slab), variant.teams * variant.chains)
+    return min(longest, whole) * variant.slab
+
+
+def crowded(
+    variant: "Variant", shares: "Shares", of_block: int, multiprocessors: int
+) -> tuple[float, float, float, float]:
+    """The slabs of the busiest multiprocessor's first, second, third and further blocks.
+
+    A second block takes what the first one leaves unused, so its slabs cost less, and those of a
+    third one may cost more again: that depends on the kernel. Whole tiles run in waves; in the last
+    one fewer of them may run beside each other.
+    """
+    share = shares.slabs / shares.blocks / variant.teams / of_block  # of a mean block
+    places = variant.at_once * multiprocessors
+    full, left = divmod(shares.blocks, places) if places else (0, shares.blocks)
+    waves = [
+        (full, max(variant.at_once * share, 1)),
+        (left > 0, max(ceil_div(left, multiprocessors) * share, 1)),
+    ]
+
+    def slabs(number: int, most: float = 1) -> float:
+        """Of the block of this number, from 0 on, and up to `most` together."""
+        return of_block * sum(n * min(max(blocks - number, 0), most) for n, blocks in waves)
+
+    return slabs(0), slabs(1), slabs(2), slabs(3, math.inf)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the blocks of a launch share out the slabs of all tiles."""
+
+    tiles: int
+    longest: int  # slabs of the busiest block
+    blocks: int  # with work
+    slabs: float  # of all blocks
+    parts: float  # blocks that a tile is shared out to; 0 if every tile is one block's
+
+
+def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
+    """The shares of the blocks of a product of `shape`."""
+    tile, slabs = variant.tile, ceil_div(shape.terms, variant.slab)
+    rows, columns = shape.output
+    across = ceil_div(columns, tile[1])
+    full, light = ceil_div(rows, tile[0]) * across, 0
+    if variant.kernel.half:
+        full, light = across * (across - 1) // 2, across
+    blocks = variant.resident * multiprocessors
+    if variant.kernel.shares == "cluster":
+        parts = variant.cluster
+        together = parts if parts > 1 else 0
+        return Shares(full, ceil_div(slabs, parts), full * parts, full * slabs, together)
+    if not blocks:
+        return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
+    if variant.kernel.shares == "tiles":
+        return whole(variant, shape, slabs)
+    if variant.kernel.shares == "splits":
+        return split(variant, full + light, slabs, blocks)
+    if variant.cluster == 1:
+        return stretched(variant, full, light, slabs, blocks)
+    own = stretched(variant, taken(variant, shape), 0, slabs, blocks // variant.cluster)
+    tiles, of_all = own.tiles * variant.cluster, own.slabs * variant.cluster
+    return replace(own, tiles=tiles, blocks=own.blocks * variant.cluster, slabs=of_all)
+
+
+def taken(variant: "Variant", shape: Shape) -> int:
+    """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks, those that
+    cover C; some tiles may lie outside."""
+    sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
+    return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
+
+
+def whole(variant: "Variant", shape: Shape, slabs: int) -> Shares:
+    """Whole tiles, by turns (kernels/gemm_bf16/persistent.cuh): as if each had a block of its own,
+    that waits for a place."""
+    tiles = taken(variant, shape) * variant.cluster
+    return Shares(tiles, slabs, tiles, tiles * slabs, 0)
+
+
+def split(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:
+    """Each tile shared out to as many blocks as another one: kernels/gram/tensor_direct.cu."""
+    splits = max(min(blocks // tiles, slabs // variant.least), 1)
+    return Shares(
+        tiles=tiles,
+        longest=ceil_div(slabs, splits) * ceil_div(tiles, blocks),
+        blocks=min(tiles * splits, blocks),
+        slabs=tiles * slabs,
+        parts=splits if splits > 1 else 0,
+    )
+
+
+def stretched(variant: "Variant", full: int, light: int, slabs: int, blocks: int) -> Shares:
+    """Whole tiles and equal stretches: the rule of Schedule in kernels/stream_k.cuh."""
+    work = full + LIGHT * light
+    waves = math.ceil(work / blocks)
+    missing = (waves * blocks - work) * slabs
+    whole = min(max(waves - 2, 0), full // blocks) * blocks
+    most = blocks
+    if missing < variant.least * blocks:
+        whole, most = full, max(min(waves * blocks - full, blocks), 1)
+    left = (full - whole + LIGHT * light) * slabs
+    stretches = min(most, max(int(left / variant.least), 1))
+    stretch = math.ceil(left / stretches)
+    splits = stretches > 1 and stretch % slabs > 0
+    return Shares(
+        tiles=full + light,
+        longest=ceil_div(whole, blocks) * slabs if not left else whole // blocks * slabs + stretch,
+        blocks=max(min(whole, blocks), stretches if left else 0),
+        slabs=whole * slabs + left,
+        parts=max(slabs / stretch, 1) if splits else 0,
+    )

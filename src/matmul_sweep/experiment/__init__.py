@@ -1,0 +1,1 @@
+"""The experiment: what is run, verified, measured, kept and reported."""

@@ -1,0 +1,633 @@
+"""A data set for figures and tables: loaded, ordered by the catalogue, and ready for selections.
+
+Selected rows keep their index in the file, so that a number can name its line.
+"""
+
+import dataclasses
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from matmul_sweep.build.binaries import digest
+from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
+from matmul_sweep.experiment.dataset.sourced_numbers import Number
+from matmul_sweep.experiment.dataset.tables import (
+    OPTIONAL,
+    POINT,
+    PRODUCT,
+    read_optional,
+    read_table,
+    version_of,
+)
+from matmul_sweep.experiment.measure.bench import CACHES, MODES
+from matmul_sweep.experiment.measure.state import POWER, THERMAL
+from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
+from matmul_sweep.operations.fills import FILLS
+from matmul_sweep.operations.operation import OTHER, Operation
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import read_json
+
+A_STEP = 1.4  # a kernel that is this many times as fast as the one before it is worth a name
+# The values of a sweep's axes, in display order.
+AXES = {"fill": FILLS, "mode": MODES}
+# What a row is of, whatever its sweep.
+SPAN = ["variant", "baseline", *PRODUCT, "fill", "mode", "phase", "cache"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A data set, or its part for one operation, and the catalogue that names its kernels."""
+
+    catalogue: Catalogue
+    device: dict[str, Any]
+    kernels: pd.DataFrame
+    summary: pd.DataFrame
+    ratios: pd.DataFrame
+    verification: pd.DataFrame
+    jobs: pd.DataFrame
+    cross_check: pd.DataFrame
+    timer_check: pd.DataFrame
+    ceilings: pd.DataFrame
+    instructions: pd.DataFrame
+    counters: pd.DataFrame
+    loads: pd.DataFrame
+    states: pd.DataFrame
+    earlier: bool = False  # whether kernels have changed since they were measured
+    operation: str | None = None  # the operation of summary and ratios; None: everything
+    briefer: pd.DataFrame | None = None  # rows of its sweep for which those of a longer one stand
+    others: tuple["Results", ...] = ()  # the published sets of other cards
+    folder: Path = Path()
+
+    def of(self, operation: str, reduced: bool = False) -> "Results":
+        """The same data set with the summary and ratios of one operation only: the points of the
+        sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
+        with reduced arithmetic are included only on request."""
+        return self.views[operation, reduced]
+
+    @cached_property
+    def launches(self) -> pd.DataFrame:
+        """Measured kernel rows, in every cache state."""
+        return self.summary[(self.summary.phase == "kernel") & (self.summary.status == "ok")]
+
+    @cached_property
+    def timed_gpu(self) -> bool:
+        """Whether a kernel was timed on a GPU."""
+        return bool(self.gpu(self.launches).any())
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Every timed sample. They are many, so they are read only where they are asked for."""
+        name = "samples.csv.gz"
+        return read_optional(name, self.folder / name, version_of(self.device))
+
+    @property
+    def random_sweeps(self) -> dict[str, Mapping[str, Any]]:
+        """The configuration of each sweep over shapes drawn at random, by name."""
+        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
+        return {name: own for name, own in sweeps.items() if isinstance(own["shapes"], Mapping)}
+
+    @property
+    def lessons(self) -> list[str]:
+        """The sweeps that are measured only without a GPU: what the processor teaches."""
+        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
+        return [name for name, own in sweeps.items() if own.get("without_gpu")]
+
+    def drawn(self, rows: pd.DataFrame) -> pd.Series:
+        """Which rows are of shapes drawn at random."""
+        return rows.sweep.isin(self.random_sweeps)
+
+    def study(self, axis: str, reduced: bool = False) -> pd.DataFrame:
+        """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
+        return self.launches[self.launches.index.isin(self.varying(axis, reduced).index)]
+
+    def varying(self, axis: str, reduced: bool = False) -> pd.DataFrame:
+        """All rows of the sweeps that vary `axis`; of kernels with reduced arithmetic only on
+        request."""
+        rows = self.summary if reduced else self.rivals(self.summary)
+        return rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
+
+    def study_absence(self, axis: str) -> str:
+        """In words, why there is no study of `axis`."""
+        rows = self.varying(axis)
+        if rows.empty:
+            return f"no sweep of this data set varies the {axis}"
+        return self.absence(rows.kernel.unique())
+
+    def study_points(self, axis: str, reduced: bool = False) -> pd.DataFrame:
+        """For each kernel of a study, the rows of one variant that differ only in `axis`, in its
+        order: at the largest shape, hot if possible, with the other axis at its first value. The
+        variant is the fastest one at the first value of `axis`."""
+        studied = self.study(axis, reduced).groupby("kernel")
+        return pd.concat([kernel_study(rows, axis) for _, rows in studied] or [self.summary[:0]])
+
+    def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows of kernels that compute with all bits of their dtype.
+
+        The others (TF32) do less work, so their speed cannot be compared with float32's.
+        """
+        return rows[rows.kernel.map(self.arithmetic) == "full"]
+
+    @cached_property
+    def views(self) -> dict[tuple[str, bool], "Results"]:
+        """The part of each operation, without and with kernels of reduced arithmetic."""
+        found = {}
+        for operation in OPERATIONS:
+            own = self.summary[self.summary.sweep == operation]
+            longest = self.longest(self.summary, operation)
+            ratios = self.longest(self.ratios, operation)
+            tables = [longest, ratios, own[~own.index.isin(longest.index)]]
+            for reduced in (False, True):
+                names = ("summary", "ratios", "briefer")
+                kept = zip(names, tables if reduced else map(self.rivals, tables), strict=True)
+                found[operation, reduced] = dataclasses.replace(
+                    self, operation=operation, **dict(kept)
+                )
+        return found
+
+    def longest(self, table: pd.DataFrame, operation: str) -> pd.DataFrame:
+        """The rows of an operation's sweep and its lessons in a table; where longer sweeps, or the
+        lessons, measured the same, those of the longest one."""
+        key = [column for column in SPAN if column in table]
+        lessons = [name for name in self.lessons if name in set(table.sweep)]
+        others = [table[table.sweep == name] for name in [*self.longer_sweeps(operation), *lessons]]
+        others = [rows[rows.operation == operation] for rows in others]
+        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in others]
+        rows = pd.concat([*measured, table[table.sweep == operation]])
+        names = pd.MultiIndex.from_frame(rows[key].astype(str))
+        own = names[rows.sweep.isin([operation, *lessons])]
+        return rows[names.isin(own)].drop_duplicates(key).sort_index()
+
+    def longer_sweeps(self, operation: str) -> list[str]:
+        """The sweeps of an operation that sample for more seconds than that with its name, the
+        longest first; none over random shapes."""
+        configuration = self.device.get("configuration") or {}
+
+        def seconds(sweep: str) -> float:
+            own = configuration.get("sweeps", {}).get(sweep, {})
+            rule = configuration.get("sampling", {}) | own.get("sampling", {})
+            return float(rule.get("seconds", 0))
+
+        sweeps = set(self.summary.sweep[self.summary.operation == operation])
+        found = [name for name in sweeps.difference(self.random_sweeps)
+                 if seconds(name) > seconds(operation)]  # fmt: skip
+        return sorted(found, key=lambda name: (-seconds(name), name))
+
+    @cached_property
+    def order(self) -> list[str]:
+        """All kernels: those in the catalogue, then those that only the data have."""
+        known = [
+            name
+            for name, kernel in self.catalogue.items()
+            if self.operation in (None, kernel.operation)
+        ]
+        return list(dict.fromkeys([*known, *sorted(set(self.summary.kernel))]))
+
+    def position(self, kernel: str) -> int:
+        """A kernel's place in the whole catalogue, or after it, which decides its look."""
+        return list(dict.fromkeys([*self.catalogue, *self.order])).index(kernel)
+
+    @cached_property
+    def present(self) -> list[str]:
+        """Kernels with rows in the data set, in order."""
+        return [name for name in self.order if name in set(self.summary.kernel)]
+
+    @cached_property
+    def spans(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """Measured rows by phase and cache."""
+        rows = self.summary[self.summary.status == "ok"]
+        return dict(list(rows.groupby(["phase", "cache"], sort=False)))
+
+    def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
+        """Measured rows of a phase; without `cache` each variant's hot rows, or else its others."""
+        if (phase, cache) not in self.chosen:
+            parts: list[pd.DataFrame] = []
+            for which in CACHES if cache is None else (cache,):
+                rows = self.spans.get((phase, which), self.summary[:0])
+                rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
+                parts += [rows] if len(rows) else []
+            found = pd.concat(parts).sort_index() if parts else self.summary[:0]
+            self.chosen[phase, cache] = found
+        return self.chosen[phase, cache]
+
+    @cached_property
+    def chosen(self) -> dict[tuple[str, str | None], pd.DataFrame]:
+        """What `timed` has been asked for."""
+        return {}
+
+    @property
+    def product(self) -> Operation:
+        """The operation of these results; a KeyError if they are of everything."""
+        return OPERATIONS[str(self.operation)]
+
+    @property
+    def full_rivals(self) -> list[str]:
+        """The library entries that kernels are compared with and that fill C, as kernels do."""
+        first, *others = self.product.rivals
+        known = [name for name in others if name in self.catalogue]
+        return [first, *(name for name in known if not self.writes_half(name))]
+
+    @cached_property
+    def compared(self) -> Shape | None:
+        """The shape that compares the kernels of one operation where one size represents the data
+        set: the largest square at which more than half of the hand-written kernels were timed, all
+        of them often enough for an interval. Without such a square it is the largest that was
+        timed, without a square another shape, and without hand-written kernels the shape of the
+        others.
+        """
+        timed = fastest(self.timed())
+        own = timed[timed.kernel.map(self.hand_written).astype(bool)]
+        rows = timed if own.empty else own
+        candidates = squares(rows) if len(squares(rows)) else rows
+        shapes = shapes_of(candidates)
+        most = rows.kernel.nunique() / 2
+        full = [
+            shape
+            for shape in shapes
+            if len(here := at(candidates, shape)) > most
+            and here[["time_low_ms", "time_high_ms"]].notna().all(axis=None)
+        ]
+        found = full or shapes
+        return found[-1] if found else None
+
+    def at_compared(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows at the shape of the comparison."""
+        return at(rows, self.compared) if self.compared else rows[:0]
+
+    def square_ratios(self) -> pd.DataFrame:
+        """Ratios of square products to the library, hot ones if there are any, by size."""
+        hot = self.ratios[self.ratios.cache == "hot"]
+        return squares(self.ratios if hot.empty else hot)
+
+    @cached_property
+    def told(self) -> list[str]:
+        """The hand-written kernels that figures and sentences name, in order; all others are their
+        context. At the shape of the comparison these are the first, each that is A_STEP times as
+        fast as the last one named, the fastest, and each dispatch."""
+        if self.operation is None:
+            return [kernel for name in OPERATIONS for kernel in self.of(name).told]
+        rows = self.at_compared(fastest(self.rivals(self.timed())))
+        best = set(fastest_own(self, rows).kernel)
+        rates = dict(zip(rows.kernel, rows.tflops, strict=True))
+        named: list[str] = []
+        for kernel in filter(self.hand_written, self.order):
+            last = rates[named[-1]] if named else 0
+            chosen = kernel in best or (self.is_dispatch(kernel) and kernel in rates)
+            if chosen or rates.get(kernel, -1) >= A_STEP * last:
+                named.append(kernel)
+        return named
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether launches of an operation's kernels overlap with each other, those of all bits. A
+        program that does something between two launches does not get such times, so no first page
+        tells of them."""
+        names = [name for name in self.order if self.arithmetic(name) == "full"]
+        return any(name in self.catalogue and self.catalogue[name].overlaps for name in names)
+
+    @property
+    def cards(self) -> set[str]:
+        """UUIDs of the cards that jobs ran on."""
+        return set(self.jobs.uuid) - {""}
+
+    def title(self, kernel: str) -> str:
+        return self.catalogue[kernel].title if kernel in self.catalogue else kernel
+
+    def on_gpu(self, kernel: str) -> bool:
+        return kernel not in self.catalogue or self.catalogue[kernel].on_gpu
+
+    def gpu(self, rows: pd.DataFrame) -> pd.Series:
+        """Which rows are of kernels that run on a GPU."""
+        return rows.kernel.map(self.on_gpu).astype(bool)
+
+    def kind(self, kernel: str) -> Kind:
+        return self.catalogue[kernel].kind if kernel in self.catalogue else Kind.CUDA
+
+    def arithmetic(self, kernel: str) -> str:
+        return self.catalogue[kernel].arithmetic if kernel in self.catalogue else "full"
+
+    def hand_written(self, kernel: str) -> bool:
+        """Whether it runs on a GPU and is not a library routine."""
+        return kernel not in self.catalogue or self.catalogue[kernel].hand_written
+
+    @property
+    def architecture(self) -> str | None:
+        """The architecture of this GPU, such as sm_90; None without one."""
+        capability = self.device.get("compute_capability")
+        return capability and "sm_" + capability.replace(".", "")
+
+    def variant(self, name: str) -> Variant | None:
+        """The hand-written variant of that name, None if the catalogue has none."""
+        kernel = self.catalogue.get(kernel_name(name))
+        own = kernel.every_variant if kernel and kernel.hand_written else []
+        return next((variant for variant in own if variant.name == name), None)
+
+    def ran(self, row: pd.Series) -> Variant | None:
+        """The hand-written variant that ran in a row of the summary, for a dispatch the one that it
+        chose. None if the catalogue has no such variant, or the data do not say which it was."""
+        chosen = row.ran or ("" if self.is_dispatch(row.kernel) else row.variant)
+        return self.variant(chosen)
+
+    def is_dispatch(self, kernel: str) -> bool:
+        return self.kind(kernel) is Kind.DISPATCH
+
+    def writes_half(self, kernel: str) -> bool:
+        """Whether it leaves one triangle of C unchanged."""
+        return kernel in self.catalogue and self.catalogue[kernel].writes != "full"
+
+    def of_document(self, document: str) -> list[str]:
+        """Kernels of the catalogue that a document describes."""
+        return [name for name, kernel in self.catalogue.items() if document in kernel.documents]
+
+    def gpu_absence(self) -> str:
+        """In words, why there is no time of any GPU kernel."""
+        return self.absence(kernel for kernel in self.order if self.on_gpu(kernel))
+
+    def absence(self, kernels: Iterable[str], shape: Shape | None = None) -> str:
+        """In words, why there is no time of these kernels (at `shape`)."""
+        rows = self.summary[self.summary.kernel.isin(list(kernels))]
+        if rows.empty:
+            return "not in this data set"
+        here = at(rows, shape) if shape else rows
+        # A point that was timed in another cache state is not missing.
+        point = ["variant", *POINT]
+        timed = here[(here.status == "ok") & (here.phase == "kernel")].set_index(point).index
+        refused = here[(here.status != "ok") & ~here.set_index(point).index.isin(timed)]
+        if refused.empty and (rows.status != "ok").all():
+            refused = rows
+        if not refused.empty:
+            return str(refused.reason.value_counts().index[0])
+        if shape and here.empty:
+            return f"{size_name(shape)} is not among the shapes of this sweep"
+        return "this phase was not timed"
+
+
+def load_results(folder: Path, catalogue: Catalogue) -> Results:
+    """Read a data set's folder. Raises UserError naming a missing, cut or foreign file.
+
+    Only device.json and summary.csv must exist; a missing table counts as one without rows.
+    """
+
+    def table(kind: str) -> pd.DataFrame:
+        # A copy has its columns side by side in memory, so selecting rows is several times faster.
+        return read_optional(kind, folder / kind, version).copy()
+
+    device = read_json(folder / "device.json")
+    version = version_of(device)
+    summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    summary["throttled"] = limited(summary, device)
+    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
+    kernels = table("kernels.csv")
+    results = Results(catalogue, device, kernels, summary, *map(table, others))
+    earlier = bool(changed_variants(kernels, catalogue))
+    return dataclasses.replace(results, earlier=earlier, folder=folder)
+
+
+def with_others(results: Results, folders: Iterable[Path]) -> Results:
+    """A data set with those of other cards in these folders. One that cannot be read is left out,
+    and the log says why."""
+    found = []
+    for folder in folders:
+        try:
+            other = load_results(folder, results.catalogue)
+        except UserError as error:
+            logging.warning("not compared: %s", error)
+            continue
+        if other.device.get("gpu") not in (None, results.device.get("gpu")):
+            found.append(other)
+    return dataclasses.replace(results, others=tuple(found))
+
+
+def limited(summary: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
+    """What slowed the card down, without a power limit that left the median clock the highest:
+    older sets name it if it was seen once, in a launch of the library."""
+    full = summary.sm_clock_mhz >= (device.get("clock_mhz") or np.inf)
+    others = summary.throttled.map(
+        lambda text: "+".join(reason for reason in text.split("+") if reason != POWER)
+    )
+    return summary.throttled.where(~full, others)
+
+
+def changed_variants(kernels: pd.DataFrame, catalogue: Catalogue) -> list[str]:
+    """The variants in kernels.csv that this checkout lacks, or has with other sources or flags."""
+    names = {*kernels.variant}
+    today = {v.name: digest(v) for v in catalogue.buildable.values() if v.name in names}
+    return [row.variant for row in kernels.itertuples() if row.sha256 != today.get(row.variant)]
+
+
+def fastest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The fastest variant of each kernel at each shape."""
+    shape = ["kernel", "m", "n", "k"]
+    best = rows.groupby(shape, sort=False, dropna=False).time_ms.idxmin()
+    return rows.loc[best]
+
+
+def kernel_study(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """One kernel's rows of a study, as in Results.study_points."""
+    rows = rows[rows.sweep == rows.sweep.iloc[0]]
+    rows = at(rows, max(shapes_of(rows), key=lambda shape: shape.operations))
+    rows = rows[rows.cache == min(rows.cache, key=CACHES.index)]
+    (other,) = AXES.keys() - {axis}
+    rows = rows[rows[other] == min(rows[other], key=AXES[other].index)]
+    rows = rows.sort_values(axis, key=lambda column: column.map(AXES[axis].index), kind="stable")
+    first = rows[rows[axis] == rows[axis].iloc[0]]
+    return rows[rows.variant == first.variant[first.time_ms.idxmin()]]
+
+
+def quotable(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with enough samples, or pairs, for an interval. No headline rests on fewer."""
+    column = "ratio_low" if "ratio_low" in rows else "time_low_ms"
+    return rows[rows[column].notna()]
+
+
+def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
+
+    Its share of the library decides, because each kernel has a job of its own, and at its power
+    limit a card has another clock in each. Its rate decides only without a share.
+    """
+    own = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    shares = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
+    held = own.merge(shares, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
+    order = own.assign(share=held.ratio.to_numpy()).sort_values(
+        ["share", "tflops"], ascending=False, na_position="last", kind="stable"
+    )
+    return own.loc[order.index[:1]]
+
+
+def compared_errors(results: Results) -> pd.DataFrame:
+    """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
+    some were timed. Empty if no error is on record."""
+    rows = results.at_compared(fastest(results.timed()))
+    rows = rows.dropna(subset=["mean_error", "largest_error"]).query("mean_error > 0")
+    gpu = results.gpu(rows)
+    return rows[gpu] if gpu.any() else rows
+
+
+def over_hot(results: Results, cache: str) -> pd.DataFrame:
+    """The hot rows of each kernel's fastest variants that also have a row of `cache`, with `ratio`,
+    the latter's time over the hot one, its widest interval, and `other`, the index of that row."""
+    hot, others = results.timed(cache="hot"), results.timed(cache=cache)
+    if results.briefer is not None:  # of the sweep that has the other rows
+        hot = pd.concat([hot, results.briefer[results.briefer.sweep.isin(others.sweep)]])
+    key = ["variant", *POINT]
+    places = others[key].reset_index(names="other")
+    hot = fastest(hot.reset_index().merge(places, on=key).set_index("index"))
+    other = others.loc[hot.other].set_index(hot.index)
+    low, high = quotient_interval(other, hot)
+    return hot.assign(ratio=other.time_ms / hot.time_ms, ratio_low=low, ratio_high=high)
+
+
+def squares(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of products of square matrices, by size."""
+    square = (rows.m == rows.n) & (rows.k.fillna(rows.n) == rows.n)
+    return rows[square].sort_values("n", kind="stable")
+
+
+def at(rows: pd.DataFrame, shape: Shape) -> pd.DataFrame:
+    """Rows of one shape."""
+    here = rows.operation == shape.operation
+    for name, extent in zip(shape.__match_args__, shape.dimensions, strict=True):
+        here &= rows[name] == extent
+    return rows[here]
+
+
+def size_name(shape: Shape) -> str:
+    """`640` for a square product, `3200×2400×1600` (m×n×k) or `250×500` (m×n) for another."""
+    return str(shape.n) if shape.square else "×".join(map(str, shape.dimensions))
+
+
+def of_series(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows of one operation in one of its series, by size."""
+    inside = [series_of(shape_of(row)) == name for row in rows.itertuples()]
+    return rows[np.array(inside, bool)].sort_values("n", kind="stable")
+
+
+def series_of(shape: Shape) -> str:
+    """The series of a shape, or OTHER; empty if its operation has no series."""
+    return operation_of(shape).series_of(shape)
+
+
+def in_order(shapes: Iterable[Shape]) -> list[Shape]:
+    """Shapes without repetition, by series and then by number of operations."""
+
+    def place(shape: Shape) -> tuple[object, ...]:
+        order = ["", *operation_of(shape).series, OTHER]
+        return order.index(series_of(shape)), shape.operations, shape.dimensions
+
+    return sorted(set(shapes), key=place)
+
+
+def shapes_of(rows: pd.DataFrame) -> list[Shape]:
+    """Every shape of these rows, in order."""
+    distinct = rows.drop_duplicates(["operation", "m", "n", "k"])
+    return in_order(shape_of(row) for row in distinct.itertuples())
+
+
+def verdict_of(ratio_low: float, ratio_high: float) -> str:
+    """What the 95% interval of a ratio, another time over ours, says about ours.
+
+    `faster` or `slower` if it excludes 1, `tie` if it contains 1, `unknown` if there is none
+    because there were too few samples.
+    """
+    if pd.isna([ratio_low, ratio_high]).any():
+        return "unknown"
+    return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
+
+
+def shown(quotient: Number, verdict: str) -> str:
+    """The verdict, or `same` if the quotient is printed as 1."""
+    return "same" if quotient.json()["text"] == "1.00" else verdict
+
+
+def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:
+    """The widest interval of one row's time over another's that their own intervals allow; for two
+    tables with the same index, row by row."""
+    return one.time_low_ms / other.time_high_ms, one.time_high_ms / other.time_low_ms
+
+
+def points_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per point of the kernel phase for all cache states; ok wins."""
+    ordered = rows[rows.phase == "kernel"].assign(bad=lambda table: table.status != "ok")
+    return ordered.sort_values("bad", kind="stable").drop_duplicates(["variant", *POINT])
+
+
+def thermally_throttled(throttled: pd.Series) -> pd.Series:
+    """Which rows were measured while the card slowed down for heat."""
+    return throttled.fillna("").str.contains("|".join(THERMAL))
+
+
+def power_capped(throttled: pd.Series) -> pd.Series:
+    """Which rows were measured while the card was at its power limit."""
+    return throttled.fillna("").str.contains(POWER)
+
+
+def limits_of(throttled: str | float) -> str:
+    """What limited the card at a point, one letter each: `p` its power limit, `h` heat."""
+    reasons = throttled.split("+") if isinstance(throttled, str) else []
+    return "p" * (POWER in reasons) + "h" * any(reason in THERMAL for reason in reasons)
+
+
+def state_absence(device: Mapping[str, Any]) -> str:
+    """Why the data set of a GPU has no clock, power and temperature."""
+    nvml = str(device.get("nvml") or "")
+    return f"NVML {nvml}" if nvml.startswith("unavailable") else "no reading is on record"
+
+
+def rate_unit(tflops: pd.Series) -> tuple[str, int]:
+    """The unit for rates and its number per TFLOP/s: GFLOP/s if no rate reaches 1 TFLOP/s."""
+    return ("TFLOP/s", 1) if (tflops >= 1).any() else ("GFLOP/s", 1000)
+
+
+def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
+    """Sizes of square products at which all of `kernels` have a row, ascending."""
+    sizes = [set(rows[rows.kernel == kernel].n) for kernel in kernels]
+    return sorted(set.intersection(*sizes)) if sizes else []
+
+
+def version_words(results: Results) -> str:
+    """Which kernels a data set measured, if not today's; else an empty text."""
+    if not results.earlier:
+        return ""
+    version = results.device.get("version")
+    return f"earlier kernels, of version {version}" if version else "earlier kernels, before 1.0.0"
+
+
+def short_commit(device: dict[str, Any]) -> str:
+    """`1a2b3c4`, followed by `, modified files` if the code differed from the commit."""
+    commits = str(device.get("commit") or "unknown").split("+")
+    short = "+".join(c[:7] if len(c) == 40 else c for c in commits)
+    return short + (", modified files" if device.get("dirty") else "")
+
+
+def processor(device: dict[str, Any]) -> str:
+    """The name of the GPU, or without one of the CPU."""
+    return device.get("gpu") or device.get("cpu") or "unknown device"
+
+
+def in_words(operation: Operation) -> str:
+    """`C = A·B in float32`."""
+    return f"{operation.title} in {operation.dtype}"
+
+
+def picture_of(operation: Operation) -> str:
+    """The file of an operation's figure in the README."""
+    return f"{operation.figure_prefix}ladder.svg"
+
+
+def pictures() -> dict[str, str]:
+    """The files of the figures that are published with a data set, by what they are called."""
+    steps = {in_words(operation): picture_of(operation) for operation in OPERATIONS.values()}
+    return {"time": "time_loglog.svg"} | steps
+
+
+def published_name(device: dict[str, Any]) -> str:
+    """The folder of a device's data set in reports/published: nvidia-h100-80gb-hbm3."""
+    return re.sub(r"[^a-z0-9]+", "-", processor(device).lower()).strip("-")

@@ -1,0 +1,1 @@
+"""Timing: the card, cuBLAS, samples, and a sweep of points."""

@@ -1,0 +1,125 @@
+"""Measuring on the CPU: verify, then time with the host's clock."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.experiment.measure.bench import (
+    Case,
+    LostDevice,
+    Point,
+    Settings,
+    Split,
+    Wrong,
+    beyond_host_memory,
+    error_columns,
+)
+from matmul_sweep.experiment.measure.sampling import collect, run_for
+from matmul_sweep.experiment.measure.state import State
+from matmul_sweep.experiment.measure.timing import host_ms
+from matmul_sweep.experiment.verify.verification import PANEL_ROWS, accuracy
+from matmul_sweep.launch.products import CpuProduct
+from matmul_sweep.operations import fills
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import Unfinished
+from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
+
+SPENT = 2  # seconds: if the first product takes longer, it is the only sample
+CALIBRATION = 256  # n of the square product
+
+
+class CpuBench:
+    """Measures one CPU variant."""
+
+    def __init__(
+        self, variant: Variant, product: CpuProduct, settings: Settings, split: Split
+    ) -> None:
+        self.variant, self.product, self.settings, self.split = variant, product, settings, split
+        self.dtype = variant.kernel.dtype
+
+    def pace(self) -> float:
+        """Seconds per operation of a small product, to predict even the first large one.
+
+        Raises Wrong, LostDevice.
+        """
+        shape = self.variant.kernel.product.parse(CALIBRATION)
+        inputs = [np.ones(extent, self.dtype) for extent in shape.inputs]
+        first_ms, c = self.first(shape, inputs)
+        later_ms = (host_ms(lambda: self.product(shape, *inputs, c)) for _ in range(2))
+        return min(first_ms, *later_ms) / 1e3 / shape.operations
+
+    def first(self, shape: Shape, inputs: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
+        """Milliseconds of the first product of a shape, and C. A C kernel may crash or never end,
+        so its product runs in its own process. Raises Wrong, LostDevice."""
+        if self.variant.kernel.kind is Kind.LIBRARY:
+            c = np.full(shape.output, np.nan, self.dtype)
+            return host_ms(lambda: self.product(shape, *inputs, c)), c
+        c, taken = shared_array(shape.output, self.dtype), shared_array((1,), "float64")
+
+        def run() -> None:
+            taken[0] = host_ms(lambda: self.product(shape, *inputs, c))
+
+        try:
+            run_isolated(run, self.settings.hang_seconds)
+        except Crashed as failure:
+            raise Wrong(f"the launch failed: {failure}") from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
+        return float(taken[0]), np.array(c)  # in memory like the inputs'
+
+    def refusal(self, shape: Shape) -> str | None:
+        """Why the shape does not fit in this machine's memory."""
+        return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
+
+    def measure(self, case: Case) -> Point:
+        """Verify and time one case. Raises Wrong, LostDevice."""
+        try:
+            return self.verified_and_timed(case)
+        except (MemoryError, OSError) as failure:  # OSError: of shared memory, or for a process
+            raise Wrong(f"out of memory: {failure}") from None
+
+    def verified_and_timed(self, case: Case) -> Point:
+        point, name, shape = Point(), self.variant.name, case.shape
+        with self.split.part("inputs"):
+            inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
+        with self.split.part("timed"):
+            first_ms, c = self.first(shape, inputs)
+            point.times[name, "first", "cold"] = [first_ms]
+
+        def run() -> float:
+            return host_ms(lambda: self.product(shape, *inputs, c))
+
+        with self.split.part("verification"):
+            errors = accuracy(self.variant.kernel, c, *inputs)
+        if not errors.share <= 1:
+            raise Wrong(f"wrong result: error {errors.share:.3g} times the bound")
+        with self.split.part("timed"):
+            times, stopped = self.samples(first_ms, case.mode, run)
+        point.times[name, "kernel", "hot"] = times
+        row = {"phase": "kernel", "cache": "hot", "stopped": stopped}
+        point.rows.append(row | error_columns(errors) | asdict(State()))
+        return point
+
+    def samples(
+        self, first_ms: float, mode: str, run: Callable[[], float]
+    ) -> tuple[list[float], str]:
+        """The samples of a point in ms, and what ended the sampling; a slow product has only its
+        first sample."""
+        rule, rest = self.settings.rule, self.settings.warm_seconds[mode] - first_ms / 1e3
+        if rest <= 0 and first_ms / 1e3 > SPENT * rule.seconds:
+            return [first_ms], "seconds"
+        run_for(rest, run)
+        times, stopped = collect(rule, lambda count: [[run() for _ in range(count)]])
+        return times[0], stopped
+
+
+def host_memory_refusal(shape: Shape, dtype: str, share: float) -> str | None:
+    """Why the matrices and their float64 reference do not fit in `share` of the free memory, or
+    None."""
+    right, width = shape.elements[-2], shape.output[1]
+    wide = 16 if dtype == "float32" else 32  # bytes: in float64, in parts, and its magnitude
+    matrices = np.dtype(dtype).itemsize * sum(shape.elements)
+    needed = matrices + wide * right + 48 * PANEL_ROWS * (shape.terms + width)
+    return beyond_host_memory(needed, "memory with its reference", share)

@@ -1,0 +1,172 @@
+"""cuBLAS through ctypes, in scikit-cuda's style: prototypes declared, statuses raised.
+
+cuBLAS stores matrices by columns. A row-major matrix is the transpose of a column-major one in the
+same memory, and Cᵀ = Bᵀ·Aᵀ, so `gemm` swaps the operands and no other code needs to know. The upper
+triangle of a row-major matrix is the lower one by columns, and `syrk` asks for that.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
+from functools import cache
+from pathlib import Path
+
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+from matmul_sweep.process.errors import UserError
+
+# cublasMath_t. The default mode has no TF32 and no emulation, but lets cublasGemmEx add parts of a
+# sum in bfloat16; 16 forbids that.
+MATH_MODES = {"full": 0 | 16, "tf32": 3}
+NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
+LOWER = 0  # cublasFillMode_t
+BFLOAT16 = 14  # cudaDataType_t
+COMPUTE_FLOAT32 = 68  # cublasComputeType_t
+DEFAULT_ALGORITHM = -1  # cublasGemmAlgo_t
+WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
+
+_GEMM = [c_void_p, c_int, c_int, c_int, c_int, c_int]
+PROTOTYPES = {
+    "cublasCreate_v2": [POINTER(c_void_p)],
+    "cublasDestroy_v2": [c_void_p],
+    "cublasGetVersion_v2": [c_void_p, POINTER(c_int)],
+    "cublasSetStream_v2": [c_void_p, c_void_p],
+    "cublasSetWorkspace_v2": [c_void_p, c_void_p, c_size_t],
+    "cublasSetMathMode": [c_void_p, c_int],
+    "cublasSgemm_v2": [
+        *_GEMM, POINTER(c_float), c_void_p, c_int, c_void_p, c_int,
+        POINTER(c_float), c_void_p, c_int,
+    ],
+    "cublasDgemm_v2": [
+        *_GEMM, POINTER(c_double), c_void_p, c_int, c_void_p, c_int,
+        POINTER(c_double), c_void_p, c_int,
+    ],
+    "cublasGemmEx": [
+        *_GEMM, POINTER(c_float), c_void_p, c_int, c_int, c_void_p, c_int, c_int,
+        POINTER(c_float), c_void_p, c_int, c_int, c_int, c_int,
+    ],
+    "cublasDsyrk_v2": [
+        c_void_p, c_int, c_int, c_int, c_int, POINTER(c_double), c_void_p, c_int,
+        POINTER(c_double), c_void_p, c_int,
+    ],
+}  # fmt: skip
+
+
+class CublasError(Exception):
+    """A cuBLAS call that did not succeed; the message names the call and its status."""
+
+
+@cache
+def library() -> tuple[ctypes.CDLL, str]:
+    """The loaded library with its prototypes declared, and its path.
+
+    Raises UserError if there is none.
+    """
+    # An inherited override would turn TF32 on or off in SGEMM, regardless of the math mode.
+    os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
+    try:
+        found = load_nvidia_dynamic_lib("cublas")
+    except DynamicLibNotFoundError:
+        raise UserError(
+            "no cuBLAS: run through `uv run`, which installs it, or load a CUDA toolkit that sets "
+            "CUDA_HOME or LD_LIBRARY_PATH"
+        ) from None
+    lib = ctypes.CDLL(found.abs_path)
+    for name, arguments in PROTOTYPES.items():
+        getattr(lib, name).argtypes = arguments
+        getattr(lib, name).restype = c_int
+    lib.cublasGetStatusString.argtypes = [c_int]
+    lib.cublasGetStatusString.restype = c_char_p
+    return lib, found.abs_path
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a cuBLAS function. Raises CublasError with the status that it returned."""
+    lib, _ = library()
+    status = getattr(lib, name)(*arguments)
+    if status:
+        raise CublasError(f"{name}: {lib.cublasGetStatusString(status).decode()}")
+
+
+class Cublas:
+    """A handle on one stream, with its own workspace and the math mode pinned."""
+
+    def __init__(self, stream: int, workspace: int) -> None:
+        """`stream` is a CUstream, `workspace` a device pointer to WORKSPACE_BYTES bytes."""
+        self.handle = c_void_p()
+        call("cublasCreate_v2", byref(self.handle))
+        call("cublasSetStream_v2", self.handle, stream)
+        # With its own workspace cuBLAS never allocates, which would wait for the stream.
+        call("cublasSetWorkspace_v2", self.handle, workspace, WORKSPACE_BYTES)
+        self._set_arithmetic("full")
+
+    @contextmanager
+    def arithmetic(self, name: str) -> Iterator[None]:
+        """Give the calls in the block a catalogue's `arithmetic`; afterwards it is full again, also
+        after an error."""
+        self._set_arithmetic(name)
+        try:
+            yield
+        finally:
+            self._set_arithmetic("full")
+
+    def _set_arithmetic(self, name: str) -> None:
+        call("cublasSetMathMode", self.handle, MATH_MODES[name])
+
+    def facts(self) -> dict[str, str]:
+        """The version as NVIDIA writes it (13.1.0), the library's file, and the math mode."""
+        number = c_int()
+        call("cublasGetVersion_v2", self.handle, byref(number))
+        version = f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
+        return {
+            "cublas": version,
+            "cublas_file": Path(library()[1]).name,
+            "math_mode": "CUBLAS_DEFAULT_MATH (no TF32), sums in no less than their own precision, "
+            "except where an entry asks for it",
+        }
+
+    def gemm(self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
+        """C = A·B, row-major: A m×k, B k×n, C m×n, device pointers to float32 or float64."""
+        self._gemm(dtype, NO_TRANSPOSE, (m, n, k), (a, k), b, c)
+
+    def gemm_transposed(
+        self, dtype: str, m: int, n: int, k: int, a: int, lda: int, b: int, c: int,
+        add: bool = False,
+    ) -> None:  # fmt: skip
+        """C = Aᵀ·B, or C += Aᵀ·B: A is m columns of a row-major matrix of k×lda."""
+        self._gemm(dtype, TRANSPOSE, (m, n, k), (a, lda), b, c, add)
+
+    def gemm_bf16(self, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
+        """C = A·B as `gemm`, of device pointers to bfloat16; each element is summed in float32."""
+        one, zero = c_float(1), c_float(0)
+        call(
+            "cublasGemmEx", self.handle, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k,
+            byref(one), b, BFLOAT16, n, a, BFLOAT16, k, byref(zero), c, BFLOAT16, n,
+            COMPUTE_FLOAT32, DEFAULT_ALGORITHM,
+        )  # fmt: skip
+
+    def _gemm(
+        self, dtype: str, of_a: int, extents: tuple[int, int, int], a: tuple[int, int], b: int,
+        c: int, add: bool = False,
+    ) -> None:  # fmt: skip
+        function, scalar = {
+            "float32": ("cublasSgemm_v2", c_float),
+            "float64": ("cublasDgemm_v2", c_double),
+        }[dtype]
+        (m, n, k), (pointer, lda) = extents, a
+        call(
+            function, self.handle, NO_TRANSPOSE, of_a, n, m, k,
+            byref(scalar(1)), b, n, pointer, lda, byref(scalar(add)), c, n,
+        )  # fmt: skip
+
+    def syrk(self, m: int, n: int, a: int, c: int) -> None:
+        """The upper triangle of C = Aᵀ·A, row-major: A m×n, C n×n, device pointers to float64."""
+        call(
+            "cublasDsyrk_v2", self.handle, LOWER, NO_TRANSPOSE, n, m,
+            byref(c_double(1)), a, n, byref(c_double(0)), c, n,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        call("cublasDestroy_v2", self.handle)

@@ -1,0 +1,320 @@
+"""Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.measure.bench import (
+    Case,
+    LostDevice,
+    Point,
+    Settings,
+    Split,
+    Wrong,
+    beyond_host_memory,
+    error_columns,
+)
+from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.measure.sampling import Rule, collect, run_for
+from matmul_sweep.experiment.measure.state import Recorder, State, cool, state_of
+from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
+from matmul_sweep.experiment.verify.reference import reference, reference_bytes
+from matmul_sweep.experiment.verify.verification import Accuracy
+from matmul_sweep.launch.device import Gpu
+from matmul_sweep.launch.products import GpuProduct, gpu_product
+from matmul_sweep.operations.shapes import Shape, ceil_div
+from matmul_sweep.process.errors import Unfinished
+
+# Per hold. The driver's queue takes about a thousand commands; a launch may be several, and has two
+# events around it.
+MOST_LAUNCHES = 128
+# Filling an L2 of 50 MB at 3.35 TB/s takes 15 µs, and writing back its contents as long again. This
+# is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
+LONG_MS = 50
+COOLING_STEP_S = 0.5
+ALIGNMENT = 256  # bytes, as the driver allocates
+
+
+class GpuBench:
+    """Measures one GPU variant against its rivals."""
+
+    def __init__(
+        self, gpu: Gpu, variant: Variant, rivals: Sequence[Variant], build: Path,
+        settings: Settings, split: Split, shapes: Sequence[Shape],
+    ) -> None:  # fmt: skip
+        self.gpu, self.settings, self.split = gpu, settings, split
+        self.tools = Instruments(gpu, build, settings.hang_seconds)
+        self.stream = HeldStream(self.tools)
+        self.contenders = [variant, *rivals]
+        self.dtype = variant.kernel.dtype
+        self.element_bytes = variant.kernel.product.element.bytes
+        self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
+        self.recorder = Recorder(gpu.nvml)
+        self.recorder.start()
+        self.random = np.random.default_rng(settings.seed)
+        self.loaded_s = 0.0  # seconds of launches at this point so far, which warm up the card
+
+    def memory_needed(self, shape: Shape) -> int:
+        """Bytes on the device; the reference is gone before managed copies are made."""
+        *inputs, c = (self.element_bytes * count for count in shape.elements)
+        managed = sum(inputs) + c if self.settings.copies else 0
+        own = sum(v.workspace_bytes(shape, self.gpu.architecture) for v in self.contenders)
+        return sum(inputs) + c * len(self.contenders) + own + max(reference_bytes(shape), managed)
+
+    def refusal(self, shape: Shape) -> str | None:
+        """Why the shape does not fit in the memory of the card or the host, with the numbers.
+
+        Raises LostDevice.
+        """
+        try:
+            needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
+        except self.gpu.drv.Error as failure:
+            raise LostDevice(f"the GPU does not answer: {failure}") from None
+        allowed = self.settings.memory_share * free
+        if needed > allowed:
+            return (
+                f"needs {needed / 1e9:.2f} GB of GPU memory with its reference; "
+                f"{self.settings.memory_share:.0%} of the {free / 1e9:.2f} GB free "
+                f"is {allowed / 1e9:.2f} GB"
+            )
+        copied = self.element_bytes * sum(shape.elements) if self.settings.copies else 0
+        return host_copies_refusal(copied, self.settings.memory_share)
+
+    def measure(self, case: Case) -> Point:
+        """Verify and time one case. Raises Wrong, LostDevice."""
+        point, shape = Point(), case.shape
+        self.let_cool()
+        try:
+            with self.split.part("inputs"):
+                inputs = self.inputs(case)
+                cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
+                self.tools.stream.synchronize()
+            launches = [
+                functools.partial(product, shape, *inputs, c)
+                for product, c in zip(self.products, cs, strict=True)
+            ]
+            with self.split.part("timed"):
+                firsts = [host_ms(functools.partial(self.finished, run)) for run in launches]
+            point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
+            self.loaded_s = sum(firsts) / 1e3
+            with self.split.part("verification"):
+                errors = self.verify(case, inputs, cs)
+            with self.split.part("timed"):
+                for cache in self.settings.caches:
+                    self.time_kernel(point, case, cache, launches, errors)
+            if self.settings.copies:
+                self.time_copies(point, shape, [*inputs, cs[0]], self.settings.copies)
+        except (self.gpu.drv.MemoryError, MemoryError) as failure:
+            raise Wrong(f"out of memory: {failure}") from None
+        except TimeoutError as failure:
+            raise Wrong(str(failure)) from None
+        except Unfinished as failure:
+            raise LostDevice(str(failure)) from None
+        except self.gpu.drv.Error as failure:
+            raise LostDevice(f"the launch failed: {failure}") from None
+        return point
+
+    def let_cool(self) -> None:
+        """Wait while the card is too hot, until the job's budget for waiting is used up."""
+        left = self.settings.cool_seconds - self.split.seconds.get("cooling", 0.0)
+        end = time.perf_counter() + left
+        with self.split.part("cooling"):
+            while not all(cool(now, self.settings.cool_celsius) for now in self.recorder.now()):
+                if time.perf_counter() >= end:
+                    return
+                time.sleep(COOLING_STEP_S)
+
+    def inputs(self, case: Case) -> list[Any]:
+        """The product's inputs on the device."""
+        return [
+            self.tools.filled(case.fill, self.settings.seed, which, count, self.dtype)
+            for which, count in enumerate(case.shape.elements[:-1])
+        ]
+
+    def finished(self, launch: Callable[[], None]) -> None:
+        launch()
+        self.tools.wait()
+
+    def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
+        """The kernel's errors. Raises Wrong if an error of the kernel or a rival exceeds the
+        bound."""
+        wanted = reference(self.tools, case.shape, case.fill, inputs)
+        errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
+        wanted.spot_check(case.fill, self.settings.seed)
+        for variant, found in zip(self.contenders, errors, strict=True):
+            if not found.share <= 1:
+                raise Wrong(
+                    f"wrong result of {variant.name}: error {found.share:.3g} times the bound"
+                )
+        return errors[0]
+
+    def time_kernel(
+        self, point: Point, case: Case, cache: str, launches: Sequence[Callable[[], None]],
+        errors: Accuracy,
+    ) -> None:  # fmt: skip
+        """Kernel times of all contenders, interleaved at random: back to back, on buffers in
+        rotation, or with the L2 cleared before each. A sample of short launches is the mean of
+        several in a row. A cache state that is left out has a row that says why.
+        """
+        span = {"phase": "kernel", "cache": cache}
+        row = span | error_columns(errors)
+        if reason := self.left_out(point, case.shape, cache):
+            point.rows.append(row | {"status": "skipped", "reason": reason} | asdict(State()))
+            return
+        if cache == "rotated":
+            launches = self.rotating(case)
+        clear = self.tools.clear_l2 if cache == "cold" else None
+        counts = [1] * len(launches)  # launches in a row per sample of each contender
+
+        def batch(count: int) -> list[list[float]]:
+            pairs = min(count, MOST_LAUNCHES // sum(counts))
+            order = [i for _ in range(pairs) for i in self.random.permutation(len(launches))]
+            times: list[list[float]] = [[] for _ in launches]
+            rows = [in_a_row(launches[i], counts[i]) for i in order]
+            for who, time_ms in zip(order, self.stream.times(rows, clear), strict=True):
+                times[who].append(time_ms / counts[who])
+            return times
+
+        before, begun = self.recorder.now(), time.perf_counter()
+        run_for(self.settings.warm_seconds[case.mode] - self.loaded_s, lambda: batch(1))
+        if (seconds := self.settings.sample_seconds) and not clear:
+            most = MOST_LAUNCHES // len(launches)
+            counts = [launches_of(seconds, taken, most) for [taken] in batch(1)]
+        start = time.perf_counter()
+        times, stopped = collect(self.settings.rule, batch)
+        end, after = time.perf_counter(), self.recorder.now()
+        self.loaded_s += end - begun
+        for contender, taken in zip(self.contenders, times, strict=True):
+            point.times[contender.name, "kernel", cache] = taken
+        # The span was shorter than the recorder's period: read the state just after it.
+        during = self.recorder.span(start, end) or after
+        sampled = {"stopped": stopped, "launches": counts[0]}
+        point.rows.append(row | sampled | asdict(state_of(during)))
+        for when, readings in (("before", before), ("during", during), ("after", after)):
+            read = {"when": when, "readings": len(readings)}
+            point.states.append(span | read | asdict(state_of(readings)))
+
+    def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
+        """Why times in this cache state would equal hot ones, or None if they may differ."""
+        hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
+        if cache == "cold" and hot and np.median(hot) > LONG_MS:
+            return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
+        if cache == "rotated" and self.element_bytes * sum(shape.elements) > self.gpu.l2_bytes:
+            return "rotated and hot are alike: the matrices do not fit the L2"
+        return None
+
+    def rotating(self, case: Case) -> list[Callable[[], None]]:
+        """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
+        when its turn comes again."""
+        sizes = [
+            ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
+        ]
+        offsets = [sum(sizes[:i]) for i in range(len(sizes))]
+        stride = sum(sizes)
+        copies = ceil_div(2 * self.gpu.l2_bytes, stride)
+        count = copies * stride // self.element_bytes
+        arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
+        places = itertools.cycle(range(copies))
+
+        def launch(product: GpuProduct) -> None:
+            place = int(arena) + stride * next(places)
+            product(case.shape, *(place + offset for offset in offsets))
+
+        return [functools.partial(launch, product) for product in self.products]
+
+    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
+        """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
+        clock. Copies are from pageable memory.
+
+        arrays: device pointers to the inputs and to C.
+        """
+        drv, name = self.gpu.drv, self.contenders[0].name
+        with self.split.part("inputs"):
+            host = [np.empty(self.element_bytes * count, np.uint8) for count in shape.elements]
+            for array, source in zip(host, arrays, strict=True):
+                drv.memcpy_dtoh(array, source)
+
+        def upload() -> None:
+            for array, values in zip(arrays[:-1], host[:-1], strict=True):
+                drv.memcpy_htod(array, values)
+
+        def download() -> None:
+            drv.memcpy_dtoh(host[-1], arrays[-1])
+
+        def whole() -> None:
+            upload()
+            self.finished(lambda: self.products[0](shape, *arrays))
+            download()
+
+        def submitted() -> float:
+            milliseconds = host_ms(lambda: self.products[0](shape, *arrays))
+            self.tools.wait()
+            return milliseconds
+
+        def batch(action: Callable[[], None]) -> Callable[[int], list[list[float]]]:
+            return lambda count: [[host_ms(action) for _ in range(count)]]
+
+        phases = {
+            "h2d": batch(upload),
+            "d2h": batch(download),
+            "end_to_end": batch(whole),
+            "unified": self.unified_batch(shape, host),
+            "submitted": lambda count: [[submitted() for _ in range(count)]],
+        }
+        with self.split.part("timed"):
+            for phase, take in phases.items():
+                times, _ = collect(rule, take)
+                point.times[name, phase, "cold"] = times[0]
+
+    def unified_batch(
+        self, shape: Shape, host: Sequence[np.ndarray]
+    ) -> Callable[[int], list[list[float]]]:
+        """Launches on managed memory that the host has just written: the kernel and the migration.
+
+        A host timer around the launch, as in documents 000 and 002, sees this time.
+        """
+        drv = self.gpu.drv
+        managed = [
+            drv.managed_empty(len(array), np.uint8, mem_flags=drv.mem_attach_flags.GLOBAL)
+            for array in host
+        ]
+        pointers = [array.base.get_device_pointer() for array in managed]
+
+        def one() -> float:
+            for array, values in zip(managed, host, strict=True):
+                array[:] = values
+            return host_ms(lambda: self.finished(lambda: self.products[0](shape, *pointers)))
+
+        return lambda count: [[one() for _ in range(count)]]
+
+    def close(self) -> None:
+        self.recorder.stop()
+
+
+def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
+    """`launch`, this many times."""
+
+    def launches() -> None:
+        for _ in range(count):
+            launch()
+
+    return launches
+
+
+def launches_of(seconds: float, launch_ms: float, most: int) -> int:
+    """How many launches of this length take about so many seconds, from one to `most`."""
+    if most * launch_ms <= seconds * 1e3:
+        return most
+    return max(1, round(seconds * 1e3 / launch_ms))
+
+
+def host_copies_refusal(matrices: int, share: float) -> str | None:
+    """Why the host has no room for two copies of the matrices (bytes): pageable and managed."""
+    return beyond_host_memory(2 * matrices, "host memory for its copies", share)

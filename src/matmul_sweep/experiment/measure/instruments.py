@@ -1,0 +1,115 @@
+"""The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
+
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.experiment.measure.cublas import WORKSPACE_BYTES, Cublas
+from matmul_sweep.launch.device import Gpu
+from matmul_sweep.operations import OPERATIONS, fills
+from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.shapes import ceil_div
+from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
+
+ONE = (1, 1, 1)
+BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
+MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
+FILLED = sorted({operation.dtype for operation in OPERATIONS.values()})  # types of matrices
+FUNCTIONS = {
+    "hold": "PQ",
+    "empty": "",
+    "split": "PPPPdQ",
+    "mirror": "Pi",
+    **{f"fill_{dtype}": "PQiQi" for dtype in FILLED},
+    **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in FILLED},
+    # The kernels that compare with a wider type; float64 has none.
+    **{f"widen_{dtype}": "PPPQ" for dtype in FILLED if dtype != "float64"},
+}
+
+
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    """A view of a contiguous array as bytes, which the driver copies whatever their type."""
+    return array.reshape(-1).view(np.uint8)
+
+
+class Instruments:
+    """Kernels of instruments.cu and a cuBLAS handle, on one stream of one GPU."""
+
+    def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
+        """`build` has <architecture>/instruments.cubin. Raises UserError without this GPU's."""
+        self.drv, self.hang_seconds = gpu.drv, hang_seconds
+        self.stream = self.drv.Stream()
+        self.binaries = build / gpu.architecture
+        if not self.binaries.is_dir():
+            raise UserError(
+                f"nothing is compiled for {gpu.device.name()}: add {gpu.architecture} to "
+                "`architectures` of the configuration"
+            )
+        module = self.drv.module_from_file(str(self.binaries / "instruments.cubin"))
+        self.functions = {
+            name: module.get_function(name).prepare(arguments)
+            for name, arguments in FUNCTIONS.items()
+        }
+        self.workspace = self.drv.mem_alloc(WORKSPACE_BYTES)
+        self.sweep_bytes = 2 * gpu.l2_bytes
+        self.sweep = self.drv.mem_alloc(self.sweep_bytes)
+
+    @cached_property
+    def cublas(self) -> Cublas:
+        """Loaded at its first use, because most verifications do without."""
+        return Cublas(self.stream.handle, int(self.workspace))
+
+    def wait(self) -> None:
+        """Wait for the stream. Raises Unfinished after `hang_seconds`.
+
+        The driver is asked again and again, because nothing ends a wait inside it.
+        """
+        end = time.perf_counter() + self.hang_seconds
+        while not self.stream.is_done():
+            if time.perf_counter() > end:
+                failure = Unfinished(self.hang_seconds)
+                left_running.append(failure)
+                raise failure
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Enqueue a grid-stride kernel."""
+        self.functions[name].prepared_async_call(BLOCKS, THREADS, self.stream, *arguments)
+
+    def hold(self, flag: int, patience_ns: int) -> None:
+        """Keep the stream busy until the host writes to the address `flag`."""
+        self.functions["hold"].prepared_async_call(ONE, ONE, self.stream, flag, patience_ns)
+
+    def empty(self) -> None:
+        """Launch a kernel that does nothing."""
+        self.functions["empty"].prepared_async_call(ONE, ONE, self.stream)
+
+    def filled(self, fill: str, seed: int, matrix: int, count: int, dtype: str) -> Any:
+        """A device array of `count` elements of matrix 0 (A) or 1 (B)."""
+        array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
+        kind, start = fills.FILLS.index(fill), fills.start_of(seed, matrix)
+        self.call(f"fill_{dtype}", array, count, kind, start, matrix)
+        return array
+
+    def poisoned(self, count: int, dtype: str) -> Any:
+        """A device array of `count` NaN, to show the elements that a kernel does not write."""
+        array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
+        self.poison(array, count, dtype)
+        return array
+
+    def poison(self, array: Any, count: int, dtype: str) -> None:
+        """Fill a device array of `count` elements with NaN (all bits are ones)."""
+        self.drv.memset_d8_async(array, 0xFF, DTYPES[dtype].bytes * count, self.stream)
+
+    def mirror(self, c: int, n: int) -> None:
+        """Copy the upper triangle of the n×n matrix at `c`, float64, into the lower one."""
+        tiles = ceil_div(n, MIRROR_TILE)
+        self.functions["mirror"].prepared_async_call(
+            (tiles, tiles, 1), MIRROR_THREADS, self.stream, c, n
+        )
+
+    def clear_l2(self) -> None:
+        """Write twice the L2's size, so that no input is left in it."""
+        self.drv.memset_d32_async(self.sweep, 0, self.sweep_bytes // 4, self.stream)

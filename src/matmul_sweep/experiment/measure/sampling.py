@@ -1,0 +1,60 @@
+"""How many samples to take."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matmul_sweep.experiment.dataset.intervals import SMALLEST, settled
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop: after `minimum` samples, once the median's interval is within ±`interval` of
+    the median; or at `maximum` samples; or after `seconds`, doubled if there are still too few
+    samples for an interval."""
+
+    minimum: int
+    maximum: int
+    interval: float
+    seconds: float
+
+    def enough(self, times: Sequence[Sequence[float]]) -> str | None:
+        """Why these times, one list of as many samples per thing, are enough: interval or maximum.
+
+        None if they are not; then only the seconds can end the sampling.
+        """
+        taken = len(times[0])
+        if taken >= self.minimum and all(settled(own, self.interval) for own in times):
+            return "interval"
+        return "maximum" if taken >= self.maximum else None
+
+
+def run_for(seconds: float, action: Callable[[], object]) -> None:
+    """Repeat `action` until `seconds` have passed; with 0 seconds not at all."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        action()
+
+
+def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> tuple[list[list[float]], str]:
+    """Sample until the rule says stop.
+
+    `batch(count)` returns up to `count` times in ms, at least one, for each thing that is timed.
+    Batches grow to a tenth of the budget. Returns all times in order, one list per thing, and what
+    ended the sampling: interval, maximum or seconds.
+    """
+    start = begun = time.perf_counter()
+    times = batch(1)
+    count = 1
+    while True:
+        now = time.perf_counter()
+        taken = len(times[0])
+        if enough := rule.enough(times):
+            return times, enough
+        if now - start >= rule.seconds * (1 if taken >= SMALLEST else 2):
+            return times, "seconds"
+        affordable = int(rule.seconds / 10 * count / max(now - begun, 1e-9))
+        count = max(1, min(2 * count, affordable, rule.maximum - taken))
+        begun = time.perf_counter()
+        for old, new in zip(times, batch(count), strict=True):
+            old += new

@@ -1,0 +1,154 @@
+"""One variant over the cases of a sweep: which are refused, resumed and measured."""
+
+import logging
+from collections.abc import Container, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.dataset.tables import product_of
+from matmul_sweep.experiment.measure.bench import Case, LostDevice, Point, Settings, Wrong
+from matmul_sweep.experiment.measure.cpu_bench import CpuBench
+from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.state import State
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.files import read_json, write_json
+
+
+class Sweep:
+    """One variant over the cases of a sweep."""
+
+    def __init__(
+        self, name: str, variant: Variant, settings: Settings, journal: Path, identity: str,
+        spared: Container[Shape] = (),
+    ) -> None:  # fmt: skip
+        self.name, self.variant, self.settings, self.spared = name, variant, settings, spared
+        self.journal, self.identity = journal, identity
+        self.rows: list[dict[str, Any]] = []
+        self.samples: list[dict[str, Any]] = []
+        self.states: list[dict[str, Any]] = []
+        self.pace: float | None = None  # seconds per operation at the last measured shape
+        self.architecture: str | None = None  # of the GPU that it runs on
+        self.lost = ""  # why nothing more can be measured in this job
+
+    def point_of(self, case: Case) -> dict[str, Any]:
+        """The columns that identify the point of a row."""
+        what = {"sweep": self.name} | product_of(self.variant.kernel.dtype, case.shape)
+        return what | {"fill": case.fill, "mode": case.mode}
+
+    def refuse(self, case: Case, status: str, reason: str) -> None:
+        """Record that `case` was not measured, once per cache."""
+        logging.info("%s %s: %s: %s", self.variant.name, case, status, reason)
+        empty = {"phase": "kernel", "status": status, "reason": reason}
+        for cache in self.caches:
+            self.add_row(case, empty | {"cache": cache} | asdict(State()))
+
+    def refuse_all(self, cases: Sequence[Case], status: str, reason: str) -> None:
+        """Record that none of `cases` was measured, for the same reason."""
+        for case in cases:
+            self.refuse(case, status, reason)
+
+    def add_row(self, case: Case, row: dict[str, Any]) -> None:
+        self.rows.append({"variant": self.variant.name} | self.point_of(case) | row)
+
+    def ran(self, shape: Shape) -> str:
+        """The variant that a dispatch chose at a shape; empty for other variants."""
+        part = self.variant.part(shape, self.architecture)
+        return "" if part == self.variant else part.name
+
+    def add(self, case: Case, point: Point) -> None:
+        """Take over a measured point."""
+        what, ran = self.point_of(case), {"ran": self.ran(case.shape)}
+        self.states += [{"variant": self.variant.name} | what | row for row in point.states]
+        states = {(row["phase"], row["cache"]): row for row in point.rows}
+        for (who, phase, cache), times in point.times.items():
+            own = who == self.variant.name
+            key = {"variant": who} | what | {"phase": phase, "cache": cache}
+            key["baseline_of"] = "" if own else self.variant.name
+            self.samples += [
+                key | {"sample": i, "time_ms": time_ms} for i, time_ms in enumerate(times)
+            ]
+            if own:
+                row = states.get((phase, cache), asdict(State()))
+                named = {"phase": phase, "cache": cache, "status": "ok", "reason": ""}
+                self.add_row(case, row | named | ran)
+        for span, row in states.items():
+            if (self.variant.name, *span) not in point.times:
+                self.add_row(case, row)
+        spans = ((self.variant.name, "kernel", cache) for cache in self.caches)
+        timed = next((point.times[span] for span in spans if span in point.times), None)
+        if timed is None:
+            logging.info("%s %s: no cache to time", self.variant.name, case)
+            return
+        median = float(np.median(timed))
+        self.pace = median / 1e3 / case.shape.operations
+        logging.info("%s %s: %.4g ms, %d samples", self.variant.name, case, median, len(timed))
+
+    @property
+    def caches(self) -> tuple[str, ...]:
+        return self.settings.caches if self.variant.kernel.on_gpu else ("hot",)
+
+    def too_slow(self, shape: Shape) -> str | None:
+        """Why a launch at `shape` would take too long, judged by the rate at the previous shape."""
+        if self.pace is None:
+            return None
+        predicted = self.pace * shape.operations
+        if predicted <= self.settings.launch_seconds:
+            return None
+        return (
+            f"predicted {predicted:.3g} s per launch, over the budget of "
+            f"{self.settings.launch_seconds:g} s"
+        )
+
+    def run(self, bench: GpuBench | CpuBench, cases: Sequence[Case]) -> None:
+        """Measure every case, small shapes first."""
+        for case in tqdm(cases, desc=self.variant.name, disable=None, leave=False, unit="point"):
+            shape = case.shape
+            try:
+                # A point in the journal is kept, whatever today's prediction.
+                if point := self.resumed(case):
+                    self.add(case, point)
+                elif self.lost:
+                    self.refuse(case, "failed", f"not run: {self.lost}")
+                elif reason := self.refusal(bench, shape):
+                    self.refuse(case, "skipped", reason)
+                else:
+                    self.add(case, self.measured(bench, case))
+            except Wrong as error:
+                self.refuse(case, "failed", str(error))
+            except LostDevice as error:
+                self.refuse(case, "failed", str(error))
+                self.lost = f"at {shape} {error}"
+
+    def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:
+        """Why not to measure `shape`, or None. Raises LostDevice."""
+        if shape in self.spared:
+            return "spared the CPU by the configuration (cpu_without)"
+        return self.variant.refusal(shape) or bench.refusal(shape) or self.too_slow(shape)
+
+    def entry(self, case: Case) -> Path:
+        """The journal file of a case."""
+        return self.journal / f"{case.shape}-{case.fill}-{case.mode}.json"
+
+    def measured(self, bench: GpuBench | CpuBench, case: Case) -> Point:
+        """Measure a point and write it into the journal."""
+        point = bench.measure(case)
+        times = [[*key, taken] for key, taken in point.times.items()]
+        parts = {"rows": point.rows, "states": point.states, "times": times}
+        write_json({"identity": self.identity} | parts, self.entry(case))
+        return point
+
+    def resumed(self, case: Case) -> Point | None:
+        """The point that an interrupted job with the same identity left, or None."""
+        path = self.entry(case)
+        if not path.exists():
+            return None
+        entry = read_json(path)
+        if entry["identity"] != self.identity:
+            return None
+        times = {(who, phase, cache): taken for who, phase, cache, taken in entry["times"]}
+        return Point(entry["rows"], entry["states"], times)

@@ -1,0 +1,74 @@
+"""Measure time: on the device by events behind a held stream, on the host by its clock."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.experiment.measure.instruments import Instruments
+
+PATIENCE_S = 1.0  # after which the hold kernel releases the stream by itself
+TRIES = 5
+
+
+def host_ms(action: Callable[[], object]) -> float:
+    """Milliseconds that `action` takes, by the host's monotonic clock."""
+    start = time.perf_counter()
+    action()
+    return (time.perf_counter() - start) * 1e3
+
+
+class HeldStream:
+    """Times launches by events while a spinning kernel keeps the stream from starting them.
+
+    Events around a launch from Python would time Python, because the GPU idles between the first
+    event and the kernel while the host prepares the launch. nvbench holds its stream the same way.
+    """
+
+    def __init__(self, tools: Instruments) -> None:
+        self.tools = tools
+        drv = tools.drv
+        self.flag = drv.pagelocked_zeros(1, np.int32, mem_flags=drv.host_alloc_flags.DEVICEMAP)
+        self.flag_pointer = int(self.flag.base.get_device_pointer())
+        self.events: list[tuple[Any, Any]] = []
+
+    def times(
+        self, launches: Sequence[Callable[[], None]], before: Callable[[], None] | None = None
+    ) -> list[float]:
+        """Milliseconds of each launch, in order; `before` runs ahead of each, untimed.
+
+        The launches are enqueued together, so they must not wait for the device. If the host takes
+        longer than the hold lasts, the times are discarded and taken again. Raises TimeoutError if
+        that happens repeatedly, or Unfinished.
+        """
+        while len(self.events) < len(launches):
+            self.events.append((self.tools.drv.Event(), self.tools.drv.Event()))
+        for _ in range(TRIES):
+            enqueued_s = self.enqueue(launches, before)
+            self.tools.wait()
+            if enqueued_s < PATIENCE_S / 2:
+                used = self.events[: len(launches)]
+                return [stop.time_since(start) for start, stop in used]
+        raise TimeoutError(
+            f"the host needed {enqueued_s:.2f} s to enqueue {len(launches)} launches"
+        )
+
+    def enqueue(
+        self, launches: Sequence[Callable[[], None]], before: Callable[[], None] | None
+    ) -> float:
+        """Hold the stream, enqueue everything, release it; return the seconds that it was held."""
+        stream = self.tools.stream
+        self.flag[0] = 0
+        held = time.perf_counter()
+        self.tools.hold(self.flag_pointer, int(PATIENCE_S * 1e9))
+        try:
+            for launch, (start, stop) in zip(launches, self.events, strict=False):
+                if before:
+                    before()
+                start.record(stream)
+                launch()
+                stop.record(stream)
+        finally:
+            self.flag[0] = 1
+        return time.perf_counter() - held

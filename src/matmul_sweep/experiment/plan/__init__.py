@@ -1,0 +1,1 @@
+"""The configuration of a run, and what follows from it."""

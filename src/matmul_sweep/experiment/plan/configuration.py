@@ -1,0 +1,194 @@
+"""The configuration of the workflow: checked, and prepared for the rules."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matmul_sweep.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul_sweep.catalogue.schema import check
+from matmul_sweep.launch.device import NoDevice, driver, gpus
+from matmul_sweep.operations import OPERATIONS, parse_shape
+from matmul_sweep.operations.random_shapes import random_shapes
+from matmul_sweep.process.errors import UserError
+
+
+def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
+    """Check the merged configuration and load its catalogue.
+
+    Raises UserError that names the sources (`origins`), the key and the mistake.
+    """
+    origin = " + ".join(map(str, origins)) or "configuration"
+    check(dict(config), "config", origin)
+    catalogue = load_catalogue(Path(config["catalogue"]))
+    check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
+    for name in config["sweeps"]:
+        where = f"{origin}: sweeps.{name}"
+        try:
+            sweep = sweep_of(config, name)
+        except UserError as error:
+            raise UserError(f"{where}.shapes: {error}") from None
+        check_sweep(sweep, catalogue, where)
+    return catalogue
+
+
+def check_kernels(
+    kernels: str | Sequence[str], catalogue: Catalogue, where: str, operation: str | None
+) -> None:
+    """Check that names are kernels or variants in the catalogue, and of `operation` if given.
+
+    Raises UserError.
+    """
+    possible = [k.name for k in catalogue.values() if operation in (None, k.operation)]
+    for name in kernels if kernels != "all" else ():
+        try:
+            variant = catalogue.variant(name)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        if variant.kernel.name not in possible:
+            raise UserError(
+                f"{where}: '{name}' does not compute {operation}; {', '.join(possible)} do"
+            )
+        if name not in (variant.name, variant.kernel.name):
+            raise UserError(f"{where}: '{name}' is how files are named; write {variant.name}")
+
+
+def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> None:
+    """Check shapes, kernels, sampling and limits of a sweep. Raises UserError."""
+    operation = sweep["operation"]
+    for key in ("shapes", "cpu_without", "verify_shapes"):
+        for position, text in enumerate(sweep[key]):
+            try:
+                parse_shape(text, operation)
+            except UserError as error:
+                raise UserError(f"{where}.{key}[{position}]: {error}") from None
+    for key in ("kernels", "copies", "cold"):
+        check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
+    if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
+        raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
+    if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
+        raise UserError(f"{where}: cold: other kernels would have no cache; add hot to caches")
+    for key in ("gpu_seconds", "cpu_seconds"):
+        if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
+            raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
+
+
+def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The full settings of a sweep: its own keys override the common ones.
+
+    `shapes` is a list of texts; `random` says how they were drawn, or is None. Raises UserError for
+    shapes that cannot be drawn.
+    """
+    common = {key: config[key] for key in ("fills", "modes", "caches")}
+    unset = {"kernels": "all", "cold": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
+    own = unset | config["sweeps"][name]
+    merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
+    shapes = own["shapes"]
+    rule = shapes if isinstance(shapes, Mapping) else None
+    drawn = {"shapes": drawn_shapes(rule, own["operation"]) if rule else shapes, "random": rule}
+    return common | own | merged | drawn
+
+
+def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
+    """The shapes that a sweep's mapping asks for, as texts. Raises UserError."""
+    bounds = {}
+    for key in ("from", "to"):
+        try:
+            bounds[key] = parse_shape(rule[key], operation)
+        except UserError as error:
+            raise UserError(f"{key}: {error}") from None
+    shapes = random_shapes(
+        OPERATIONS[operation].shape, rule["random"], rule["seed"], bounds["from"], bounds["to"],
+        rule.get("operations"),
+    )  # fmt: skip
+    return list(map(str, shapes))
+
+
+def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
+    """Whether `kernels` ("all", or names of kernels and variants) includes the variant."""
+    return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
+
+
+def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
+    """The cache states in which a sweep times a variant."""
+    cold = named(variant, sweep["cold"])
+    return [cache for cache in sweep["caches"] if cold or cache != "cold"]
+
+
+def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
+    """The shapes of a sweep at which a kernel is not measured: on the CPU, `cpu_without`."""
+    if on_gpu:
+        return []
+    operation = sweep["operation"]
+    left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
+    return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
+
+
+def takes_place(sweep: Mapping[str, Any], on_gpu: bool) -> bool:
+    """Whether a sweep measures anything in a run with a GPU, or without one."""
+    return bool(sweep["shapes"]) and not (on_gpu and sweep.get("without_gpu", False))
+
+
+def chosen_jobs(
+    config: Mapping[str, Any], catalogue: Catalogue, device: str
+) -> dict[str, dict[str, Variant]]:
+    """The variants that each sweep measures on a device (gpu or cpu), by slug. Sweeps that measure
+    nothing there are left out.
+
+    Raises UserError if there is nothing to measure.
+    """
+
+    def wanted(variant: Variant, lists: Sequence[str | Sequence[str]]) -> bool:
+        asked_for = any(variant.name in names for names in lists if names != "all")
+        return (variant.measured or asked_for) and all(named(variant, names) for names in lists)
+
+    chosen = {}
+    for name in config["sweeps"]:
+        sweep = sweep_of(config, name)
+        lists = [config["kernels"], sweep["kernels"]]
+        if takes_place(sweep, device == "gpu"):
+            chosen[name] = {
+                slug: variant
+                for slug, variant in catalogue.buildable.items()
+                if variant.kernel.operation == sweep["operation"]
+                and wanted(variant, lists)
+                and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
+            }
+    if not any(chosen.values()):
+        raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")
+    return chosen
+
+
+def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Where to measure (gpu or cpu), and the architectures to compile for.
+
+    Raises UserError if the driver is older than the toolkit.
+
+    With `device: gpu` and no GPU on this machine (the login node of a cluster), kernels are
+    compiled for the configured architectures, and the jobs find their GPU where they run.
+    """
+    if config["device"] == "cpu":
+        return "cpu", config["architectures"]
+    try:
+        return "gpu", sorted({gpu.architecture for gpu in gpus()})
+    except NoDevice:
+        return ("gpu" if config["device"] == "gpu" else "cpu"), config["architectures"]
+
+
+def check_gpu() -> None:
+    """Raise UserError if `device: gpu` is set and this machine has no GPU."""
+    try:
+        gpus()
+    except NoDevice as error:
+        raise UserError(
+            f"device: gpu: {error}; set device: auto, or on a login node use --workflow-profile "
+            "profiles/slurm"
+        ) from None
+
+
+def gpu_identity() -> str:
+    """The GPU models and the driver of this machine, as text; if it changes, jobs run again.
+
+    Raises NoDevice.
+    """
+    models = sorted({gpu.device.name() for gpu in gpus()})
+    return f"{', '.join(models)} {driver().get_driver_version()}"

@@ -1,0 +1,1 @@
+"""What a data set shows: facts, figures, and the page."""

@@ -1,0 +1,1 @@
+"""Numbers for the sentences and tables of the report."""

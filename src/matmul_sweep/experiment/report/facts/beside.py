@@ -1,0 +1,160 @@
+"""What a data set without a GPU tells beside a published one: the card's rates with the machine
+code that was compiled here, and the processor's times beside the card's."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from matmul_sweep.catalogue.entries import Kind, kernel_name
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    at,
+    fastest,
+    processor,
+    published_name,
+    squares,
+)
+from matmul_sweep.experiment.dataset.sourced_numbers import cell
+from matmul_sweep.experiment.report.facts.cards import folder
+from matmul_sweep.experiment.report.facts.documents import PER_MS, compare_documents
+from matmul_sweep.experiment.report.facts.ladder import ladder
+from matmul_sweep.experiment.report.facts.published import stand_in
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.gemm import GEMM
+from matmul_sweep.operations.shapes import Shape
+
+PUBLISHED = re.compile(r"\b(summary\.csv|ratios\.csv|device\.json):")  # what only a card has
+
+
+def published(results: Results) -> Results | None:
+    """The published set that stands beside a data set; None if a GPU was measured, or no set is
+    published."""
+    return None if results.timed_gpu else stand_in(results)
+
+
+def beside(results: Results) -> dict[str, Any] | None:
+    """Which set that is, where its report is, and what it shows first."""
+    other = published(results)
+    if other is None:
+        return None
+    return {
+        "card": processor(other.device),
+        "date": str(other.device.get("date")),
+        "report": f"reports/published/{published_name(other.device)}/report.pdf",
+        "headline": headline(results, other),
+    }
+
+
+def headline(results: Results, other: Results) -> dict[str, Any] | None:
+    """The time of a square product by the processor, by the card's first kernel and by its fastest
+    one, at the largest size that both measured; None if there is no such size."""
+    there = other.of(GEMM.name)
+    card = squares(fastest(there.timed()))
+    card = card[card.kernel.map(there.hand_written).astype(bool)]
+    first = card[card.kernel.isin(there.told[:1])]
+    loops = squares(on_processor(results, GEMM.name, Kind.C))
+    sizes = set(loops.n) & set(first.n)
+    if not sizes:
+        return None
+    n = max(sizes)
+    blas = squares(on_processor(results, GEMM.name, Kind.LIBRARY))
+    here = {"loop": loops[loops.n == n], "blas": blas[blas.n == n]}
+    best = card[card.n == n].nsmallest(1, "time_ms")
+    theirs = {"first": first[first.n == n], "best": best}
+    return (
+        {"n": int(n)}
+        | {name: timed(results, rows) for name, rows in here.items()}
+        | of_set({name: timed(there, rows) for name, rows in theirs.items()}, other)
+    )
+
+
+def timed(results: Results, rows: pd.DataFrame) -> dict[str, Any] | None:
+    """The title and the time of the first of some rows, None if there is none."""
+    if rows.empty:
+        return None
+    row = rows.iloc[0]
+    unit = "s" if row.time_ms >= 1000 else "ms"
+    time = cell(row, "time_ms").times(PER_MS[unit])
+    return {"title": results.title(row.kernel), "time": time.json(), "unit": unit}
+
+
+def on_processor(results: Results, operation: str, kind: Kind) -> pd.DataFrame:
+    """The times of the first kernel of a kind that runs on the processor."""
+    view = results.of(operation)
+    own = [name for name in view.order if view.kind(name) is kind and not view.on_gpu(name)]
+    return fastest(view.launches[view.launches.kernel.isin(own[:1])])
+
+
+def ladders(results: Results) -> dict[str, dict[str, Any]]:
+    """The steps of each operation; without a GPU with the rates of the published set, and with the
+    machine code that was compiled here for its architecture."""
+    other = published(results)
+    if other is None:
+        return {operation: ladder(results, operation) for operation in OPERATIONS}
+    code = results.instructions
+    mixed = dataclasses.replace(
+        other,
+        instructions=code[code.architecture == other.architecture],
+        kernels=results.kernels,
+        counters=other.counters[:0],
+    )
+    return {operation: of_set(ladder(mixed, operation), other) for operation in OPERATIONS}
+
+
+def of_set(tree: Any, other: Results) -> Any:
+    """The same numbers, whose cells are in the files of a published set."""
+    if isinstance(tree, dict):
+        found = {key: of_set(value, other) for key, value in tree.items()}
+        if isinstance(found.get("origin"), str):
+            found["origin"] = PUBLISHED.sub(rf"{folder(other)}\1:", found["origin"])
+        return found
+    return [of_set(value, other) for value in tree] if isinstance(tree, list) else tree
+
+
+def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The documents' numbers beside ours; without a GPU beside those of the published set, each
+    with what the processor takes for the same product."""
+    other = published(results)
+    if other is None:
+        return compare_documents(results, documents)
+    found = of_set(compare_documents(other, documents), other)
+    for entry, document in zip(found, documents.values(), strict=True):
+        operation = OPERATIONS[entry["operation"]]
+        for row in entry["rows"]:  # the published set has a processor of its own
+            if row["variant"] and not other.on_gpu(kernel_name(row["variant"])):
+                row |= {"ours": None, "ratio": None, "variant": None, "span": ""}
+        first = [row for row in entry["rows"] if "system" in row]
+        for row, number in zip(first, document["numbers"], strict=True):
+            per_ms = PER_MS.get(number["unit"])
+            row["here"] = per_ms and here(results, operation.parse(number["shape"]), per_ms)
+    return found
+
+
+def here(results: Results, shape: Shape, per_ms: float) -> dict[str, Any]:
+    """What the loop and the library take on this processor, each None if it was not timed."""
+    kinds = {"loop": Kind.C, "blas": Kind.LIBRARY}
+    rows = {
+        name: at(on_processor(results, shape.operation, kind), shape)
+        for name, kind in kinds.items()
+    }
+    return {
+        name: None if own.empty else cell(own.iloc[0], "time_ms").times(per_ms).json()
+        for name, own in rows.items()
+    }
+
+
+def loads(results: Results) -> list[dict[str, Any]]:
+    """How many elements the first counted variant of a kernel of A·B reads from global memory for a
+    multiply-add."""
+    rows = results.loads[(results.loads.status == "ok") & (results.loads.operation == GEMM.name)]
+    table = "loads.csv"
+    return [
+        {
+            "title": results.title(row.kernel),
+            "each": (cell(row, "loads", table) / cell(row, "multiply_adds", table)).json(),
+        }
+        for _, row in rows.drop_duplicates("kernel").iterrows()
+    ]

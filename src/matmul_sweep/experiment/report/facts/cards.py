@@ -1,0 +1,212 @@
+"""This card beside others whose data sets are published: by rates, by shares of the library, and by
+what the rooflines of both predict.
+
+The prediction is for a product that moves each matrix once, by the ceilings measured on each card.
+It says nothing where the L2 of a card holds the matrices. Rates are those of separate jobs, so they
+are compared only below the power limit; shares come from pairs and are compared everywhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    fastest,
+    fastest_own,
+    limits_of,
+    processor,
+    published_name,
+    quotable,
+    version_words,
+)
+from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, constant, geometric_mean
+from matmul_sweep.experiment.report.facts.changes import (
+    TOLERANCE,
+    VERDICTS,
+    compare_points,
+    relative_times,
+)
+from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+from matmul_sweep.operations import OPERATIONS, shape_of
+from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.shapes import Shape
+
+COPY = "copy"  # in ceilings.csv
+BOUNDS = ("memory", "arithmetic")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A product that one kernel computed on both cards, below the power limit of each."""
+
+    kernel: str
+    shape: Shape
+    intensity: Number  # operations per byte, if each matrix is moved once
+    faster: Number  # the other card's time over this one's
+    predicted: Number | None
+    bound: str | None  # of BOUNDS, on both cards
+
+
+def cards(results: Results) -> list[dict[str, Any]]:
+    """What is reported of each other card, if a card was measured."""
+    others = results.others if results.device.get("gpu") else ()
+    return [
+        {
+            "card": processor(other.device),
+            "date": str(other.device.get("date")),
+            "earlier": version_words(other) or None,
+            "limits": limits(results, other),
+            "operations": list(operations(results, other)),
+        }
+        for other in others
+    ]
+
+
+def limits(results: Results, other: Results) -> list[dict[str, Any]]:
+    """The numbers that the prediction takes: those on this card as multiples of the other one's."""
+    words = {COPY: "memory, GB/s"} | {
+        unit: f"{name}, TFLOP/s"
+        for operation in OPERATIONS.values()
+        for unit, name in operation.units.items()
+    }
+    found = []
+    for name, title in words.items():
+        there, here = ceiling(other, name, folder(other)), ceiling(results, name)
+        if there and here:
+            found.append({"title": title, "times": (here / there).json()})
+    return found
+
+
+def folder(other: Results) -> str:
+    """Where the cells of a published set are, below reports/published."""
+    return f"{published_name(other.device)}/"
+
+
+def ceiling(results: Results, name: str, place: str = "") -> Number | None:
+    """A measured ceiling, or else the peak by units and clock; None if neither is known."""
+    rows = results.ceilings
+    rows = rows[(rows.name == name) & (rows.status == "ok")]
+    if not rows.empty:
+        return cell(rows.iloc[0], "value", f"{place}ceilings.csv")
+    peak = unit_peak(results, name)
+    return peak and Number(peak.value, place + peak.origin)
+
+
+def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
+    """What is reported of each operation of which both measured a kernel at the same shape."""
+    for name in OPERATIONS:
+        here, there = results.of(name), other.of(name)
+        timed = both(here, there)
+        if not timed:
+            continue
+        shares = compare_points(relative_times(there), relative_times(here), TOLERANCE)
+        yield {
+            "operation": name,
+            "groups": groups(here, points(here, there, timed)),
+            "verdicts": {verdict: int((shares.verdict == verdict).sum()) for verdict in VERDICTS},
+        }
+
+
+def both(here: Results, there: Results) -> list[tuple[pd.Series, pd.Series]]:
+    """The times of each GPU kernel's fastest variants at each shape, here and there."""
+    own, theirs = (fastest(quotable(view.timed())) for view in (here, there))
+    own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
+    same = ["kernel", "m", "n", "k", "fill", "mode", "cache"]
+    places = theirs[same].reset_index(names="other")
+    pairs = own[here.gpu(own)].reset_index().merge(places, on=same).set_index("index")
+    return [(own.loc[place], theirs.loc[other]) for place, other in pairs.other.items()]
+
+
+def points(here: Results, there: Results, timed: list[tuple[pd.Series, pd.Series]]) -> list[Point]:
+    """Every common shape of the fastest kernel of this card, and of its library, among what both
+    timed."""
+    best = fastest_own(here, here.at_compared(fastest(here.timed())))
+    chosen = {*best.kernel, here.full_rivals[-1]}
+    return [
+        point(here, there, own, other)
+        for own, other in timed
+        if own.kernel in chosen and not capped(own, other)
+    ]
+
+
+def capped(own: pd.Series, other: pd.Series) -> bool:
+    return "p" in limits_of(own.throttled) + limits_of(other.throttled)
+
+
+def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Point:
+    shape = shape_of(own)
+    theirs = cell(other, "time_ms", f"{folder(there)}summary.csv")
+    now, then = roofline(here, shape), roofline(there, shape, folder(there))
+    bound, predicted = None, None
+    if now and then:
+        predicted = then[1] / now[1]
+        bound = now[0] if now[0] == then[0] else None
+    if bound == "memory" and (in_cache(here, shape) or in_cache(there, shape)):
+        bound = None
+    return Point(
+        own.kernel,
+        shape,
+        operations_of(shape) / bytes_of(shape, here.product.dtype),
+        theirs / cell(own, "time_ms"),
+        predicted,
+        bound,
+    )
+
+
+def roof(view: Results, place: str = "") -> tuple[Number, Number] | None:
+    """Bytes per second from memory, and operations per second; None if one is not known."""
+    rates = [rate for unit in view.product.units if (rate := ceiling(view, unit, place))]
+    copy = ceiling(view, COPY, place)
+    if not rates or not copy:
+        return None
+    return copy.times(1e9), max(rates, key=lambda rate: rate.value).times(1e12)
+
+
+def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number] | None:
+    """What bounds a product that moves each matrix once, and its time; None if the ceilings are not
+    known."""
+    known = roof(view, place)
+    if known is None:
+        return None
+    copy, rate = known
+    moved = bytes_of(shape, view.product.dtype)
+    times = {"memory": moved / copy, "arithmetic": operations_of(shape) / rate}
+    bound = max(times, key=lambda name: times[name].value)
+    return bound, times[bound]
+
+
+def operations_of(shape: Shape) -> Number:
+    return constant(shape.operations)
+
+
+def bytes_of(shape: Shape, dtype: str) -> Number:
+    """Of a product that moves each matrix once."""
+    return constant(sum(shape.elements)).times(DTYPES[dtype].bytes)
+
+
+def in_cache(view: Results, shape: Shape) -> bool:
+    """Whether the L2 may hold the matrices."""
+    return bytes_of(shape, view.product.dtype).value <= (view.device.get("l2_bytes") or 0)
+
+
+def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
+    """For each kernel and bound, how much faster this card is, and what was predicted."""
+    found = []
+    for kernel in dict.fromkeys(point.kernel for point in own):
+        for bound in BOUNDS:
+            rows = [p for p in own if (p.kernel, p.bound) == (kernel, bound)]
+            predicted = [p.predicted for p in rows if p.predicted]
+            if rows:
+                found.append(
+                    {
+                        "title": here.title(kernel),
+                        "bound": bound,
+                        "shapes": len(rows),
+                        "faster": geometric_mean([p.faster for p in rows]).json(),
+                        "predicted": geometric_mean(predicted).json(),
+                    }
+                )
+    return found

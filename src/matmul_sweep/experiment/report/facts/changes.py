@@ -1,0 +1,226 @@
+"""What changed from one data set to another, for each common point and each variant.
+
+A change is the new value divided by the reference's, so above 1 is slower. The value is a kernel's
+time or, between different devices, its time relative to the library at the same point.
+
+A verdict compares the 95% interval of the change with what is allowed: `same` if the interval lies
+within [1/allowed, allowed], `faster` or `slower` if it lies wholly outside, `unclear` if neither,
+or if it is missing because a median had too few samples. The interval covers the samples of two
+runs; the allowance covers everything else in which two runs differ.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import Results, processor
+from matmul_sweep.experiment.dataset.tables import POINT
+
+# The columns that identify a point in two data sets; the phase is always `kernel`. A new axis of
+# the sweep is one more name here.
+IDENTITY = ["kernel", "variant", *POINT, "cache"]
+# A ratio is also of a library; `baseline` is empty for times.
+KEY = [*IDENTITY, "baseline"]
+COMPARED = ["kernel", "variant", "baseline"]  # one verdict over all points of each
+NAMED = 3  # variants that a line about missing points names
+UNKNOWN = "–"
+CELLS = ["variant", "verdict", "change", "from", "to", "points", "same", "faster", "slower",
+         "unclear"]  # fmt: skip
+TEXTS = 2  # of these; the others are numbers
+VERDICTS = ["same", "faster", "slower", "unclear"]
+TABLE = [
+    *KEY, "value_a", "low_a", "high_a", "value_b", "low_b", "high_b",
+    "change", "change_low", "change_high", "allowed", "verdict",
+]  # fmt: skip
+
+# From run to run. Of 370 points in two default sweeps on one H100, 358 changed by less. The causes
+# are where the matrices lie in memory, and the clock of a card at its power cap.
+TOLERANCE = 0.03
+# The driver's manual says "around 0.5 microseconds" for cuEventElapsedTime: a time lies within half
+# a step of its reading.
+RESOLUTION_MS = 0.0005
+
+
+def own_times(results: Results) -> pd.DataFrame:
+    """Rows of kernel times on the device of the data set: its GPU if it has one.
+
+    CPU variants measured beside a GPU are left out, because two hosts of one model differed by up
+    to a half, which says nothing about the card. So are shapes drawn at random, which are sampled
+    too briefly to tell a change of a few percent.
+    """
+    rows = results.launches
+    rows = rows[~results.drawn(rows)]
+    return rows[results.gpu(rows) == bool(results.device.get("gpu"))]
+
+
+def times(results: Results) -> pd.DataFrame:
+    """Kernel times in ms with their 95% intervals, and how far the timer blurs each (a share)."""
+    rows = own_times(results)
+    blur = RESOLUTION_MS / 2 / rows.time_ms
+    return rows.assign(
+        baseline="", value=rows.time_ms, low=rows.time_low_ms, high=rows.time_high_ms, blur=blur
+    )
+
+
+def relative_times(results: Results) -> pd.DataFrame:
+    """The same for kernel times relative to the library: the inverse of each ratio."""
+    rows = results.ratios.merge(own_times(results)[[*IDENTITY, "time_ms"]], on=IDENTITY)
+    library_ms = rows.ratio * rows.time_ms
+    blur = RESOLUTION_MS / 2 * (1 / rows.time_ms + 1 / library_ms)
+    return rows.assign(
+        value=1 / rows.ratio, low=1 / rows.ratio_high, high=1 / rows.ratio_low, blur=blur
+    )
+
+
+VALUES = {"times": times, "ratios": relative_times}
+
+
+def comparable(reference: Results, new: Results) -> str:
+    """Which of VALUES can compare two data sets: times if the devices are of one model."""
+    same = processor(reference.device) == processor(new.device)
+    return "times" if same else "ratios"
+
+
+def compare_points(reference: pd.DataFrame, new: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    """The common points of two tables of VALUES: both sides, the change and its verdict.
+
+    The interval of the change follows from those of two independent medians, in logarithms (Zou and
+    Donner, Statistics in Medicine 27, 2008). It misses as rarely as each of them; the quotients of
+    their ends would be wider than necessary. `tolerance`, a share of the time, is allowed, and how
+    far the timer blurs the two values.
+    """
+    columns = [*KEY, "value", "low", "high", "blur"]
+    both = reference[columns].merge(
+        new[columns], on=KEY, suffixes=("_a", "_b"), validate="one_to_one"
+    )
+    below = np.hypot(np.log(both.value_b / both.low_b), np.log(both.high_a / both.value_a))
+    above = np.hypot(np.log(both.high_b / both.value_b), np.log(both.value_a / both.low_a))
+    change = both.value_b / both.value_a
+    return judged(
+        both.assign(
+            change=change,
+            change_low=change * np.exp(-below),
+            change_high=change * np.exp(above),
+            allowed=1 + tolerance + both.blur_a + both.blur_b,
+        )
+    )
+
+
+def compare_variants(points: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    """For each variant the geometric mean of its changes, its verdict, and its points' verdicts.
+
+    The mean is over the points (`resolved` of them) that have an interval and that the timer blurs
+    by at most `tolerance`. Its interval follows from theirs as a point's does from two medians'.
+    Differences from run to run average out over the points, except for those that all points share:
+    two H100s differed by up to 0.7% in these means. So a mean is allowed less than a point; with
+    four points or more, half.
+    """
+    clear = points[points.change_low.notna() & (points.allowed <= 1 + 2 * tolerance)]
+    grouped = clear[COMPARED].assign(
+        change=np.log(clear.change),
+        below=np.log(clear.change / clear.change_low) ** 2,
+        above=np.log(clear.change_high / clear.change) ** 2,
+    ).groupby(COMPARED)  # fmt: skip
+    verdicts = pd.get_dummies(points.verdict).reindex(columns=VERDICTS, fill_value=False)
+    variants = points[COMPARED].join(verdicts).groupby(COMPARED, sort=False).sum()
+    resolved, sums = (of.reindex(variants.index) for of in (grouped.size(), grouped.sum()))
+    change = np.exp(sums.change / resolved)
+    means = variants.assign(
+        resolved=resolved,
+        change=change,
+        change_low=change * np.exp(-np.sqrt(sums.below) / resolved),
+        change_high=change * np.exp(np.sqrt(sums.above) / resolved),
+        allowed=1 + tolerance / np.sqrt(resolved).clip(upper=2),
+    )
+    return judged(means).reset_index()
+
+
+def judged(changes: pd.DataFrame) -> pd.DataFrame:
+    """Changes with the verdict on each; NaN, from a missing interval, compares false."""
+    low, high, allowed = changes.change_low, changes.change_high, changes.allowed
+    verdicts = {
+        "same": (low >= 1 / allowed) & (high <= allowed),
+        "faster": high < 1 / allowed,
+        "slower": low > allowed,
+    }
+    chosen = np.select(list(verdicts.values()), list(verdicts), default="unclear")
+    return changes.assign(verdict=chosen)
+
+
+def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
+    """`248 points: 235 same, 1 faster, 0 slower, 12 unclear; kernels slower: none`."""
+    slower = (variants.verdict == "slower").sum()
+    count = f"{slower} of {len(variants)}" if slower else "none"
+    return f"{points_line(points)}; kernels slower: {count}"
+
+
+def points_line(points: pd.DataFrame) -> str:
+    """`248 points: 235 same, 1 faster, 0 slower, 12 unclear`."""
+    counts = points.verdict.value_counts().reindex(VERDICTS, fill_value=0)
+    lacking = points.change_low.isna().sum()
+    note = f" ({lacking} with too few samples for an interval)" if lacking else ""
+    return f"{len(points)} points: {counted(counts)}{note}"
+
+
+def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
+    """`B lacks 56 of A's 1478 points: 40 of naive, 16 of shared`; None if it lacks none."""
+    both = reference[KEY].merge(new[KEY], on=KEY, how="left", indicator=True)
+    lacking = both[both["_merge"] == "left_only"]
+    if lacking.empty:
+        return None
+    counts = lacking.groupby(COMPARED, sort=False).size().reset_index(name="points")
+    names = [f"{row.points} of {name_of(row)}" for row in counts.head(NAMED).itertuples()]
+    names += [f"and of {len(counts) - NAMED} more variants"] if len(counts) > NAMED else []
+    return f"B lacks {len(lacking)} of A's {len(both)} points: {', '.join(names)}"
+
+
+def variant_lines(variants: pd.DataFrame) -> list[str]:
+    """Tables of the variants that are faster, slower or unclear, as a whole or at some point, one
+    per library: the slower ones first, each kind by its change. Lines fit a page."""
+    other = variants[(variants.verdict != "same") | (variants.faster > 0) | (variants.slower > 0)]
+    rank = other.verdict.map(["slower", "faster", "unclear", "same"].index)
+    order = other.assign(rank=rank).sort_values(["rank", "change"], ascending=[True, False])
+    lines = []
+    for library, rows in order.groupby("baseline"):
+        lines += ["", *([f"beside {library}"] if library else [])]
+        lines += aligned([CELLS, *(row_of(row) for _, row in rows.iterrows())])
+    if other.change.isna().any():
+        lines += [
+            "",
+            f"{UNKNOWN}: no point has both an interval and a time long enough for the timer",
+        ]
+    return lines
+
+
+def row_of(row: pd.Series) -> list[str]:
+    """A variant in words, by CELLS."""
+    known = pd.notna(row.change)
+    ends = [row.change, row.change_low, row.change_high]
+    changes = [f"{end - 1:+.1%}" for end in ends] if known else [UNKNOWN] * 3
+    counts = [row[verdict] for verdict in VERDICTS]
+    whole = [str(int(count)) for count in (sum(counts), *counts)]
+    return [row.variant, row.verdict, *changes, *whole]
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with columns of one width; TEXTS columns stand left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if i < TEXTS else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+
+
+def name_of(row: Any) -> str:
+    """The variant, and the library that it is compared with, if any."""
+    return f"{row.variant} / {row.baseline}" if row.baseline else row.variant
+
+
+def counted(counts: pd.Series) -> str:
+    """`12 same, 0 faster, 0 slower, 2 unclear`."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

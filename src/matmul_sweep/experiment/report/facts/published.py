@@ -1,0 +1,169 @@
+"""The published data sets: which of them is quoted, and what each shows first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    fastest,
+    fastest_own,
+    in_words,
+    pictures,
+    processor,
+    published_name,
+    quotable,
+    rate_unit,
+    squares,
+    verdict_of,
+    version_words,
+)
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.facts.changes import (
+    TOLERANCE,
+    VALUES,
+    comparable,
+    compare_points,
+    points_line,
+)
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.process.errors import UserError
+
+DataSet = tuple[Path, Results]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A set in the list of sets, in words; a word between asterisks is emphasised."""
+
+    card: str
+    date: str
+    kernels: str
+    fastest: list[str]
+    beside: str  # the current set
+    files: dict[str, Path]
+
+
+def quoted(data_sets: Sequence[DataSet]) -> list[DataSet]:
+    """The data set for the README: the newest with today's kernels, or else the newest; None if
+    nothing is published."""
+    return in_order(data_sets)[:1]
+
+
+def in_order(data_sets: Sequence[DataSet]) -> list[DataSet]:
+    """Those with today's kernels first, then the newest."""
+    newest = sorted(data_sets, key=lambda one: str(one[1].device.get("date")), reverse=True)
+    return sorted(newest, key=lambda one: one[1].earlier)
+
+
+def stand_in(results: Results) -> Results | None:
+    """The published set whose times stand for those that a data set lacks: of those beside it the
+    one that the README would quote."""
+    return next((other for _, other in quoted([(one.folder, one) for one in results.others])), None)
+
+
+def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
+    """The sets, the current one first, then the newest. Raises UserError for two sets of one
+    device."""
+    folders: dict[str, Path] = {}
+    found = []
+    ordered = in_order(data_sets)
+    for folder, results in ordered:
+        name = published_name(results.device)
+        if name in folders:
+            raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
+        folders[name] = folder
+        found.append(
+            Entry(
+                f"{processor(results.device)}, {counted_cards(results)}",
+                str(results.device.get("date")),
+                version_words(results) or f"today's, of version {results.device['version']}",
+                list(fastest_kernels(results)),
+                beside(ordered[0][1], results),
+                files(folder),
+            )
+        )
+    return found
+
+
+def counted_cards(results: Results) -> str:
+    """`1 card`, `2 cards`."""
+    count = len(results.cards)
+    return f"{count} card" + ("" if count == 1 else "s")
+
+
+def fastest_kernels(results: Results) -> Iterator[str]:
+    """Of each operation whose launches do not overlap the fastest hand-written kernel, its rate and
+    its shares."""
+    for view in map(results.of, OPERATIONS):
+        if view.overlaps:
+            continue
+        best = fastest_own(view, quotable(ladder(view)))
+        for row in best.itertuples():
+            rate = rate_of(row.tflops, *rate_unit(best.tflops))
+            at = f"{in_words(view.product)}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
+            yield ", ".join([at, *shares(view, best)])
+
+
+def beside(current: Results, other: Results) -> str:
+    """What `compare.py` says of a set, with the current one as the reference."""
+    if other is current:
+        return "it is the newest" if current.earlier else "it is the current one"
+    what = comparable(current, other)
+    points = compare_points(VALUES[what](current), VALUES[what](other), TOLERANCE)
+    return f"{what}: {points_line(points)}" if len(points) else f"{what}: no common point"
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """The data of a set and what was made of them, by what they are called."""
+    names = {"report": "report.pdf"} | pictures()
+    made = {words: folder / name for words, name in names.items() if (folder / name).exists()}
+    return {"data": folder} | made
+
+
+def shares(view: Results, best: pd.DataFrame) -> list[str]:
+    """A kernel's (one row) share of each library that fills C, in words."""
+    held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
+    return [
+        f"{share(held[held.baseline == library])} of *{view.title(library)}*"
+        for library in full_libraries(view, held)
+    ]
+
+
+def share(pairs: pd.DataFrame) -> str:
+    """A kernel's share of a library in words; empty if they were not timed in turn."""
+    if pairs.empty:
+        return ""
+    row = pairs.iloc[0]
+    value, low, high = (f"{100 * end:.1f}" for end in (row.ratio, row.ratio_low, row.ratio_high))
+    verdict = verdict_of(row.ratio_low, row.ratio_high)
+    if verdict == "unknown":
+        return f"{value}%, too few pairs for an interval"
+    return f"{value}% [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
+
+
+def rate_of(tflops: float, unit: str, per_tflops: int) -> str:
+    """A rate with its unit."""
+    return f"{significant(tflops * per_tflops)} {unit}"
+
+
+def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
+    """The libraries in these pairs that fill all of C, in the order of the catalogue."""
+    names = set(pairs.baseline)
+    return [name for name in view.order if name in names and not view.writes_half(name)]
+
+
+def ladder(view: Results) -> pd.DataFrame:
+    """The fastest variant of each kernel at the size of the comparison; a CPU kernel that does not
+    reach this size, with enough samples, is shown at its largest."""
+    rows = squares(fastest(view.timed()))
+    if view.compared is None or not view.compared.square:
+        return rows[:0]
+    here = view.at_compared(rows)
+    slow = quotable(rows[(rows.n <= view.compared.n) & ~view.gpu(rows)])
+    last = slow.groupby("kernel").tail(1)
+    rungs = pd.concat([here[view.gpu(here)], last])
+    return rungs.sort_values("kernel", key=lambda names: names.map(view.position), kind="stable")

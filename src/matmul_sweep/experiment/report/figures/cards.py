@@ -1,0 +1,81 @@
+"""This card beside others: how many times as fast it is, and what their limits predict."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.report.facts.cards import both, points, roof
+from matmul_sweep.experiment.report.figures import style
+from matmul_sweep.experiment.report.figures.figure_base import (
+    NothingToDraw,
+    figure,
+    kernel_lines,
+    name_lines,
+)
+from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.operations import OPERATIONS
+
+PREDICTED = "predicted"
+LINE = Look(style.INK, "", "-")
+
+
+@figure(None, "This card beside others", one_cache=False)
+def cards(results: Results) -> Figure:
+    """A panel for each other card and operation."""
+    panels = [
+        (other, results.of(name), rows)
+        for other in results.others
+        for name in OPERATIONS
+        if len(rows := table(results.of(name), other.of(name)))
+    ]
+    if not panels:
+        raise NothingToDraw("No other card with a published data set computed the same products.")
+    made, grid = style.panel_rows(len(panels), 1, height=1.8)
+    for ax, (other, here, rows) in zip(grid[:, 0], panels, strict=True):
+        draw(ax, here, other.of(here.product.name), rows)
+        product = in_words(here.product)
+        ax.set_title(f"{product}: time on {processor(other.device)} / time here", loc="left")
+    grid[-1, 0].set_xlabel("operations per byte, if each matrix is moved once")
+    style.claim(made, faster_by(results, panels))
+    return made
+
+
+def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.DataFrame]]) -> str:
+    """From how many times to how many times as fast this card is as the first other one."""
+    other, here, rows = panels[0]
+    low, high = (significant(float(end), 2) for end in (rows.faster.min(), rows.faster.max()))
+    return (
+        f"{processor(results.device)} is {low} to {high} times as fast as "
+        f"{processor(other.device)} in {here.product.title}"
+    )
+
+
+def table(here: Results, there: Results) -> pd.DataFrame:
+    """The points of both cards, from few operations per byte to many."""
+    rows = [
+        {
+            "kernel": point.kernel,
+            "intensity": point.intensity.value,
+            "faster": point.faster.value,
+        }
+        for point in points(here, there, both(here, there))
+    ]
+    return pd.DataFrame(rows).sort_values("intensity") if rows else pd.DataFrame()
+
+
+def draw(ax: Axes, here: Results, there: Results, rows: pd.DataFrame) -> None:
+    """The points of both cards, and the prediction from the least intensity to the largest."""
+    style.parity(ax)
+    drawn = kernel_lines(ax, here, rows, "faster", over="intensity", joined=False)
+    own, theirs = roof(here), roof(there)
+    if own and theirs:
+        x = np.geomspace(rows.intensity.min(), rows.intensity.max(), 200)
+        limits = [np.minimum(x * copy.value, rate.value) for copy, rate in (own, theirs)]
+        ax.plot(x, limits[0] / limits[1], color=style.INK, label=PREDICTED)
+    style.log_values(ax, axis="x")
+    name_lines([ax], here, [drawn], {PREDICTED: LINE} if own and theirs else {})

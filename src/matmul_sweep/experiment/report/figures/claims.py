@@ -1,0 +1,124 @@
+"""What the data show, in a sentence: the titles of the figures. Where the data do not bear out a
+claim, it is an empty text, and the figure has its plain title."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    fastest,
+    quotable,
+    rate_unit,
+    squares,
+    verdict_of,
+)
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+
+ALIKE = 1.1  # errors this many times apart are no difference between kernels
+EQUAL = 0.005  # from 1: a ratio so near it is no claim, however narrow its interval
+
+
+def percent(share: float) -> str:
+    """`8%`, `97%`, `99.6%`: two digits, and three where they tell a number from 100."""
+    digits = 3 if 0.99 <= share < 0.9995 or share >= 1.005 else 2
+    return f"{significant(100 * share, digits)}%"
+
+
+def times(factor: float) -> str:
+    """`2.1 times`, `127 000 times`."""
+    return f"{significant(factor, 2)} times"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def beside(ratio: float, low: float, high: float) -> str:
+    """How a kernel compares with what was timed beside it, by that one's time over the kernel's:
+    `8% faster than`. Empty without an interval."""
+    verdict = verdict_of(low, high)
+    if verdict != "unknown" and abs(ratio - 1) < EQUAL:
+        return "as fast as"
+    if verdict == "faster" and ratio < 2:
+        return f"{percent(ratio - 1)} faster than"
+    words = {"faster": f"{times(ratio)} as fast as", "tie": "as fast as",
+             "slower": f"at {percent(ratio)} of the speed of"}  # fmt: skip
+    return words.get(verdict, "")
+
+
+def last_step(view: Results) -> pd.DataFrame:
+    """The row of the last kernel that is told of, at the shape of the comparison, if it was timed
+    often enough there."""
+    rows = quotable(view.at_compared(fastest(view.timed())))
+    return rows[rows.kernel.isin(view.told[-1:])]
+
+
+def against_libraries(view: Results) -> str:
+    """`sgemm is 8% faster than cuBLAS SGEMM`: the last step beside each library that fills C, at
+    the shape of the comparison."""
+    best = last_step(view)
+    held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
+    said = [
+        f"{words} {view.title(row.baseline)}"
+        for name in view.full_rivals
+        for row in held[held.baseline == name].itertuples()
+        if (words := beside(row.ratio, row.ratio_low, row.ratio_high))
+    ]
+    return f"{view.title(best.kernel.iloc[0])} is {listed(said)}" if said else ""
+
+
+def of_peak(view: Results) -> str:
+    """`sgemm reaches 56.4 TFLOP/s, 84% of the peak of the float32 units`: the last step at its best
+    square size; without the share where no peak is known."""
+    rows = squares(quotable(fastest(view.timed())))
+    own = rows[rows.kernel.isin(view.told[-1:])]
+    if own.empty:
+        return ""
+    row = own.loc[own.tflops.idxmax()]
+    unit, per_tflops = rate_unit(own.tflops)
+    rate = f"{view.title(row.kernel)} reaches {significant(row.tflops * per_tflops)} {unit}"
+    peaks = {words: peak.value for name, words in view.product.units.items()
+             if (peak := unit_peak(view, name))}  # fmt: skip
+    if not peaks:
+        return rate
+    units = max(peaks, key=lambda words: peaks[words])
+    return f"{rate}, {percent(row.tflops / peaks[units])} of the peak of the {units}"
+
+
+def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:
+    """`sgemm is faster than cuBLAS SGEMM at 15 of 16 sizes`: the last step, by the ratios to one
+    library at several shapes."""
+    own = quotable(pairs[pairs.kernel.isin(view.told[-1:])])
+    if own.empty:
+        return ""
+    verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in own.itertuples()]
+    kernel, library = view.title(own.kernel.iloc[0]), view.title(own.baseline.iloc[0])
+    return f"{kernel} is faster than {library} at {verdicts.count('faster')} of {len(own)} {what}"
+
+
+def largest(tables: Mapping[str, pd.DataFrame], column: str) -> tuple[str, Any]:
+    """The name of a table, of several, and its row, with the largest value of a column."""
+    rows = {name: own.loc[own[column].idxmax()] for name, own in tables.items()}
+    name = max(rows, key=lambda name: rows[name][column])
+    return name, rows[name]
+
+
+def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
+    """What reduced arithmetic gains in rate and costs in error, or gains there too: its fastest
+    kernel beside the fastest other one, among rows at one point."""
+    full = rows[[results.arithmetic(kernel) == "full" for kernel in rows.kernel]]
+    reduced = rows.drop(full.index)
+    if reduced.empty and len(full) > 1 and full.mean_error.max() < ALIKE * full.mean_error.min():
+        return f"All {len(full)} kernels have the same mean error, within {percent(ALIKE - 1)}"
+    if full.empty or reduced.empty:
+        return ""
+    one, other = (own.loc[own.tflops.idxmax()] for own in (reduced, full))
+    error = one.mean_error / other.mean_error
+    words = f"{times(error)} the error" if error >= 1 else f"{percent(error)} of the error"
+    return (f"{results.title(one.kernel)} has {times(one.tflops / other.tflops)} the rate of "
+            f"{results.title(other.kernel)}, and {words}")  # fmt: skip

@@ -1,0 +1,219 @@
+"""What all figures of a data set share: a place in FIGURES, title and source, and the line,
+interval and label of a kernel.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    fastest,
+    in_words,
+    processor,
+    rate_unit,
+    short_commit,
+    squares,
+    thermally_throttled,
+    version_words,
+)
+from matmul_sweep.experiment.report.facts.published import stand_in
+from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.operation import Operation
+
+Draw = Callable[[Results], Figure]
+FIGURES: dict[str, Draw] = {}
+
+
+class NothingToDraw(Exception):
+    """The data of a figure are missing; the message is a sentence that says why."""
+
+
+def figure(
+    operation: Operation | None, title: str, one_cache: bool = True
+) -> Callable[[Draw], Draw]:
+    """Register a figure of one operation, or (None) of everything timed, by the function's name.
+
+    one_cache: its times are hot or cold, and the source says which.
+    """
+
+    def decorate(draw: Draw) -> Draw:
+        FIGURES[draw.__name__] = finished(draw, operation, title, one_cache=one_cache)
+        return draw
+
+    return decorate
+
+
+def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
+    """Register a figure of each operation, under its prefix and the function's name."""
+
+    def decorate(draw: Draw) -> Draw:
+        for operation in OPERATIONS.values():
+            words = f"{title}: {in_words(operation)}"
+            name = operation.figure_prefix + draw.__name__
+            FIGURES[name] = finished(draw, operation, words, reduced)
+        return draw
+
+    return decorate
+
+
+def finished(
+    draw: Draw, operation: Operation | None, title: str, reduced: bool = False,
+    one_cache: bool = True,
+) -> Draw:  # fmt: skip
+    """A figure in the theme, with its title and source. It raises NothingToDraw."""
+
+    def drawn(whole: Results) -> Figure:
+        results = whole.of(operation.name, reduced) if operation else whole
+        with style.theme():
+            made = draw(results)
+            source = source_line(results) + (cache_note(results) if one_cache else "")
+            style.finish(made, title, list(notes(results, made)), source)
+        return made
+
+    return drawn
+
+
+def source_line(results: Results) -> str:
+    """Device, date and commit, and a note if the kernels were not today's."""
+    date = results.device.get("date") or "date unknown"
+    parts = [processor(results.device), date, f"commit {short_commit(results.device)}"]
+    return " · ".join([*parts, *filter(None, [version_words(results)])])
+
+
+def cache_note(results: Results) -> str:
+    """The cache state of the GPU's kernel times; empty if there are none."""
+    timed = results.timed()
+    caches = set(timed.cache[results.gpu(timed)])
+    words = {"hot": " · hot: inputs may lie in the L2",
+             "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
+    return "".join(words[cache] for cache in sorted(caches))
+
+
+def notes(results: Results, made: Figure) -> Iterator[str]:
+    """What a reader has to know of the drawn lines."""
+    drawn = [kernel for kernel in results.order if style.has_line(made, kernel)]
+    words = {text.get_text() for ax in made.axes for text in ax.texts}
+    named = [kernel for kernel in drawn if results.title(kernel) in words]
+    context = [kernel for kernel in drawn if look(results, kernel) == style.CONTEXT]
+    if others := len(set(context).difference(named)):
+        yield f"grey: {others} other kernel" + "s" * (others > 1)
+    for kernel in filter(results.writes_half, named):
+        yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
+    if style.has(made, style.HOLLOW):
+        yield "hollow: the card slowed down for heat while this was measured"
+    if style.has(made, style.CROSS):
+        yield "crosses: times that the documents print, of other cards"
+    if style.has(made, style.PUBLISHED):
+        yield f"dashed: {not_from_here(results)}"
+
+
+def not_from_here(results: Results) -> str:
+    """Where the times come from that a data set lacks."""
+    other = stand_in(results)
+    assert other is not None, "something was drawn of it"
+    date = other.device.get("date") or "at an unknown date"
+    return f"{processor(other.device)}, published {date}, not measured here"
+
+
+def look(results: Results, kernel: str) -> Look:
+    """A kernel's look, the same in every figure: by its place among the steps that are told of, or
+    among the libraries, the kernels of reduced arithmetic or those of the CPU; else as context."""
+    entry = results.catalogue.get(kernel)
+    if results.operation is None:
+        if entry is None:
+            return style.CONTEXT
+        results = results.of(entry.operation)
+    if kernel in results.told:
+        return style.step_look(results.told.index(kernel), len(results.told))
+    own = [name for name, known in results.catalogue.items() if known.product is results.product]
+    kinds = [
+        (results.full_rivals, style.LIBRARIES),
+        ([name for name in own if not results.on_gpu(name)], style.CPU),
+        ([name for name in own if results.arithmetic(name) != "full"], style.REDUCED),
+    ]
+    for names, looks in kinds:
+        if kernel in names:
+            return looks[names.index(kernel) % len(looks)]
+    return style.CONTEXT
+
+
+def ends(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the first step and the last, and of the libraries that fill C."""
+    return rows[rows.kernel.isin([*results.told[:1], *results.told[-1:], *results.full_rivals])]
+
+
+def best_squares(results: Results) -> pd.DataFrame:
+    """Kernel times of square products, the fastest variant of each kernel. Raises NothingToDraw."""
+    rows = squares(fastest(results.timed()))
+    if rows.empty:
+        raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
+    return rows
+
+
+def kernel_lines(
+    ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
+    joined: bool = True,
+) -> list[str]:  # fmt: skip
+    """Draw a line per kernel, or only its markers, over n or another column; return the kernels."""
+    drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
+    for kernel in drawn:
+        own, line = rows[rows.kernel == kernel], look(results, kernel)
+        line = line if joined else dataclasses.replace(line, dashes="")
+        style.draw_line(ax, own[over], own[column], line, kernel)
+        hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
+        style.hollow(ax, hot[over], hot[column], look(results, kernel))
+    return drawn
+
+
+def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Bars over n in each kernel's colour; `columns`: value, lower end and upper end."""
+    for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
+        value, low, high = (own[column] for column in columns)
+        ax.errorbar(own.n, value, [value - low, high - value], fmt="none",
+                    ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
+
+
+def name_lines(
+    axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
+    others: Mapping[str, Look] | None = None, context: bool = False,
+) -> None:  # fmt: skip
+    """Direct labels for the kernels in each panel, for those of the context only if asked for: at
+    the ends of the last panel's lines, with those of `others`, and inside the other panels for
+    lines that it lacks."""
+    drawn = [
+        [name for name in own if context or look(results, name) != style.CONTEXT] for own in drawn
+    ]
+    last = drawn[-1]
+    names = {kernel: results.title(kernel) for kernel in last}
+    looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
+    labels.label_ends(axes[-1], names | {name: name for name in others or ()}, looks)
+    for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
+        for kernel in (name for name in kernels if name not in names):
+            names[kernel] = results.title(kernel)
+            labels.label_inside(ax, kernel, names[kernel])
+
+
+def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
+    """The fastest variant of each GPU kernel at the shape of the comparison, with its `rate`; the
+    unit of the rate, and its number per TFLOP/s. Raises NothingToDraw."""
+    rows = results.at_compared(fastest(results.timed()))
+    rows = rows[results.gpu(rows)]
+    if rows.empty:
+        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    unit, per_tflops = rate_unit(rows.tflops)
+    return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
+
+
+def best_ratios(results: Results) -> pd.DataFrame:
+    """Ratios of square products to cuBLAS, each kernel's best variant. Raises NothingToDraw."""
+    rows = results.square_ratios()
+    if rows.empty:
+        reason = results.gpu_absence()
+        raise NothingToDraw(f"No kernel was timed beside cuBLAS ({reason}).")
+    return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]

@@ -1,0 +1,60 @@
+"""The figure of the phases of a product: kernel, copies, and unified memory."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from matmul_sweep.experiment.dataset.selection import Results, fastest, squares
+from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure, look
+from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.operations.gemm import GEMM
+
+PHASE_KERNELS = ["cublas_sgemm", "shared"]
+# Phases are grey, so that a colour always means a kernel.
+PHASES = {
+    "kernel": ("kernel", None),
+    "h2d": ("host to device", Look(style.QUIET, "^", (0, (4, 1.6)))),
+    "d2h": ("device to host", Look(style.QUIET, "v", (0, (1, 1.2)))),
+    "end_to_end": ("end to end", Look(style.INK, "s")),
+    "unified": ("unified memory", Look(style.INK, "D", (0, (2, 1.2)))),
+}
+
+
+def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Times of square products by phase, each kernel's fastest variant, and those of PHASE_KERNELS
+    that were timed end to end. Raises NothingToDraw."""
+    phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
+    kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
+    if not kernels:
+        raise NothingToDraw(f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
+    return phases, kernels
+
+
+@figure(GEMM, "Kernel time against copies, end to end, and unified memory")
+def copies(results: Results) -> Figure:
+    """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
+    phases, kernels = phase_times(results)
+    made, axes = style.panels(len(kernels))
+    axes[0].set_ylabel("time in ms")
+    for ax, kernel in zip(axes, kernels, strict=True):
+        looks = {phase: drawn or look(results, kernel) for phase, (_, drawn) in PHASES.items()}
+        for phase, rows in phases.items():
+            own = rows[rows.kernel == kernel]
+            style.draw_line(ax, own.n, own.time_ms, looks[phase], phase)
+        style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
+        style.log_values(ax)
+        ax.set_title(results.title(kernel), loc="left")
+    labels.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    style.claim(made, longer_copies(results, phases, kernels[0]))
+    return made
+
+
+def longer_copies(results: Results, phases: dict[str, pd.DataFrame], kernel: str) -> str:
+    """At which sizes the copies take longer than a kernel."""
+    own = {phase: rows[rows.kernel == kernel].set_index("n") for phase, rows in phases.items()}
+    times = pd.DataFrame({phase: own[phase].time_ms for phase in ("kernel", "h2d", "d2h")}).dropna()
+    longer = (times.h2d + times.d2h > times.kernel).sum()
+    if not longer:
+        return ""
+    where = "every size" if longer == len(times) else f"{longer} of {len(times)} sizes"
+    return f"Copying takes longer than {results.title(kernel)} at {where}"

@@ -1,0 +1,233 @@
+"""Figures over the size of square products. Each takes a data set and returns a Figure."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    fastest,
+    of_series,
+    over_hot,
+    quotable,
+    quotient_interval,
+    rate_unit,
+    squares,
+    thermally_throttled,
+)
+from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures.claims import beside, faster_at, largest, of_peak, times
+from matmul_sweep.experiment.report.figures.dips import dips, reason
+from matmul_sweep.experiment.report.figures.figure_base import (
+    NothingToDraw,
+    best_ratios,
+    each_figure,
+    ends,
+    figure,
+    interval_bars,
+    kernel_lines,
+    look,
+    name_lines,
+)
+from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.operations.gemm import GEMM
+
+LEAST = 0.05  # of the highest rate
+USUAL, ABOVE = 0.95, 1.4  # a share axis ends at 1.4 times the ratio that 95% do not exceed
+RATIO = ("ratio", "ratio_low", "ratio_high")
+EQUAL, PARITY = "equally fast", Look(style.INK, "", (0, (6, 2)))
+
+
+@each_figure("Rate of square products")
+def rate(results: Results) -> Figure:
+    """Rate by size under the card's peaks, of squares or without one of the first series; for the
+    CPU kernels if none was timed on a GPU."""
+    timed = fastest(results.timed())
+    on_gpu = results.gpu(timed)
+    timed = timed[on_gpu] if on_gpu.any() else timed
+    forms = [squares(timed), *(of_series(timed, name) for name in results.product.series)]
+    rows = next((own for own in forms if len(own)), None)
+    if rows is None:
+        raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
+    rows = visible(rows)
+    unit, per_tflops = rate_unit(rows.tflops)
+    made, (ax,) = style.panels(height=3.1)  # room for the reason of a dip
+    drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
+    peaks = peak_lines(ax, results, rows.n, per_tflops) if on_gpu.any() else {}
+    style.size_axis(ax, rows.n, words="n, columns of C")
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel(unit)
+    name_dips(ax, results, rows, per_tflops)
+    name_lines([ax], results, [drawn], peaks)
+    style.claim(made, of_peak(results))
+    return made
+
+
+def visible(rows: pd.DataFrame) -> pd.DataFrame:
+    """Without the sizes below the first at which a kernel reaches LEAST of the highest rate: all
+    lines lie on the axis there."""
+    best = rows.groupby("n").tflops.max()
+    return rows[rows.n >= best[best >= LEAST * best.max()].index.min()]
+
+
+def name_dips(ax: Axes, results: Results, rows: pd.DataFrame, per_tflops: float) -> None:
+    """Say of the deepest dip of the steps why it is there, if that is known."""
+    found = [dips(rows[rows.kernel == kernel]) for kernel in results.told]
+    known = [
+        (row, why) for own in found for _, row in own.iterrows() if (why := reason(results, row))
+    ]
+    if known:
+        row, why = max(known, key=lambda one: one[0].tflops)
+        words = f"n = {row.n}, {results.title(row.kernel)}:\n{why}"
+        labels.note(ax, words, (row.n, row.tflops * per_tflops))
+
+
+def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) -> dict[str, Look]:
+    """Draw the card's peaks, from number of units and clock, if they are known; return the look of
+    each by its text."""
+    dashes = [(0, (6, 2)), (0, (6, 2, 1, 2))]
+    looks = {}
+    for (unit, words), pattern in zip(results.product.units.items(), dashes, strict=False):
+        if peak := unit_peak(results, unit):
+            named = f"peak, {words}"
+            looks[named] = Look(style.INK, "", pattern)
+            ends = [sizes.min(), sizes.max()]
+            style.draw_line(ax, ends, [peak.value * per_tflops] * 2, looks[named], named)
+    return looks
+
+
+@each_figure("Share of the library's speed")
+def share(results: Results) -> Figure:
+    """Library time over kernel time for squares, neighbours in time, one panel per library routine
+    that fills C, with the median's 95% interval."""
+    rows = best_ratios(results)
+    rivals = results.full_rivals
+    panels = {name: own for name in rivals if len(own := rows[rows.baseline == name])}
+    if not panels:
+        names = " and ".join(map(results.title, rivals))
+        raise NothingToDraw(f"No kernel was timed beside {names} ({results.absence(rivals)}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("library time / kernel time")
+    share_axis(axes[0], pd.concat(panels.values()))
+    drawn = []
+    for ax, (library, own) in zip(axes, panels.items(), strict=True):
+        drawn.append(share_lines(ax, results, own))
+        style.size_axis(ax, own.n)
+        ax.set_title(f"against {results.title(library)}", loc="left")
+    name_lines(axes, results, drawn, {EQUAL: PARITY})
+    style.claim(made, faster_at(results, panels[list(panels)[-1]], "square sizes"))
+    return made
+
+
+def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
+    """Draw ratios to one library with intervals and the line of parity, and name those above the
+    axes; return the kernels."""
+    drawn = kernel_lines(ax, results, rows, "ratio")
+    known = rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT)
+    interval_bars(ax, results, rows[known], RATIO)
+    style.draw_line(ax, [rows.n.min(), rows.n.max()], [1, 1], PARITY, EQUAL)
+    above = rows[known & (rows.ratio > ax.get_ylim()[1])]
+    labels.name_beyond(
+        ax, {n: f"{ratio:.0%}" for n, ratio in above.groupby("n").ratio.max().items()}
+    )
+    return drawn
+
+
+def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
+    """The limits of the axis in percent, from 0 to above parity and nearly all of these ratios: a
+    few of tiny products, in which launching counts, do not decide on it."""
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    usual = ABOVE * rows.ratio.quantile(USUAL)
+    ax.set_ylim(0, max(1.1, min(usual, 1.05 * rows[["ratio", "ratio_high"]].max(axis=None))))
+
+
+@figure(GEMM, "Tile width 16 against 32 at equal n")
+def tile_width(results: Results) -> Figure:
+    """Rate by tile width, one panel per kernel of document 001: the comparison that it intended."""
+    kernels = [k for k in results.of_document("001")
+               if "TILE_WIDTH" in results.catalogue[k].variants[0].parameters]  # fmt: skip
+    rows = squares(results.timed())
+    timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
+    if not timed:
+        raise NothingToDraw(f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
+    rows = visible(rows[rows.kernel.isin(timed)])
+    made, axes = style.panels(len(timed))
+    axes[0].set_ylabel("TFLOP/s")
+    for ax, kernel in zip(axes, timed, strict=True):
+        names, looks = draw_widths(ax, results, kernel, rows)
+        style.size_axis(ax, rows.n)
+        ax.set_title(results.title(kernel), loc="left")
+    axes[0].set_ylim(bottom=0)
+    labels.label_ends(axes[-1], names, looks)
+    style.claim(made, wider(results, rows))
+    return made
+
+
+def draw_widths(
+    ax: Axes, results: Results, kernel: str, rows: pd.DataFrame
+) -> tuple[dict[str, str], dict[str, Look]]:
+    """Draw a line for each tile width of a kernel; return their names and looks."""
+    names, looks = {}, {}
+    widths = tile_widths(results, kernel)
+    for variant, width in sorted(widths.items(), key=lambda item: -item[1]):
+        points, wide = rows[rows.variant == variant], width == max(widths.values())
+        name = f"TILE_WIDTH={width}"
+        names[name] = f"tiles of {width}"
+        looks[name] = Look(style.INK, "o" if wide else "s", "-" if wide else (0, (2, 1.2)))
+        style.draw_line(ax, points.n, points.tflops, looks[name], name)
+        hot = points[thermally_throttled(points.throttled)]
+        style.hollow(ax, hot.n, hot.tflops, looks[name])
+    return names, looks
+
+
+def wider(results: Results, rows: pd.DataFrame) -> str:
+    """How the widest tiles of the first kernel compare with the narrowest, at the largest size with
+    enough samples."""
+    own = quotable(rows[rows.kernel == rows.kernel.iloc[0]])
+    sizes = own.n[own.duplicated("n")]
+    if sizes.empty:
+        return ""
+    kernel, n = own.kernel.iloc[0], sizes.max()
+    widths = tile_widths(results, kernel)
+    here = own[own.n == n].sort_values("variant", key=lambda names: names.map(widths))
+    narrow, wide = here.iloc[0], here.iloc[-1]
+    words = beside(narrow.time_ms / wide.time_ms, *quotient_interval(narrow, wide))
+    return (f"At n = {n}, {results.title(kernel)} with tiles of {widths[wide.variant]} is {words} "
+            f"with tiles of {widths[narrow.variant]}")  # fmt: skip
+
+
+def tile_widths(results: Results, kernel: str) -> dict[str, int]:
+    """The tile width of each variant of a kernel."""
+    return {v.name: v.parameters["TILE_WIDTH"] for v in results.catalogue[kernel].variants}
+
+
+@figure(GEMM, "What the L2 gives: time over hot time", one_cache=False)
+def hot_and_cold(results: Results) -> Figure:
+    """Times on rotating buffers and with the L2 cleared, over hot ones, for square products by the
+    variant that is fastest hot."""
+    panels = {
+        title: rows
+        for cache, title in (("rotated", "rotating buffers"), ("cold", "L2 cleared"))
+        if len(rows := ends(results, squares(over_hot(results, cache))))
+    }
+    if not panels:
+        reason = results.gpu_absence()
+        raise NothingToDraw(f"No kernel was timed both hot and cold ({reason}).")
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel("time / hot time")
+    drawn = []
+    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, rows, "ratio"))
+        interval_bars(ax, results, rows, RATIO)
+        style.parity(ax)
+        style.size_axis(ax, rows.n)
+        ax.set_title(title, loc="left")
+    name_lines(axes, results, drawn)
+    title, row = largest(panels, "ratio")
+    where = {"rotating buffers": "on rotating buffers", "L2 cleared": "after the L2 was cleared"}
+    if row.ratio_low > 1:
+        style.claim(made, f"{results.title(row.kernel)} takes up to {times(row.ratio)} as long "
+                          f"{where[title]}, at n = {row.n}")  # fmt: skip
+    return made

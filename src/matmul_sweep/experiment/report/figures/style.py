@@ -1,0 +1,273 @@
+"""The look of all figures: theme, colour and marker of a kernel, axes, titles, saving."""
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpecBase
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from matmul_sweep.process.files import whole_file
+
+INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
+WIDTH, HEIGHT = 5.4, 2.7  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
+HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
+DASHES = (0, (5, 1.8))  # of a line that was not measured here
+SMALL_TEXT = 7.5  # points
+CLAIM_LETTERS, NOTE_LETTERS = 64, 116  # of a line of a title, and of the source below a figure
+MANY = 5  # sizes in an octave
+TICKS = 7  # that fit an axis of sizes
+SIZE = "n of the n×n matrices"
+ASIDE: dict[str, Any] = {"fontsize": SMALL_TEXT, "color": QUIET}  # words that explain a point
+PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
+SMALL: dict[str, Any] = {
+    "markersize": 3.2,
+    "markeredgewidth": 0.3,
+    "linewidth": 1.2,
+}  # a line of many points
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# File formats, each with its canvas and the metadata to leave out: they name a date or a version.
+FORMATS = {
+    "svg": (FigureCanvasSVG, {"Date": None, "Creator": None}),
+    "png": (FigureCanvasAgg, {"Software": None}),
+}
+
+SETTINGS: dict[Any, Any] = {
+    "figure.dpi": 160,
+    "text.parse_math": False,  # a title's dollars are dollars
+    "text.hinting": "none",  # otherwise words change their width with the resolution
+    "figure.constrained_layout.w_pad": 0.08,
+    "axes.titley": 1.0,  # its usual place; searching for one takes long
+    "svg.fonttype": "path",
+    "svg.hashsalt": "matmul-sweep",
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.labelsize": 8.5,
+    "axes.titlesize": 8.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.edgecolor": QUIET,
+    "axes.linewidth": 0.7,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5,
+    "lines.markeredgewidth": 0.6,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, marker and dashes of one line."""
+
+    colour: str
+    marker: str
+    dashes: object = "-"
+
+
+# Colours mean one thing each. Blue: the steps of a ladder, the later the darker, so that grey print
+# keeps their order. Orange and dashed: libraries. Green: reduced arithmetic. Grey: all others.
+STEPS = ["#84bcdb", "#4f9bcb", "#2676b8", "#0b559f", "#08306b"]
+STEP_MARKERS = ["o", "s", "^", "D", "v"]
+LIBRARIES = [
+    Look("#d55e00", "X", (0, (4, 1.6))),
+    Look("#a6611a", "P", (0, (2, 1.2))),
+    Look("#e69f00", "p", (0, (1, 1.2))),
+]
+REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
+CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
+CONTEXT = Look("#c4c4c4", "")
+
+
+def step_look(place: int, count: int) -> Look:
+    """The look of a step of a ladder of `count` steps, the last of them the darkest."""
+    shade = STEPS[round(place * (len(STEPS) - 1) / (count - 1)) if count > 1 else -1]
+    return Look(shade, STEP_MARKERS[place % len(STEP_MARKERS)])
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """The style, while a figure is drawn or saved."""
+    with sns.axes_style("whitegrid"), mpl.rc_context(SETTINGS):
+        yield
+
+
+def panels(
+    count: int = 1, height: float = HEIGHT, sharey: bool = True
+) -> tuple[Figure, Sequence[Axes]]:
+    """A figure with `count` axes side by side, on one y axis or each on its own."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(1, count, squeeze=False, sharey=sharey)[0]
+    for ax in axes:
+        sns.despine(ax=ax)
+    return figure, axes
+
+
+def panel_rows(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarray]:
+    """A figure with rows of `columns` axes, each on its own axes; `height` of a row."""
+    figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for ax in grid.flat:
+        sns.despine(ax=ax)
+    return figure, grid
+
+
+def claim(figure: Figure, words: str) -> None:
+    """What the data of a figure show, as its title, in lines of like length; nothing if they show
+    nothing for sure."""
+    count = len(textwrap.wrap(words, CLAIM_LETTERS))
+    fits = (n for n in range(1, CLAIM_LETTERS) if len(textwrap.wrap(words, n)) <= count)
+    lines = textwrap.fill(words, next(fits, CLAIM_LETTERS))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
+def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> None:
+    """The title above the panels, if the figure has no claim, and the notes and the source of the
+    data below them."""
+    if figure.get_suptitle():
+        notes = [title, *notes]
+    else:
+        claim(figure, title)
+    paragraphs = filter(None, [" · ".join(notes), source])
+    lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
+    figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
+
+
+def draw_line(
+    ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str, mark: str | None = None
+) -> None:
+    """One line with its markers, smaller if they would touch; `name` and `mark` let others find
+    it."""
+    x = list(x)
+    crowded = len(x) * columns(ax) > 40
+    ax.plot(
+        x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
+        markeredgecolor="white", zorder=1.5 if look.colour == CONTEXT.colour else 2, gid=mark,
+        **(SMALL if crowded else {}),
+    )  # fmt: skip
+
+
+def columns(ax: Axes) -> int:
+    """Panels side by side in the axes' figure."""
+    return grid_of(ax).ncols
+
+
+def grid_of(ax: Axes) -> GridSpecBase:
+    """The grid of panels that the axes stand in."""
+    place = ax.get_subplotspec()
+    assert place is not None, "every panel is made by subplots"
+    return place.get_gridspec()
+
+
+def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
+    """Hollow markers over a line's own, for points to be read with care."""
+    if len(x):
+        ax.plot(
+            x, y, look.marker, markerfacecolor="white", markeredgecolor=look.colour,
+            markeredgewidth=1.1, zorder=4, gid=HOLLOW,
+        )  # fmt: skip
+
+
+def cross(ax: Axes, x: float, y: float, colour: str) -> None:
+    """A time that a document prints."""
+    ax.plot(x, y, "x", color=colour, markersize=6, markeredgewidth=1.5, zorder=4, gid=CROSS,
+            clip_on=False)  # fmt: skip
+
+
+def has(figure: Figure, mark: str) -> bool:
+    """Whether it has points or lines with a mark: HOLLOW, CROSS or PUBLISHED."""
+    return any(line.get_gid() == mark for ax in figure.axes for line in ax.get_lines())
+
+
+def has_line(figure: Figure, name: str) -> bool:
+    """Whether a line was drawn under `name`."""
+    return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
+
+
+def linear_sizes(ax: Axes, words: str = SIZE, ticks: int = TICKS) -> None:
+    """The x axis of sizes, linear from 0; `ticks`: how many fit in a row of panels."""
+    ax.set_xlabel(words)
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_locator(MaxNLocator(ticks // columns(ax), steps=[1, 2, 5, 10]))
+
+
+def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = True) -> None:
+    """The x axis of sizes, with powers of two as ticks; it is linear if many sizes would crowd in
+    its last octave, unless `crowd` is false."""
+    sizes = sorted(set(sizes))
+    crowded = sum(size > sizes[-1] / 2 for size in sizes)
+    if crowd and crowded > max(MANY, len(sizes) / 3):
+        linear_sizes(ax, words)
+        return
+    ax.set_xlabel(words)
+    room = TICKS // columns(ax)
+    ax.set_xscale("log", base=2)
+    low, high = sizes[0], sizes[-1]
+    ax.set_xlim(low / 1.15, high * 1.15)
+    powers = [2**i for i in range(40) if low / 1.15 <= 2**i <= high * 1.15]
+    step = -(-len(powers) // room) or 1  # there may be none between the sizes
+    ax.xaxis.set_major_locator(FixedLocator(powers[::step] or sizes))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def plain(value: float) -> str:
+    """0.01, 1, 10 000."""
+    return f"{value:,.10g}".replace(",", "\u2009")
+
+
+def power_of_ten(value: float) -> str:
+    """10⁻⁵. matplotlib's own labels need its mathtext."""
+    return "10" + str(round(math.log10(value))).translate(RAISED)
+
+
+def powers_of_ten(ax: Axes, axis: str) -> None:
+    """A logarithmic axis with at least two powers of ten, the only labels. All drawing must be
+    done."""
+    log_values(ax, power_of_ten, axis)
+    low, high = getattr(ax, f"get_{axis}lim")()
+    if high < 100 * low:
+        ends = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
+        ax.set(**{f"{axis}lim": ends})
+
+
+def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
+    """A logarithmic axis with these labels for its numbers."""
+    ax.set(**{f"{axis}scale": "log"})
+    ticks = {"x": ax.xaxis, "y": ax.yaxis}[axis]
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
+    ticks.set_minor_locator(NullLocator())
+
+
+def parity(ax: Axes) -> None:
+    """The line where both are equally fast."""
+    ax.axhline(1, color=INK, linewidth=0.9, linestyle=(0, (6, 2)))
+
+
+def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
+    """Write NAME.svg and NAME.png, or one of them, whole. The same figure gives the same bytes."""
+    with theme():
+        # Only once, because the layout is the slowest part of drawing.
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+        figure.set_layout_engine("none")
+        for kind in formats:
+            with whole_file(folder / f"{name}.{kind}") as temporary:
+                canvas, left_out = FORMATS[kind]  # savefig would draw each figure twice
+                figure.set_dpi(SETTINGS["figure.dpi"])  # which an SVG changes
+                getattr(canvas(figure), f"print_{kind}")(temporary, metadata=left_out)

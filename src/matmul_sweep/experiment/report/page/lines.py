@@ -1,0 +1,195 @@
+"""The lines of a data set as plotly.js draws them, each with the choice that shows it."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    fastest,
+    processor,
+    rate_unit,
+    size_name,
+)
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.report.facts.cards import both
+from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
+from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
+from matmul_sweep.experiment.report.figures.figure_base import look
+from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.page.axes import GRID, LOG, PARITY, PERCENT, axes, titled
+from matmul_sweep.experiment.report.page.points import (
+    ERROR,
+    PLACE,
+    form,
+    plain,
+    points,
+    share_words,
+)
+from matmul_sweep.operations import shape_of
+from matmul_sweep.operations.operation import OTHER
+
+RANDOM = "drawn at random"
+FASTEST, ALL = "the fastest of each kernel", "all"
+CHOICES = [*PLACE, "variants", "quantity"]
+SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v": "triangle-down",
+           "P": "cross", "X": "x", "p": "pentagon", "<": "triangle-left",
+           ">": "triangle-right"}  # fmt: skip
+LINE = 1.5  # pixels
+
+
+Unit = tuple[str, int]  # of rates, and its number per TFLOP/s
+
+
+def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]:
+    """The lines of an operation; beside a processor's those of the published cards' kernels, one
+    card of which can be chosen."""
+    view = results.of(operation)
+    cards = () if results.timed_gpu else results.others
+    everything = [view, *(card.of(operation) for card in cards)]
+    unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
+    yield from lines_of(results.of(operation, reduced=True), unit)
+    for card in cards:
+        name, own = processor(card.device), card.of(operation, reduced=True)
+        own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
+        for line in lines_of(own, unit, every=False):
+            line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
+                              "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
+            yield line | {"card": name}
+
+
+def lines_of(view: Results, unit: Unit, every: bool = True) -> Iterator[dict[str, Any]]:
+    """One line for each kernel and, if wanted, one for each variant, for every choice."""
+    if view.launches.empty:
+        return
+    found = points(view, unit[1])
+    best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
+    drawn = pd.concat(best).assign(variants=FASTEST)
+    if every:
+        drawn = pd.concat([drawn, found.assign(variants=ALL)])
+    drawn["place"] = drawn.kernel.map(view.position)
+    drawn = drawn.sort_values(["place", "work"], kind="stable")
+    drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
+    for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
+        chosen = dict(zip(CHOICES, key, strict=False))
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
+
+
+def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
+    """A line as plotly.js draws it."""
+    first = rows.iloc[0]
+    own = look(view, first.kernel)
+    joined = first.series != OTHER and first.quantity != ERROR
+    return {
+        "uid": uid(first["name"]),
+        "name": plain(first["name"]),
+        "mode": "lines+markers" if joined else "markers",
+        "x": rows.x.tolist(),
+        "y": rows.value.tolist(),
+        "error_y": {
+            "array": known(rows.high - rows.value),
+            "arrayminus": known(rows.value - rows.low),
+            "symmetric": False,
+            "thickness": 1,
+            "width": 2,
+        },
+        "hovertext": rows.words.tolist(),
+        "hoverinfo": "text",
+        "line": {"color": own.colour, "dash": dashes(own), "width": LINE},
+        "marker": {"symbol": symbol(view, own, first), "size": 7},
+    }
+
+
+def uid(name: str) -> str:
+    """What tells a line from others; plotly.js looks for it as a class of the page's style."""
+    return re.sub(r"\W+", "-", name)
+
+
+def known(values: pd.Series) -> list[float | None]:
+    """Numbers, with None for a missing one, because JSON has no NaN."""
+    return [None if pd.isna(value) else value for value in values]
+
+
+def dashes(own: Look) -> str:
+    """The dashes of a figure in plotly.js's form."""
+    if not isinstance(own.dashes, tuple):
+        return "solid"
+    _, lengths = own.dashes
+    return ",".join(f"{length * LINE:g}px" for length in lengths)
+
+
+def symbol(view: Results, own: Look, row: pd.Series) -> str:
+    """The kernel's marker in the figures; if all variants are drawn, only the first one has it."""
+    kernel = view.catalogue.get(row.kernel)
+    names = [variant.name for variant in kernel.variants] if kernel else []
+    step = names.index(row.variant) if row.variants == ALL and row.variant in names else 0
+    first = list(SYMBOLS).index(own.marker or "o")
+    return list(SYMBOLS.values())[(first + step) % len(SYMBOLS)]
+
+
+def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, Any]]:
+    """Points of each other card's time over this one's, of the fastest kernel and the library."""
+    for other in results.others:
+        there = other.of(view.product.name)
+        found = points_of_cards(view, there, both(view, there))
+        rows = pd.DataFrame({"kernel": [point.kernel for point in found],
+                             "series": [form(point.shape) for point in found],
+                             "x": [point.intensity.value for point in found],
+                             "y": [point.faster.value for point in found],
+                             "size": [size_name(point.shape) for point in found]})  # fmt: skip
+        card = processor(other.device)
+        rows["words"] = [f"{row.size}: {significant(row.y)} times as fast as {card}"
+                         for row in rows.itertuples()]  # fmt: skip
+        across = titled("operations per byte, if each matrix is moved once")
+        for (series, kernel), own in rows.groupby(["series", "kernel"], sort=False):
+            yield {
+                "operation": view.product.name,
+                "series": series,
+                "quantity": f"beside {card}",
+                "trace": dots(view, kernel, own.x, own.y, own.words),
+                "axes": {
+                    "xaxis": GRID | LOG | across,
+                    "yaxis": GRID | titled(f"time on {card} / time here"),
+                    "shapes": [PARITY],
+                },
+            }
+
+
+def random_lines(results: Results) -> Iterator[dict[str, Any]]:
+    """The shares of each dispatch at shapes drawn at random, the lowest first."""
+    for kernel in drawn_kernels(results):
+        rows = drawn_ratios(results, kernel)
+        if rows.empty:
+            continue
+        view = results.of(rows.operation.iloc[0])
+        texts = [f"{size_name(shape_of(row))}<br>{plain(share_words(view, row))}"
+                 for row in rows.itertuples()]  # fmt: skip
+        places = [(place + 1) / len(rows) for place in range(len(rows))]
+        across = titled("shapes with this ratio or a lower one")
+        yield {
+            "operation": view.product.name,
+            "series": RANDOM,
+            "quantity": "share of the library",
+            "trace": dots(view, kernel, places, rows.ratio, texts),
+            "axes": {
+                "xaxis": GRID | PERCENT | across,
+                "yaxis": GRID | PERCENT | titled("time of the fastest library / kernel time"),
+                "shapes": [PARITY],
+            },
+        }
+
+
+def dots(
+    view: Results, kernel: str, x: Iterable[float], y: Iterable[float], texts: Iterable[str]
+) -> dict[str, Any]:
+    """Markers of one kernel as plotly.js draws them."""
+    own = look(view, kernel)
+    name = view.title(kernel)
+    return {
+        "uid": uid(name), "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
+        "hovertext": list(texts), "hoverinfo": "text",
+        "marker": {"symbol": SYMBOLS[own.marker or "o"], "size": 7, "color": own.colour},
+    }  # fmt: skip

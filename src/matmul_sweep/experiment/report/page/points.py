@@ -1,0 +1,124 @@
+"""The points that the page draws, and what it says of each."""
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    limits_of,
+    rate_unit,
+    series_of,
+    size_name,
+)
+from matmul_sweep.experiment.dataset.sourced_numbers import significant
+from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.operations import shape_of
+from matmul_sweep.operations.operation import OTHER
+from matmul_sweep.operations.shapes import Shape
+
+KEY = ["kernel", "variant", *POINT, "cache"]
+SQUARE = "square (m = n = k)"  # of gemm
+RATE, TIME, ERROR = "rate", "time", "error"
+# The columns that select points; one without a time has them too.
+PLACE = ["operation", "series", "cache", "fill", "mode"]
+LIMITS = {"p": "at its power limit", "h": "slowed down for heat"}
+
+
+def form(shape: Shape) -> str:
+    """The series of a shape on the page."""
+    return series_of(shape) or (SQUARE if shape.square else OTHER)
+
+
+def placed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the series and the name of their shapes, and their place on the axis: n in a
+    series, and the name among shapes that have nothing in common."""
+    shapes = [shape_of(row) for row in rows.itertuples()]
+    series = [form(shape) for shape in shapes]
+    sizes = [size_name(shape) for shape in shapes]
+    places = zip(shapes, series, sizes, strict=True)
+    return rows.assign(
+        series=series,
+        size=sizes,
+        work=[shape.operations for shape in shapes],
+        x=pd.Series([size if own == OTHER else shape.n for shape, own, size in places],
+                    rows.index, dtype=object),
+    )  # fmt: skip
+
+
+def points(view: Results, per_tflops: int) -> pd.DataFrame:
+    """A row for every timed point and each of its quantities, with `value`, and with `low` and
+    `high` where it has an interval. Rates are in the unit of which `per_tflops` are a TFLOP/s.
+    Kernels with reduced arithmetic do other work, so their speed stands beside their error only."""
+    rows = placed(view.launches).reset_index(names="row")
+    held = rows.merge(view.ratios, on=KEY)
+    said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
+    shares = said.groupby(held.row).agg(list)
+    texts = [words(view, row, shares.get(row.row, [])) for row in rows.itertuples()]
+    rows = rows.assign(words=texts)
+    rows = rows.assign(rate=rows.tflops * per_tflops)
+    full, held = view.rivals(rows), view.rivals(held)
+    held = held.assign(words=held.row.map(rows.set_index("row").words))
+    return pd.concat(
+        [
+            full.assign(quantity=RATE, value=full.rate,
+                        low=full.rate * full.time_ms / full.time_high_ms,
+                        high=full.rate * full.time_ms / full.time_low_ms),
+            full.assign(quantity=TIME, value=full.time_ms, low=full.time_low_ms,
+                        high=full.time_high_ms),
+            rows.assign(quantity=ERROR, x=rows.rate, value=rows.mean_error).query("value > 0"),
+            held.assign(quantity="share of " + held.baseline.map(view.title), value=held.ratio,
+                        low=held.ratio_low, high=held.ratio_high),
+        ]
+    )  # fmt: skip
+
+
+def words(view: Results, row: Any, shares: Sequence[str]) -> str:
+    """The text that appears when the reader points at a point."""
+    unit, per_tflops = rate_unit(pd.Series([row.tflops]))
+    states = {"SM at {:.0f} MHz": row.sm_clock_mhz, "{:.0f} W": row.power_w,
+              "{:.0f} °C": row.temperature_c}  # fmt: skip
+    lines = [
+        f"{view.title(row.kernel)} ({row.variant})",
+        f"{row.operation} {row.size}, {row.dtype}",
+        f"{significant(row.time_ms, 4)} ms{between(row.time_low_ms, row.time_high_ms)}, "
+        f"median of {row.samples:.0f}",
+        f"{significant(row.tflops * per_tflops, 4)} {unit}",
+        *shares,
+        ", ".join(text.format(state) for text, state in states.items() if pd.notna(state))
+        or "clock and power not recorded",
+        ", ".join([row.status, *(LIMITS[letter] for letter in limits_of(row.throttled))]),
+        *["writes one half of the symmetric C"] * view.writes_half(row.kernel),
+    ]
+    return "<br>".join(map(plain, lines))
+
+
+def share_words(view: Results, row: Any) -> str:
+    """The text of a point's share of a library."""
+    share, *ends = (100 * value for value in (row.ratio, row.ratio_low, row.ratio_high))
+    return f"{share:.1f}%{between(*ends)} of {view.title(row.baseline)}, pairs: {row.pairs:.0f}"
+
+
+def between(low: float, high: float) -> str:
+    """A 95% interval in words."""
+    if pd.isna([low, high]).any():
+        return " (too few samples for an interval)"
+    return f" [{significant(low, 4)}, {significant(high, 4)}]"
+
+
+def plain(text: str) -> str:
+    """Text in which plotly.js finds neither markup nor mathematics (between dollars)."""
+    return html.escape(text, quote=False).replace("$", "&#36;")
+
+
+def absent(view: Results) -> list[dict[str, Any]]:
+    """The points without a time, in words, grouped by variant and reason."""
+    rows = view.summary[(view.summary.phase == "kernel") & (view.summary.status != "ok")]
+    groups = placed(rows).groupby([*PLACE, "variant", "status", "reason"], sort=False)
+    return [
+        dict(zip(PLACE, key, strict=False))
+        | {"words": f"{key[-3]} at {', '.join(own['size'])}: {key[-2]}, {key[-1]}"}
+        for key, own in groups
+    ]

@@ -1,0 +1,1 @@
+"""Whether a kernel's C is right, and the records of it."""

@@ -1,0 +1,228 @@
+"""One product of host arrays on whatever a variant runs on, with its accesses watched.
+
+This is the one place that chooses between the GPU, the CPU, and a CUDA source run on the CPU.
+"""
+
+import math
+import os
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+
+from matmul_sweep.build.recipes import HOST
+from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
+from matmul_sweep.launch.device import Gpu, opened
+from matmul_sweep.launch.products import CpuProduct, GpuProduct, NoRoom, cpu_product, gpu_product
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import HANG_SECONDS
+from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
+
+GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
+LAUNCHES = 10  # whose median is the time of a product
+
+GPU, CPU, EMULATION, NOWHERE = "gpu", "cpu", "emulation", "nowhere"
+
+
+def place_of(kernel: Kernel, device: str) -> str:
+    """Where a kernel runs: GPU, CPU, EMULATION (a CUDA source on the CPU) or NOWHERE.
+
+    device: gpu or cpu, what the run measures on.
+    """
+    if not kernel.on_gpu:
+        return CPU
+    if device == GPU:
+        return GPU
+    return EMULATION if kernel.hand_written else NOWHERE
+
+
+class WrongAccess(Exception):
+    """A product that failed to run, or wrote outside C; the message says how."""
+
+
+def guarded(matrix: np.ndarray) -> np.ndarray:
+    """The elements of a matrix followed by NaN, which shows up in every sum that reads one."""
+    return np.concatenate([matrix.ravel(), np.full(GUARD, np.nan, matrix.dtype)])
+
+
+def unguarded(c: np.ndarray, shape: Shape) -> np.ndarray:
+    """C without the zone behind it. Raises WrongAccess if the zone was written to."""
+    if not np.isnan(c[-GUARD:]).all():
+        raise WrongAccess("it writes past the end of C")
+    return c[:-GUARD].reshape(shape.output)
+
+
+class Runner(ABC):
+    """Multiplies host arrays of a variant's dtype.
+
+    architecture: that of its binaries; None if a CUDA source is compiled for the CPU.
+    """
+
+    place: str
+    architecture: str | None
+
+    def __init__(self, build: Path, seconds: float) -> None:
+        self.build, self.seconds = build, seconds
+
+    @abstractmethod
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        """C. Raises NotCompiled, EmulationError (no build), WrongAccess, or Unfinished, after which
+        nothing more may run."""
+
+    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+        """Milliseconds of a product, without copies; None if a time would mean nothing."""
+        return None
+
+
+class GpuRunner(Runner):
+    """On the GPU, with NaN behind the inputs and a watched zone behind C."""
+
+    place = GPU
+
+    def __init__(self, build: Path, seconds: float, gpu: Gpu) -> None:
+        super().__init__(build, seconds)
+        self.gpu, self.architecture = gpu, gpu.architecture
+        self.product = cache(self.load)
+
+    @cached_property
+    def tools(self) -> Instruments:
+        """Loaded at the first product, because they may not be compiled before."""
+        return Instruments(self.gpu, self.build, self.seconds)
+
+    def load(self, variant: Variant) -> GpuProduct:
+        return gpu_product(variant, self.tools)
+
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        drv, product = self.gpu.drv, self.product(variant)
+        try:
+            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
+            arrays = [drv.to_device(as_bytes(array)) for array in (*map(guarded, inputs), c)]
+            product(shape, *arrays)
+            self.tools.wait()
+            drv.memcpy_dtoh(as_bytes(c), arrays[-1])
+        except NoRoom as error:
+            raise WrongAccess(str(error)) from None
+        except drv.Error as error:
+            raise WrongAccess(f"the launch failed: {error}") from None
+        return unguarded(c, shape)
+
+    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+        product, drv = self.product(variant), self.gpu.drv
+        on_device = [drv.to_device(as_bytes(matrix)) for matrix in inputs]
+        c = drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
+        launches = [lambda: product(shape, *on_device, c)] * LAUNCHES
+        return statistics.median(HeldStream(self.tools).times(launches))
+
+
+class CpuRunner(Runner):
+    """By C or NumPy; C runs in its own process, guarded as on the GPU."""
+
+    place = CPU
+    architecture = HOST
+
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        product, dtype = self.product(variant), variant.kernel.dtype
+        if variant.kernel.kind is Kind.LIBRARY:
+            c = np.full(shape.output, np.nan, dtype)
+            product(shape, *inputs, c)
+            return c
+        c = shared_array((shape.elements[-1] + GUARD,), dtype)
+        padded = [guarded(matrix)[:-GUARD].reshape(matrix.shape) for matrix in inputs]
+        inside = c[:-GUARD].reshape(shape.output)
+        try:
+            run_isolated(lambda: product(shape, *padded, inside), self.seconds)
+        except Crashed as failure:
+            raise WrongAccess(f"the launch failed: {failure}") from None
+        return unguarded(c, shape)
+
+    def product(self, variant: Variant) -> CpuProduct:
+        return cpu_product(variant, self.build, threads=len(os.sched_getaffinity(0)))
+
+    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+        product, c = self.product(variant), np.empty(shape.output, variant.kernel.dtype)
+        return host_ms(lambda: product(shape, *inputs, c))
+
+
+class EmulationRunner(Runner):
+    """By a CUDA kernel's source, run on the CPU thread by thread."""
+
+    place = EMULATION
+    architecture = None
+
+    def executable(self, part: Variant) -> Path:
+        """The part's program, compiled at its first product."""
+        executable, kernel = self.build / part.slug, part.kernel
+        if not executable.exists():
+            constants = part.constants(self.architecture)
+            emulation.build(
+                kernel.code, kernel.functions, kernel.product, constants, executable,
+                workspace=[*kernel.workspace], tensor_maps=[*kernel.tensor_maps],
+            )  # fmt: skip
+        return executable
+
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        part = variant.part(shape, None)
+        executable = self.executable(part)
+        c = np.full(shape.output, np.nan, variant.kernel.dtype)
+        try:
+            return emulation.launch(
+                executable, part.plan(shape), shape, inputs, c, self.seconds,
+            )  # fmt: skip
+        except emulation.EmulationError as error:
+            raise WrongAccess(str(error)) from None
+
+
+def most_of_a_block(variant: Variant) -> int | None:
+    """The most elements of C that a launch of one block may write; None if the grid does not follow
+    the tiles, or if later launches write C too."""
+    kernel = variant.kernel
+    if kernel.kind is not Kind.CUDA or kernel.blocks or kernel.after:
+        return None
+    images = 2 if kernel.half else 1  # a tile and its mirror image
+    return math.prod(variant.tile) * variant.cluster * images
+
+
+def tile_mistake(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> str | None:
+    """What is wrong with the catalogue's `tile`, judged by what a launch of one block writes. If
+    that is more than a tile, blocks repeat one another's results. None if nothing is wrong, or if
+    this shape cannot show it.
+
+    Raises what multiply does.
+    """
+    most = most_of_a_block(variant)
+    if most is None or shape.elements[-1] <= most:
+        return None
+    alone = replace(variant, kernel=replace(variant.kernel, blocks=1))
+    written = np.count_nonzero(~np.isnan(run.multiply(alone, shape, *inputs)))
+    if written <= most:
+        return None
+    rows, columns = variant.tile
+    return (
+        f"a block writes {written} elements of C, and its tile of {rows}×{columns} has "
+        f"{rows * columns}: set `tile` in the catalogue to what a block computes"
+    )
+
+
+@contextmanager
+def runner(
+    place: str, build: Path, seconds: float = HANG_SECONDS, shared: bool = False
+) -> Iterator[Runner]:
+    """The runner for a place that place_of names (not NOWHERE). It holds the GPU alone, or shares
+    it with others that time nothing (`shared`).
+
+    It takes binaries from `build` and puts emulators there. It gives up a launch after `seconds`.
+    Raises NoDevice.
+    """
+    if place == GPU:
+        with opened(shared) as gpu:
+            yield GpuRunner(build, seconds, gpu)
+    else:
+        yield {CPU: CpuRunner, EMULATION: EmulationRunner}[place](build, seconds)

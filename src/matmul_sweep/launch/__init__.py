@@ -1,0 +1,1 @@
+"""Kernels on a card through its driver: device, module, tensor maps, products."""

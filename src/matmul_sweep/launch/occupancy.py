@@ -1,0 +1,31 @@
+"""The share of a multiprocessor that a kernel can keep busy."""
+
+from dataclasses import dataclass
+
+from matmul_sweep.catalogue.architectures import REGISTER_UNIT, RESERVED_SHARED, WARP, WARP_UNIT
+from matmul_sweep.operations.shapes import ceil_div
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one multiprocessor: threads, blocks, registers, shared memory in bytes."""
+
+    threads: int
+    blocks: int
+    registers: int
+    shared_bytes: int
+
+
+def occupancy(threads: int, registers: int, shared_bytes: int, limits: Limits) -> float:
+    """Resident threads over the most that a multiprocessor holds, between 0 and 1.
+
+    `threads` and `shared_bytes` (static and dynamic) are per block, `registers` per thread. The
+    rules are those of NVIDIA's occupancy calculator (CUDA C++ Best Practices Guide, section
+    Occupancy).
+    """
+    warps = ceil_div(threads, WARP)
+    of_warp = ceil_div(max(registers, 1) * WARP, REGISTER_UNIT) * REGISTER_UNIT
+    by_registers = limits.registers // of_warp // WARP_UNIT * WARP_UNIT // warps
+    by_shared = limits.shared_bytes // (shared_bytes + RESERVED_SHARED)
+    blocks = min(limits.blocks, limits.threads // (warps * WARP), by_registers, by_shared)
+    return blocks * warps * WARP / limits.threads

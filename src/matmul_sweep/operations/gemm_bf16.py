@@ -1,0 +1,37 @@
+"""C = A·B in bfloat16, summed in float32: A of m×k, B of k×n, C of m×n, all row-major."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from matmul_sweep.operations.gemm import CLASSES, Gemm, shapes_around
+from matmul_sweep.operations.operation import Operation, Routine
+
+
+@dataclass(frozen=True)
+class GemmBf16(Gemm):
+    """C = A·B with A of m×k, B of k×n and C of m×n."""
+
+    operation: ClassVar[str] = "gemm_bf16"
+
+
+def cublas_gemm_ex(cublas: Any, shape: GemmBf16, a: int, b: int, c: int) -> None:
+    cublas.gemm_bf16(shape.m, shape.n, shape.k, a, b, c)
+
+
+GEMM_BF16 = Operation(
+    name=GemmBf16.operation,
+    shape=GemmBf16,
+    dtype="bfloat16",
+    sums="float32",
+    left_transposed=False,
+    right=1,
+    routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)},
+    rivals=("cublas_gemm_bf16",),
+    shapes_around=partial(shapes_around, kind=GemmBf16),
+    title="C = A·B",
+    work="2mnk",
+    classes=CLASSES,
+    units={"tensor_bfloat16": "bfloat16 tensor cores"},
+    figure_prefix="gemm_bf16_",
+)

@@ -1,0 +1,102 @@
+"""C = Aᵀ·A in float64: A of m×n, C of n×n, symmetric, row-major (BLAS: SYRK)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from matmul_sweep.operations.operation import (
+    FEW_TERMS,
+    MANY_TERMS,
+    MUCH,
+    Operation,
+    Routine,
+    matmul_into,
+)
+from matmul_sweep.operations.shapes import Extent, Shape
+
+
+@dataclass(frozen=True)
+class Gram(Shape):
+    """C = Aᵀ·A with A of m×n and C of n×n, symmetric."""
+
+    m: int
+    n: int
+    k: ClassVar[None] = None  # type: ignore[misc]
+    operation: ClassVar[str] = "gram"
+    pattern: ClassVar[str] = "MxN such as 10250x20500"
+
+    @property
+    def inputs(self) -> tuple[Extent, ...]:
+        return ((self.m, self.n),)
+
+    @property
+    def output(self) -> Extent:
+        return self.n, self.n
+
+    @property
+    def terms(self) -> int:
+        return self.m
+
+    @property
+    def operations(self) -> int:
+        """mn(n+1): 2m for each of the n(n+1)/2 elements that symmetry leaves to compute."""
+        return self.m * self.n * (self.n + 1)
+
+
+def shapes_around(rows: int, columns: int) -> Sequence[Gram]:
+    """Tiny, ragged and prime shapes around a tile of C of rows×columns, and around document 004's
+    48×48; of the large ones only one has many terms."""
+    width = max(rows, columns)
+    squares = (1, 2, 48, width - 1, width, width + 1, 2 * width + 1, 97)
+    return [
+        *(Gram(min(n, FEW_TERMS), n) for n in squares),
+        Gram(1, 2 * width + 3),
+        Gram(2 * width + 3, 1),
+        Gram(5, 47),
+        Gram(17, 49),
+        Gram(33, 97),
+        Gram(49, 1),
+        Gram(FEW_TERMS, 2 * width),
+        Gram(MANY_TERMS, width),
+    ]
+
+
+def cublas_dgemm(cublas: Any, shape: Gram, a: int, c: int) -> None:
+    cublas.gemm_transposed("float64", shape.n, shape.n, shape.m, a, shape.n, a, c)
+
+
+def cublas_dsyrk(cublas: Any, shape: Gram, a: int, c: int) -> None:
+    cublas.syrk(shape.m, shape.n, a, c)
+
+
+GRAM = Operation(
+    name=Gram.operation,
+    shape=Gram,
+    dtype="float64",
+    sums="float64",
+    left_transposed=True,
+    right=0,
+    routines={
+        "cublasDgemm": Routine(True, cublas_dgemm),
+        "cublasDsyrk": Routine(True, cublas_dsyrk, writes="upper"),
+        # NumPy sees that both factors are one matrix, and calls BLAS's syrk.
+        "numpy.matmul": Routine(False, lambda shape, a, c: matmul_into(a.T, a, c)),
+    },
+    rivals=("cublas_dgemm", "cublas_dsyrk", "cublas_dsyrk_triangle"),
+    shapes_around=shapes_around,
+    title="C = AᵀA",
+    work="mn(n + 1)",
+    units={
+        "tensor_float64": "float64 tensor cores",
+        "multiply_add_float64": "float64 vector units",
+    },
+    symmetric=True,
+    classes={
+        "square": lambda shape: shape.square,
+        "tall": lambda shape: shape.m >= MUCH * shape.n,
+        "wide": lambda shape: shape.n >= MUCH * shape.m,
+    },
+    # Document 004's forms of A.
+    series={"square (m = n)": 1.0, "wide (m = n/2)": 0.5, "tall (m = 2n)": 2.0},
+    figure_prefix="gram_",
+)

@@ -1,0 +1,116 @@
+"""An operation: everything that other modules need to know about it, so that they name none."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.operations.dtypes import DTYPES, Dtype
+from matmul_sweep.operations.shapes import Shape
+
+TF32_ROUNDOFF = 2.0**-10  # of an input: 10 bits of fraction, the others dropped
+OTHER = "other"  # a shape in none of an operation's series
+COMPACT = "compact"  # a shape in none of an operation's classes
+# Terms of the sums at which kernels are verified: a few slabs, and more than fill the longest ring
+# of slabs in shared memory.
+FEW_TERMS, MANY_TERMS = 129, 641
+MUCH = 4  # a dimension stands out if it is this many times as long as another
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A library's function: where it runs, how it is called, and how much of C it writes.
+
+    product: on the GPU (cublas, shape, *pointers), on the CPU (shape, *arrays); C comes last.
+    arithmetics: full, and tf32 where float32 inputs may be rounded to TF32.
+    """
+
+    on_gpu: bool
+    product: Callable[..., object]
+    arithmetics: tuple[str, ...] = ("full",)
+    writes: str = "full"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kind of product: its shapes and matrices, error bound, rivals and words.
+
+    C = left·right, where both factors are inputs and the left one may be transposed.
+    """
+
+    name: str
+    shape: type[Shape]
+    dtype: str  # of the inputs and of C
+    sums: str  # dtype in which an element of C is summed
+    left_transposed: bool  # the left factor is input 0, or its transpose
+    right: int  # the right factor: which input
+    routines: Mapping[str, Routine]
+    rivals: tuple[str, ...]  # library entries of the catalogue, in the order of reports
+    shapes_around: Callable[[int, int], Sequence[Shape]]  # around a tile of rows and columns
+    title: str  # the product as a formula
+    work: str  # its count of operations as a formula
+    units: Mapping[str, str]  # kinds of unit that may multiply, by ceilings.csv's names, in words
+    symmetric: bool = False
+    # Words for shapes by the dimension that stands out; the first that holds is the class.
+    classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+    series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
+    figure_prefix: str = ""
+
+    def parse(self, text: int | str) -> Shape:
+        """A shape from text. Raises UserError."""
+        return self.shape.parse(text)
+
+    def factors(self, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The left and the right factor of C, of m×k and k×n, as views of the inputs."""
+        return inputs[0].T if self.left_transposed else inputs[0], inputs[self.right]
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of its matrices, C last."""
+        return *"AB"[: len(self.shape.parse(1).inputs)], "C"
+
+    @property
+    def signature(self) -> tuple[int, int]:
+        """The number of matrices that a kernel takes, including C, and of dimensions."""
+        shape = self.shape.parse(1)
+        return len(shape.elements), len(shape.dimensions)
+
+    @property
+    def element(self) -> Dtype:
+        """The type of a matrix's elements."""
+        return DTYPES[self.dtype]
+
+    def error_scale(self, terms: int, arithmetic: str = "full") -> float:
+        """The largest error of an element before it is rounded to C's dtype, as a share of its
+        Σ|a||b|, for a sum of `terms` products in any order.
+
+        t·u (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 3.13). TF32 rounds
+        both inputs first, and its units drop bits of the sums instead of rounding them.
+        """
+        unit = DTYPES[self.sums].roundoff
+        if arithmetic == "tf32":
+            return 2 * TF32_ROUNDOFF + 2 * terms * unit
+        return terms * unit
+
+    @property
+    def rounding(self) -> float:
+        """The largest error of rounding C to its dtype, as a share of the element itself; 0 if the
+        sums have that dtype."""
+        return 0.0 if self.dtype == self.sums else self.element.roundoff
+
+    def series_of(self, shape: Shape) -> str:
+        """The series that a shape belongs to, or OTHER; empty if the operation has no series."""
+        if not self.series:
+            return ""
+        forms = (name for name, ratio in self.series.items() if shape.m == ratio * shape.n)
+        return next(forms, OTHER)
+
+    def class_of(self, shape: Shape) -> str:
+        """The class of a shape, or COMPACT."""
+        return next((name for name, holds in self.classes.items() if holds(shape)), COMPACT)
+
+
+def matmul_into(left: Any, right: Any, c: Any) -> object:
+    """C = left·right by NumPy, into C."""
+    return np.matmul(left, right, out=c)

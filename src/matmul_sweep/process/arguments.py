@@ -1,0 +1,107 @@
+"""Command-line arguments that several steps share."""
+
+import argparse
+import logging
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, NoReturn
+
+from matmul_sweep.process.errors import HANG_SECONDS, UserError
+from matmul_sweep.process.project import DEFAULT_CATALOGUE
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of the description, and shows defaults."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong command line like any other mistake of the user."""
+
+    names_kernels = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # -4x4x4 is a wrong shape, like -4; argparse would take it for options.
+        self._negative_number_matcher = re.compile(r"-\d")
+
+    def format_help(self) -> str:
+        if self.names_kernels:
+            from matmul_sweep.catalogue.entries import (
+                load_catalogue,  # here, for programs without one
+            )
+
+            names = f"Kernels, from {DEFAULT_CATALOGUE}: {', '.join(load_catalogue())}."
+            self.epilog = textwrap.fill(names, break_on_hyphens=False)
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def parser(description: str | None) -> Parser:
+    """A parser whose --help shows `description` (a script's docstring) and every default."""
+    return Parser(description=description, formatter_class=HelpFormatter)
+
+
+def add_variant(arguments: Parser) -> None:
+    arguments.names_kernels = True
+    arguments.add_argument("variant", help="a kernel (its first variant), or a variant: shared/16")
+    add_catalogue(arguments)
+
+
+def add_catalogue(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--catalogue", type=Path, default=DEFAULT_CATALOGUE)
+
+
+def add_experiment(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--experiment", type=Path, required=True, help="what the workflow wrote of this run, JSON"
+    )
+
+
+def add_verifier(arguments: argparse.ArgumentParser) -> None:
+    add_experiment(arguments)
+    arguments.add_argument("--build", type=Path, required=True, help="folder of the binaries")
+    arguments.add_argument("--machine", default="", help="GPU and driver, as text")
+    arguments.add_argument(
+        "--records", type=Path, required=True, help="folder of finished verifications"
+    )
+
+
+def add_data_set(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--data", type=Path, required=True, help="folder of a data set")
+    add_catalogue(arguments)
+    arguments.add_argument(
+        "--beside", type=Path, nargs="*", default=[], help="folders of data sets to compare with"
+    )
+
+
+def add_hang_seconds(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--hang-seconds", type=float, default=HANG_SECONDS, help="give up longer launches"
+    )
+
+
+def add_log(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument("--log", type=Path, default=None, help="write progress to this file")
+
+
+def parsed(arguments: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of the command line, one of which is a log; it is started."""
+    add_log(arguments)
+    options = arguments.parse_args()
+    start_log(options.log)
+    return options
+
+
+def start_log(log: Path | None) -> None:
+    """Send progress to `log`, or without one to stderr."""
+    logging.raiseExceptions = False  # a full disk is reported once, not at every line of the log
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    target = {"filename": log, "filemode": "w"} if log else {"stream": sys.stderr}
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", **target
+    )

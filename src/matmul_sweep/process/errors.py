@@ -1,0 +1,79 @@
+"""An error of the user or the machine is one clear line and exit code 1. Anything else is a bug and
+shows its traceback."""
+
+import functools
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+from matmul_sweep.process.lifetime import die_with_snakemake
+
+HANG_SECONDS = 120.0  # after which a launch counts as endless, if no limit is given
+
+
+class UserError(Exception):
+    """An error that the user can fix: one line that names file, key or value, and the remedy."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+class Unfinished(UserError):
+    """A launch that did not end in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the launch did not finish within {seconds:g} s")
+
+
+# Launches that a GPU still runs. The traceback of each keeps the memory of its launch alive,
+# because freeing it would wait for the launch. For the same reason the process then ends at once.
+left_running: list[Unfinished] = []
+
+
+def one_line(text: str) -> str:
+    """`text` with its white space folded, so that a tool's report fits in one line."""
+    return " ".join(text.split())
+
+
+def command_line(main: Callable[[], None]) -> Callable[[], None]:
+    """Wrap a script's main. A UserError or an error of the system becomes `error: ...` on stderr
+    and in the log of the step, and exit code 1. An interrupt becomes one line and the shell's code
+    130.
+    """
+
+    @functools.wraps(main)
+    def wrapped() -> None:
+        die_with_snakemake()
+        try:
+            main()
+            leave(0)
+        except (UserError, OSError) as error:
+            text = f"error: {said(error)}"
+            print(text, file=sys.stderr)
+            # For a job on a cluster, a failed run shows only the log.
+            if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
+                logging.error(text)
+            leave(1)
+        except KeyboardInterrupt:
+            print("interrupted; the same command continues where this one stopped", file=sys.stderr)
+            leave(130)
+
+    return wrapped
+
+
+def leave(code: int) -> None:
+    """End the process with this code; with code 0 and no launch left it ends by itself."""
+    if left_running:
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(code)
+    if code:
+        sys.exit(code)
+
+
+def said(error: UserError | OSError) -> str:
+    """The one line of an error, with the file that the system named."""
+    if isinstance(error, OSError) and error.strerror:
+        return one_line(": ".join(str(part) for part in (error.filename, error.strerror) if part))
+    return one_line(str(error))

@@ -1,0 +1,39 @@
+"""Limits on the time that work on somebody else's text may take."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+
+from matmul_sweep.process.errors import UserError
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float, message: str) -> Iterator[None]:
+    """Raise UserError with this message if the block takes longer; of the main thread only."""
+
+    def late(*_: object) -> None:
+        raise UserError(message)
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run_limited(command: Sequence[str], seconds: float | None) -> subprocess.CompletedProcess[str]:
+    """Run a compiler, for as long as it takes if `seconds` is None; what it started ends with it.
+    Raises subprocess.TimeoutExpired."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
