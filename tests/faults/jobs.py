@@ -23,6 +23,7 @@ from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.entries import load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
 
+STEPS = ROOT / "scripts" / "steps"
 C_ENTRY = {
     "title": "mine",
     "operation": "gemm",
@@ -93,7 +94,7 @@ def build_kernels(folder: Path) -> Path:
     limits = {"hang_seconds": HANG_SECONDS}
     write_experiment(folder / "all.json", catalogue, "cpu", 40, kernels=kernels, limits=limits)
     command = [
-        sys.executable, ROOT / "scripts" / "verify.py", "gemm", "--experiment", folder / "all.json",
+        sys.executable, STEPS / "verify.py", "gemm", "--experiment", folder / "all.json",
         "--build", folder / "build", "--records", folder / "records",
         "--output", folder / "verified.csv",
     ]  # fmt: skip
@@ -121,7 +122,7 @@ class Job:
             limits={"hang_seconds": self.hang_seconds},
         )  # fmt: skip
         command = [
-            sys.executable, ROOT / "scripts" / "measure.py", self.kernel, "--sweep", "gemm",
+            sys.executable, STEPS / "measure.py", self.kernel, "--sweep", "gemm",
             "--experiment", experiment, "--build", build, "--records", records,
             "--journal", folder / "journal", "--output", folder / "measured",
             "--log", folder / "log",

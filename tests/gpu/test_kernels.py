@@ -43,7 +43,8 @@ Compiled = Callable[[Variant], Path]
 
 def run_script(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
     """A step as the workflow runs it: a process of its own, which may lose its context."""
-    command = [sys.executable, ROOT / "scripts" / f"{name}.py", *arguments]
+    [script] = (ROOT / "scripts").rglob(f"{name}.py")
+    command = [sys.executable, script, *arguments]
     return subprocess.run(
         [*map(str, command)], env=os.environ | environment, capture_output=True, text=True
     )

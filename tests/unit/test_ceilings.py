@@ -87,7 +87,7 @@ def test_a_launch_that_fails_is_a_failed_row(bench: ceilings.Bench) -> None:
 
 
 def test_the_digest_knows_program_and_source() -> None:
-    program, source = ROOT / "scripts" / "ceilings.py", tool_source("ceilings")
+    program, source = ROOT / "scripts" / "steps" / "ceilings.py", tool_source("ceilings")
     assert program_digest(program) != program_digest(program, source)
 
 

@@ -379,7 +379,7 @@ def test_kernels_of_other_sources_are_named(small: Path) -> None:
     kernels = read_table("kernels.csv", small / "kernels.csv", "0")
     today = {variant.name: digest(variant) for variant in the_catalogue().buildable.values()}
     kernels["sha256"] = kernels.variant.map(today).where(kernels.variant != "naive/16", "0" * 64)
-    device = {"code": program_digest(ROOT / "scripts" / "measure.py")}
+    device = {"code": program_digest(ROOT / "scripts" / "steps" / "measure.py")}
     ceilings = pd.DataFrame({"sha256": []})
     assert other_sources(device, kernels, ceilings, the_catalogue()) == ["naive/16"]
     assert other_sources({}, kernels[:0], ceilings, the_catalogue()) == ["scripts/steps/measure.py"]

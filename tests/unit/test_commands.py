@@ -23,13 +23,14 @@ from matmul_sweep.experiment.dataset.tables import read_table, write_rows
 from matmul_sweep.process import progress
 from matmul_sweep.process.programs import program_digest
 
-SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").glob("*.py"))
+SCRIPTS = sorted(file.stem for file in (ROOT / "scripts").rglob("*.py"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_help_says_what_a_script_does(command: Command, name: str) -> None:
     shown = command(name, "--help")
-    docstring = (ROOT / "scripts" / f"{name}.py").read_text().split('"""')[1]
+    [script] = (ROOT / "scripts").rglob(f"{name}.py")
+    docstring = script.read_text().split('"""')[1]
     assert shown.code == 0
     assert "usage: " in shown.out
     assert " ".join(docstring.split()[:5]) in " ".join(shown.out.split())
@@ -273,7 +274,7 @@ def test_ceilings_are_published_if_they_can_be_repeated(
     command: Command, data_set: DataSet, change: dict[str, Any], said: str | None
 ) -> None:
     folder = data_set.write()
-    today = program_digest(ROOT / "scripts" / "ceilings.py", tool_source("ceilings"))
+    today = program_digest(ROOT / "scripts" / "steps" / "ceilings.py", tool_source("ceilings"))
     row = CEILING | {"sha256": today} | change
     write_rows([row], "ceilings.csv", folder / "ceilings.csv")
     told = publish(command, folder)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from matmul_sweep.experiment.dataset import tables
 from matmul_sweep.experiment.dataset.renamed import RENAMED
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
@@ -17,6 +16,7 @@ from matmul_sweep.experiment.dataset.tables import (
     write_rows,
     write_table,
 )
+from matmul_sweep.process import files
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json, whole_file, write_json
 
@@ -190,7 +190,7 @@ def test_a_damaged_published_file_is_to_be_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Running again would not bring it back: another machine measured it."""
-    monkeypatch.setattr(tables, "PUBLISHED", tmp_path)
+    monkeypatch.setattr(files, "PUBLISHED", tmp_path)
     path = tmp_path / "a-card" / "device.json"
     path.parent.mkdir()
     path.write_text("{")

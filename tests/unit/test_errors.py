@@ -16,9 +16,9 @@ import sys, time
 from types import SimpleNamespace
 
 sys.path.insert(0, {scripts!r})
-from matmul.measure.bench import LostDevice
-from matmul.process.errors import Unfinished, UserError, command_line
-from matmul.gpu.instruments import Instruments
+from matmul_sweep.experiment.measure.bench import LostDevice
+from matmul_sweep.process.errors import Unfinished, UserError, command_line
+from matmul_sweep.experiment.measure.instruments import Instruments
 
 
 class Memory:
@@ -55,7 +55,7 @@ main()
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_script_does_not_wait_for_a_launch_that_never_ends(fails: bool) -> None:
-    script = LEAVING.format(scripts=str(ROOT / "scripts"), fails=fails)
+    script = LEAVING.format(scripts=str(ROOT / "src"), fails=fails)
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert time.monotonic() - start < 60

@@ -8,7 +8,6 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from support import ROOT
 
 from matmul_sweep.build import packages, toolchain
 from matmul_sweep.build.machine_code import disassembled
@@ -179,9 +178,7 @@ def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
         own = ["-arch=sm_80", "-o", str(tmp_path / "cubin"), str(tmp_path / "mine.cu")]
     away = file.rename(tmp_path / "away")
     try:
-        done = subprocess.run(
-            [python, ROOT / "scripts" / "nvrtc.py", *own], capture_output=True, text=True
-        )
+        done = subprocess.run([python, toolchain.NVRTC, *own], capture_output=True, text=True)
     finally:
         away.rename(file)
     assert done.returncode == 1

@@ -140,10 +140,11 @@ def test_a_compiler_that_is_not_there_is_named_with_the_remedy(
 def found_by(python: str | Path, environment: dict[str, str]) -> list[str]:
     """The paths of nvcc and of cuBLAS that a step finds."""
     code = (
-        "from matmul.build import toolchain\nfrom matmul.gpu import cublas\n"
+        "from matmul_sweep.build import toolchain\n"
+        "from matmul_sweep.experiment.measure import cublas\n"
         "print(toolchain.cuda()[-1], cublas.library()[1], sep='|')"
     )
-    environment = environment | {"PYTHONPATH": str(ROOT / "scripts")}
+    environment = environment | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip().split("|")

@@ -123,7 +123,7 @@ class Slurm:
         lines = map(str.split, (self.folder / "runs").read_text().splitlines())
         found = [Run(job, gpu, float(begun), float(ended), name)
                  for job, gpu, begun, ended, name in lines]  # fmt: skip
-        return [run for run in found if run.script == f"scripts/{script}.py"]
+        return [run for run in found if run.script == f"scripts/steps/{script}.py"]
 
     def set_node(self, state: str) -> None:
         """Make the node `drain` or `resume`."""

@@ -37,7 +37,7 @@ ON_GPU = {"verify_operation", "measure_part", "measure_ceilings", "count"}
 # keep their bytecode, or each job would compile hundreds of modules again.
 shell.prefix(
     f"set -euo pipefail; export {SNAKEMAKE}=$PPID PYTHONDONTWRITEBYTECODE= "
-    f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))}${{PYTHONPATH:+:$PYTHONPATH}}; exec "
+    f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; exec "
 )
 
 
