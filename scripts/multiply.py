@@ -21,15 +21,9 @@ from matmul_sweep.build.binaries import compile_instruments, compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
-from matmul_sweep.experiment.verify.runner import (
-    EMULATION,
-    GPU,
-    Runner,
-    WrongAccess,
-    place_of,
-    runner,
-    tile_mistake,
-)
+from matmul_sweep.experiment.measure.timing import product_ms
+from matmul_sweep.experiment.plan.settings import EMULATION, GPU, place_of
+from matmul_sweep.experiment.verify.runner import Runner, WrongAccess, runner, tile_mistake
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.launch.device import NoDevice
 from matmul_sweep.operations import fills, parse_shape
@@ -95,7 +89,7 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         raise UserError(f"{name} at {shape}: {too_small}")
     print(f"{name}: Result is Correct (largest error: {share:.2g} of its bound)")
     with told_if_slow(f"{name}: timing {shape}"):
-        time_ms = run.time_ms(variant, shape, *inputs)
+        time_ms = product_ms(run, variant, shape, *inputs)
     if time_ms is None:
         print("Duration: not timed, because the threads ran one after another on the CPU")
     else:

@@ -35,9 +35,9 @@ from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
-from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.plan.configuration import drawn_shapes
+from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.reference import reference
 from matmul_sweep.launch.device import NoDevice, opened
 from matmul_sweep.launch.products import NoRoom, gpu_product

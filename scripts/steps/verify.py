@@ -8,10 +8,9 @@ verified in what it chooses.
 
 from pathlib import Path
 
-from matmul_sweep.catalogue.entries import Kind
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.plan.experiment import read_experiment
-from matmul_sweep.experiment.verify.verifier import Rows, Verifier, tasks_of, unchosen
+from matmul_sweep.experiment.verify.verifier import Verifier, tasks_of
 from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 
@@ -29,14 +28,7 @@ def main() -> None:
     tasks = tasks_of(experiment, options.operation)
     verifier = Verifier(experiment, options.build, options.records, options.machine)
     verifier.run(tasks, options.processes)
-    rows: Rows = []
-    for variant in experiment.operations[options.operation]:
-        for task in tasks:
-            if task.owner == variant:
-                rows += task.named(verifier.record(task) or [])
-        if variant.kernel.kind is Kind.DISPATCH:
-            rows += unchosen(experiment, tasks, variant)
-    write_rows(rows, "verification.csv", options.output)
+    write_rows(verifier.table(options.operation, tasks), "verification.csv", options.output)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from matmul_sweep.build.binaries import binary_of, compile_instruments, compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant
-from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.launch.device import Gpu, NoDevice, gpus
 
 

@@ -15,9 +15,9 @@ from support import error_share
 import timer_check
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Kernel, load_catalogue
-from matmul_sweep.experiment.measure import instruments
-from matmul_sweep.experiment.measure.cublas import CublasError
-from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify import instruments
+from matmul_sweep.experiment.verify.cublas import CublasError
+from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify import reference
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes

@@ -16,7 +16,7 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 
 from matmul_sweep.catalogue.entries import Variant, load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
-from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
 from matmul_sweep.launch.device import Gpu

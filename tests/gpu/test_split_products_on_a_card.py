@@ -9,7 +9,7 @@ import pytest
 from kinds import KINDS, factors, hard_kinds, not_finite
 
 from matmul_sweep.catalogue.entries import Variant, load_catalogue
-from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.launch.device import Gpu
 from matmul_sweep.launch.products import gpu_product

@@ -26,7 +26,7 @@ from matmul_sweep.experiment.dataset.tables import (
     product_of,
     write_table,
 )
-from matmul_sweep.experiment.measure.bench import MODES
+from matmul_sweep.experiment.dataset.words import MODES
 from matmul_sweep.experiment.plan.configuration import sweep_of
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.fills import FILLS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from matmul_sweep.experiment.measure import cublas
+from matmul_sweep.experiment.verify import cublas
 
 Calls = list[tuple[Any, ...]]
 

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 sys.path.insert(0, {scripts!r})
 from matmul_sweep.experiment.measure.bench import LostDevice
 from matmul_sweep.process.errors import Unfinished, UserError, command_line
-from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.verify.instruments import Instruments
 
 
 class Memory:

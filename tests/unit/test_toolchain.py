@@ -13,7 +13,7 @@ from matmul_sweep.build import toolchain
 from matmul_sweep.build.binaries import compile_variant, digest
 from matmul_sweep.build.toolchain import CompileError, Resources, read_ptxas
 from matmul_sweep.catalogue.entries import load_catalogue
-from matmul_sweep.experiment.measure import cublas
+from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.process.errors import UserError
 
 # As nvcc 13.0 prints it for a file of two kernels, the first with -maxrregcount=32.
@@ -141,7 +141,7 @@ def found_by(python: str | Path, environment: dict[str, str]) -> list[str]:
     """The paths of nvcc and of cuBLAS that a step finds."""
     code = (
         "from matmul_sweep.build import toolchain\n"
-        "from matmul_sweep.experiment.measure import cublas\n"
+        "from matmul_sweep.experiment.verify import cublas\n"
         "print(toolchain.cuda()[-1], cublas.library()[1], sep='|')"
     )
     environment = environment | {"PYTHONPATH": str(ROOT / "src")}

@@ -14,7 +14,7 @@ from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
 from matmul_sweep.catalogue.plans import Plan, TensorMap
-from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.launch import tensor_maps
 from matmul_sweep.launch.direct import Module
 from matmul_sweep.operations.shapes import Shape, ceil_div

@@ -21,11 +21,10 @@ from matmul_sweep.catalogue.architectures import ARCHITECTURES, UNITS, peak_term
 from matmul_sweep.catalogue.entries import Catalogue, kernel_name
 from matmul_sweep.experiment.dataset.consistency import DIGEST, DataSet, findings, read_set
 from matmul_sweep.experiment.dataset.derived import SPAN
+from matmul_sweep.experiment.dataset.intervals import Rule
 from matmul_sweep.experiment.dataset.selection import changed_variants
 from matmul_sweep.experiment.dataset.tables import BEFORE, version_of
-from matmul_sweep.experiment.measure.bench import CACHES
-from matmul_sweep.experiment.measure.sampling import Rule
-from matmul_sweep.experiment.measure.state import REASONS
+from matmul_sweep.experiment.dataset.words import CACHES, REASONS
 from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
 from matmul_sweep.operations import parse_shape, shape_of
 from matmul_sweep.operations.shapes import Shape

@@ -1,4 +1,4 @@
-"""What all benches share: settings, how a job spends its time, a measured point, and failures."""
+"""What all benches share: how a job spends its time, a measured point, and failures."""
 
 import os
 import time
@@ -8,47 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from matmul_sweep.experiment.measure.sampling import Rule
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.verify.verification import Accuracy
-from matmul_sweep.operations.shapes import Shape
-
-MODES = ("burst", "sustained")
-CACHES = ("hot", "rotated", "cold")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a point is measured; after a change the points are measured again."""
-
-    seed: int
-    caches: tuple[str, ...]
-    rule: Rule
-    sample_seconds: float  # of launches in a row that make a sample; 0: one launch
-    copies: Rule | None  # None: copies, end to end and unified memory are not timed
-    warm_seconds: Mapping[str, float]  # of launches before the samples, first included
-    cool_celsius: float  # a card that is hotter, or slows down for heat, is left to cool
-    cool_seconds: float  # at most, per job
-    launch_seconds: float  # a launch predicted to take longer is skipped
-    hang_seconds: float  # after which the job gives up a launch
-    memory_share: float
-    threads: int
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is measured at a time: a shape, the fill of its inputs, and the mode.
-
-    mode: burst or sustained, how long the product is launched before it is timed.
-    """
-
-    shape: Shape
-    fill: str
-    mode: str
-
-    def __str__(self) -> str:
-        return f"{self.shape} {self.fill} {self.mode}"
 
 
 def process_age() -> float:
@@ -95,26 +56,34 @@ class LostDevice(Exception):
 
 @dataclass
 class Point:
-    """The results of one case of one variant: rows of points.csv and states.csv, and times by
+    """The results of one case of one variant: rows of points.csv and states.csv, and times in ms by
     (who, phase, cache)."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     states: list[dict[str, Any]] = field(default_factory=list)
     times: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
 
+    def add(self, phase: str, cache: str, times: Mapping[str, list[float]], **columns: Any) -> None:
+        """Add a span: the variant's row, and the times of everyone who was timed."""
+        named = {"phase": phase, "cache": cache, "status": "ok", "reason": ""}
+        self.rows.append(named | columns)
+        self.times |= {(who, phase, cache): taken for who, taken in times.items()}
 
-def error_columns(errors: Accuracy) -> dict[str, float]:
-    """The columns of a verified point, to four digits."""
+
+def error_columns(variant: Variant, errors: Accuracy) -> dict[str, float]:
+    """The columns of a verified point, to four digits. Raises Wrong."""
+    if not errors.share <= 1:
+        raise Wrong(f"wrong result of {variant.name}: error {errors.share:.3g} times the bound")
     found = {"error": errors.share, "largest_error": errors.largest, "mean_error": errors.mean}
     return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
-def beyond_host_memory(needed: int, purpose: str, share: float) -> str | None:
-    """Why `needed` bytes are over `share` of the host's free memory, or None if they are not."""
-    allowed = share * psutil.virtual_memory().available
+def beyond(needed: int, free: int, purpose: str, share: float) -> str | None:
+    """Why `needed` bytes are over `share` of the free ones, or None if they are not."""
+    allowed = share * free
     if needed <= allowed:
         return None
     return (
         f"needs {needed / 1e9:.2f} GB of {purpose}; "
-        f"{share:.0%} of the free memory is {allowed / 1e9:.2f} GB"
+        f"{share:.0%} of the {free / 1e9:.2f} GB free is {allowed / 1e9:.2f} GB"
     )

@@ -1,7 +1,6 @@
 """How a hand-in that is correct does on a GPU: its time in pairs beside kernels of the ladder
 and the library, what it takes of a multiprocessor, and the next step."""
 
-import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,21 +16,24 @@ from matmul_sweep.classroom.launching import COLUMNS_FIRST
 from matmul_sweep.classroom.program import FUNCTION
 from matmul_sweep.classroom.verdict import Verdict
 from matmul_sweep.experiment.dataset.intervals import median_interval
-from matmul_sweep.experiment.measure.bench import Case, LostDevice, Settings, Split, Wrong
+from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
-from matmul_sweep.experiment.measure.sampling import Rule
-from matmul_sweep.experiment.verify.runner import GpuRunner, WrongAccess
-from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.experiment.measure.measuring import occupancy_of
+from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
+from matmul_sweep.experiment.verify.runner import GpuRunner
+from matmul_sweep.experiment.verify.verifier import check
 from matmul_sweep.launch.device import Gpu, opened
-from matmul_sweep.launch.occupancy import occupancy
-from matmul_sweep.operations import OPERATIONS, fills
+from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import HANG_SECONDS, UserError
 
 SIZE = 2048  # of the square product that is timed, in all dimensions
 SETTINGS = Settings(
-    seed=SEED, caches=("hot",), rule=Rule(10, 100, 0.01, 1.0), sample_seconds=0.005, copies=None,
-    warm_seconds={"burst": 0.2}, cool_celsius=75, cool_seconds=30, launch_seconds=10,
-    hang_seconds=HANG_SECONDS, memory_share=0.8, threads=1,
+    seed=SEED, caches=("hot",), copied=False,
+    sampling=Sampling(10, 100, 0.01, 1.0, sample_seconds=0.005, warm_seconds=0.2),
+    limits=Limits(
+        gpu_seconds=10, cpu_seconds=10, hang_seconds=HANG_SECONDS, memory_share=0.8,
+        cool_celsius=75, cool_seconds=30,
+    ),
 )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def standing(verdict: Verdict) -> Standing | str:
         rivals = ladder(load_catalogue(), variant.kernel, gpu.architecture)
         try:
             return measured(verdict, variant, rivals, gpu, folder)
-        except (Wrong, WrongAccess) as error:
+        except Wrong as error:
             return f"wrong on the GPU, though right on the CPU: {error}"
         except LostDevice as error:
             raise UserError(f"{verdict.path}: {error}") from None
@@ -116,8 +118,7 @@ def entry_of(verdict: Verdict, source: Path) -> Variant:
     kernel = Kernel(
         name=verdict.kernel, operation=verdict.program.signature.operation.name, source=source,
         function=FUNCTION, tile=launch.tile, threads=(launch.block[1], launch.block[0]),
-        blocks=launch.blocks,
-        dynamic_shared_bytes=launch.shared_bytes,
+        blocks=launch.blocks, dynamic_shared_bytes=launch.shared_bytes,
     )  # fmt: skip
     return Variant(kernel, "", {})
 
@@ -125,8 +126,7 @@ def entry_of(verdict: Verdict, source: Path) -> Variant:
 def measured(
     verdict: Verdict, variant: Variant, rivals: Sequence[Variant], gpu: Gpu, folder: Path
 ) -> Standing:
-    """Verify at the verdict's shapes, then time. Raises Wrong, WrongAccess, LostDevice,
-    UserError."""
+    """Verify at the verdict's shapes, then time. Raises Wrong, LostDevice, UserError."""
     arch = gpu.architecture
     compile_instruments(arch, folder / arch / "instruments.cubin")
     records = {
@@ -136,7 +136,11 @@ def measured(
     for name, record in records.items():
         if record["reason"]:
             raise UserError(f"{verdict.path}: {name} for {arch}: {record['reason']}")
-    verify(verdict, variant, GpuRunner(folder, HANG_SECONDS, gpu))
+    runner = GpuRunner(folder, HANG_SECONDS, gpu)
+    for shape in verdict.shapes:
+        found = check(runner, variant, shape, "uniform", SEED, tile=False)
+        if found["status"] == "failed":
+            raise Wrong(found["reason"])
     assert verdict.bench
     shape = verdict.bench.shape(SIZE, SIZE, SIZE)
     bench = GpuBench(gpu, variant, rivals, folder, SETTINGS, Split(), [shape])
@@ -149,22 +153,11 @@ def measured(
     ratios = {
         name: (float(np.median(of / own)), *median_interval(of / own)) for name, of in taken.items()
     }
-    record, threads = records[variant.name], math.prod(variant.block)
-    shared = int(str(record["shared_bytes"])) + variant.dynamic_shared_bytes
-    registers = int(str(record["registers"]))
+    record = records[variant.name]
     return Standing(
-        gpu.device.name(), str(shape), float(np.median(own)), ratios, registers,
-        occupancy(threads, registers, shared, gpu.limits), next_step(rivals, ratios),
+        gpu.device.name(), str(shape), float(np.median(own)), ratios, record["registers"],
+        occupancy_of(variant, gpu, record), next_step(rivals, ratios),
     )  # fmt: skip
-
-
-def verify(verdict: Verdict, variant: Variant, runner: GpuRunner) -> None:
-    """Raise Wrong at the first shape at which the GPU's result is wrong."""
-    for shape in verdict.shapes:
-        inputs = fills.inputs("uniform", SEED, shape, variant.kernel.dtype)
-        share = accuracy(variant.kernel, runner.multiply(variant, shape, *inputs), *inputs).share
-        if not share <= 1:
-            raise Wrong(f"at {shape} an error is {share:.3g} times its bound")
 
 
 def next_step(rivals: Sequence[Variant], ratios: Mapping[str, tuple[float, float, float]]) -> str:

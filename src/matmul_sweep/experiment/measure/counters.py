@@ -1,21 +1,34 @@
-"""Hardware counters of launches by NVIDIA's ncu: which are asked for, and what it printed of them.
+"""Hardware counters of products by NVIDIA's ncu: which are asked for, and what it printed of them.
 
-A process that ncu watches launches MARKER before each product, so that the launches of a product,
-of which a library may make several, are those up to the next MARKER.
+ncu starts the program of the step a second time, which then launches the products. It launches
+MARKER before each, so that the launches of a product, of which a library may make several, are
+those up to the next MARKER.
 """
 
 import csv
 import itertools
 import re
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cuda.pathfinder import find_nvidia_binary_utility
 
-from matmul_sweep.process.errors import one_line
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.dataset.tables import product_of
+from matmul_sweep.experiment.verify.instruments import Instruments
+from matmul_sweep.launch.device import Gpu, opened
+from matmul_sweep.launch.products import NotCompiled, gpu_product
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError, one_line
+from matmul_sweep.process.files import read_json
 
+SEED, SIZE = 2026, 4096
+LARGEST_S = 170.0  # ncu's time for everything
 MARKER = "empty"  # a kernel of the instruments
 STALLS = (
     "barrier", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "mio_throttle",
@@ -49,6 +62,7 @@ MEANS = {
     },
 }
 METRICS = SUMS | MEANS
+Counted = dict[str, float] | str  # the columns of a product, or why there are none
 
 
 @dataclass(frozen=True)
@@ -59,19 +73,94 @@ class Launch:
     values: dict[str, float]
 
 
+def product(variant: Variant) -> Shape:
+    """The product whose counters are read."""
+    return variant.kernel.product.parse(SIZE)
+
+
+def rows(variants: Sequence[Variant], again: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of counters.csv; `again` is the command line of this program, to which the file is
+    added in which the program that ncu starts writes what `launched` returns."""
+    found = []
+    for variant, counted in zip(variants, watched(len(variants), again), strict=True):
+        kernel = variant.kernel
+        row: dict[str, Any] = {"kernel": kernel.name, "variant": variant.name}
+        row |= product_of(kernel.dtype, product(variant))
+        if isinstance(counted, str):
+            found.append(row | {"status": "skipped", "reason": counted})
+        else:
+            found.append(row | {"status": "ok", "reason": ""} | counted)
+    return found
+
+
+def watched(count: int, again: Sequence[str]) -> list[Counted]:
+    """The counters of each of `count` products, or why there are none. Clocks stay as they are."""
+    program = ncu()
+    if program is None:
+        return ["there is no ncu on this machine: install NVIDIA Nsight Compute"] * count
+    with tempfile.TemporaryDirectory() as name:
+        log, told = Path(name) / "log", Path(name) / "told.json"
+        command = [
+            program, "--csv", "--print-units", "base", "--clock-control", "none",
+            "--profile-from-start", "off", "--metrics", ",".join(METRICS.values()),
+            "--log-file", str(log), *again, str(told),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LARGEST_S)
+        except subprocess.TimeoutExpired:
+            return [f"ncu took more than {LARGEST_S:g} s"] * count
+        text = log.read_text() if log.exists() else ""
+        reasons = read_json(told) if told.exists() else [""] * count
+    return assigned(text, reasons, done.stdout + done.stderr)
+
+
+def launched(variants: Sequence[Variant], build: Path) -> list[str]:
+    """Launch each product; why it was not launched, or an empty text. Raises NoDevice."""
+    reasons = []
+    with opened() as gpu:
+        tools = Instruments(gpu, build)
+        for variant in variants:
+            reason = variant.refusal(product(variant)) or ""
+            try:
+                if not reason:
+                    launch(gpu, tools, variant, product(variant))
+            except (NotCompiled, UserError, gpu.drv.Error) as error:
+                reason = f"not launched: {error}"
+            reasons.append(reason)
+    return reasons
+
+
+def launch(gpu: Gpu, tools: Instruments, variant: Variant, shape: Shape) -> None:
+    """Launch a product twice, the second time with ncu watching. Raises NotCompiled and the
+    driver's errors."""
+    multiply, dtype = gpu_product(variant, tools, [shape]), variant.kernel.dtype
+    arrays = tools.inputs("uniform", SEED, shape, dtype)
+    arrays.append(tools.poisoned(shape.elements[-1], dtype))
+    multiply(shape, *arrays)
+    tools.wait()
+    gpu.drv.start_profiler()
+    try:
+        tools.empty()
+        multiply(shape, *arrays)
+        tools.wait()
+    finally:
+        gpu.drv.stop_profiler()
+
+
+def assigned(text: str, reasons: list[str], said: str) -> list[Counted]:
+    """The counters in ncu's log `text` of each product that was launched, its reason for the
+    others; ncu's own reason, in what it `said` too, where it did not count each launch."""
+    found = [combined(own) for own in products(parsed(text))]
+    if len(found) != reasons.count(""):
+        why = refusal(text + said)
+        return [reason or why for reason in reasons]
+    rest = iter(found)
+    return [reason or next(rest) for reason in reasons]
+
+
 def ncu() -> str | None:
     """Path of ncu, or None."""
     return find_nvidia_binary_utility("ncu") or shutil.which("ncu")
-
-
-def command(program: str, log: Path, watched: Sequence[str]) -> list[str]:
-    """The command line that writes the counters of what `watched` profiles into `log`. Clocks stay
-    as they are."""
-    return [
-        program, "--csv", "--print-units", "base", "--clock-control", "none",
-        "--profile-from-start", "off", "--metrics", ",".join(METRICS.values()),
-        "--log-file", str(log), *watched,
-    ]  # fmt: skip
 
 
 def parsed(text: str) -> list[Launch]:

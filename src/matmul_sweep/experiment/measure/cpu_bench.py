@@ -1,32 +1,31 @@
 """Measuring on the CPU: verify, then time with the host's clock."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 
 import numpy as np
+import psutil
 
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.measure.bench import (
-    Case,
     LostDevice,
     Point,
-    Settings,
     Split,
     Wrong,
-    beyond_host_memory,
+    beyond,
     error_columns,
 )
 from matmul_sweep.experiment.measure.sampling import collect, run_for
-from matmul_sweep.experiment.measure.state import State
 from matmul_sweep.experiment.measure.timing import host_ms
+from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.verification import PANEL_ROWS, accuracy
 from matmul_sweep.launch.products import CpuProduct
 from matmul_sweep.operations import fills
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import Unfinished
 from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
 
-SPENT = 2  # seconds: if the first product takes longer, it is the only sample
+SPENT = 2  # times a point's seconds: if the first product takes longer, it is the only sample
 CALIBRATION = 256  # n of the square product
 
 
@@ -62,7 +61,7 @@ class CpuBench:
             taken[0] = host_ms(lambda: self.product(shape, *inputs, c))
 
         try:
-            run_isolated(run, self.settings.hang_seconds)
+            run_isolated(run, self.settings.limits.hang_seconds)
         except Crashed as failure:
             raise Wrong(f"the launch failed: {failure}") from None
         except Unfinished as failure:
@@ -71,7 +70,7 @@ class CpuBench:
 
     def refusal(self, shape: Shape) -> str | None:
         """Why the shape does not fit in this machine's memory."""
-        return host_memory_refusal(shape, self.dtype, self.settings.memory_share)
+        return host_memory_refusal(shape, self.dtype, self.settings.limits.memory_share)
 
     def measure(self, case: Case) -> Point:
         """Verify and time one case. Raises Wrong, LostDevice."""
@@ -86,20 +85,14 @@ class CpuBench:
             inputs = fills.inputs(case.fill, self.settings.seed, shape, self.dtype)
         with self.split.part("timed"):
             first_ms, c = self.first(shape, inputs)
-            point.times[name, "first", "cold"] = [first_ms]
-
-        def run() -> float:
-            return host_ms(lambda: self.product(shape, *inputs, c))
-
+            point.add("first", "cold", {name: [first_ms]})
         with self.split.part("verification"):
-            errors = accuracy(self.variant.kernel, c, *inputs)
-        if not errors.share <= 1:
-            raise Wrong(f"wrong result: error {errors.share:.3g} times the bound")
+            errors = error_columns(self.variant, accuracy(self.variant.kernel, c, *inputs))
         with self.split.part("timed"):
-            times, stopped = self.samples(first_ms, case.mode, run)
-        point.times[name, "kernel", "hot"] = times
-        row = {"phase": "kernel", "cache": "hot", "stopped": stopped}
-        point.rows.append(row | error_columns(errors) | asdict(State()))
+            times, stopped = self.samples(
+                first_ms, case.mode, lambda: host_ms(lambda: self.product(shape, *inputs, c))
+            )
+        point.add("kernel", "hot", {name: times}, stopped=stopped, **errors)
         return point
 
     def samples(
@@ -107,7 +100,8 @@ class CpuBench:
     ) -> tuple[list[float], str]:
         """The samples of a point in ms, and what ended the sampling; a slow product has only its
         first sample."""
-        rule, rest = self.settings.rule, self.settings.warm_seconds[mode] - first_ms / 1e3
+        rule = self.settings.sampling
+        rest = rule.warming(mode) - first_ms / 1e3
         if rest <= 0 and first_ms / 1e3 > SPENT * rule.seconds:
             return [first_ms], "seconds"
         run_for(rest, run)
@@ -120,6 +114,7 @@ def host_memory_refusal(shape: Shape, dtype: str, share: float) -> str | None:
     None."""
     right, width = shape.elements[-2], shape.output[1]
     wide = 16 if dtype == "float32" else 32  # bytes: in float64, in parts, and its magnitude
-    matrices = np.dtype(dtype).itemsize * sum(shape.elements)
+    matrices = DTYPES[dtype].bytes * sum(shape.elements)
     needed = matrices + wide * right + 48 * PANEL_ROWS * (shape.terms + width)
-    return beyond_host_memory(needed, "memory with its reference", share)
+    free = psutil.virtual_memory().available
+    return beyond(needed, free, "memory with its reference", share)

@@ -1,32 +1,31 @@
 """Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
 
-import functools
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 import numpy as np
+import psutil
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.measure.bench import (
-    Case,
     LostDevice,
     Point,
-    Settings,
     Split,
     Wrong,
-    beyond_host_memory,
+    beyond,
     error_columns,
 )
-from matmul_sweep.experiment.measure.instruments import Instruments
-from matmul_sweep.experiment.measure.sampling import Rule, collect, run_for
-from matmul_sweep.experiment.measure.state import Recorder, State, cool, state_of
+from matmul_sweep.experiment.measure.sampling import collect, run_for
+from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
+from matmul_sweep.experiment.plan.settings import Case, Settings
+from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.reference import reference, reference_bytes
-from matmul_sweep.experiment.verify.verification import Accuracy
 from matmul_sweep.launch.device import Gpu
 from matmul_sweep.launch.products import GpuProduct, gpu_product
 from matmul_sweep.operations.shapes import Shape, ceil_div
@@ -50,7 +49,7 @@ class GpuBench:
         settings: Settings, split: Split, shapes: Sequence[Shape],
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
-        self.tools = Instruments(gpu, build, settings.hang_seconds)
+        self.tools = Instruments(gpu, build, settings.limits.hang_seconds)
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
@@ -64,12 +63,13 @@ class GpuBench:
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
         *inputs, c = (self.element_bytes * count for count in shape.elements)
-        managed = sum(inputs) + c if self.settings.copies else 0
+        managed = sum(inputs) + c if self.settings.copied else 0
         own = sum(v.workspace_bytes(shape, self.gpu.architecture) for v in self.contenders)
         return sum(inputs) + c * len(self.contenders) + own + max(reference_bytes(shape), managed)
 
     def refusal(self, shape: Shape) -> str | None:
-        """Why the shape does not fit in the memory of the card or the host, with the numbers.
+        """Why the shape does not fit in the memory of the card or, with its copies, pageable and
+        managed, in the host's.
 
         Raises LostDevice.
         """
@@ -77,40 +77,18 @@ class GpuBench:
             needed, (free, _) = self.memory_needed(shape), self.gpu.drv.mem_get_info()
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the GPU does not answer: {failure}") from None
-        allowed = self.settings.memory_share * free
-        if needed > allowed:
-            return (
-                f"needs {needed / 1e9:.2f} GB of GPU memory with its reference; "
-                f"{self.settings.memory_share:.0%} of the {free / 1e9:.2f} GB free "
-                f"is {allowed / 1e9:.2f} GB"
-            )
-        copied = self.element_bytes * sum(shape.elements) if self.settings.copies else 0
-        return host_copies_refusal(copied, self.settings.memory_share)
+        share = self.settings.limits.memory_share
+        copies = 2 * self.element_bytes * sum(shape.elements) if self.settings.copied else 0
+        on_host = psutil.virtual_memory().available
+        return beyond(needed, free, "GPU memory with its reference", share) or beyond(
+            copies, on_host, "host memory for its copies", share
+        )
 
     def measure(self, case: Case) -> Point:
         """Verify and time one case. Raises Wrong, LostDevice."""
-        point, shape = Point(), case.shape
         self.let_cool()
         try:
-            with self.split.part("inputs"):
-                inputs = self.inputs(case)
-                cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
-                self.tools.stream.synchronize()
-            launches = [
-                functools.partial(product, shape, *inputs, c)
-                for product, c in zip(self.products, cs, strict=True)
-            ]
-            with self.split.part("timed"):
-                firsts = [host_ms(functools.partial(self.finished, run)) for run in launches]
-            point.times[self.contenders[0].name, "first", "cold"] = firsts[:1]
-            self.loaded_s = sum(firsts) / 1e3
-            with self.split.part("verification"):
-                errors = self.verify(case, inputs, cs)
-            with self.split.part("timed"):
-                for cache in self.settings.caches:
-                    self.time_kernel(point, case, cache, launches, errors)
-            if self.settings.copies:
-                self.time_copies(point, shape, [*inputs, cs[0]], self.settings.copies)
+            return self.verified_and_timed(case)
         except (self.gpu.drv.MemoryError, MemoryError) as failure:
             raise Wrong(f"out of memory: {failure}") from None
         except TimeoutError as failure:
@@ -119,54 +97,63 @@ class GpuBench:
             raise LostDevice(str(failure)) from None
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
+
+    def verified_and_timed(self, case: Case) -> Point:
+        point, shape = Point(), case.shape
+        with self.split.part("inputs"):
+            inputs = self.tools.inputs(case.fill, self.settings.seed, shape, self.dtype)
+            cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
+            self.tools.stream.synchronize()
+        launches = [
+            partial(product, shape, *inputs, c)
+            for product, c in zip(self.products, cs, strict=True)
+        ]
+        with self.split.part("timed"):
+            firsts = [host_ms(partial(self.finished, launch)) for launch in launches]
+        point.add("first", "cold", {self.contenders[0].name: firsts[:1]})
+        self.loaded_s = sum(firsts) / 1e3
+        with self.split.part("verification"):
+            errors = self.verify(case, inputs, cs)
+        with self.split.part("timed"):
+            for cache in self.settings.caches:
+                self.time_kernel(point, case, cache, launches, errors)
+        if self.settings.copied:
+            self.time_copies(point, shape, [*inputs, cs[0]])
         return point
 
     def let_cool(self) -> None:
         """Wait while the card is too hot, until the job's budget for waiting is used up."""
-        left = self.settings.cool_seconds - self.split.seconds.get("cooling", 0.0)
-        end = time.perf_counter() + left
+        limits = self.settings.limits
+        end = time.perf_counter() + limits.cool_seconds - self.split.seconds.get("cooling", 0.0)
         with self.split.part("cooling"):
-            while not all(cool(now, self.settings.cool_celsius) for now in self.recorder.now()):
+            while not all(cool(now, limits.cool_celsius) for now in self.recorder.now()):
                 if time.perf_counter() >= end:
                     return
                 time.sleep(COOLING_STEP_S)
-
-    def inputs(self, case: Case) -> list[Any]:
-        """The product's inputs on the device."""
-        return [
-            self.tools.filled(case.fill, self.settings.seed, which, count, self.dtype)
-            for which, count in enumerate(case.shape.elements[:-1])
-        ]
 
     def finished(self, launch: Callable[[], None]) -> None:
         launch()
         self.tools.wait()
 
-    def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> Accuracy:
-        """The kernel's errors. Raises Wrong if an error of the kernel or a rival exceeds the
-        bound."""
+    def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> dict[str, float]:
+        """The columns of the kernel's errors. Raises Wrong if an error of the kernel or a rival
+        exceeds the bound."""
         wanted = reference(self.tools, case.shape, case.fill, inputs)
         errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
         wanted.spot_check(case.fill, self.settings.seed)
-        for variant, found in zip(self.contenders, errors, strict=True):
-            if not found.share <= 1:
-                raise Wrong(
-                    f"wrong result of {variant.name}: error {found.share:.3g} times the bound"
-                )
-        return errors[0]
+        own, *_ = map(error_columns, self.contenders, errors)
+        return own
 
     def time_kernel(
         self, point: Point, case: Case, cache: str, launches: Sequence[Callable[[], None]],
-        errors: Accuracy,
+        errors: Mapping[str, float],
     ) -> None:  # fmt: skip
         """Kernel times of all contenders, interleaved at random: back to back, on buffers in
         rotation, or with the L2 cleared before each. A sample of short launches is the mean of
         several in a row. A cache state that is left out has a row that says why.
         """
-        span = {"phase": "kernel", "cache": cache}
-        row = span | error_columns(errors)
         if reason := self.left_out(point, case.shape, cache):
-            point.rows.append(row | {"status": "skipped", "reason": reason} | asdict(State()))
+            point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
             return
         if cache == "rotated":
             launches = self.rotating(case)
@@ -182,29 +169,30 @@ class GpuBench:
                 times[who].append(time_ms / counts[who])
             return times
 
+        sampling = self.settings.sampling
         before, begun = self.recorder.now(), time.perf_counter()
-        run_for(self.settings.warm_seconds[case.mode] - self.loaded_s, lambda: batch(1))
-        if (seconds := self.settings.sample_seconds) and not clear:
+        run_for(sampling.warming(case.mode) - self.loaded_s, lambda: batch(1))
+        if sampling.sample_seconds and not clear:
             most = MOST_LAUNCHES // len(launches)
-            counts = [launches_of(seconds, taken, most) for [taken] in batch(1)]
+            counts = [launches_of(sampling.sample_seconds, taken, most) for [taken] in batch(1)]
         start = time.perf_counter()
-        times, stopped = collect(self.settings.rule, batch)
+        times, stopped = collect(sampling, batch)
         end, after = time.perf_counter(), self.recorder.now()
         self.loaded_s += end - begun
-        for contender, taken in zip(self.contenders, times, strict=True):
-            point.times[contender.name, "kernel", cache] = taken
         # The span was shorter than the recorder's period: read the state just after it.
         during = self.recorder.span(start, end) or after
-        sampled = {"stopped": stopped, "launches": counts[0]}
-        point.rows.append(row | sampled | asdict(state_of(during)))
+        point.add(
+            "kernel", cache, dict(zip([v.name for v in self.contenders], times, strict=True)),
+            stopped=stopped, launches=counts[0], **errors, **asdict(state_of(during)),
+        )  # fmt: skip
         for when, readings in (("before", before), ("during", during), ("after", after)):
-            read = {"when": when, "readings": len(readings)}
-            point.states.append(span | read | asdict(state_of(readings)))
+            read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
+            point.states.append(read | asdict(state_of(readings)))
 
     def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
         """Why times in this cache state would equal hot ones, or None if they may differ."""
         hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
-        if cache == "cold" and hot and np.median(hot) > LONG_MS:
+        if cache == "cold" and hot and median(hot) > LONG_MS:
             return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
         if cache == "rotated" and self.element_bytes * sum(shape.elements) > self.gpu.l2_bytes:
             return "rotated and hot are alike: the matrices do not fit the L2"
@@ -216,26 +204,25 @@ class GpuBench:
         sizes = [
             ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
         ]
-        offsets = [sum(sizes[:i]) for i in range(len(sizes))]
-        stride = sum(sizes)
+        *offsets, stride = itertools.accumulate(sizes, initial=0)
         copies = ceil_div(2 * self.gpu.l2_bytes, stride)
         count = copies * stride // self.element_bytes
         arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
-        places = itertools.cycle(range(copies))
+        places = itertools.cycle(range(int(arena), int(arena) + copies * stride, stride))
 
         def launch(product: GpuProduct) -> None:
-            place = int(arena) + stride * next(places)
+            place = next(places)
             product(case.shape, *(place + offset for offset in offsets))
 
-        return [functools.partial(launch, product) for product in self.products]
+        return [partial(launch, product) for product in self.products]
 
-    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
+    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int]) -> None:
         """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
         clock. Copies are from pageable memory.
 
         arrays: device pointers to the inputs and to C.
         """
-        drv, name = self.gpu.drv, self.contenders[0].name
+        drv, product = self.gpu.drv, self.products[0]
         with self.split.part("inputs"):
             host = [np.empty(self.element_bytes * count, np.uint8) for count in shape.elements]
             for array, source in zip(host, arrays, strict=True):
@@ -250,33 +237,29 @@ class GpuBench:
 
         def whole() -> None:
             upload()
-            self.finished(lambda: self.products[0](shape, *arrays))
+            self.finished(lambda: product(shape, *arrays))
             download()
 
         def submitted() -> float:
-            milliseconds = host_ms(lambda: self.products[0](shape, *arrays))
+            milliseconds = host_ms(lambda: product(shape, *arrays))
             self.tools.wait()
             return milliseconds
 
-        def batch(action: Callable[[], None]) -> Callable[[int], list[list[float]]]:
-            return lambda count: [[host_ms(action) for _ in range(count)]]
-
         phases = {
-            "h2d": batch(upload),
-            "d2h": batch(download),
-            "end_to_end": batch(whole),
-            "unified": self.unified_batch(shape, host),
-            "submitted": lambda count: [[submitted() for _ in range(count)]],
+            "h2d": lambda: host_ms(upload),
+            "d2h": lambda: host_ms(download),
+            "end_to_end": lambda: host_ms(whole),
+            "unified": self.unified(shape, host),
+            "submitted": submitted,
         }
         with self.split.part("timed"):
             for phase, take in phases.items():
-                times, _ = collect(rule, take)
-                point.times[name, phase, "cold"] = times[0]
+                [times], _ = collect(self.settings.sampling.copies, partial(one_by_one, take))
+                point.add(phase, "cold", {self.contenders[0].name: times})
 
-    def unified_batch(
-        self, shape: Shape, host: Sequence[np.ndarray]
-    ) -> Callable[[int], list[list[float]]]:
-        """Launches on managed memory that the host has just written: the kernel and the migration.
+    def unified(self, shape: Shape, host: Sequence[np.ndarray]) -> Callable[[], float]:
+        """A launch on managed memory that the host has just written: the kernel and the migration,
+        in ms.
 
         A host timer around the launch, as in documents 000 and 002, sees this time.
         """
@@ -292,10 +275,15 @@ class GpuBench:
                 array[:] = values
             return host_ms(lambda: self.finished(lambda: self.products[0](shape, *pointers)))
 
-        return lambda count: [[one() for _ in range(count)]]
+        return one
 
     def close(self) -> None:
         self.recorder.stop()
+
+
+def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:
+    """So many times of one thing, for `collect`."""
+    return [[take() for _ in range(count)]]
 
 
 def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
@@ -313,8 +301,3 @@ def launches_of(seconds: float, launch_ms: float, most: int) -> int:
     if most * launch_ms <= seconds * 1e3:
         return most
     return max(1, round(seconds * 1e3 / launch_ms))
-
-
-def host_copies_refusal(matrices: int, share: float) -> str | None:
-    """Why the host has no room for two copies of the matrices (bytes): pageable and managed."""
-    return beyond_host_memory(2 * matrices, "host memory for its copies", share)

@@ -1,32 +1,9 @@
-"""How many samples to take."""
+"""Taking samples until there are enough."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from matmul_sweep.experiment.dataset.intervals import SMALLEST, settled
-
-
-@dataclass(frozen=True)
-class Rule:
-    """When to stop: after `minimum` samples, once the median's interval is within ±`interval` of
-    the median; or at `maximum` samples; or after `seconds`, doubled if there are still too few
-    samples for an interval."""
-
-    minimum: int
-    maximum: int
-    interval: float
-    seconds: float
-
-    def enough(self, times: Sequence[Sequence[float]]) -> str | None:
-        """Why these times, one list of as many samples per thing, are enough: interval or maximum.
-
-        None if they are not; then only the seconds can end the sampling.
-        """
-        taken = len(times[0])
-        if taken >= self.minimum and all(settled(own, self.interval) for own in times):
-            return "interval"
-        return "maximum" if taken >= self.maximum else None
+from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule
 
 
 def run_for(seconds: float, action: Callable[[], object]) -> None:

@@ -3,24 +3,18 @@
 import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pynvml
 
-# Reasons that slow a card down, without idling and the user's own clock settings.
-REASONS = {
-    pynvml.nvmlClocksThrottleReasonSwPowerCap: "power_cap",
-    pynvml.nvmlClocksThrottleReasonHwSlowdown: "hw_slowdown",
-    pynvml.nvmlClocksThrottleReasonSwThermalSlowdown: "sw_thermal",
-    pynvml.nvmlClocksThrottleReasonHwThermalSlowdown: "hw_thermal",
-    pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown: "power_brake",
+from matmul_sweep.experiment.dataset.words import POWER, REASONS, THERMAL
+
+BITS = {
+    name: getattr(pynvml, f"nvmlClocksThrottleReason{reason}") for name, reason in REASONS.items()
 }
-
-
-THERMAL = ("hw_slowdown", "sw_thermal", "hw_thermal")
-POWER = "power_cap"
 
 
 class Reading(NamedTuple):
@@ -87,6 +81,18 @@ class Recorder(threading.Thread):
         self.finished.set()
 
 
+@contextmanager
+def recording(handle: Any) -> Iterator[Recorder]:
+    """A recorder for the duration of the block."""
+    recorder = Recorder(handle)
+    recorder.start()
+    try:
+        yield recorder
+    finally:
+        recorder.stop()
+        recorder.join()
+
+
 def power_w(handle: Any) -> float:
     """The power now; if the driver does not give it, an average over up to a second."""
     try:
@@ -107,7 +113,7 @@ def state_of(readings: Sequence[Reading]) -> State:
         statistics.median(reading.memory_clock_mhz for reading in readings),
         round(statistics.median(reading.power_w for reading in readings), 1),
         max(reading.temperature_c for reading in readings),
-        "+".join(name for bit, name in REASONS.items() if slowed(readings, bit, name)),
+        "+".join(name for name, bit in BITS.items() if slowed(readings, bit, name)),
     )
 
 
@@ -127,5 +133,5 @@ def slowed(readings: Sequence[Reading], bit: int, name: str) -> bool:
 
 def cool(reading: Reading, celsius: float) -> bool:
     """Whether the card is below `celsius` and does not slow down for heat."""
-    thermal = sum(bit for bit, name in REASONS.items() if name in THERMAL)
+    thermal = sum(BITS[name] for name in THERMAL)
     return reading.temperature_c <= celsius and not reading.reasons & thermal

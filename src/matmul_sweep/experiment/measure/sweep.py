@@ -4,17 +4,17 @@ import logging
 from collections.abc import Container, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.tables import product_of
-from matmul_sweep.experiment.measure.bench import Case, LostDevice, Point, Settings, Wrong
+from matmul_sweep.experiment.measure.bench import LostDevice, Point, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
-from matmul_sweep.experiment.measure.state import State
+from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import read_json, write_json
 
@@ -43,17 +43,15 @@ class Sweep:
     def refuse(self, case: Case, status: str, reason: str) -> None:
         """Record that `case` was not measured, once per cache."""
         logging.info("%s %s: %s: %s", self.variant.name, case, status, reason)
-        empty = {"phase": "kernel", "status": status, "reason": reason}
-        for cache in self.caches:
-            self.add_row(case, empty | {"cache": cache} | asdict(State()))
+        point, caches = Point(), self.settings.caches if self.variant.kernel.on_gpu else ["hot"]
+        for cache in caches:
+            point.add("kernel", cache, {}, status=status, reason=reason)
+        self.add(case, point)
 
     def refuse_all(self, cases: Sequence[Case], status: str, reason: str) -> None:
         """Record that none of `cases` was measured, for the same reason."""
         for case in cases:
             self.refuse(case, status, reason)
-
-    def add_row(self, case: Case, row: dict[str, Any]) -> None:
-        self.rows.append({"variant": self.variant.name} | self.point_of(case) | row)
 
     def ran(self, shape: Shape) -> str:
         """The variant that a dispatch chose at a shape; empty for other variants."""
@@ -61,48 +59,36 @@ class Sweep:
         return "" if part == self.variant else part.name
 
     def add(self, case: Case, point: Point) -> None:
-        """Take over a measured point."""
-        what, ran = self.point_of(case), {"ran": self.ran(case.shape)}
-        self.states += [{"variant": self.variant.name} | what | row for row in point.states]
-        states = {(row["phase"], row["cache"]): row for row in point.rows}
+        """Take over the rows, states and samples of a point."""
+        own, what = self.variant.name, self.point_of(case)
+        for row in point.rows:
+            ran = self.ran(case.shape) if row["status"] == "ok" else ""
+            self.rows.append({"variant": own, "ran": ran} | what | row)
+        self.states += [{"variant": own} | what | row for row in point.states]
         for (who, phase, cache), times in point.times.items():
-            own = who == self.variant.name
             key = {"variant": who} | what | {"phase": phase, "cache": cache}
-            key["baseline_of"] = "" if own else self.variant.name
-            self.samples += [
-                key | {"sample": i, "time_ms": time_ms} for i, time_ms in enumerate(times)
-            ]
-            if own:
-                row = states.get((phase, cache), asdict(State()))
-                named = {"phase": phase, "cache": cache, "status": "ok", "reason": ""}
-                self.add_row(case, row | named | ran)
-        for span, row in states.items():
-            if (self.variant.name, *span) not in point.times:
-                self.add_row(case, row)
-        spans = ((self.variant.name, "kernel", cache) for cache in self.caches)
-        timed = next((point.times[span] for span in spans if span in point.times), None)
-        if timed is None:
-            logging.info("%s %s: no cache to time", self.variant.name, case)
-            return
-        median = float(np.median(timed))
-        self.pace = median / 1e3 / case.shape.operations
-        logging.info("%s %s: %.4g ms, %d samples", self.variant.name, case, median, len(timed))
+            key["baseline_of"] = "" if who == own else own
+            self.samples += [key | {"sample": i, "time_ms": ms} for i, ms in enumerate(times)]
 
-    @property
-    def caches(self) -> tuple[str, ...]:
-        return self.settings.caches if self.variant.kernel.on_gpu else ("hot",)
+    def take(self, case: Case, point: Point) -> None:
+        """Add a measured point, which predicts the next one."""
+        self.add(case, point)
+        own = self.variant.name
+        for (who, phase, _), times in point.times.items():
+            if (who, phase) == (own, "kernel"):
+                self.pace = median(times) / 1e3 / case.shape.operations
+                logging.info("%s %s: %.4g ms, %d samples", own, case, median(times), len(times))
+                return
+        logging.info("%s %s: no cache to time", own, case)
 
     def too_slow(self, shape: Shape) -> str | None:
         """Why a launch at `shape` would take too long, judged by the rate at the previous shape."""
-        if self.pace is None:
+        limits = self.settings.limits
+        budget = limits.gpu_seconds if self.variant.kernel.on_gpu else limits.cpu_seconds
+        predicted = (self.pace or 0.0) * shape.operations
+        if predicted <= budget:
             return None
-        predicted = self.pace * shape.operations
-        if predicted <= self.settings.launch_seconds:
-            return None
-        return (
-            f"predicted {predicted:.3g} s per launch, over the budget of "
-            f"{self.settings.launch_seconds:g} s"
-        )
+        return f"predicted {predicted:.3g} s per launch, over the budget of {budget:g} s"
 
     def run(self, bench: GpuBench | CpuBench, cases: Sequence[Case]) -> None:
         """Measure every case, small shapes first."""
@@ -111,13 +97,13 @@ class Sweep:
             try:
                 # A point in the journal is kept, whatever today's prediction.
                 if point := self.resumed(case):
-                    self.add(case, point)
+                    self.take(case, point)
                 elif self.lost:
                     self.refuse(case, "failed", f"not run: {self.lost}")
                 elif reason := self.refusal(bench, shape):
                     self.refuse(case, "skipped", reason)
                 else:
-                    self.add(case, self.measured(bench, case))
+                    self.take(case, self.measured(bench, case))
             except Wrong as error:
                 self.refuse(case, "failed", str(error))
             except LostDevice as error:
@@ -138,16 +124,14 @@ class Sweep:
         """Measure a point and write it into the journal."""
         point = bench.measure(case)
         times = [[*key, taken] for key, taken in point.times.items()]
-        parts = {"rows": point.rows, "states": point.states, "times": times}
-        write_json({"identity": self.identity} | parts, self.entry(case))
+        content = {"identity": self.identity} | asdict(point) | {"times": times}
+        write_json(content, self.entry(case))
         return point
 
     def resumed(self, case: Case) -> Point | None:
         """The point that an interrupted job with the same identity left, or None."""
         path = self.entry(case)
-        if not path.exists():
-            return None
-        entry = read_json(path)
+        entry: dict[str, Any] = read_json(path) if path.exists() else {"identity": None}
         if entry["identity"] != self.identity:
             return None
         times = {(who, phase, cache): taken for who, phase, cache, taken in entry["times"]}

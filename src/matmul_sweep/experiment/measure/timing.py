@@ -1,15 +1,20 @@
 """Measure time: on the device by events behind a held stream, on the host by its clock."""
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.runner import CpuRunner, GpuRunner, Runner
+from matmul_sweep.operations.shapes import Shape
 
 PATIENCE_S = 1.0  # after which the hold kernel releases the stream by itself
 TRIES = 5
+LAUNCHES = 10  # whose median is the time of a product
 
 
 def host_ms(action: Callable[[], object]) -> float:
@@ -72,3 +77,17 @@ class HeldStream:
         finally:
             self.flag[0] = 1
         return time.perf_counter() - held
+
+
+def product_ms(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
+    """Milliseconds of a product, without copies; None if threads ran one after another."""
+    if isinstance(run, CpuRunner):
+        product, c = run.product(variant), np.empty(shape.output, variant.kernel.dtype)
+        return host_ms(lambda: product(shape, *inputs, c))
+    if not isinstance(run, GpuRunner):
+        return None
+    launched, drv = run.product(variant), run.gpu.drv
+    on_device = [drv.to_device(as_bytes(matrix)) for matrix in inputs]
+    c = run.tools.poisoned(shape.elements[-1], variant.kernel.dtype)
+    launches = [lambda: launched(shape, *on_device, c)] * LAUNCHES
+    return statistics.median(HeldStream(run.tools).times(launches))

@@ -5,7 +5,6 @@ file before its jobs start, and every program reads that file, so that they agre
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,16 +14,20 @@ from typing import Any
 from matmul_sweep.build.binaries import digest, flags, recipe
 from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
-from matmul_sweep.experiment.measure.bench import Case, Settings
-from matmul_sweep.experiment.measure.sampling import Rule
 from matmul_sweep.experiment.plan import configuration
-from matmul_sweep.experiment.verify.runner import CPU, GPU, place_of
+from matmul_sweep.experiment.plan.settings import (
+    CPU,
+    GPU,
+    Case,
+    Limits,
+    Sampling,
+    Settings,
+    place_of,
+)
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import read_json, write_json
-
-COPIES = Rule(minimum=5, maximum=50, interval=0.02, seconds=0)  # without the seconds of a sweep
 
 
 @dataclass(frozen=True)
@@ -215,26 +218,14 @@ class Experiment:
 
     def settings(self, sweep: str, variant: Variant) -> Settings:
         """How the points of a variant in a sweep are measured."""
-        own = self.sweeps[sweep]
-        sampling, limits = own["sampling"], own["limits"]
-        copies = Rule(COPIES.minimum, COPIES.maximum, COPIES.interval, sampling["copy_seconds"])
-        seconds = sampling["seconds"]
-        if not variant.kernel.on_gpu:
-            seconds = sampling.get("cpu_seconds", seconds)
-        copied = configuration.named(variant, own["copies"]) and sampling["copy_seconds"] > 0
+        own, on_gpu = self.sweeps[sweep], variant.kernel.on_gpu
+        sampling = Sampling(**own["sampling"])
         return Settings(
             seed=self.configuration["seed"],
             caches=tuple(configuration.caches_of(variant, own)),
-            rule=Rule(sampling["minimum"], sampling["maximum"], sampling["interval"], seconds),
-            sample_seconds=sampling["sample_seconds"],
-            copies=copies if copied else None,
-            warm_seconds={"burst": sampling["warm_seconds"], "sustained": sampling["load_seconds"]},
-            cool_celsius=limits["cool_celsius"],
-            cool_seconds=limits["cool_seconds"],
-            launch_seconds=limits["gpu_seconds" if variant.kernel.on_gpu else "cpu_seconds"],
-            hang_seconds=limits["hang_seconds"],
-            memory_share=limits["memory_share"],
-            threads=len(os.sched_getaffinity(0)),
+            sampling=sampling if on_gpu else sampling.on_cpu,
+            limits=Limits(**own["limits"]),
+            copied=configuration.named(variant, own["copies"]) and sampling.copy_seconds > 0,
         )
 
     def measuring_identity(self, sweep: str, part: str) -> str:
@@ -242,7 +233,6 @@ class Experiment:
         found = []
         for variant in self.measured[sweep, part]:
             settings = asdict(self.settings(sweep, variant))
-            del settings["threads"]  # of the job's host
             found.append([variant.name, digest(variant), variant.launch_identity, settings])
         cases = [str(case) for case in self.cases(sweep)]
         spared = [str(shape) for shape in sorted(self.spared(sweep, variant), key=str)]

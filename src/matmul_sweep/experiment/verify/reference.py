@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matmul_sweep.catalogue.entries import Kernel
-from matmul_sweep.experiment.measure.instruments import Instruments
-from matmul_sweep.experiment.verify.verification import Accuracy, bound_scale, split_unit, written
+from matmul_sweep.experiment.verify.instruments import Instruments
+from matmul_sweep.experiment.verify.verification import Accuracy, split_unit, written
 from matmul_sweep.operations import fills, operation_of
 from matmul_sweep.operations.shapes import Shape
 
@@ -26,14 +26,15 @@ def reference(tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]
 
 def reference_bytes(shape: Shape) -> int:
     """Device memory that the reference takes, besides the product's own matrices."""
-    kind = KINDS[operation_of(shape).sums]
-    right = shape.elements[operation_of(shape).right]
-    return kind.right_bytes * right + panel_rows(shape) * row_bytes(shape)
+    operation = operation_of(shape)
+    right = KINDS[operation.sums].right_bytes * shape.elements[operation.right]
+    return right + panel_rows(shape) * row_bytes(shape)
 
 
 def row_bytes(shape: Shape) -> int:
     """Device memory for each row of a panel."""
-    return KINDS[operation_of(shape).sums].row_bytes(shape)
+    of_term, of_column = KINDS[operation_of(shape).sums].of_row
+    return of_term * shape.terms + of_column * shape.output[1]
 
 
 def panel_rows(shape: Shape) -> int:
@@ -44,7 +45,10 @@ def panel_rows(shape: Shape) -> int:
 class Reference(ABC):
     """What the references of all operations share: panels, comparison, and a spot check."""
 
-    right_bytes: ClassVar[int]  # on the device, for each element of the right factor
+    # Device memory: for each element of the right factor; and in a row of a panel for each term of
+    # a sum and for each column.
+    right_bytes: ClassVar[int]
+    of_row: ClassVar[tuple[int, int]]
     precision: float  # relative error of the reference per term of a sum
     product: Any  # the panel's reference, float64
     rest: Any = 0  # float64 to add to it, or null
@@ -56,19 +60,13 @@ class Reference(ABC):
         self.rows = panel_rows(shape)
         self.found = tools.drv.mem_alloc(24)
 
-    @staticmethod
-    @abstractmethod
-    def row_bytes(shape: Shape) -> int:
-        """Device memory for each row of a panel."""
-
     @abstractmethod
     def compute_panel(self, first: int, rows: int) -> None:
         """Compute product, rest and bound of `rows` rows of C from row `first` on."""
 
-    @abstractmethod
-    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Linear indices of the left operand's elements for these rows of C, and of the right
-        operand's for these columns: arrays of rows×terms and terms×columns."""
+    def allocated(self, count: int, *sizes: int) -> list[Any]:
+        """Device arrays of `count` elements, of so many bytes each."""
+        return [self.tools.drv.mem_alloc(size * count) for size in sizes]
 
     def errors(self, products: Sequence[int], kernels: Sequence[Kernel]) -> list[Accuracy]:
         """How far each kernel's C (device pointers) is from the reference."""
@@ -97,10 +95,11 @@ class Reference(ABC):
         its bound, and the largest and the sum as shares of Σ|a||b|."""
         drv, stream, width = self.tools.drv, self.tools.stream, self.shape.output[1]
         drv.memset_d32_async(self.found, 0, 6, stream)
+        scale = self.operation.error_scale(self.shape.terms, kernel.arithmetic)
         self.tools.call(
             f"compare_{self.operation.dtype}", c, self.product, self.rest, self.bound,
-            rows * width, width, first, kernel.writes == "upper",
-            bound_scale(kernel, self.shape.terms), self.operation.rounding, self.found,
+            rows * width, width, first, kernel.writes == "upper", scale, self.operation.rounding,
+            self.found,
         )  # fmt: skip
         stream.synchronize()
         found = np.empty(3, np.float64)
@@ -118,64 +117,57 @@ class Reference(ABC):
         random = np.random.default_rng(seed)
         rows = random.integers(first, height, SPOTS).astype(np.uint64)
         columns = random.integers(0, width, SPOTS).astype(np.uint64)
-        matrices = (0, self.operation.right)
         left, right = (
             fills.values(fill, seed, which, index, self.operation.dtype)
             .astype(np.float64)
             .astype(np.longdouble)
-            for which, index in zip(matrices, self.operands(rows, columns), strict=True)
-        )
-        found = np.array([[self.element(int(row) - first, int(column)) for column in columns]
-                          for row in rows])  # fmt: skip
+            for which, index in zip((0, self.operation.right), self.operands(rows, columns),
+                                    strict=True)
+        )  # fmt: skip
+        found, line = np.zeros((SPOTS, SPOTS), np.longdouble), np.empty(width)
+        for row, own in zip(rows.tolist(), found, strict=True):
+            for array in (self.product, self.rest):
+                if array:
+                    place = int(array) + line.nbytes * (row - first)
+                    self.tools.drv.memcpy_dtoh(line, place)
+                    own += line[columns]
         allowed = self.precision * self.shape.terms * (np.abs(left) @ np.abs(right)).max()
         if not (np.abs(found - left @ right) <= allowed).all():
             raise RuntimeError(f"the GPU's reference differs from NumPy's at {self.shape}")
 
-    def element(self, row: int, column: int) -> np.longdouble:
-        """An element of the panel's reference."""
-        parts = np.zeros(2)
-        for i, array in enumerate((self.product, self.rest)):
-            if array:
-                offset = 8 * (row * self.shape.output[1] + column)
-                self.tools.drv.memcpy_dtoh(parts[i : i + 1], int(array) + offset)
-        return parts.astype(np.longdouble).sum()
+    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Linear indices of the left operand's elements for these rows of C, and of the right
+        operand's for these columns: arrays of rows×terms and terms×columns."""
+        terms, (height, width) = self.shape.terms, map(np.uint64, self.shape.output)
+        inner, down = np.arange(terms, dtype=np.uint64), rows[:, None]
+        left = inner * height + down if self.operation.left_transposed else down * terms + inner
+        return left, inner[:, None] * width + columns
 
 
 class WidenedReference(Reference):
     """A·B by cublasDgemm, for matrices whose elements fit in float32."""
 
     right_bytes = 12
+    of_row = (12, 12)
     precision = 2.0**-50
-
-    @staticmethod
-    def row_bytes(shape: Shape) -> int:
-        return 12 * (shape.terms + shape.output[1])
 
     def __init__(self, tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> None:
         super().__init__(tools, shape)
-        a, b = arrays
-        self.a, allocate = int(a), tools.drv.mem_alloc
-        count = shape.terms * shape.n
-        self.wide_b, self.abs_b = allocate(8 * count), allocate(4 * count)
-        self.widen(b, self.wide_b, self.abs_b, count)
-        self.wide_a, self.abs_a = (allocate(size * self.rows * shape.terms) for size in (8, 4))
-        self.product, self.bound = (allocate(size * self.rows * shape.n) for size in (8, 4))
+        self.a, b = map(int, arrays)
+        self.b = self.allocated(shape.terms * shape.n, 8, 4)  # wide, and its magnitude
+        self.widen(b, self.b, shape.terms * shape.n)
+        self.panel = self.allocated(self.rows * shape.terms, 8, 4)  # of A, likewise
+        self.product, self.bound = self.allocated(self.rows * shape.n, 8, 4)
 
-    def widen(self, matrix: int, wide: int, magnitude: int, count: int) -> None:
-        self.tools.call(f"widen_{self.operation.dtype}", matrix, wide, magnitude, count)
+    def widen(self, matrix: int, to: Sequence[Any], count: int) -> None:
+        self.tools.call(f"widen_{self.operation.dtype}", matrix, *to, count)
 
     def compute_panel(self, first: int, rows: int) -> None:
-        n, k = self.shape.n, self.shape.terms
-        panel = self.a + self.operation.element.bytes * first * k
-        self.widen(panel, self.wide_a, self.abs_a, rows * k)
-        gemm = self.tools.cublas.gemm
-        gemm("float64", rows, n, k, int(self.wide_a), int(self.wide_b), int(self.product))
-        self.compute_bound(gemm, rows, n, k, int(self.abs_a), int(self.abs_b), int(self.bound))
-
-    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inner = np.arange(self.shape.terms, dtype=np.uint64)
-        k, n = np.uint64(self.shape.terms), np.uint64(self.shape.n)
-        return rows[:, None] * k + inner, inner[:, None] * n + columns
+        n, k, gemm = self.shape.n, self.shape.terms, self.tools.cublas.gemm
+        self.widen(self.a + self.operation.element.bytes * first * k, self.panel, rows * k)
+        (a, abs_a), (b, abs_b) = (map(int, pair) for pair in (self.panel, self.b))
+        gemm("float64", rows, n, k, a, b, int(self.product))
+        self.compute_bound(gemm, rows, n, k, abs_a, abs_b, int(self.bound))
 
 
 class SplitReference(Reference):
@@ -183,35 +175,23 @@ class SplitReference(Reference):
     HᵀH is exact (verification.split_unit), the rest is HᵀL + LᵀA, smaller by the bits of H."""
 
     right_bytes = 20
+    of_row = (0, 20)
     precision = 2.0**-62
-
-    @staticmethod
-    def row_bytes(shape: Shape) -> int:
-        return 20 * shape.output[1]
 
     def __init__(self, tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> None:
         super().__init__(tools, shape)
-        (a,) = arrays
-        self.a, allocate, count = int(a), tools.drv.mem_alloc, shape.m * shape.n
-        self.high, self.low, self.magnitude = (allocate(size * count) for size in (8, 8, 4))
-        unit = split_unit(fills.LARGEST[fill], shape.m)
-        tools.call("split", a, self.high, self.low, self.magnitude, unit, count)
-        self.product, self.rest, self.bound = (
-            allocate(size * self.rows * shape.n) for size in (8, 8, 4)
-        )
+        (self.a,), count = map(int, arrays), shape.m * shape.n
+        self.parts = self.allocated(count, 8, 8, 4)  # high, low, magnitude
+        tools.call("split", self.a, *self.parts, split_unit(fills.LARGEST[fill], shape.m), count)
+        self.product, self.rest, self.bound = self.allocated(self.rows * shape.n, 8, 8, 4)
 
     def compute_panel(self, first: int, rows: int) -> None:
-        m, n = self.shape.m, self.shape.n
-        high, low, magnitude = int(self.high), int(self.low), int(self.magnitude)
-        gemm = self.tools.cublas.gemm_transposed
+        m, n, gemm = self.shape.m, self.shape.n, self.tools.cublas.gemm_transposed
+        high, low, magnitude = map(int, self.parts)
         gemm("float64", rows, n, m, high + 8 * first, n, high, int(self.product))
         gemm("float64", rows, n, m, high + 8 * first, n, low, int(self.rest))
         gemm("float64", rows, n, m, low + 8 * first, n, self.a, int(self.rest), add=True)
         self.compute_bound(gemm, rows, n, m, magnitude + 4 * first, n, magnitude, int(self.bound))
-
-    def operands(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inner, n = np.arange(self.shape.m, dtype=np.uint64), np.uint64(self.shape.n)
-        return inner * n + rows[:, None], inner[:, None] * n + columns
 
 
 # By the dtype of a product's sums: float64 has no wider type, so its matrices are split.

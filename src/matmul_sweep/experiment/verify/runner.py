@@ -5,7 +5,6 @@ This is the one place that chooses between the GPU, the CPU, and a CUDA source r
 
 import math
 import os
-import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from matmul_sweep.build.recipes import HOST
-from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
+from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
-from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
+from matmul_sweep.experiment.plan.settings import CPU, EMULATION, GPU
+from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.launch.device import Gpu, opened
 from matmul_sweep.launch.products import CpuProduct, GpuProduct, NoRoom, cpu_product, gpu_product
 from matmul_sweep.operations.shapes import Shape
@@ -27,21 +26,6 @@ from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
 
 GUARD = 1024  # elements behind each matrix: NaN before the product, unchanged after it
-LAUNCHES = 10  # whose median is the time of a product
-
-GPU, CPU, EMULATION, NOWHERE = "gpu", "cpu", "emulation", "nowhere"
-
-
-def place_of(kernel: Kernel, device: str) -> str:
-    """Where a kernel runs: GPU, CPU, EMULATION (a CUDA source on the CPU) or NOWHERE.
-
-    device: gpu or cpu, what the run measures on.
-    """
-    if not kernel.on_gpu:
-        return CPU
-    if device == GPU:
-        return GPU
-    return EMULATION if kernel.hand_written else NOWHERE
 
 
 class WrongAccess(Exception):
@@ -77,10 +61,6 @@ class Runner(ABC):
         """C. Raises NotCompiled, EmulationError (no build), WrongAccess, or Unfinished, after which
         nothing more may run."""
 
-    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
-        """Milliseconds of a product, without copies; None if a time would mean nothing."""
-        return None
-
 
 class GpuRunner(Runner):
     """On the GPU, with NaN behind the inputs and a watched zone behind C."""
@@ -114,13 +94,6 @@ class GpuRunner(Runner):
             raise WrongAccess(f"the launch failed: {error}") from None
         return unguarded(c, shape)
 
-    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
-        product, drv = self.product(variant), self.gpu.drv
-        on_device = [drv.to_device(as_bytes(matrix)) for matrix in inputs]
-        c = drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
-        launches = [lambda: product(shape, *on_device, c)] * LAUNCHES
-        return statistics.median(HeldStream(self.tools).times(launches))
-
 
 class CpuRunner(Runner):
     """By C or NumPy; C runs in its own process, guarded as on the GPU."""
@@ -145,10 +118,6 @@ class CpuRunner(Runner):
 
     def product(self, variant: Variant) -> CpuProduct:
         return cpu_product(variant, self.build, threads=len(os.sched_getaffinity(0)))
-
-    def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
-        product, c = self.product(variant), np.empty(shape.output, variant.kernel.dtype)
-        return host_ms(lambda: product(shape, *inputs, c))
 
 
 class EmulationRunner(Runner):

@@ -26,11 +26,6 @@ class Accuracy:
     mean: float
 
 
-def bound_scale(kernel: Kernel, terms: int) -> float:
-    """The error bound of an element before rounding to C's dtype, as a share of its Σ|a||b|."""
-    return kernel.product.error_scale(terms, kernel.arithmetic)
-
-
 def split_unit(largest: float, terms: int) -> float:
     """The unit to which `split` rounds: a power of two.
 
@@ -64,7 +59,7 @@ def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
     right_high, right_low = (wide, wide) if unit is None else split(wide, unit)
     # float32 does for the bound (the device takes TF32): no term of its sums is negative.
     magnitude = np.abs(wide).astype(np.float32)
-    scale, rounding = bound_scale(kernel, len(right)), kernel.product.rounding
+    scale = kernel.product.error_scale(len(right), kernel.arithmetic)
     share = largest_error = total = 0.0
     for first in range(0, len(left), PANEL_ROWS):
         rows = left[first : first + PANEL_ROWS].astype(np.float64)
@@ -78,7 +73,7 @@ def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
             error = np.abs((panel - reference) - (high @ right_low + low @ wide))
         terms = (np.abs(rows).astype(np.float32) @ magnitude).astype(np.float64)
         errors = quotient(error, terms)
-        shares = quotient(error, scale * terms + rounding * np.abs(reference))
+        shares = quotient(error, scale * terms + kernel.product.rounding * np.abs(reference))
         for each in (errors, shares):
             each[~np.isfinite(panel)] = np.inf
             if kernel.writes == "upper":

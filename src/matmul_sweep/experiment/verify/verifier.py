@@ -8,11 +8,13 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
+
+import pynvml
 
 from matmul_sweep.build.binaries import binary_of, digest
 from matmul_sweep.catalogue.entries import Kind, Variant
@@ -20,14 +22,12 @@ from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable
 from matmul_sweep.experiment.dataset.tables import product_of
 from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.experiment.plan.settings import EMULATION, GPU, NOWHERE, place_of
+from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.experiment.verify.runner import (
-    EMULATION,
-    GPU,
-    NOWHERE,
     Runner,
     WrongAccess,
     most_of_a_block,
-    place_of,
     runner,
     tile_mistake,
 )
@@ -44,27 +44,29 @@ from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.workers import workers
 
 Rows = list[dict[str, Any]]
+VERIFY_ALL = ": --config verify=all"
 
 
-def verdict(status: str, reason: str, error: float | None = None) -> dict[str, Any]:
-    return {"status": status, "reason": reason, "error": error}
+def verdict(status: str, reason: str, error: object = "") -> dict[str, str]:
+    """The columns of what came out; the error is text, because JSON has no infinity, the error of
+    an element that was never written."""
+    return {"status": status, "reason": reason, "error": str(error)}
 
 
 def check(
     run: Runner, variant: Variant, shape: Shape, fill: str, seed: int, tile: bool
-) -> dict[str, Any]:
+) -> dict[str, str]:
     """Status, reason and error of one product; with `tile` also whether the catalogue's tile is
     right. Raises Unfinished."""
-    kernel = variant.kernel
-    inputs = fills.inputs(fill, seed, shape, kernel.dtype)
+    inputs = fills.inputs(fill, seed, shape, variant.kernel.dtype)
     try:
-        share = accuracy(kernel, run.multiply(variant, shape, *inputs), *inputs).share
+        share = accuracy(variant.kernel, run.multiply(variant, shape, *inputs), *inputs).share
         mistake = tile_mistake(run, variant, shape, *inputs) if tile else None
     except WrongAccess as error:
         return verdict("failed", str(error))
     if share > 1:
-        return verdict("failed", f"wrong result at {shape}", share)
-    return verdict("failed", mistake, share) if mistake else verdict("ok", "", share)
+        mistake = f"wrong result at {shape}"
+    return verdict("failed" if mistake else "ok", mistake or "", share)
 
 
 def verify(run: Runner, variant: Variant, shapes: Sequence[Shape], fill: str, seed: int) -> Rows:
@@ -74,17 +76,17 @@ def verify(run: Runner, variant: Variant, shapes: Sequence[Shape], fill: str, se
     larger = (shape for shape in shapes if most and shape.elements[-1] > most)
     tile_at = min(larger, key=lambda shape: shape.operations, default=None)
     for shape in shapes:
-        if unfinished:
-            found = verdict("failed", f"not run: {unfinished}")
-        else:
-            try:
-                found = check(run, variant, shape, fill, seed, tile=shape == tile_at)
-            except Unfinished as error:
-                found = verdict("failed", str(error))
-                unfinished = f"at {shape} {error}"
-        row = row_of(variant, shape, run.place) | found
-        logging.info("%s %s: %s %s", variant.name, shape, row["status"], row["reason"])
-        rows.append(row)
+        try:
+            found = (
+                verdict("failed", f"not run: {unfinished}")
+                if unfinished
+                else check(run, variant, shape, fill, seed, tile=shape == tile_at)
+            )
+        except Unfinished as error:
+            found = verdict("failed", str(error))
+            unfinished = f"at {shape} {error}"
+        logging.info("%s %s: %s %s", variant.name, shape, found["status"], found["reason"])
+        rows.append(row_of(variant, shape, run.place) | found)
     return rows
 
 
@@ -100,12 +102,6 @@ def refused(
 ) -> Rows:
     """Rows that say why nothing was run."""
     return [row_of(variant, shape, place) | verdict(status, reason) for shape in shapes]
-
-
-def with_error(row: dict[str, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:
-    """A row with its error, if it has one, as text or as a number: JSON has no infinity, the error
-    of an element that was never written."""
-    return row if row["error"] is None else row | {"error": convert(row["error"])}
 
 
 @dataclass(frozen=True)
@@ -138,26 +134,17 @@ class Task:
 def tasks_of(experiment: Experiment, operation: str) -> list[Task]:
     """What is verified of an operation: each variant once, and what the dispatches choose."""
     every = experiment.operations[operation]
-    dispatches = [variant for variant in every if variant.kernel.kind is Kind.DISPATCH]
-    own = [variant for variant in every if variant not in dispatches]
-    tasks = []
+    own = [variant for variant in every if variant.kernel.kind is not Kind.DISPATCH]
+    tasks, known = [], {variant.slug for variant in own}
     for variant in own:
         shapes = verification_shapes(variant, experiment.verify_shapes(variant))
         tasks.append(Task(variant, variant, tuple(shapes)))
-    known = {variant.slug for variant in own}
-    for dispatch in dispatches:
-        found = list(chosen(experiment, dispatch, known))
-        known |= {task.variant.slug for task in found}
-        tasks += found
+    for dispatch in every:
+        if dispatch.kernel.kind is Kind.DISPATCH:
+            found = list(chosen(experiment, dispatch, known))
+            known |= {task.variant.slug for task in found}
+            tasks += found
     return tasks
-
-
-def tasks_for(experiment: Experiment, variants: Sequence[Variant]) -> list[Task]:
-    """What has to be right before these variants of one operation are timed."""
-    arch = architecture_of(experiment)
-    parts = {part for variant in variants for part in experiment.parts(variant, arch)}
-    tasks = tasks_of(experiment, variants[0].kernel.operation)
-    return [task for task in tasks if task.owner in variants or task.variant in parts]
 
 
 def chosen(experiment: Experiment, dispatch: Variant, known: set[str]) -> Iterator[Task]:
@@ -177,6 +164,25 @@ def chosen(experiment: Experiment, dispatch: Variant, known: set[str]) -> Iterat
             yield Task(dispatch, part, tuple(dict.fromkeys(shapes)))
 
 
+def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -> Rows:
+    """Rows of a dispatch's built-in shapes for which it chooses what is not verified here."""
+    arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
+    done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
+    why = ", but at no shape that is measured" if experiment.everything else VERIFY_ALL
+    rows: Rows = []
+    for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch)):
+        if shape not in done:
+            reason = f"it chooses {dispatch.part(shape, arch).name}{why}"
+            rows += refused(dispatch, place, [shape], "skipped", reason)
+    return rows
+
+
+def needed(experiment: Experiment, tasks: Sequence[Task], variant: Variant) -> list[Task]:
+    """What has to be right before a variant is timed: itself or, of a dispatch, what it chooses."""
+    parts = experiment.parts(variant, architecture_of(experiment))
+    return [task for task in tasks if task.owner == variant or task.variant in parts]
+
+
 def architecture_of(experiment: Experiment) -> str | None:
     """The architecture whose table a dispatch uses: the GPU's, or that of the emulation."""
     return experiment.architectures[0] if experiment.device == GPU else None
@@ -184,36 +190,43 @@ def architecture_of(experiment: Experiment) -> str | None:
 
 @dataclass(frozen=True)
 class Verifier:
-    """Runs tasks, and keeps a record of each."""
+    """Runs tasks, and keeps a record of each.
+
+    machine: GPU and driver; if empty, as on a cluster, those of the machine that this runs on.
+    """
 
     experiment: Experiment
     build: Path
     records: Path
-    machine: str  # GPU and driver
+    machine: str
 
     def record(self, task: Task) -> Rows | None:
         """The rows of a finished task; None if it has to run."""
         path = self.records / task.file
-        if not path.exists():
-            return None
         try:
-            found = read_json(path)
+            found = read_json(path) if path.exists() else {"identity": None}
         except UserError:
             return None
-        if found["identity"] != self.identity(task):
-            return None
-        return [with_error(row, float) for row in found["rows"]]
+        return found["rows"] if found["identity"] == self.identity(task) else None
 
     def identity(self, task: Task) -> str:
         """SHA-256 of everything that determines the rows of a task."""
-        run = self.experiment.configuration
-        place = place_of(task.variant.kernel, self.experiment.device)
-        settings = [run["fills"][0], run["seed"], run["limits"]["hang_seconds"], place]
+        run, kernel = self.experiment.configuration, task.variant.kernel
+        place = place_of(kernel, self.experiment.device)
+        settings = [run["fills"][0], run["seed"], self.hang_seconds, place]
         shapes = [str(shape) for shape in task.shapes]
-        binaries = [] if place == EMULATION else self.compiled(task.variant)
-        own = [digest(task.variant), task.variant.launch_identity, shapes, settings, binaries]
-        text = json.dumps([own, self.machine, programs()], default=str)
+        if place == GPU and kernel.library:
+            made_by: list[Any] = [cublas.version()]
+        else:
+            made_by = [] if place == EMULATION else self.compiled(task.variant)
+        own = [digest(task.variant), task.variant.launch_identity, shapes, settings, made_by]
+        text = json.dumps([own, self.cards, programs()], default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def cards(self) -> str:
+        """The machine, if anything runs on a GPU."""
+        return self.machine or (cards_here() if self.experiment.device == GPU else "")
 
     def compiled(self, variant: Variant) -> list[list[str]]:
         """The compiler of each binary of a variant, and whether it succeeded."""
@@ -226,8 +239,7 @@ class Verifier:
         return [task for task in tasks if self.record(task) is None]
 
     def keep(self, task: Task, rows: Rows) -> Rows:
-        texts = [with_error(row, str) for row in rows]
-        write_json({"identity": self.identity(task), "rows": texts}, self.records / task.file)
+        write_json({"identity": self.identity(task), "rows": rows}, self.records / task.file)
         return rows
 
     def run(self, tasks: Sequence[Task], processes: int) -> None:
@@ -253,9 +265,9 @@ class Verifier:
 
     def on_cpu(self, task: Task) -> None:
         """Run a task by the processor's own kernel, or by a CUDA source thread by thread."""
-        place = place_of(task.variant.kernel, self.experiment.device)
+        device = self.experiment.device
+        place = place_of(task.variant.kernel, device)
         if place == NOWHERE:
-            device = self.experiment.device
             reason = "there is no GPU here"
             self.keep(task, refused(task.variant, device, task.shapes, "skipped", reason))
             return
@@ -274,6 +286,23 @@ class Verifier:
         except (NotCompiled, EmulationError) as error:
             return refused(task.variant, run.place, task.shapes, "failed", str(error))
 
+    def table(self, operation: str, tasks: Sequence[Task]) -> Rows:
+        """The rows of all finished tasks of an operation, and of what is left out, by variant."""
+        rows: Rows = []
+        for variant in self.experiment.operations[operation]:
+            for task in tasks:
+                if task.owner == variant:
+                    rows += task.named(self.record(task) or [])
+            if variant.kernel.kind is Kind.DISPATCH:
+                rows += unchosen(self.experiment, tasks, variant)
+        return rows
+
+    def failure(self, tasks: Sequence[Task]) -> str | None:
+        """The first failed verification of these tasks; None if there is none."""
+        rows = (row for task in tasks for row in self.record(task) or [])
+        failed = (f"verification: {row['reason']}" for row in rows if row["status"] == "failed")
+        return next(failed, None)
+
     @property
     def hang_seconds(self) -> float:
         return float(self.experiment.configuration["limits"]["hang_seconds"])
@@ -286,29 +315,17 @@ def programs() -> str:
     return code + emulation.compiler_version()
 
 
-def first_failure(tasks: Sequence[Task], verifier: "Verifier", variant: Variant) -> str | None:
-    """Why a variant must not be timed: the first failed verification of its own or, of a dispatch,
-    of what it chooses; None if there is none."""
-    experiment = verifier.experiment
-    parts = experiment.parts(variant, architecture_of(experiment))
-    for task in tasks:
-        if task.owner == variant or task.variant in parts:
-            rows = verifier.record(task) or []
-            if failed := [row["reason"] for row in rows if row["status"] == "failed"]:
-                return f"verification: {failed[0]}"
-    return None
+def cards_here() -> str:
+    """The GPU models and the driver of this machine, or an empty text.
 
-
-def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -> Rows:
-    """Rows of a dispatch's built-in shapes for which it chooses what is not verified here."""
-    arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
-    done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
-    why = ": --config verify=all"
-    if experiment.everything:
-        why = ", but at no shape that is measured"
-    rows: Rows = []
-    for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch)):
-        if shape not in done:
-            reason = f"it chooses {dispatch.part(shape, arch).name}{why}"
-            rows += refused(dispatch, place, [shape], "skipped", reason)
-    return rows
+    By NVML, because after a fork the driver is of no use to a process that has begun to use it.
+    """
+    try:
+        pynvml.nvmlInit()
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        names = sorted({pynvml.nvmlDeviceGetName(handle) for handle in handles})
+        found = f"{', '.join(names)} {pynvml.nvmlSystemGetDriverVersion()}"
+        pynvml.nvmlShutdown()
+        return found
+    except pynvml.NVMLError:
+        return ""

@@ -8,7 +8,7 @@ import pandas as pd
 from matmul_sweep.experiment.dataset.selection import Results, quotable, verdict_of
 from matmul_sweep.experiment.dataset.sourced_numbers import cell
 from matmul_sweep.experiment.dataset.tables import POINT
-from matmul_sweep.experiment.measure.bench import CACHES
+from matmul_sweep.experiment.dataset.words import CACHES
 from matmul_sweep.experiment.report.facts.findings import TOO_FEW, named
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.operation import COMPACT

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words
-from matmul_sweep.experiment.measure.bench import CACHES, MODES
+from matmul_sweep.experiment.dataset.words import CACHES, MODES
 from matmul_sweep.experiment.report.page.axes import CONFIG, LAYOUT, NOTHING
 from matmul_sweep.experiment.report.page.lines import (
     ALL,

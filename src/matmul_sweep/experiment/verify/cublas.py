@@ -31,7 +31,7 @@ _GEMM = [c_void_p, c_int, c_int, c_int, c_int, c_int]
 PROTOTYPES = {
     "cublasCreate_v2": [POINTER(c_void_p)],
     "cublasDestroy_v2": [c_void_p],
-    "cublasGetVersion_v2": [c_void_p, POINTER(c_int)],
+    "cublasGetProperty": [c_int, POINTER(c_int)],
     "cublasSetStream_v2": [c_void_p, c_void_p],
     "cublasSetWorkspace_v2": [c_void_p, c_void_p, c_size_t],
     "cublasSetMathMode": [c_void_p, c_int],
@@ -90,6 +90,16 @@ def call(name: str, *arguments: object) -> None:
         raise CublasError(f"{name}: {lib.cublasGetStatusString(status).decode()}")
 
 
+@cache
+def version() -> str:
+    """The library's version as NVIDIA writes it (13.1.0); needs no GPU."""
+    number, parts = c_int(), []
+    for which in range(3):  # libraryPropertyType: major, minor, patch
+        call("cublasGetProperty", which, byref(number))
+        parts.append(str(number.value))
+    return ".".join(parts)
+
+
 class Cublas:
     """A handle on one stream, with its own workspace and the math mode pinned."""
 
@@ -116,12 +126,9 @@ class Cublas:
         call("cublasSetMathMode", self.handle, MATH_MODES[name])
 
     def facts(self) -> dict[str, str]:
-        """The version as NVIDIA writes it (13.1.0), the library's file, and the math mode."""
-        number = c_int()
-        call("cublasGetVersion_v2", self.handle, byref(number))
-        version = f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
+        """The version, the library's file, and the math mode."""
         return {
-            "cublas": version,
+            "cublas": version(),
             "cublas_file": Path(library()[1]).name,
             "math_mode": "CUBLAS_DEFAULT_MATH (no TF32), sums in no less than their own precision, "
             "except where an entry asks for it",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from matmul_sweep.experiment.measure.cublas import WORKSPACE_BYTES, Cublas
+from matmul_sweep.experiment.verify.cublas import WORKSPACE_BYTES, Cublas
 from matmul_sweep.launch.device import Gpu
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.operations.dtypes import DTYPES
-from matmul_sweep.operations.shapes import ceil_div
+from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
 
 ONE = (1, 1, 1)
@@ -74,17 +74,25 @@ class Instruments:
                 left_running.append(failure)
                 raise failure
 
-    def call(self, name: str, *arguments: object) -> None:
-        """Enqueue a grid-stride kernel."""
-        self.functions[name].prepared_async_call(BLOCKS, THREADS, self.stream, *arguments)
+    def call(
+        self, name: str, *arguments: object, grid: tuple[int, ...] = BLOCKS,
+        block: tuple[int, ...] = THREADS,
+    ) -> None:  # fmt: skip
+        """Enqueue a kernel, a grid-stride one unless its grid is given."""
+        self.functions[name].prepared_async_call(grid, block, self.stream, *arguments)
 
     def hold(self, flag: int, patience_ns: int) -> None:
         """Keep the stream busy until the host writes to the address `flag`."""
-        self.functions["hold"].prepared_async_call(ONE, ONE, self.stream, flag, patience_ns)
+        self.call("hold", flag, patience_ns, grid=ONE, block=ONE)
 
     def empty(self) -> None:
         """Launch a kernel that does nothing."""
-        self.functions["empty"].prepared_async_call(ONE, ONE, self.stream)
+        self.call("empty", grid=ONE, block=ONE)
+
+    def inputs(self, fill: str, seed: int, shape: Shape, dtype: str) -> list[Any]:
+        """The inputs of a product on the device."""
+        counts = shape.elements[:-1]
+        return [self.filled(fill, seed, which, n, dtype) for which, n in enumerate(counts)]
 
     def filled(self, fill: str, seed: int, matrix: int, count: int, dtype: str) -> Any:
         """A device array of `count` elements of matrix 0 (A) or 1 (B)."""
@@ -106,9 +114,7 @@ class Instruments:
     def mirror(self, c: int, n: int) -> None:
         """Copy the upper triangle of the n×n matrix at `c`, float64, into the lower one."""
         tiles = ceil_div(n, MIRROR_TILE)
-        self.functions["mirror"].prepared_async_call(
-            (tiles, tiles, 1), MIRROR_THREADS, self.stream, c, n
-        )
+        self.call("mirror", c, n, grid=(tiles, tiles, 1), block=MIRROR_THREADS)
 
     def clear_l2(self) -> None:
         """Write twice the L2's size, so that no input is left in it."""

@@ -1,0 +1,201 @@
+"""Checks of the timing: cuBLAS's times beside those of Triton's do_bench, which shares no code with
+this project; the reading for an empty kernel; and cuBLAS while the state of the card is recorded
+and while it is not."""
+
+import ctypes
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+
+from matmul_sweep.build.binaries import compile_instruments
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.experiment.dataset.intervals import median_interval
+from matmul_sweep.experiment.dataset.selection import squares
+from matmul_sweep.experiment.dataset.tables import read_table, version_of
+from matmul_sweep.experiment.measure.sampling import run_for
+from matmul_sweep.experiment.measure.state import recording
+from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.verify.instruments import Instruments
+from matmul_sweep.launch.device import opened
+from matmul_sweep.launch.products import gpu_product
+from matmul_sweep.operations import OPERATIONS, shape_of
+from matmul_sweep.operations.gemm import GEMM, Gemm
+from matmul_sweep.operations.gram import GRAM
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import read_json
+
+# ---- Triton's do_bench ----
+
+SWEEPS = {"cublas_sgemm": GEMM.name, "cublas_dgemm": GRAM.name}  # where each is the product timed
+SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps
+ROUNDS = 3  # of do_bench over all sizes, so that the spread has changes from minute to minute
+BUDGET_MS = {"warmup": 100, "rep": 400}
+
+
+def check_card(data: Path, gpu: str) -> None:
+    """Raise UserError if the data set in `data` is of another GPU model than `gpu`."""
+    measured = read_json(data / "device.json")["gpu"]
+    if measured != gpu:
+        raise UserError(f"{data} was measured on {measured or 'no GPU'}, but here is {gpu}")
+
+
+def against_do_bench(data: Path) -> pd.DataFrame:
+    """The rows of cross_check.csv, with the data set's time_ms: the median of ROUNDS times by
+    do_bench, the smallest and the largest, in ms.
+
+    PyTorch runs its own cuBLAS. do_bench clears the L2 before each launch, so it is compared with
+    cold times, or with hot ones if the data set has no others. Raises UserError.
+    """
+    version = version_of(read_json(data / "device.json"))
+    points = points_of(read_table("summary.csv", data / "summary.csv", version))
+    torch = pytorch()
+    check_card(data, torch.cuda.get_device_name(0))
+    times = [[do_bench_ms(torch, point) for point in points.itertuples()] for _ in range(ROUNDS)]
+    return points.assign(
+        rounds=ROUNDS,
+        do_bench_ms=np.median(times, axis=0),
+        do_bench_low_ms=np.min(times, axis=0),
+        do_bench_high_ms=np.max(times, axis=0),
+        torch=torch.__version__,
+        triton=torch.triton.__version__,
+        cublas=loaded_cublas(),
+        uuid=f"GPU-{torch.cuda.get_device_properties(0).uuid}",
+    )
+
+
+def points_of(summary: pd.DataFrame) -> pd.DataFrame:
+    """cuBLAS's rows at square sizes, one for each, cold if there is one. Raises UserError if there
+    are none."""
+    rows = squares(summary).query(
+        "phase == 'kernel' and status == 'ok' and fill == 'uniform' and mode == 'burst'"
+    )
+    chosen = rows[(rows.variant.map(SWEEPS) == rows.sweep) & rows.n.isin(SIZES)]
+    if chosen.empty:
+        wanted = ", ".join(map(str, SIZES))
+        raise UserError(f"the data set has no times of {' or '.join(SWEEPS)} at n = {wanted}")
+    return chosen.sort_values(["sweep", "n", "cache"]).drop_duplicates(["sweep", "n"])
+
+
+def pytorch() -> ModuleType:
+    """`torch` with `triton`, without TF32. Raises UserError if either or a GPU is missing."""
+    try:
+        import torch
+        import triton
+        import triton.testing
+    except ImportError as error:
+        raise UserError(f"PyTorch and Triton must be installed: {error}") from None
+    if not torch.cuda.is_available():
+        raise UserError("PyTorch finds no GPU on this machine")
+    torch.set_float32_matmul_precision("highest")
+    torch.triton = triton
+    return torch
+
+
+def do_bench_ms(torch: Any, point: Any) -> float:
+    """Median milliseconds of one point's product by PyTorch, on uniform inputs in [-1, 1)."""
+    n, dtype = int(point.n), getattr(torch, point.dtype)
+    inputs = [torch.rand(n, n, dtype=dtype, device="cuda") * 2 - 1 for _ in shape_of(point).inputs]
+    left, right = OPERATIONS[point.operation].factors(*inputs)
+    c = torch.empty_like(right)
+    return torch.triton.testing.do_bench(
+        lambda: torch.mm(left, right, out=c), **BUDGET_MS, return_mode="median"
+    )
+
+
+def loaded_cublas() -> str:
+    """The version of the cuBLAS in this process, as NVIDIA writes it (13.1.0), or unknown."""
+    mapped = (Path(file.path) for file in psutil.Process().memory_maps())
+    path = next((path for path in mapped if path.name.startswith("libcublas.so")), None)
+    if path is None:
+        return "unknown"
+    library, numbers = ctypes.CDLL(str(path)), [ctypes.c_int() for _ in range(3)]
+    for which, number in enumerate(numbers):  # libraryPropertyType: major, minor, patch
+        library.cublasGetProperty(which, ctypes.byref(number))
+    return ".".join(str(number.value) for number in numbers)
+
+
+# ---- The empty kernel, and the recorder ----
+
+EMPTY = "empty kernel"  # in timer_check.csv's column `variant`
+VARIANT, SEED = "cublas_sgemm", 2026
+RECORDED = [320, 1024, 4096]  # n of its products
+LAUNCHES = 200  # of the empty kernel
+BATCH = 40  # launches per hold
+PAIRS = 16  # of blocks, one with the recorder and one without
+BLOCK_SECONDS = 0.25  # a dozen readings of the recorder
+
+Row = dict[str, Any]
+
+
+def against_itself(data: Path) -> pd.DataFrame:
+    """The rows of timer_check.csv. Raises UserError, NoDevice."""
+    with opened() as gpu, tempfile.TemporaryDirectory() as name:
+        check_card(data, gpu.device.name())
+        if not gpu.nvml:
+            raise UserError(f"no recorder to check: NVML is {gpu.nvml_reason}")
+        build = Path(name)
+        compile_instruments(gpu.architecture, build / gpu.architecture / "instruments.cubin")
+        tools = Instruments(gpu, build)
+        stream = HeldStream(tools)
+        product = gpu_product(load_catalogue().variant(VARIANT), tools)
+        rows = [empty_row(tools, stream)]
+        for n in RECORDED:
+            shape = Gemm(n, n, n)
+            arrays = [*tools.inputs("uniform", SEED, shape, "float32"),
+                      tools.poisoned(n * n, "float32")]  # fmt: skip
+            rows += recorder_rows(stream, partial(product, shape, *arrays), gpu.nvml, n)
+        return pd.DataFrame(rows).astype({"n": "Int64"}).assign(uuid=gpu.uuid)
+
+
+def spread(name: str, values: Sequence[float], unit: str = "") -> Row:
+    """The median and the ends of its 95% interval, in the columns of that name."""
+    low, high = median_interval(values)
+    found = {name: statistics.median(values), f"{name}_low": low, f"{name}_high": high}
+    return {column + unit: value for column, value in found.items()}
+
+
+def empty_row(tools: Instruments, stream: HeldStream) -> Row:
+    """The row of the empty kernel; its samples are launches."""
+    stream.times([tools.empty] * BATCH)
+    times = [time for _ in range(LAUNCHES // BATCH) for time in stream.times([tools.empty] * BATCH)]
+    row = {"variant": EMPTY, "recorder": "off", "readings": 0, "samples": len(times)}
+    return row | spread("time", times, "_ms")
+
+
+def block_ms(stream: HeldStream, launch: Callable[[], None]) -> float:
+    """The median of the launches of BLOCK_SECONDS, in ms."""
+    times: list[float] = []
+    run_for(BLOCK_SECONDS, lambda: times.extend(stream.times([launch] * BATCH)))
+    return statistics.median(times)
+
+
+def recorder_rows(stream: HeldStream, launch: Callable[[], None], handle: Any, n: int) -> list[Row]:
+    """Two rows for one size: without the recorder, and with it and the ratio of the two.
+
+    A sample is the median of a block. A ratio is that of two neighbours in time; each kind comes
+    first in half of the pairs, so a drifting clock favours neither.
+    """
+    blocks: dict[str, list[float]] = {"off": [], "on": []}
+    readings = 0
+    block_ms(stream, launch)
+    for pair in range(PAIRS):
+        for which in ("off", "on") if pair % 2 else ("on", "off"):
+            # Without NVML's handle the thread ends at once.
+            with recording(handle if which == "on" else None) as recorder:
+                blocks[which].append(block_ms(stream, launch))
+            readings += len(recorder.readings)
+    ratios = [on / off for on, off in zip(blocks["on"], blocks["off"], strict=True)]
+    off, on = (
+        {"variant": VARIANT, "n": n, "recorder": which, "readings": 0, "samples": len(times)}
+        | spread("time", times, "_ms")
+        for which, times in blocks.items()
+    )
+    return [off, on | {"readings": readings} | spread("ratio", ratios)]
