@@ -64,19 +64,6 @@ def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(
     assert z == 1
 
 
-@settings(max_examples=300)
-@given(st.integers(1, 150), st.integers(1, 150), TILES)
-def test_the_tiles_of_the_grid_cover_each_element_once(
-    m: int, n: int, tile: tuple[int, int]
-) -> None:
-    count, (rows, columns) = np.zeros((m, n), int), tile
-    x, y, _ = grid_of(Gemm(m, n, 1), tile)
-    for i in range(y):
-        for j in range(x):
-            count[i * rows : (i + 1) * rows, j * columns : (j + 1) * columns] += 1
-    assert (count == 1).all()
-
-
 @pytest.fixture(scope="module")
 def executables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Each variant as a program that tells which block wrote what."""

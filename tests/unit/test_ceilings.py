@@ -1,18 +1,17 @@
 """The ceilings of a card: rates computed by hand, and a row with a reason for what it lacks."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import ROOT
 
-import ceilings
 from matmul_sweep.build.binaries import INSTRUMENT_FLAGS, TOOLS, tool_source
 from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
 from matmul_sweep.experiment.dataset.intervals import SMALLEST
-from matmul_sweep.process.programs import program_digest
+from matmul_sweep.experiment.measure import ceilings
 
 LAUNCH_MS = 4.0
 FIRST_MS = 0.5
@@ -23,8 +22,9 @@ class Refused(Exception):
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ceilings.Bench:
-    """One whose launches take LAUNCH_MS, and whose threads count no multiply-add."""
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """One whose launches take LAUNCH_MS, and whose threads count no multiply-add; the steps of each
+    launch."""
     times = [[FIRST_MS] * ceilings.BATCH, [LAUNCH_MS]]
 
     def take(launches: Sequence[Callable[[], None]]) -> list[float]:
@@ -32,26 +32,26 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ceilings.Bench:
             launch()
         return times.pop(0) if times else [LAUNCH_MS] * len(launches)
 
-    made = object.__new__(ceilings.Bench)
+    made: Any = object.__new__(ceilings.Ceilings)
+    made.counted, made.steps = 0, []
     made.gpu = SimpleNamespace(
-        attribute=lambda name: 2, architecture="sm_75",
+        attribute=lambda name: 2, architecture="sm_75", nvml=None,
         drv=SimpleNamespace(Error=Refused, memcpy_dtoh=lambda to, _: to.fill(made.counted)),
     )  # fmt: skip
-    function = SimpleNamespace(prepared_async_call=lambda *arguments: made.launched(arguments))
+    made.launched = lambda *arguments: made.steps.append(arguments[4])
+    function = SimpleNamespace(prepared_async_call=lambda *arguments: made.launched(*arguments))
     made.module = SimpleNamespace(
         get_function=lambda name: SimpleNamespace(prepare=lambda kinds: function)
     )
-    made.counted, made.launched = 0, lambda arguments: None
     made.tools = SimpleNamespace(poisoned=lambda count, dtype: None, stream=None)
     made.stream = SimpleNamespace(times=take)
-    made.recorder = SimpleNamespace(span=lambda start, end: [], now=lambda: [])
+    recorder = SimpleNamespace(span=lambda start, end: [], now=lambda: [])
+    monkeypatch.setattr(ceilings, "recording", lambda handle: nullcontext(recorder))
     monkeypatch.setattr(ceilings, "run_for", lambda seconds, action: None)
     return made
 
 
-def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(
-    bench: ceilings.Bench,
-) -> None:
+def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(bench: Any) -> None:
     bench.counted = 1000
     row = bench.row("multiply_add_float32")
     threads = 2 * ceilings.RESIDENT * ceilings.THREADS
@@ -59,36 +59,23 @@ def test_a_rate_is_two_operations_for_each_multiply_add_that_was_counted(
     assert row["value"] == pytest.approx(2 * 1000 * threads / (LAUNCH_MS / 1e3) / 1e12)
     assert row["value_low"] == row["value"] == row["value_high"]
     assert SMALLEST <= row["samples"] <= ceilings.RULE.maximum
-
-
-def test_launches_are_made_as_long_as_wanted(bench: ceilings.Bench) -> None:
-    seen: list[Any] = []
-    bench.counted, bench.launched = 1, seen.append
-    bench.row("tensor_float64")
-    steps = [arguments[4] for arguments in seen]
+    # A short launch shows how many steps make one as long as wanted.
+    assert set(bench.steps[: ceilings.BATCH]) == {ceilings.FIRST_STEPS}
     wanted = ceilings.FIRST_STEPS * ceilings.LAUNCH_MS / FIRST_MS
-    assert set(steps[: ceilings.BATCH]) == {ceilings.FIRST_STEPS}
-    assert set(steps[ceilings.BATCH :]) == {wanted}
+    assert set(bench.steps[ceilings.BATCH :]) == {wanted}
 
 
-def test_units_that_a_card_lacks_are_said_so(bench: ceilings.Bench) -> None:
-    row = bench.row("tensor_float64")
-    assert row == {"status": "skipped",
-                   "reason": "the tensor cores of sm_75 do not multiply in float64"}  # fmt: skip
-
-
-def test_a_launch_that_fails_is_a_failed_row(bench: ceilings.Bench) -> None:
-    def refuse(arguments: object) -> None:
+def test_what_a_card_lacks_or_refuses_is_a_row_that_says_so(bench: Any) -> None:
+    def refuse(*arguments: object) -> None:
         raise Refused("no such instruction")
 
+    lacking = bench.row("tensor_float64")
     bench.launched = refuse
-    row = bench.row("tensor_float64")
-    assert row == {"status": "failed", "reason": "the launch failed: no such instruction"}
-
-
-def test_the_digest_knows_program_and_source() -> None:
-    program, source = ROOT / "scripts" / "steps" / "ceilings.py", tool_source("ceilings")
-    assert program_digest(program) != program_digest(program, source)
+    refused = bench.row("tensor_float64")
+    assert [(row["status"], row["reason"], row["samples"]) for row in (lacking, refused)] == [
+        ("skipped", "the tensor cores of sm_75 do not multiply in float64", 0),
+        ("failed", "the launch failed: no such instruction", 0),
+    ]
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])

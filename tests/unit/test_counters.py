@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from support import Command, experiment
 
-import counters as program
 from matmul_sweep.experiment.dataset.tables import COUNTERS, read_table
 from matmul_sweep.experiment.measure import counters
 from matmul_sweep.experiment.measure.counters import DURATION, METRICS, combined, parsed, products
@@ -67,17 +66,9 @@ def test_the_launches_of_a_product_are_added_or_weighted_by_their_time() -> None
     one, two = products(parsed(TWO))
     assert [len(one), len(two)] == [1, 2]
     assert combined(two) == {DURATION: 4000, "fma_percent": 60, "dram_bytes": 15}
-
-
-def test_a_counter_that_one_launch_lacks_is_not_made_up_from_the_others() -> None:
-    both = parsed(log(launch(0, "a", {DURATION: "1", "fma_percent": "5"}), launch(1, "b", MARK)))
-    assert combined(both) == {DURATION: 1001}
-
-
-def test_a_case_that_was_not_launched_keeps_its_reason_and_the_others_their_counters() -> None:
-    first, skipped, last = program.assigned(TWO, ["", "squares only", ""], "")
-    assert skipped == "squares only"
-    assert (first[DURATION], last[DURATION]) == (2e6, 4000)
+    # A counter that one launch lacks is not made up from the others.
+    lacking = parsed(log(launch(0, "a", {DURATION: "1", "fma_percent": "5"}), launch(1, "b", MARK)))
+    assert combined(lacking) == {DURATION: 1001}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +82,7 @@ def test_a_case_that_was_not_launched_keeps_its_reason_and_the_others_their_coun
 def test_what_ncu_refuses_is_the_reason_of_every_case_without_one(
     text: str, said: str, why: str
 ) -> None:
-    found = program.assigned(text, ["", "squares only", "", ""], said)
+    found = counters.assigned(text, ["", "squares only", "", ""], said)
     assert found[1] == "squares only"
     assert all(why in reason for reason in (found[0], *found[2:]))
 
@@ -123,16 +114,18 @@ def test_each_row_says_why_nothing_was_counted(
 def test_ncu_watches_the_same_program_and_leaves_the_clocks(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What was not launched keeps its reason, and the others have their counters."""
+
     def watch(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         at = dict(itertools.pairwise(words))
         assert at["--clock-control"] == "none" and at["--profile-from-start"] == "off"
-        write_json(["", "", "no room", "no room"], Path(at["--inside"]))
+        write_json(["", "no room", "", "no room"], Path(at["--inside"]))
         Path(at["--log-file"]).write_text(TWO)
         return subprocess.CompletedProcess(words, 0, "", "")
 
     monkeypatch.setattr(counters, "ncu", lambda: "/usr/bin/ncu")
     monkeypatch.setattr(subprocess, "run", watch)
     rows = run(command, tmp_path)
-    assert rows.status.tolist() == ["ok", "ok", "skipped", "skipped"]
-    assert rows.duration_ns.tolist()[:2] == [2e6, 4000]
-    assert set(rows.reason[2:]) == {"no room"}
+    assert rows.status.tolist() == ["ok", "skipped"] * 2
+    assert rows.duration_ns.tolist()[::2] == [2e6, 4000]
+    assert set(rows.reason[1::2]) == {"no room"}

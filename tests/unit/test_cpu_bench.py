@@ -1,7 +1,6 @@
 """Measuring on the CPU: only right products are timed, and the time is the product's."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,28 +12,26 @@ from support import the_catalogue
 from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.measure import cpu_bench
-from matmul_sweep.experiment.measure.bench import Case, Settings, Split, Wrong
+from matmul_sweep.experiment.measure.bench import Split, Wrong, beyond
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
-from matmul_sweep.experiment.measure.gpu_bench import host_copies_refusal
-from matmul_sweep.experiment.measure.sampling import Rule
 from matmul_sweep.experiment.measure.timing import host_ms
+from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.experiment.verify.verification import PANEL_ROWS
 from matmul_sweep.launch.products import CpuProduct, cpu_product
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape
 
-RULE = Rule(minimum=6, maximum=6, interval=0.5, seconds=1)
 LOOP = the_catalogue().variant("cpu_loop")
-ROWS = the_catalogue().variant("cpu_loop_rows")
 BLAS = the_catalogue().variant("cpu_blas")
 GRAM = [the_catalogue().variant(name) for name in ("gram_cpu_loop", "gram_cpu_blas")]
 SHAPE = Gemm(9, 11, 13)
+SPANS = ("kernel", "hot"), ("first", "cold")
 
 
-def bench(product: CpuProduct, memory_share: float = 0.8, variant: Variant = LOOP) -> CpuBench:
-    warm = {"burst": 0.0, "sustained": 0.05}
-    settings = Settings(1, ("hot",), RULE, 0, RULE, warm, 75, 60, 1.0, 2.0, memory_share, 1)
+def bench(product: CpuProduct, variant: Variant = LOOP, seconds: float = 1) -> CpuBench:
+    sampling = Sampling(6, 6, 0.5, seconds, load_seconds=0.2)
+    settings = Settings(1, ("hot",), sampling, Limits(1, 1, 2, 0.8, 75, 60), False)
     return CpuBench(variant, product, settings, Split())
 
 
@@ -59,47 +56,34 @@ def test_a_right_product_is_timed() -> None:
     point = bench(right).measure(case(SHAPE))
     assert len(point.times["cpu_loop", "kernel", "hot"]) == 6
     assert len(point.times["cpu_loop", "first", "cold"]) == 1
-    assert 0 <= point.rows[0]["error"] <= 1
+    assert 0 <= point.rows[1]["error"] <= 1
 
 
-def test_a_sustained_point_is_under_load_before_its_samples() -> None:
-    launches = {}
-    for mode in ("burst", "sustained"):
-        launched = 0
-
-        def product(*arguments: Any) -> None:
-            nonlocal launched
-            launched += 1
-            right(*arguments)
-
-        start = time.perf_counter()
-        point = bench(product, variant=BLAS).measure(case(SHAPE, mode))
-        assert len(point.times["cpu_blas", "kernel", "hot"]) == 6
-        launches[mode] = launched
-        assert time.perf_counter() - start >= (0.05 if mode == "sustained" else 0)
-    assert launches["burst"] == 1 + 6  # the first, and the samples
-    assert launches["sustained"] > 20
-
-
-def test_a_product_that_takes_a_points_time_is_its_own_sample() -> None:
+@pytest.mark.parametrize("sleep", [0.0, 0.05])
+def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_is_its_sample(
+    sleep: float,
+) -> None:
     launched = 0
 
-    def slow(*arguments: Any) -> None:
+    def product(*arguments: Any) -> None:
         nonlocal launched
         launched += 1
-        time.sleep(0.05)
+        time.sleep(sleep)
         right(*arguments)
 
-    short = Rule(minimum=6, maximum=6, interval=0.5, seconds=0.02)
-    settings = replace(bench(slow, variant=BLAS).settings, rule=short)
-    settings.warm_seconds["sustained"] = 0.2  # of load: the first product alone is too little
     for mode in ("burst", "sustained"):
-        launched = 0
-        point = CpuBench(BLAS, slow, settings, Split()).measure(case(SHAPE, mode))
-        times = point.times["cpu_blas", "kernel", "hot"]
-        assert point.rows[0]["stopped"] == "seconds"
-        assert (times == point.times["cpu_blas", "first", "cold"]) == (mode == "burst")
-        assert (launched == 1) == (mode == "burst")
+        launched, start = 0, time.perf_counter()
+        point = bench(product, BLAS, seconds=0.02 if sleep else 1).measure(case(SHAPE, mode))
+        times, first = (point.times["cpu_blas", *span] for span in SPANS)
+        alone = bool(sleep) and mode == "burst"
+        assert (times == first) == (launched == 1) == alone
+        if mode == "sustained":
+            assert time.perf_counter() - start >= 0.2
+            assert launched > 20 or sleep
+        elif not sleep:
+            assert launched == 1 + len(times) == 7
+        if sleep:
+            assert point.rows[1]["stopped"] == "seconds"
 
 
 @pytest.mark.parametrize("product", [leaves_an_element_out, loses_a_term])
@@ -109,10 +93,12 @@ def test_a_wrong_product_is_refused(product: CpuProduct) -> None:
 
 
 def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
-    large = Gemm(2**20, 2**20, 2**20)
-    assert "GB" in (bench(right).refusal(large) or "")
+    assert "GB" in (bench(right).refusal(Gemm(2**20, 2**20, 2**20)) or "")
     assert bench(right).refusal(SHAPE) is None
-    assert bench(right, memory_share=1e-12).refusal(SHAPE)
+    assert beyond(80, 100, "x", 0.8) is None
+    assert beyond(2 * 10**9, 10**9, "memory", 0.8) == (
+        "needs 2.00 GB of memory; 80% of the 1.00 GB free is 0.80 GB"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,33 +112,24 @@ def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:
 def test_the_memory_of_a_product_by_hand(
     monkeypatch: pytest.MonkeyPatch, shape: Shape, dtype: str, needed: int
 ) -> None:
-    monkeypatch.setattr(cpu_bench, "beyond_host_memory", lambda *asked: f"{asked[0]} bytes")
+    monkeypatch.setattr(cpu_bench, "beyond", lambda *asked: f"{asked[0]} bytes")
     assert cpu_bench.host_memory_refusal(shape, dtype, 0.8) == f"{needed} bytes"
 
 
-@pytest.mark.parametrize("variant", [LOOP, BLAS], ids=lambda v: v.name)
-def test_a_cpu_variant_multiplies_rectangles(variant: Variant, tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", [LOOP, BLAS, *GRAM], ids=lambda v: v.name)
+def test_a_cpu_variant_is_right_and_measured(variant: Variant, tmp_path: Path) -> None:
     if variant.kernel.kind is Kind.C:
         assert compile_into(variant, "host", tmp_path)["status"] == "ok"
-    a, b = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((4, 5), np.float32)
-    c = np.full((3, 5), np.nan, np.float32)
-    cpu_product(variant, tmp_path, threads=1)(Gemm(3, 5, 4), a, b, c)
-    assert (c == a @ b).all()
-
-
-@pytest.mark.parametrize("variant", GRAM, ids=lambda v: v.name)
-@pytest.mark.parametrize("shape", [Gram(1, 1), Gram(3, 5), Gram(5, 3), Gram(1, 4), Gram(4, 1)])
-def test_a_cpu_variant_of_gram_is_measured_in_float64(
-    variant: Variant, shape: Gram, tmp_path: Path
-) -> None:
-    if variant.kernel.kind is Kind.C:
-        compile_into(variant, "host", tmp_path)
-    product = cpu_product(variant, tmp_path, threads=1)
-    a, c = np.arange(1.0, shape.m * shape.n + 1).reshape(shape.m, shape.n), np.empty(shape.output)
-    product(shape, a, c)
-    assert (c == a.T @ a).all()
-    point = bench(product, variant=variant).measure(case(shape))
-    assert 0 <= point.rows[0]["error"] <= 1
+    product, dtype = cpu_product(variant, tmp_path, threads=1), variant.kernel.dtype
+    gemms, grams = [Gemm(3, 5, 4)], [Gram(1, 1), Gram(3, 5), Gram(5, 3), Gram(1, 4), Gram(4, 1)]
+    for shape in grams if variant in GRAM else gemms:
+        inputs = [np.arange(1.0, 1 + r * c, dtype=dtype).reshape(r, c) for r, c in shape.inputs]
+        left, right = variant.kernel.product.factors(*inputs)
+        c = np.full(shape.output, np.nan, dtype)
+        product(shape, *inputs, c)
+        assert (c == left @ right).all()
+        point = bench(product, variant).measure(case(shape))
+        assert 0 <= point.rows[1]["error"] <= 1
 
 
 def test_float32_accuracy_is_wrong_in_float64() -> None:
@@ -160,7 +137,7 @@ def test_float32_accuracy_is_wrong_in_float64() -> None:
         c[:] = a.T.astype(np.float32) @ a.astype(np.float32)
 
     with pytest.raises(Wrong, match="wrong result"):
-        bench(narrow, variant=GRAM[1]).measure(case(Gram(9, 11)))
+        bench(narrow, GRAM[1]).measure(case(Gram(9, 11)))
 
 
 def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: Path) -> None:
@@ -168,10 +145,3 @@ def test_a_small_blas_product_takes_its_own_time_and_not_the_set_ups(tmp_path: P
     product = cpu_product(BLAS, tmp_path, threads=1)
     a, c = np.ones((8, 8), np.float32), np.empty((8, 8), np.float32)
     assert median(host_ms(lambda: product(Gemm(8, 8, 8), a, a, c)) for _ in range(21)) < 0.5
-
-
-def test_a_gpu_point_without_room_for_its_copies_on_the_host_is_refused_with_the_numbers() -> None:
-    assert host_copies_refusal(3 * 4 * 64**2, 0.8) is None
-    reason = host_copies_refusal(3 * 4 * 2**40, 0.8)
-    assert reason is not None
-    assert "26388.28 GB of host memory" in reason

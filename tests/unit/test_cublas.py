@@ -1,5 +1,6 @@
 """The cuBLAS handle: the math mode of its calls."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -17,34 +18,25 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return made
 
 
-def modes(calls: Calls) -> list[int]:
-    return [arguments[-1] for name, *arguments in calls if name == "cublasSetMathMode"]
-
-
-def test_arithmetic_is_full_again_behind_its_calls(calls: Calls) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(calls: Calls, fails: bool) -> None:
     handle = cublas.Cublas(stream=0, workspace=0)
     calls.clear()
-    with handle.arithmetic("tf32"):
+    with contextlib.suppress(cublas.CublasError), handle.arithmetic("tf32"):
         handle.gemm("float32", 1, 1, 1, 0, 0, 0)
-    assert [name for name, *_ in calls] == [
-        "cublasSetMathMode", "cublasSgemm_v2", "cublasSetMathMode"
-    ]  # fmt: skip
-    assert modes(calls) == [cublas.MATH_MODES[name] for name in ("tf32", "full")]
-
-
-def test_arithmetic_is_full_again_behind_a_call_that_fails(calls: Calls) -> None:
-    handle = cublas.Cublas(stream=0, workspace=0)
-    with pytest.raises(cublas.CublasError), handle.arithmetic("tf32"):
-        raise cublas.CublasError("cublasSgemm_v2: out of memory")
-    assert modes(calls)[-1] == cublas.MATH_MODES["full"]
+        if fails:
+            raise cublas.CublasError("cublasSgemm_v2: out of memory")
+    names, modes = [name for name, *_ in calls], [calls[0][-1], calls[-1][-1]]
+    assert names == ["cublasSetMathMode", "cublasSgemm_v2", "cublasSetMathMode"]
+    assert modes == [cublas.MATH_MODES[name] for name in ("tf32", "full")]
 
 
 def test_the_version_is_written_as_nvidia_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = cublas.Cublas.__new__(cublas.Cublas)
-    handle.handle = None
+    parts = [13, 1, 0]  # by libraryPropertyType
     monkeypatch.setattr(
-        cublas, "call", lambda name, _, number: setattr(number._obj, "value", 130100)
+        cublas, "call", lambda name, which, to: setattr(to._obj, "value", parts[which])
     )
     monkeypatch.setattr(cublas, "library", lambda: (None, "/x/libcublas.so.13"))
-    facts = handle.facts()
+    monkeypatch.setattr(cublas, "version", cublas.version.__wrapped__)
+    facts = cublas.Cublas.__new__(cublas.Cublas).facts()
     assert (facts["cublas"], facts["cublas_file"]) == ("13.1.0", "libcublas.so.13")

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
-from matmul_sweep.experiment.measure.bench import Case, Point, Settings
+from matmul_sweep.experiment.measure.bench import Point
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, GpuBench, launches_of
-from matmul_sweep.experiment.measure.sampling import Rule
-from matmul_sweep.experiment.verify.verification import Accuracy
+from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.operations.gemm import Gemm
 
 MS = {"own": 0.004, "library": 0.05}  # of a launch
@@ -44,11 +43,9 @@ class Card:
 def timed(sample_seconds: float, cache: str = "hot") -> tuple[Point, Card]:
     """A point of a kernel and a library, with as many samples as the maximum says."""
     catalogue, card = the_catalogue(), Card()
-    rule = Rule(minimum=20, maximum=20, interval=1e-9, seconds=60)
+    sampling = Sampling(20, 20, 1e-9, 60, sample_seconds=sample_seconds)
     bench = GpuBench.__new__(GpuBench)
-    bench.settings = Settings(
-        1, (cache,), rule, sample_seconds, None, {"burst": 0}, 75, 60, 5, 9, 0.8, 1
-    )
+    bench.settings = Settings(1, (cache,), sampling, Limits(5, 5, 9, 0.8, 75, 60), False)
     bench.tools: Any = SimpleNamespace(clear_l2=lambda: None)
     bench.stream: Any = card
     bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
@@ -56,7 +53,7 @@ def timed(sample_seconds: float, cache: str = "hot") -> tuple[Point, Card]:
     bench.contenders = [catalogue.variant(name) for name in ("naive", "cublas_sgemm")]
     point, case = Point(), Case(Gemm(64, 64, 64), "uniform", "burst")
     launches = [card.launch("own"), card.launch("library")]
-    bench.time_kernel(point, case, cache, launches, Accuracy(0.5, 0.1, 0.1))
+    bench.time_kernel(point, case, cache, launches, {"error": 0.5})
     return point, card
 
 

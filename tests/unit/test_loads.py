@@ -1,15 +1,17 @@
 """Loads of the inputs from global memory, as the watched launch counts them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from made_up_data import made_up
 from support import CUDA_ENTRY, ROOT, Command, WriteCatalogue, experiment, the_catalogue
 
-import loads as program
 from matmul_sweep.catalogue.entries import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
+from matmul_sweep.experiment.measure import loads
 
+HARDWARE_COPY = "cuda_on_cpu::issue_(load|row)"
 READS = """
 extern "C" __global__ void mine(const float* A, const float* B, float* C, int m, int n, int k)
 {
@@ -35,7 +37,7 @@ def test_a_tile_divides_the_loads_by_its_width(tmp_path: Path) -> None:
     """Copies that arrive later count too, in halves of a double; and of C = AᵀA each of the terms
     that symmetry leaves to compute once."""
     names = ["naive", "shared/16", "vectors", "gram_tensor"]
-    *rows, gram = (program.row_of(the_catalogue().variant(name), tmp_path) for name in names)
+    *rows, gram = (loads.row_of(the_catalogue().variant(name), tmp_path) for name in names)
     assert [*map(share, rows)] == [2, 2 / 16, 2 / 128]
     assert (gram["m"], gram["n"], gram["k"]) == (128, 128, None)
     assert gram["loads"] == 128 * 128
@@ -48,26 +50,19 @@ def test_a_vector_counts_its_elements_and_a_wrong_product_counts_nothing(
     entries = {name: CUDA_ENTRY | {"source": f"{name}.cu"} for name in ("right", "wrong")}
     sources = {"right": READS.replace("WRONG", ""), "wrong": READS.replace("WRONG", "-")}
     kernels = load_catalogue(write_catalogue(entries, **sources))
-    right, wrong = (program.row_of(kernels.variant(name), tmp_path) for name in entries)
+    right, wrong = (loads.row_of(kernels.variant(name), tmp_path) for name in entries)
     assert share(right) == 2
     assert "loads" not in wrong
     assert (wrong["status"], wrong["reason"]) == ("failed", "wrong result at 128x128x128")
 
 
 def test_what_threads_do_not_load_themselves_is_not_counted(tmp_path: Path) -> None:
-    row = program.row_of(the_catalogue().variant("roles_bf16"), tmp_path)
+    row = loads.row_of(the_catalogue().variant("roles_bf16"), tmp_path)
     assert row["status"] == "skipped"
     assert "a unit of the hardware copies" in row["reason"]
-
-
-def test_every_header_of_such_copies_is_known() -> None:
-    callers = {
-        file.name
-        for file in (ROOT / "kernels").rglob("*.cu*")
-        if "cuda_on_cpu::issue_load" in file.read_text()
-        or "cuda_on_cpu::issue_row" in file.read_text()
-    }
-    assert callers == program.UNSEEN
+    sources = {file: file.read_text() for file in (ROOT / "kernels").rglob("*.cu*")}
+    callers = {file.name for file, text in sources.items() if re.search(HARDWARE_COPY, text)}
+    assert callers == loads.UNSEEN
 
 
 def test_a_data_set_is_read_with_its_loads(command: Command, tmp_path: Path) -> None:
@@ -78,6 +73,6 @@ def test_a_data_set_is_read_with_its_loads(command: Command, tmp_path: Path) -> 
     done = command("loads", "--experiment", tmp_path / "experiment.json",
                    "--output", tmp_path / "loads.csv", "--log", tmp_path / "log")  # fmt: skip
     assert (done.code, done.err) == (0, "")
-    loads = load_results(tmp_path, results.catalogue).loads
-    assert [*loads.variant] == ["naive/32"]
-    assert loads.loads[0] == 2 * 128**3
+    found = load_results(tmp_path, results.catalogue).loads
+    assert [*found.variant] == ["naive/32"]
+    assert found.loads[0] == 2 * 128**3

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support import Command, Entry, WriteCatalogue, experiment
 
-import measure as program
 from matmul_sweep.experiment.dataset.tables import read_table
+from matmul_sweep.experiment.measure import measuring as program
 from matmul_sweep.experiment.measure.sweep import Sweep
 from matmul_sweep.experiment.verify.verifier import Verifier, refused, tasks_of
 from matmul_sweep.process.children import until_done

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from support import the_catalogue
 
-import measure
+from matmul_sweep.experiment.measure.measuring import occupancy_of
 from matmul_sweep.launch.occupancy import Limits, occupancy
 
 CC_9_0 = Limits(threads=2048, blocks=32, registers=65536, shared_bytes=228 << 10)
@@ -37,12 +37,6 @@ def test_value_by_hand(
     assert occupancy(threads, registers, shared, limits) == pytest.approx(expected), why
 
 
-def test_a_variant_has_the_occupancy_of_its_block_and_record(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    record = {"registers": 40, "shared_bytes": 0}
-    monkeypatch.setattr(measure, "compile_record", lambda variant, binaries: record)
-    gpu, tools = SimpleNamespace(limits=CC_9_0), SimpleNamespace(binaries="sm_90")
-    catalogue = the_catalogue()
-    assert measure.occupancy_of(catalogue.variant("naive/16"), gpu, tools) == 0.75
-    assert measure.occupancy_of(catalogue.variant("cublas_sgemm"), gpu, tools) is None
+def test_a_variant_has_the_occupancy_of_its_block_and_record() -> None:
+    record, gpu = {"registers": 40, "shared_bytes": 0}, SimpleNamespace(limits=CC_9_0)
+    assert occupancy_of(the_catalogue().variant("naive/16"), gpu, record) == 0.75

@@ -7,7 +7,14 @@ import pynvml
 import pytest
 
 from matmul_sweep.experiment.measure import state
-from matmul_sweep.experiment.measure.state import Reading, Recorder, State, cool, state_of
+from matmul_sweep.experiment.measure.state import (
+    Reading,
+    Recorder,
+    State,
+    cool,
+    recording,
+    state_of,
+)
 
 POWER_CAP = pynvml.nvmlClocksThrottleReasonSwPowerCap
 THERMAL = pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
@@ -45,10 +52,6 @@ def test_the_power_limit_is_named_where_it_held_the_clock_down_for_half_of_the_t
     assert state_of(readings).throttled == expected
 
 
-def test_without_readings_nothing_is_known() -> None:
-    assert state_of([]) == State(None, None, None, None, None)
-
-
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
@@ -65,13 +68,19 @@ def test_a_card_is_cool_below_its_limit_and_when_heat_does_not_slow_it(
     assert cool(now, 75) is expected
 
 
-def test_without_nvml_nothing_is_read_and_nothing_fails() -> None:
-    recorder = Recorder(None)
-    recorder.start()
-    recorder.join(1)
+def test_without_nvml_nothing_is_read_or_known_and_nothing_fails() -> None:
+    with recording(None) as recorder:
+        recorder.join(1)
+        assert not recorder.is_alive()
+    assert recorder.now() == recorder.span(0, time.perf_counter()) == []
+    assert state_of([]) == State(None, None, None, None, None)
+
+
+def test_the_recorders_thread_ends_with_its_block() -> None:
+    with pytest.raises(ZeroDivisionError), recording(object()) as recorder:
+        assert recorder.is_alive()
+        _ = 1 / 0
     assert not recorder.is_alive()
-    assert recorder.now() == []
-    assert recorder.span(0, time.perf_counter()) == []
 
 
 def test_a_card_that_is_gone_is_not_read_and_stops_no_thread(

@@ -10,17 +10,16 @@ import pytest
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.measure.bench import MODES, Case, LostDevice, Point, Settings, Wrong
-from matmul_sweep.experiment.measure.sampling import Rule
+from matmul_sweep.experiment.dataset.words import MODES
+from matmul_sweep.experiment.measure.bench import LostDevice, Point, Wrong
 from matmul_sweep.experiment.measure.state import State
 from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
 
-RULE = Rule(minimum=3, maximum=3, interval=1, seconds=1)
-SETTINGS = Settings(
-    1, ("hot", "cold"), RULE, 0, RULE, {"burst": 0.1, "sustained": 3}, 75, 60, 1.0, 2.0, 0.8, 1
-)
+LIMITS = Limits(1.0, 1.0, 2.0, 0.8, 75, 60)
+SETTINGS = Settings(1, ("hot", "cold"), Sampling(3, 3, 1, 1), LIMITS, True)
 
 
 def case(m: int, n: int | None = None, k: int | None = None) -> Case:
@@ -36,12 +35,13 @@ MakeSweep = Callable[..., Sweep]
 
 @dataclass
 class FakeBench:
-    """Gives times that no other call gives, or fails at a shape."""
+    """Gives times that no other call gives, or fails at a shape; leaves out some cache states."""
 
     variant: Variant
     failures: dict[Case, BaseException] = field(default_factory=dict)
     refusals: dict[Shape, str] = field(default_factory=dict)
     time_ms: float = 0.1
+    left_out: tuple[str, ...] = ()
     measured: list[Case] = field(default_factory=list)
     clock: float = 0.0
 
@@ -57,14 +57,16 @@ class FakeBench:
         if case in self.failures:
             raise self.failures[case]
         point, name = Point(), self.variant.name
-        point.times[name, "first", "cold"] = self.times()[:1]
+        point.add("first", "cold", {name: self.times()[:1]})
         for cache in ("hot", "cold") if self.variant.kernel.on_gpu else ("hot",):
-            for who in (name, *self.variant.kernel.product.rivals):
-                point.times[who, "kernel", cache] = self.times()
+            if cache in self.left_out:
+                point.add("kernel", cache, {}, status="skipped", reason="alike")
+                continue
             state = asdict(State(throttled="power_cap"))
-            span = {"phase": "kernel", "cache": cache}
-            point.rows.append(span | {"error": 0.25, "stopped": "maximum"} | state)
-            point.states.append(span | {"when": "during", "readings": 3} | state)
+            times = {who: self.times() for who in (name, *self.variant.kernel.product.rivals)}
+            point.add("kernel", cache, times, error=0.25, stopped="maximum", **state)
+            span = {"phase": "kernel", "cache": cache, "when": "during", "readings": 3}
+            point.states.append(span | state)
         return point
 
 
@@ -76,32 +78,42 @@ def make(tmp_path: Path) -> MakeSweep:
     return make
 
 
-def rows_at(sweep: Sweep, case: Case) -> list[dict[str, Any]]:
-    return [row for row in sweep.rows if row["m"] == case.shape.m]
+def ran(sweep: Sweep, bench: FakeBench, cases: list[Case]) -> Sweep:
+    sweep.run(bench, cases)
+    return sweep
 
 
-def samples_at(sweep: Sweep, case: Case) -> list[dict[str, Any]]:
-    return [sample for sample in sweep.samples if sample["m"] == case.shape.m]
+def at(table: list[dict[str, Any]], case: Case) -> list[dict[str, Any]]:
+    """The rows of a case."""
+    return [row for row in table if row["m"] == case.shape.m]
+
+
+def said(sweep: Sweep, case: Case) -> set[tuple[str, str, str]]:
+    """Cache, status and reason of the case's rows of kernel times."""
+    rows = [row for row in at(sweep.rows, case) if row["phase"] == "kernel"]
+    return {(row["cache"], row["status"], row["reason"]) for row in rows}
+
+
+OK = {("hot", "ok", ""), ("cold", "ok", "")}
 
 
 @pytest.mark.parametrize("variant", [CPU, GPU], ids=["cpu", "gpu"])
 def test_an_interrupted_sweep_measures_nothing_finished_again(
     make: MakeSweep, variant: Variant
 ) -> None:
-    interrupted = FakeBench(variant, {CASES[2]: KeyboardInterrupt()})
-    first = make(variant)
+    first, again = make(variant), FakeBench(variant, clock=1.0)
     with pytest.raises(KeyboardInterrupt):
-        first.run(interrupted, CASES)
-
-    again = FakeBench(variant, clock=1.0)
-    second = make(variant)
-    second.run(again, CASES)
+        first.run(FakeBench(variant, {CASES[2]: KeyboardInterrupt()}), CASES)
+    second = ran(make(variant), again, CASES)
     assert again.measured == CASES[2:]
     for case in CASES[:2]:
-        assert rows_at(second, case) == rows_at(first, case)
-        assert samples_at(second, case) == samples_at(first, case)
-        assert samples_at(second, case)
-    assert all(row["status"] == "ok" for row in second.rows)
+        assert at(second.rows, case) == at(first.rows, case)
+        assert at(second.states, case) == at(first.states, case)
+        assert at(second.samples, case) == at(first.samples, case) != []
+    assert {row["status"] for row in second.rows} == {"ok"}
+    another = FakeBench(variant)
+    ran(make(variant, "another kernel"), another, CASES)
+    assert another.measured == CASES
 
 
 def test_a_dispatch_says_what_it_ran(tmp_path: Path) -> None:
@@ -111,71 +123,41 @@ def test_a_dispatch_says_what_it_ran(tmp_path: Path) -> None:
         sweep.architecture = "sm_75"
         sweep.run(FakeBench(variant), CASES)
         chosen = [variant.part(case.shape, "sm_75").name for case in CASES]
-        ran = list(dict.fromkeys((row["n"], row["ran"]) for row in sweep.rows))
-        assert [name for _, name in ran] == (chosen if expected else [""] * len(CASES))
+        found = list(dict.fromkeys((row["n"], row["ran"]) for row in sweep.rows))
+        assert [name for _, name in found] == (chosen if expected else [""] * len(CASES))
 
 
-def test_a_span_that_was_left_out_is_a_row_that_says_why(make: MakeSweep) -> None:
-    class HotOnly(FakeBench):
-        def measure(self, case: Case) -> Point:
-            point = super().measure(case)
-            for who in (self.variant.name, *self.variant.kernel.product.rivals):
-                del point.times[who, "kernel", "cold"]
-            point.rows[-1] |= {"status": "skipped", "reason": "alike"}
-            return point
-
-    sweep = make(GPU)
-    sweep.run(HotOnly(GPU), CASES[:1])
-    found = {(row["phase"], row["cache"]): (row["status"], row["reason"]) for row in sweep.rows}
-    assert found["kernel", "cold"] == ("skipped", "alike")
-    assert found["kernel", "hot"] == ("ok", "")
-    assert len(sweep.rows) == len(found) == 3
-    assert {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"} == {"hot"}
-
-
-@pytest.mark.parametrize("left_out", [("hot",), ("hot", "cold")], ids=" and ".join)
-def test_a_point_is_kept_although_its_first_cache_was_left_out(
+@pytest.mark.parametrize("left_out", [("cold",), ("hot",), ("hot", "cold")], ids=" and ".join)
+def test_a_point_is_kept_with_its_reason_although_a_cache_state_was_left_out(
     make: MakeSweep, left_out: tuple[str, ...]
 ) -> None:
     """As with `rotated` named first, of matrices that do not fit the L2."""
-
-    class Without(FakeBench):
-        def measure(self, case: Case) -> Point:
-            point = super().measure(case)
-            for cache in left_out:
-                for who in (self.variant.name, *self.variant.kernel.product.rivals):
-                    del point.times[who, "kernel", cache]
-                [row] = (row for row in point.rows if row["cache"] == cache)
-                row |= {"status": "skipped", "reason": "alike"}
-            return point
-
-    sweep = make(GPU)
-    sweep.run(Without(GPU), CASES)
-    found = {row["cache"]: row["status"] for row in sweep.rows if row["phase"] == "kernel"}
-    assert found == {cache: "skipped" if cache in left_out else "ok" for cache in ("hot", "cold")}
+    sweep = ran(make(GPU), FakeBench(GPU, left_out=left_out), CASES)
+    there = {("skipped", "alike", cache) if cache in left_out else ("ok", "", cache)
+             for cache in ("hot", "cold")}  # fmt: skip
+    assert {(status, reason, cache) for cache, status, reason in said(sweep, CASES[0])} == there
     assert len(sweep.rows) == 3 * len(CASES)
+    timed = {sample["cache"] for sample in sweep.samples if sample["phase"] == "kernel"}
+    assert timed == {"hot", "cold"} - {*left_out}
     assert (sweep.pace is None) == (len(left_out) == 2)
 
 
 def test_a_spared_shape_is_a_row_that_says_so_unless_it_is_in_the_journal(make: MakeSweep) -> None:
-    make(CPU).run(FakeBench(CPU), CASES[:1])
-    sweep = make(CPU)
+    ran(make(CPU), FakeBench(CPU), CASES[:1])
+    sweep, bench = make(CPU), FakeBench(CPU)
     sweep.spared = {CASES[0].shape, CASES[2].shape}
-    bench = FakeBench(CPU)
     sweep.run(bench, CASES)
     assert bench.measured == [CASES[1], CASES[3]]
-    [row] = rows_at(sweep, CASES[2])
-    assert row["status"] == "skipped"
-    assert "cpu_without" in row["reason"]
-    assert {row["status"] for row in rows_at(sweep, CASES[0])} == {"ok"}
+    [(_, status, reason)] = said(sweep, CASES[2])
+    assert status == "skipped" and "cpu_without" in reason
+    assert said(sweep, CASES[0]) == {("hot", "ok", "")}
 
 
 def test_each_fill_and_mode_has_its_own_journal_and_rows(make: MakeSweep) -> None:
     cases = [Case(Gemm(8, 8, 8), fill, mode) for fill in ("uniform", "index") for mode in MODES]
-    make(GPU).run(FakeBench(GPU, {cases[3]: Wrong("x")}), cases)
+    ran(make(GPU), FakeBench(GPU, {cases[3]: Wrong("x")}), cases)
     bench = FakeBench(GPU)
-    sweep = make(GPU)
-    sweep.run(bench, cases)
+    sweep = ran(make(GPU), bench, cases)
     assert bench.measured == cases[3:]
     for table in (sweep.rows, sweep.samples, sweep.states):
         assert {(row["sweep"], row["fill"], row["mode"]) for row in table} == {
@@ -183,83 +165,43 @@ def test_each_fill_and_mode_has_its_own_journal_and_rows(make: MakeSweep) -> Non
         }
 
 
-def test_the_journal_of_another_identity_is_not_used(make: MakeSweep) -> None:
-    make(CPU, "old kernel").run(FakeBench(CPU), CASES)
-    bench = FakeBench(CPU)
-    make(CPU, "new kernel").run(bench, CASES)
-    assert bench.measured == CASES
-
-
 def test_a_wrong_result_is_a_failed_row_without_times_and_is_tried_again(make: MakeSweep) -> None:
-    failures = {CASES[1]: Wrong("wrong result: error 3 times the bound")}
-    sweep = make(GPU)
-    sweep.run(FakeBench(GPU, failures), CASES)
-    rows = rows_at(sweep, CASES[1])
-    assert [(row["cache"], row["status"], row["reason"]) for row in rows] == [
-        ("hot", "failed", "wrong result: error 3 times the bound"),
-        ("cold", "failed", "wrong result: error 3 times the bound"),
-    ]
-    assert not samples_at(sweep, CASES[1])
-    assert samples_at(sweep, CASES[2])
-
+    why = "wrong result of naive: error 3 times the bound"
+    sweep = ran(make(GPU), FakeBench(GPU, {CASES[1]: Wrong(why)}), CASES)
+    assert said(sweep, CASES[1]) == {(cache, "failed", why) for cache in ("hot", "cold")}
+    assert at(sweep.samples, CASES[2]) and not at(sweep.samples, CASES[1])
     again = FakeBench(GPU)
-    make(GPU).run(again, CASES)
+    ran(make(GPU), again, CASES)
     assert again.measured == [CASES[1]]
 
 
-def test_a_lost_device_fails_the_rest_and_keeps_what_was_measured(make: MakeSweep) -> None:
-    bench = FakeBench(GPU, {CASES[1]: LostDevice("the launch failed: illegal address")})
-    sweep = make(GPU)
-    sweep.run(bench, CASES)
-    assert bench.measured == CASES[:2]
-    assert {row["status"] for row in rows_at(sweep, CASES[0])} == {"ok"}
-    for case in CASES[1:]:
-        rows = rows_at(sweep, case)
-        assert [row["cache"] for row in rows] == ["hot", "cold"]
-        assert all(row["status"] == "failed" for row in rows)
-        assert all("illegal address" in row["reason"] for row in rows)
-        assert not samples_at(sweep, case)
-    assert all(str(CASES[1].shape) in row["reason"] for row in rows_at(sweep, CASES[2]))
-
-
-def test_a_lost_device_loses_no_point_of_the_journal(make: MakeSweep) -> None:
+def test_a_lost_device_fails_the_rest_and_loses_no_point_of_the_journal(make: MakeSweep) -> None:
     """A point that was wrong before the interrupt takes the device with it on the second try."""
-    first = FakeBench(GPU, {CASES[1]: Wrong("wrong result")})
-    make(GPU).run(first, CASES[:3])
-    sweep = make(GPU)
-    sweep.run(FakeBench(GPU, {CASES[1]: LostDevice("the launch failed")}), CASES)
-    kept, lost = [CASES[0], CASES[2]], [CASES[1], CASES[3]]
-    for cases, status in ((kept, "ok"), (lost, "failed")):
-        assert {row["status"] for case in cases for row in rows_at(sweep, case)} == {status}
-    assert samples_at(sweep, CASES[2])
+    ran(make(GPU), FakeBench(GPU, {CASES[1]: Wrong("wrong result")}), CASES[:3])
+    bench = FakeBench(GPU, {CASES[1]: LostDevice("the launch failed: illegal address")})
+    sweep = ran(make(GPU), bench, CASES)
+    assert bench.measured == [CASES[1]]
+    assert said(sweep, CASES[0]) == said(sweep, CASES[2]) == OK
+    reason = "the launch failed: illegal address"
+    rest = f"not run: at {CASES[1].shape} {reason}"
+    for case, why in ((CASES[1], reason), (CASES[3], rest)):
+        assert said(sweep, case) == {(cache, "failed", why) for cache in ("hot", "cold")}
+        assert not at(sweep.samples, case)
 
 
-def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(make: MakeSweep) -> None:
-    """64³ at 200 ms predicts 12.8 s at 256³, 64 times the operations."""
+@pytest.mark.parametrize(("time_ms", "skipped"), [(200, True), (15, False)])
+def test_a_point_predicted_over_the_budget_is_skipped_with_the_numbers(
+    make: MakeSweep, time_ms: float, skipped: bool
+) -> None:
+    """64³ at 200 ms predicts 12.8 s at 256³, 64 times the operations; also from the journal."""
     cases = [case(64), case(256)]
-    bench = FakeBench(CPU, time_ms=200)
-    sweep = make(CPU)
-    sweep.run(bench, cases)
-    [skipped] = rows_at(sweep, cases[1])
-    assert bench.measured == cases[:1]
-    assert skipped["status"] == "skipped"
-    assert "12.8 s" in skipped["reason"]
-    assert "1 s" in skipped["reason"].replace("12.8 s", "")
-
-
-def test_a_prediction_within_the_budget_is_measured(make: MakeSweep) -> None:
-    cases = [case(64), case(256)]
-    bench = FakeBench(CPU, time_ms=15)
-    make(CPU).run(bench, cases)
-    assert bench.measured == cases
-
-
-def test_a_resumed_point_still_predicts(make: MakeSweep) -> None:
-    cases = [case(64), case(256)]
-    make(CPU).run(FakeBench(CPU, time_ms=200), cases[:1])
-    bench = FakeBench(CPU, time_ms=200)
-    make(CPU).run(bench, cases)
-    assert not bench.measured
+    for again in (False, True):
+        bench = FakeBench(CPU, time_ms=time_ms)
+        sweep = ran(make(CPU), bench, cases)
+        assert bench.measured == cases[int(again) : 1 if skipped else 2 - 2 * again]
+        [(_, status, reason)] = said(sweep, cases[1])
+        why = "predicted 12.8 s per launch, over the budget of 1 s"
+        assert (status, reason) == (("skipped", why) if skipped else ("ok", ""))
 
 
 def test_shapes_that_the_kernel_or_the_machine_cannot_take_are_skipped_rows(
@@ -267,18 +209,14 @@ def test_shapes_that_the_kernel_or_the_machine_cannot_take_are_skipped_rows(
 ) -> None:
     cases = [CASES[0], case(9, 8, 7), CASES[3]]
     bench = FakeBench(GPU, refusals={CASES[3].shape: "needs 99 GB"})
-    sweep = make(GPU)
-    sweep.run(bench, cases)
+    sweep = ran(make(GPU), bench, cases)
     assert bench.measured == cases[:1]
-    ragged, large = rows_at(sweep, cases[1]), rows_at(sweep, cases[2])
-    assert {row["status"] for row in ragged + large} == {"skipped"}
-    assert "square" in ragged[0]["reason"]
-    assert large[0]["reason"] == "needs 99 GB"
+    assert all(status == "skipped" and "square" in why for _, status, why in said(sweep, cases[1]))
+    assert said(sweep, cases[2]) == {(c, "skipped", "needs 99 GB") for c in ("hot", "cold")}
 
 
 def test_rows_and_samples_say_whose_they_are(make: MakeSweep) -> None:
-    sweep = make(GPU)
-    sweep.run(FakeBench(GPU), CASES[:1])
+    sweep = ran(make(GPU), FakeBench(GPU), CASES[:1])
     assert {row["variant"] for row in sweep.rows} == {GPU.name}
     whose = {(s["variant"], s["baseline_of"], s["cache"], s["sample"])
              for s in sweep.samples if s["phase"] == "kernel"}  # fmt: skip
@@ -289,14 +227,13 @@ def test_rows_and_samples_say_whose_they_are(make: MakeSweep) -> None:
         for i in range(3)
     }
     timed = {row["phase"]: row for row in sweep.rows if row["cache"] == "cold"}
-    assert timed["kernel"]["error"] == 0.25
-    assert timed["kernel"]["throttled"] == "power_cap"
+    assert (timed["kernel"]["error"], timed["kernel"]["throttled"]) == (0.25, "power_cap")
     assert timed["first"]["status"] == "ok"
 
 
 def test_a_finished_point_is_kept_although_it_would_be_refused_today(make: MakeSweep) -> None:
     """Less memory is free than before the interrupt, or the first prediction came out slower."""
-    make(CPU).run(FakeBench(CPU), CASES[:2])
+    ran(make(CPU), FakeBench(CPU), CASES[:2])
     again = make(CPU)
     again.pace = 1.0  # a calibration that predicts days
     again.run(FakeBench(CPU, refusals={CASES[1].shape: "needs 99 GB"}), CASES[:2])

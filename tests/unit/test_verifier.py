@@ -21,9 +21,8 @@ from matmul_sweep.experiment.verify.verification import verification_shapes
 from matmul_sweep.experiment.verify.verifier import (
     Rows,
     Verifier,
-    first_failure,
+    needed,
     refused,
-    tasks_for,
     tasks_of,
     unchosen,
 )
@@ -66,11 +65,12 @@ def test_a_dispatch_is_verified_in_what_it_chooses() -> None:
     assert all("but at no shape that is measured" in row["reason"] for row in left_out)
 
 
-def test_before_variants_are_timed_only_they_and_what_they_choose_are_verified() -> None:
+def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() -> None:
     run = experiment("sgemm", "direct", "naive", device="gpu")
     naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
-    assert [task.variant for task in tasks_for(run, [naive])] == [naive]
-    found = tasks_for(run, [dispatch])
+    tasks = tasks_of(run, "gemm")
+    assert [task.variant for task in needed(run, tasks, naive)] == [naive]
+    found = needed(run, tasks, dispatch)
     assert {task.owner.name for task in found} <= {"sgemm", "direct/16x32-8teams"}
     assert {task.variant for task in found} >= {*run.parts(dispatch, "sm_90")}
 
@@ -94,6 +94,10 @@ def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
 # ---- Records ----
 
 
+def shaped(**keys: Any) -> dict[str, Any]:
+    return {"sweeps": {"gemm": {"operation": "gemm", "shapes": [8], **keys}}}
+
+
 @pytest.mark.parametrize(
     ("changes", "settings", "same"),
     [
@@ -105,12 +109,8 @@ def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
         ({}, {"seed": 1}, False),
         ({}, {"fills": ["digits"]}, False),
         ({}, {"limits__hang_seconds": 7}, False),
-        ({}, {"sweeps": {"gemm": {"operation": "gemm", "shapes": [64]}}}, True),
-        (
-            {},
-            {"sweeps": {"gemm": {"operation": "gemm", "shapes": [8], "verify_shapes": [65]}}},
-            False,
-        ),
+        ({}, shaped(shapes=[64]), True),
+        ({}, shaped(verify_shapes=[65]), False),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
@@ -123,7 +123,7 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     [task] = tasks_of(before.experiment, "gemm")
     assert before.pending([task]) == [task]
     rows = refused(task.variant, "emulation", task.shapes[:1], "failed", "made up")
-    rows[0]["error"] = math.inf
+    rows[0]["error"] = str(math.inf)
     before.keep(task, rows)
     assert before.record(task) == rows
 
@@ -133,6 +133,27 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     after = verifier(experiment(catalogue=path, **settings), tmp_path, machine)
     again = tasks_of(after.experiment, "gemm")
     assert after.pending(again) == ([] if same else again)
+
+
+def test_a_record_of_a_cluster_is_of_the_card_and_the_cublas_of_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = experiment("naive", "cublas_sgemm", device="gpu")
+    tasks = tasks_of(run, "gemm")
+
+    def pending(cards: str, version: str) -> list[str]:
+        monkeypatch.setattr(program, "cards_here", lambda: cards)
+        monkeypatch.setattr(program.cublas, "version", lambda: version)
+        found = verifier(run, tmp_path)
+        names = [task.variant.name for task in found.pending(tasks)]
+        for task in tasks:
+            found.keep(task, [])
+        return names
+
+    every = [task.variant.name for task in tasks]
+    assert pending("H100 580", "13.1.0") == pending("H200 580", "13.1.0") == every
+    assert pending("H200 580", "13.1.0") == []
+    assert pending("H200 580", "13.2.0") == ["cublas_sgemm"]
 
 
 def test_what_another_compiler_made_is_verified_again(tmp_path: Path) -> None:
@@ -161,13 +182,13 @@ def test_a_cut_record_is_none(tmp_path: Path) -> None:
 def test_a_dispatch_is_not_timed_if_what_it_chooses_is_wrong(tmp_path: Path) -> None:
     run = experiment("sgemm", "direct", device="gpu", sweeps=DISPATCHED)
     found, dispatch = verifier(run, tmp_path), run.variants["sgemm"]
-    tasks = tasks_for(run, [dispatch])
+    tasks = needed(run, tasks_of(run, "gemm"), dispatch)
     assert {task.variant for task in tasks} == {*run.parts(dispatch, "sm_90")}
     for wrong in tasks:
         for task in tasks:
             status = "failed" if task == wrong else "ok"
             found.keep(task, refused(task.variant, "gpu", task.shapes[:1], status, str(wrong)))
-        assert first_failure(tasks, found, dispatch) == f"verification: {wrong}"
+        assert found.failure(tasks) == f"verification: {wrong}"
 
 
 # ---- On a GPU ----
@@ -210,7 +231,7 @@ def test_after_a_failure_on_a_gpu_another_process_verifies_the_rest(
     }  # fmt: skip
     assert rows["naive/16"]["reason"] == rows["vectors/128"]["reason"]
     assert rows["naive/16"]["reason"] != rows["naive/32"]["reason"]
-    reasons = {v.name: first_failure(tasks, found, v) for v in run.variants.values()}
+    reasons = {v.name: found.failure(needed(run, tasks, v)) for v in run.variants.values()}
     failed = f"verification: {rows['naive/32']['reason']}"
     assert reasons == dict.fromkeys(reasons) | {"naive/32": failed}
 
