@@ -98,7 +98,7 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Gpu]:
     """Two cards whose locks lie in a folder of their own; nobody waits long for one."""
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     sleep, waits = time.sleep, iter(range(100))
-    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(seconds + 0 * next(waits)))
+    monkeypatch.setattr(time, "sleep", lambda seconds: (next(waits), sleep(seconds)))
     made = [Gpu.__new__(Gpu) for _ in range(2)]
     for index, card in enumerate(made):
         address = f"0000:00:0{index}.0"
