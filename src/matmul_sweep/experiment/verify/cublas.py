@@ -27,26 +27,25 @@ COMPUTE_FLOAT32 = 68  # cublasComputeType_t
 DEFAULT_ALGORITHM = -1  # cublasGemmAlgo_t
 WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
 
-_GEMM = [c_void_p, c_int, c_int, c_int, c_int, c_int]
-PROTOTYPES = {
+
+def gemm_prototype(scalar: type, *kind: type) -> list[type]:
+    """Handle, both transpositions, three extents, alpha, A, B, beta and C: each matrix with its
+    `kind`, if it has one, and its leading dimension."""
+    matrix = [c_void_p, *kind, c_int]
+    sizes = [c_void_p, c_int, c_int, c_int, c_int, c_int]
+    return [*sizes, POINTER(scalar), *matrix, *matrix, POINTER(scalar), *matrix]
+
+
+PROTOTYPES: dict[str, list[type]] = {
     "cublasCreate_v2": [POINTER(c_void_p)],
     "cublasDestroy_v2": [c_void_p],
     "cublasGetProperty": [c_int, POINTER(c_int)],
     "cublasSetStream_v2": [c_void_p, c_void_p],
     "cublasSetWorkspace_v2": [c_void_p, c_void_p, c_size_t],
     "cublasSetMathMode": [c_void_p, c_int],
-    "cublasSgemm_v2": [
-        *_GEMM, POINTER(c_float), c_void_p, c_int, c_void_p, c_int,
-        POINTER(c_float), c_void_p, c_int,
-    ],
-    "cublasDgemm_v2": [
-        *_GEMM, POINTER(c_double), c_void_p, c_int, c_void_p, c_int,
-        POINTER(c_double), c_void_p, c_int,
-    ],
-    "cublasGemmEx": [
-        *_GEMM, POINTER(c_float), c_void_p, c_int, c_int, c_void_p, c_int, c_int,
-        POINTER(c_float), c_void_p, c_int, c_int, c_int, c_int,
-    ],
+    "cublasSgemm_v2": gemm_prototype(c_float),
+    "cublasDgemm_v2": gemm_prototype(c_double),
+    "cublasGemmEx": [*gemm_prototype(c_float, c_int), c_int, c_int],
     "cublasDsyrk_v2": [
         c_void_p, c_int, c_int, c_int, c_int, POINTER(c_double), c_void_p, c_int,
         POINTER(c_double), c_void_p, c_int,

@@ -132,40 +132,32 @@ class Task:
 
 
 def tasks_of(experiment: Experiment, operation: str) -> list[Task]:
-    """What is verified of an operation: each variant once, and what the dispatches choose."""
+    """What is verified of an operation: each variant once, and then what the dispatches choose."""
     every = experiment.operations[operation]
-    own = [variant for variant in every if variant.kernel.kind is not Kind.DISPATCH]
-    tasks, known = [], {variant.slug for variant in own}
-    for variant in own:
-        shapes = verification_shapes(variant, experiment.verify_shapes(variant))
-        tasks.append(Task(variant, variant, tuple(shapes)))
-    for dispatch in every:
-        if dispatch.kernel.kind is Kind.DISPATCH:
-            found = list(chosen(experiment, dispatch, known))
-            known |= {task.variant.slug for task in found}
-            tasks += found
+    tasks: list[Task] = []
+    for variant in sorted(every, key=lambda variant: variant.kernel.kind is Kind.DISPATCH):
+        tasks += chosen(experiment, variant, {task.variant.slug for task in tasks})
     return tasks
 
 
-def chosen(experiment: Experiment, dispatch: Variant, known: set[str]) -> Iterator[Task]:
-    """What a dispatch chooses: variants that nobody else verifies (not `known`) at their own
-    shapes, and each at the built-in shapes for which it is chosen."""
-    arch, extra = architecture_of(experiment), experiment.verify_shapes(dispatch)
-    at: dict[Variant, list[Shape]] = {}
-    for part in experiment.parts(dispatch, arch):
-        at[part] = [] if part.slug in known else list(verification_shapes(part, extra))
-    ready = known | {part.slug for part in at}
-    for shape in verification_shapes(dispatch, extra):
-        part = dispatch.part(shape, arch)
+def chosen(experiment: Experiment, owner: Variant, known: set[str]) -> Iterator[Task]:
+    """A variant at its shapes. Of a dispatch, variants that nobody else verifies (not `known`) at
+    their own shapes, and each at the built-in shapes for which it is chosen."""
+    arch, extra = architecture_of(experiment), experiment.verify_shapes(owner)
+    new = [part for part in experiment.parts(owner, arch) if part.slug not in known]
+    at = {part: verification_shapes(part, extra) for part in new}
+    ready = known | {part.slug for part in new}
+    for shape in verification_shapes(owner, extra):
+        part = owner.part(shape, arch)
         if part.slug in ready:
             at.setdefault(part, []).append(shape)
     for part, shapes in at.items():
-        if shapes:
-            yield Task(dispatch, part, tuple(dict.fromkeys(shapes)))
+        yield Task(owner, part, tuple(dict.fromkeys(shapes)))
 
 
 def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -> Rows:
-    """Rows of a dispatch's built-in shapes for which it chooses what is not verified here."""
+    """Rows of a variant's built-in shapes for which it, a dispatch, chooses what is not verified
+    here."""
     arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
     done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
     why = ", but at no shape that is measured" if experiment.everything else VERIFY_ALL
@@ -293,8 +285,7 @@ class Verifier:
             for task in tasks:
                 if task.owner == variant:
                     rows += task.named(self.record(task) or [])
-            if variant.kernel.kind is Kind.DISPATCH:
-                rows += unchosen(self.experiment, tasks, variant)
+            rows += unchosen(self.experiment, tasks, variant)
         return rows
 
     def failure(self, tasks: Sequence[Task]) -> str | None:
