@@ -197,7 +197,8 @@ def test_syrk_writes_the_upper_triangle_and_nothing_else(tools: Instruments) -> 
     shape = Gram(37, 53)
     [a] = fills.inputs("uniform", SEED, shape, "float64")
     c = tools.poisoned(shape.elements[-1], "float64")
-    tools.cublas.syrk(shape.m, shape.n, int(tools.drv.to_device(a)), int(c))
+    on_device = tools.drv.to_device(a)
+    tools.cublas.syrk(shape.m, shape.n, int(on_device), int(c))
     found = host_copy(tools, c, shape.elements[-1], np.float64).reshape(shape.output)
     assert error_share(found, a, writes="upper") <= 1
     assert np.isnan(found[np.tril_indices(shape.n, -1)]).all()
@@ -212,7 +213,8 @@ def test_cublas_gemm_is_row_major_and_a_refused_call_is_raised(
         a, b = (random.uniform(-1, 1, size).astype(dtype) for size in ((m, k), (k, n)))
         c = tools.poisoned(m * n, dtype)
         assert np.isnan(host_copy(tools, c, m * n, dtype)).all()
-        tools.cublas.gemm(dtype, m, n, k, *(int(tools.drv.to_device(x)) for x in (a, b)), int(c))
+        on_device = [*map(tools.drv.to_device, (a, b)), c]
+        tools.cublas.gemm(dtype, m, n, k, *map(int, on_device))
         found = host_copy(tools, c, m * n, dtype).reshape(m, n)
         np.testing.assert_allclose(found, a @ b, atol=1e-5 if dtype == "float32" else 1e-13)
     with pytest.raises(CublasError, match=r"cublas[SD]gemm_v2: .+"):

@@ -35,7 +35,6 @@ TYPED = [
     ("verify gemm --experiment absent.json --build . --records . --output v --log log",
      "absent.json"),
     ("ceilings --build . --output ceilings.csv --log log", "ceilings: there is no NVIDIA driver"),
-    ("timer_check --data a", "no NVIDIA driver"),
     ("mistakes --output . --gallery none.yaml", "none.yaml"),
     ("try absent.cu", "there is no such file"),
     ("try .", "no .cu file"),

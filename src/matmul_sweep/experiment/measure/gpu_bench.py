@@ -208,10 +208,10 @@ class GpuBench:
         copies = ceil_div(2 * self.gpu.l2_bytes, stride)
         count = copies * stride // self.element_bytes
         arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
-        places = itertools.cycle(range(int(arena), int(arena) + copies * stride, stride))
+        places = itertools.cycle(range(0, copies * stride, stride))
 
-        def launch(product: GpuProduct) -> None:
-            place = next(places)
+        def launch(product: GpuProduct) -> None:  # which keeps the arena
+            place = int(arena) + next(places)
             product(case.shape, *(place + offset for offset in offsets))
 
         return [partial(launch, product) for product in self.products]
