@@ -31,7 +31,7 @@ SPANS = ("kernel", "hot"), ("first", "cold")
 
 def bench(product: CpuProduct, variant: Variant = LOOP, seconds: float = 1) -> CpuBench:
     sampling = Sampling(6, 6, 0.5, seconds, load_seconds=0.2)
-    settings = Settings(1, ("hot",), sampling, Limits(1, 1, 2, 0.8, 75, 60), False)
+    settings = Settings(1, ("hot",), sampling, Limits(1, 2, 0.8, 75, 60))
     return CpuBench(variant, product, settings, Split())
 
 

@@ -81,10 +81,14 @@ def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:
     run = experiment(sweeps={"given": own}, limits__gpu_seconds=3, limits__cpu_seconds=4)
     variants = map(the_catalogue().variant, ("naive/32", "naive/16", "cpu_blas"))
     plain, copied, host = (run.settings("given", variant) for variant in variants)
-    assert (plain.copies, host.copies) == (None, None) and copied.copies
+    assert plain.sampling.copies is host.sampling.copies is None is not copied.sampling.copies
     assert (plain.caches, host.caches) == (("hot",), ("hot", "cold"))
-    assert (plain.launch_seconds, host.launch_seconds) == (3, 4)
-    assert (plain.rule.minimum, plain.rule.maximum) == (7, run.configuration["sampling"]["maximum"])
+    assert (plain.limits.launch_seconds, host.limits.launch_seconds) == (3, 4)
+    common = run.configuration["sampling"]
+    assert (plain.sampling.minimum, plain.sampling.maximum) == (7, common["maximum"])
+    assert (plain.sampling.seconds, host.sampling.seconds) == (
+        common["seconds"], common["cpu_seconds"]
+    )  # fmt: skip
     assert [case.shape.m for case in run.cases("given")] == [64, 4096]
     assert run.spared("given", the_catalogue().variant("naive")) == set()
     assert run.spared("given", the_catalogue().variant("cpu_blas")) == {Gemm(4096, 4096, 4096)}

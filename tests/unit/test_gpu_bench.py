@@ -45,7 +45,7 @@ def timed(sample_seconds: float, cache: str = "hot") -> tuple[Point, Card]:
     catalogue, card = the_catalogue(), Card()
     sampling = Sampling(20, 20, 1e-9, 60, sample_seconds=sample_seconds)
     bench = GpuBench.__new__(GpuBench)
-    bench.settings = Settings(1, (cache,), sampling, Limits(5, 5, 9, 0.8, 75, 60), False)
+    bench.settings = Settings(1, (cache,), sampling, Limits(5, 9, 0.8, 75, 60))
     bench.tools: Any = SimpleNamespace(clear_l2=lambda: None)
     bench.stream: Any = card
     bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from support import the_catalogue
 
-from matmul_sweep.experiment.measure.measuring import occupancy_of
+from matmul_sweep.experiment.measure.gpu_bench import occupancy_of
 from matmul_sweep.launch.occupancy import Limits, occupancy
 
 CC_9_0 = Limits(threads=2048, blocks=32, registers=65536, shared_bytes=228 << 10)

@@ -18,8 +18,7 @@ from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settin
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
 
-LIMITS = Limits(1.0, 1.0, 2.0, 0.8, 75, 60)
-SETTINGS = Settings(1, ("hot", "cold"), Sampling(3, 3, 1, 1), LIMITS, True)
+SETTINGS = Settings(1, ("hot", "cold"), Sampling(3, 3, 1, 1), Limits(1.0, 2.0, 0.8, 75, 60))
 
 
 def case(m: int, n: int | None = None, k: int | None = None) -> Case:

@@ -17,8 +17,7 @@ from matmul_sweep.classroom.program import FUNCTION
 from matmul_sweep.classroom.verdict import Verdict
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
-from matmul_sweep.experiment.measure.gpu_bench import GpuBench
-from matmul_sweep.experiment.measure.measuring import occupancy_of
+from matmul_sweep.experiment.measure.gpu_bench import GpuBench, occupancy_of
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verifier import check
@@ -28,11 +27,11 @@ from matmul_sweep.process.errors import HANG_SECONDS, UserError
 
 SIZE = 2048  # of the square product that is timed, in all dimensions
 SETTINGS = Settings(
-    seed=SEED, caches=("hot",), copied=False,
+    seed=SEED, caches=("hot",),
     sampling=Sampling(10, 100, 0.01, 1.0, sample_seconds=0.005, warm_seconds=0.2),
     limits=Limits(
-        gpu_seconds=10, cpu_seconds=10, hang_seconds=HANG_SECONDS, memory_share=0.8,
-        cool_celsius=75, cool_seconds=30,
+        launch_seconds=10, hang_seconds=HANG_SECONDS, memory_share=0.8, cool_celsius=75,
+        cool_seconds=30,
     ),
 )  # fmt: skip
 

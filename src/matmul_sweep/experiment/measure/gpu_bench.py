@@ -1,17 +1,20 @@
 """Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import psutil
 
 from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.dataset.intervals import Rule
 from matmul_sweep.experiment.measure.bench import (
     LostDevice,
     Point,
@@ -27,6 +30,7 @@ from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.reference import reference, reference_bytes
 from matmul_sweep.launch.device import Gpu
+from matmul_sweep.launch.occupancy import occupancy
 from matmul_sweep.launch.products import GpuProduct, gpu_product
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
@@ -63,7 +67,7 @@ class GpuBench:
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
         *inputs, c = (self.element_bytes * count for count in shape.elements)
-        managed = sum(inputs) + c if self.settings.copied else 0
+        managed = sum(inputs) + c if self.settings.sampling.copies else 0
         own = sum(v.workspace_bytes(shape, self.gpu.architecture) for v in self.contenders)
         return sum(inputs) + c * len(self.contenders) + own + max(reference_bytes(shape), managed)
 
@@ -78,10 +82,10 @@ class GpuBench:
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the GPU does not answer: {failure}") from None
         share = self.settings.limits.memory_share
-        copies = 2 * self.element_bytes * sum(shape.elements) if self.settings.copied else 0
+        copied = 2 * sum(shape.elements) if self.settings.sampling.copies else 0
         on_host = psutil.virtual_memory().available
         return beyond(needed, free, "GPU memory with its reference", share) or beyond(
-            copies, on_host, "host memory for its copies", share
+            copied * self.element_bytes, on_host, "host memory for its copies", share
         )
 
     def measure(self, case: Case) -> Point:
@@ -117,8 +121,8 @@ class GpuBench:
         with self.split.part("timed"):
             for cache in self.settings.caches:
                 self.time_kernel(point, case, cache, launches, errors)
-        if self.settings.copied:
-            self.time_copies(point, shape, [*inputs, cs[0]])
+        if rule := self.settings.sampling.copies:
+            self.time_copies(point, shape, [*inputs, cs[0]], rule)
         return point
 
     def let_cool(self) -> None:
@@ -216,7 +220,7 @@ class GpuBench:
 
         return [partial(launch, product) for product in self.products]
 
-    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int]) -> None:
+    def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
         """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
         clock. Copies are from pageable memory.
 
@@ -254,7 +258,7 @@ class GpuBench:
         }
         with self.split.part("timed"):
             for phase, take in phases.items():
-                [times], _ = collect(self.settings.sampling.copies, partial(one_by_one, take))
+                [times], _ = collect(rule, partial(one_by_one, take))
                 point.add(phase, "cold", {self.contenders[0].name: times})
 
     def unified(self, shape: Shape, host: Sequence[np.ndarray]) -> Callable[[], float]:
@@ -279,6 +283,12 @@ class GpuBench:
 
     def close(self) -> None:
         self.recorder.stop()
+
+
+def occupancy_of(variant: Variant, gpu: Gpu, record: Mapping[str, Any]) -> float:
+    """The share of a multiprocessor's threads that can be resident with the compiled kernel."""
+    shared = record["shared_bytes"] + variant.dynamic_shared_bytes
+    return occupancy(math.prod(variant.block), record["registers"], shared, gpu.limits)
 
 
 def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:

@@ -9,7 +9,6 @@ and a reason.
 import itertools
 import json
 import logging
-import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -26,13 +25,12 @@ from matmul_sweep.experiment.dataset.provenance import commit, host_facts
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
-from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.gpu_bench import GpuBench, occupancy_of
 from matmul_sweep.experiment.measure.sweep import Sweep
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import Case
 from matmul_sweep.experiment.verify.verifier import Verifier, needed, tasks_of
 from matmul_sweep.launch.device import Gpu, NoDevice, opened
-from matmul_sweep.launch.occupancy import occupancy
 from matmul_sweep.launch.products import NotCompiled, compile_record, cpu_product
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.children import until_done
@@ -155,12 +153,6 @@ def timed_on_cpu(sweep: Sweep, cases: Sequence[Case], build: Path, split: Split)
     except (Wrong, LostDevice) as error:
         sweep.lost = str(error)
     sweep.run(bench, cases)
-
-
-def occupancy_of(variant: Variant, gpu: Gpu, record: Mapping[str, Any]) -> float:
-    """The share of a multiprocessor's threads that can be resident with the compiled kernel."""
-    shared = record["shared_bytes"] + variant.dynamic_shared_bytes
-    return occupancy(math.prod(variant.block), record["registers"], shared, gpu.limits)
 
 
 def compiler_of(variant: Variant, binaries: Path, shapes: Sequence[Shape]) -> str | None:

@@ -83,8 +83,7 @@ class Sweep:
 
     def too_slow(self, shape: Shape) -> str | None:
         """Why a launch at `shape` would take too long, judged by the rate at the previous shape."""
-        limits = self.settings.limits
-        budget = limits.gpu_seconds if self.variant.kernel.on_gpu else limits.cpu_seconds
+        budget = self.settings.limits.launch_seconds
         predicted = (self.pace or 0.0) * shape.operations
         if predicted <= budget:
             return None

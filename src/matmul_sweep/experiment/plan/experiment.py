@@ -219,13 +219,12 @@ class Experiment:
     def settings(self, sweep: str, variant: Variant) -> Settings:
         """How the points of a variant in a sweep are measured."""
         own, on_gpu = self.sweeps[sweep], variant.kernel.on_gpu
-        sampling = Sampling(**own["sampling"])
+        copied = configuration.named(variant, own["copies"])
         return Settings(
             seed=self.configuration["seed"],
             caches=tuple(configuration.caches_of(variant, own)),
-            sampling=sampling if on_gpu else sampling.on_cpu,
-            limits=Limits(**own["limits"]),
-            copied=configuration.named(variant, own["copies"]) and sampling.copy_seconds > 0,
+            sampling=Sampling.of(own["sampling"], on_gpu, copied),
+            limits=Limits.of(own["limits"], on_gpu),
         )
 
     def measuring_identity(self, sweep: str, part: str) -> str:

@@ -1,6 +1,8 @@
 """What is measured at a time, how, and where a kernel runs."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from matmul_sweep.catalogue.entries import Kernel
 from matmul_sweep.experiment.dataset.intervals import Rule
@@ -23,24 +25,29 @@ def place_of(kernel: Kernel, device: str) -> str:
 
 @dataclass(frozen=True)
 class Sampling(Rule):
-    """The configuration's `sampling` of a sweep; config.yaml says what each key means."""
+    """How the samples of a variant are taken; config.yaml says what each key means.
+
+    copy_seconds: 0 if copies, end to end and unified memory are not timed.
+    """
 
     sample_seconds: float = 0
     copy_seconds: float = 0
     warm_seconds: float = 0
     load_seconds: float = 0
-    cpu_seconds: float | None = None
+
+    @classmethod
+    def of(cls, section: Mapping[str, Any], on_gpu: bool, copied: bool) -> "Sampling":
+        """The section `sampling` of a sweep, as far as it is about such a variant."""
+        own = dict(section)
+        on_cpu = own.pop("cpu_seconds", own["seconds"])
+        if not on_gpu:
+            own["seconds"] = on_cpu
+        return cls(**own if copied else own | {"copy_seconds": 0})
 
     @property
-    def copies(self) -> Rule:
-        """When the samples of copies, end to end and unified memory are enough."""
-        return Rule(minimum=5, maximum=50, interval=0.02, seconds=self.copy_seconds)
-
-    @property
-    def on_cpu(self) -> "Sampling":
-        """The same for a variant of the CPU."""
-        own = self.cpu_seconds
-        return self if own is None else replace(self, seconds=own)
+    def copies(self) -> Rule | None:
+        """When the samples of copies are enough; None if there are none."""
+        return Rule(5, 50, 0.02, self.copy_seconds) if self.copy_seconds else None
 
     def warming(self, mode: str) -> float:
         """Seconds of launches before the samples, the first one included."""
@@ -49,28 +56,33 @@ class Sampling(Rule):
 
 @dataclass(frozen=True)
 class Limits:
-    """The configuration's `limits` of a sweep."""
+    """What a job waits for, skips and gives up; config.yaml says what each key means.
 
-    gpu_seconds: float
-    cpu_seconds: float
+    launch_seconds: its gpu_seconds or cpu_seconds.
+    """
+
+    launch_seconds: float
     hang_seconds: float
     memory_share: float
     cool_celsius: float
     cool_seconds: float
 
+    @classmethod
+    def of(cls, section: Mapping[str, Any], on_gpu: bool) -> "Limits":
+        """The section `limits` of a sweep, as far as it is about such a variant."""
+        own = dict(section)
+        on_gpu_s, on_cpu_s = own.pop("gpu_seconds"), own.pop("cpu_seconds")
+        return cls(launch_seconds=on_gpu_s if on_gpu else on_cpu_s, **own)
+
 
 @dataclass(frozen=True)
 class Settings:
-    """How the points of a variant are measured; after a change they are measured again.
-
-    copied: whether copies, end to end and unified memory are timed.
-    """
+    """How the points of a variant are measured; after a change they are measured again."""
 
     seed: int
     caches: tuple[str, ...]
     sampling: Sampling
     limits: Limits
-    copied: bool
 
 
 @dataclass(frozen=True)
