@@ -14,10 +14,6 @@ from matmul_sweep.experiment.measure import counters
 from matmul_sweep.experiment.measure.counters import DURATION, METRICS, combined, parsed, products
 from matmul_sweep.process.files import write_json
 
-HEADER = (
-    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",'
-    '"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
-)
 DENIED = (
     "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
     "Performance Counters on the target device 0. For instructions see"
@@ -25,18 +21,17 @@ DENIED = (
 
 
 def launch(number: int, kernel: str, values: dict[str, str]) -> str:
-    """The lines of a launch as ncu --csv --print-units base prints them, with made-up values."""
-    start = (
-        f'"{number}","7","python3","host","{kernel}","1","7","(256, 1, 1)","(8, 8, 1)","0","9.0"'
-    )
+    """The lines of a launch as ncu --csv prints them, with made-up values and fewer columns."""
     return "".join(
-        f'{start},"Command line profiler metrics","{METRICS[column]}","","{value}"\n'
+        f'"{number}","host","{kernel}","(8, 8, 1)","{METRICS[column]}","","{value}"\n'
         for column, value in values.items()
     )
 
 
 def log(*launches: str) -> str:
-    lines = "==PROF== Connected to process 7 (/usr/bin/python3)\n" + HEADER + "\n"
+    lines = "==PROF== Connected to process 7 (/usr/bin/python3)\n"
+    names = "ID", "Host Name", "Kernel Name", "Grid Size", "Metric Name", "Metric Unit"
+    lines += "".join(f'"{name}",' for name in names) + '"Metric Value"\n'
     return lines + "".join(launches) + "==PROF== Disconnected from process 7\n"
 
 

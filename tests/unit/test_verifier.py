@@ -135,38 +135,32 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     assert after.pending(again) == ([] if same else again)
 
 
-def test_a_record_of_a_cluster_is_of_the_card_and_the_cublas_of_its_job(
+def test_what_another_compiler_card_or_cublas_made_is_verified_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Jobs of a cluster find their card where they run."""
     run = experiment("naive", "cublas_sgemm", device="gpu")
-    tasks = tasks_of(run, "gemm")
-
-    def pending(cards: str, version: str) -> list[str]:
-        monkeypatch.setattr(program, "cards_here", lambda: cards)
-        monkeypatch.setattr(program.cublas, "version", lambda: version)
+    tasks, known = tasks_of(run, "gemm"), {"cards": "H100 580", "cublas": "13.1.0"}
+    monkeypatch.setattr(program, "cards_here", lambda: known["cards"])
+    monkeypatch.setattr(program.cublas, "version", lambda: known["cublas"])
+    [wide] = (task.variant for task in tasks if task.variant.name == "naive/32")
+    compiled = {"compiler": "release 13.0", "status": "failed"}
+    every = [task.variant.name for task in tasks]
+    for changed, again in (
+        ({}, every),
+        ({}, []),
+        ({"compiler": "release 13.1"}, ["naive/32"]),
+        ({"status": "ok"}, ["naive/32"]),
+        ({"cards": "H200 580"}, every),
+        ({"cublas": "13.2.0"}, ["cublas_sgemm"]),
+    ):
+        known |= changed
+        report = binary_of(wide, tmp_path / "sm_90").with_suffix(".json")
+        write_json({key: (compiled | known)[key] for key in compiled}, report)
         found = verifier(run, tmp_path)
-        names = [task.variant.name for task in found.pending(tasks)]
+        assert [task.variant.name for task in found.pending(tasks)] == again
         for task in tasks:
             found.keep(task, [])
-        return names
-
-    every = [task.variant.name for task in tasks]
-    assert pending("H100 580", "13.1.0") == pending("H200 580", "13.1.0") == every
-    assert pending("H200 580", "13.1.0") == []
-    assert pending("H200 580", "13.2.0") == ["cublas_sgemm"]
-
-
-def test_what_another_compiler_made_is_verified_again(tmp_path: Path) -> None:
-    run = experiment("naive", device="gpu")
-    found, [task, other] = verifier(run, tmp_path), tasks_of(run, "gemm")
-    report = binary_of(task.variant, tmp_path / "sm_90").with_suffix(".json")
-    write_json({"compiler": "release 13.0", "status": "failed"}, report)
-    for each in (task, other):
-        found.keep(each, [])
-    assert found.pending([task, other]) == []
-    for changed in ({"compiler": "release 13.1"}, {"status": "ok"}):
-        write_json({"compiler": "release 13.0", "status": "failed"} | changed, report)
-        assert found.pending([task, other]) == [task]
 
 
 def test_a_cut_record_is_none(tmp_path: Path) -> None:
