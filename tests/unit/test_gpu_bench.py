@@ -65,6 +65,7 @@ def test_a_sample_takes_about_the_seconds_asked_for_and_its_time_is_that_of_one_
         assert len(taken) == 20
         assert taken == pytest.approx([MS[name]] * 20)
     assert sorted(map(len, card.holds))[:1] == [2]  # the first pair says how many make a sample
+    assert {hold[0] for hold in card.holds[1:]} == {*MS}  # in random order
     for hold in card.holds[1:]:
         assert len(hold) <= MOST_LAUNCHES
         runs = [(name, len(list(run))) for name, run in itertools.groupby(hold)]

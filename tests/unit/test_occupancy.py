@@ -39,4 +39,4 @@ def test_value_by_hand(
 
 def test_a_variant_has_the_occupancy_of_its_block_and_record() -> None:
     record, gpu = {"registers": 40, "shared_bytes": 0}, SimpleNamespace(limits=CC_9_0)
-    assert occupancy_of(the_catalogue().variant("naive/16"), gpu, record) == 0.75
+    assert occupancy_of(the_catalogue().variant("naive/32"), gpu, record) == 0.5

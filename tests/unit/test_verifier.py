@@ -9,14 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from support import RIGHT_KERNEL, Command, Entry, WriteCatalogue, experiment
+from support import RIGHT_KERNEL, Command, Entry, WriteCatalogue, experiment, the_catalogue
 
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify import verifier as program
+from matmul_sweep.experiment.verify.runner import WrongAccess
 from matmul_sweep.experiment.verify.verification import verification_shapes
 from matmul_sweep.experiment.verify.verifier import (
     Rows,
@@ -25,9 +27,11 @@ from matmul_sweep.experiment.verify.verifier import (
     refused,
     tasks_of,
     unchosen,
+    verify,
 )
+from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import Unfinished, UserError
 from matmul_sweep.process.files import write_json
 
 COMMENTED = RIGHT_KERNEL + "// a comment\n"
@@ -66,13 +70,15 @@ def test_a_dispatch_is_verified_in_what_it_chooses() -> None:
 
 
 def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() -> None:
-    run = experiment("sgemm", "direct", "naive", device="gpu")
+    run = experiment("sgemm", "direct", "naive", device="gpu", sweeps=DISPATCHED)
     naive, dispatch = run.variants["naive-16"], run.variants["sgemm"]
     tasks = tasks_of(run, "gemm")
     assert [task.variant for task in needed(run, tasks, naive)] == [naive]
     found = needed(run, tasks, dispatch)
-    assert {task.owner.name for task in found} <= {"sgemm", "direct/16x32-8teams"}
-    assert {task.variant for task in found} >= {*run.parts(dispatch, "sm_90")}
+    parts = {*run.parts(dispatch, "sm_90")}
+    assert {task.variant for task in found} >= parts
+    assert {task.owner for task in found} == {dispatch, *(parts & {*run.variants.values()})}
+    assert len({task.owner for task in found}) > 1
 
 
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
@@ -89,6 +95,26 @@ def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
     assert set(rows.reason[rows.variant == "cublas_sgemm"]) == {"there is no GPU here"}
     chosen = rows.reason[rows.variant == "sgemm"]
     assert len(chosen) and chosen.str.endswith(": --config verify=all").all()
+
+
+def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried() -> None:
+    class Run:
+        place, architecture = "cpu", "host"
+
+        def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+            if shape.m == 4:
+                raise WrongAccess("it writes past the end of C")
+            if shape.m == 5:
+                raise Unfinished(3)
+            return inputs[0] @ inputs[1] + (shape.m == 3)
+
+    shapes = [Gemm(m, 2, 2) for m in (2, 3, 4, 5, 6)]
+    rows = verify(Run(), the_catalogue().variant("cpu_blas"), shapes, "uniform", 1)
+    assert [row["status"] for row in rows] == ["ok", *["failed"] * 4]
+    late = "the launch did not finish within 3 s"
+    assert [row["reason"] for row in rows[1:]] == [
+        "wrong result at 3x2x2", "it writes past the end of C", late, f"not run: at 5x2x2 {late}",
+    ]  # fmt: skip
 
 
 # ---- Records ----
