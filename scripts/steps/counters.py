@@ -41,12 +41,12 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 def launch(gpu: Gpu, tools: Instruments, variant: Variant, shape: Shape) -> None:
     """Launch a product twice, the second time with ncu watching. Raises NotCompiled and the
     driver's errors."""
-    product, dtype = gpu_product(variant, tools, [shape]), variant.kernel.dtype
+    product, operation = gpu_product(variant, tools, [shape]), variant.kernel.product
     inputs = [
-        tools.filled("uniform", SEED, which, count, dtype)
+        tools.filled("uniform", SEED, which, count, operation.dtype)
         for which, count in enumerate(shape.elements[:-1])
     ]
-    c = tools.poisoned(shape.elements[-1], dtype)
+    c = tools.poisoned(shape.elements[-1], operation.output)
     product(shape, *inputs, c)
     tools.wait()
     gpu.drv.start_profiler()

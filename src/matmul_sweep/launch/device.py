@@ -20,8 +20,9 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.build.packages import TAKE_CUDA_12
-from matmul_sweep.catalogue.architectures import UNITS, peak_terms
+from matmul_sweep.catalogue.architectures import peak_terms
 from matmul_sweep.launch.occupancy import Limits
+from matmul_sweep.operations.dtypes import UNITS
 from matmul_sweep.process.errors import UserError
 
 WAIT_S = 0.1  # between checks for a free card
@@ -200,7 +201,7 @@ class Gpu:
             "compute_capability": self.compute_capability,
             "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
             "clock_mhz": self.clock_khz // 1000,
-            **{f"{units}_peak_tflops": self.peak(units) for units in UNITS},
+            **{f"{units.rate}_peak_tflops": self.peak(units.rate) for units in UNITS.values()},
             "memory_bytes": self.device.total_memory(),
             "l2_bytes": self.l2_bytes,
             "driver": pynvml.nvmlSystemGetDriverVersion() if self.nvml else None,

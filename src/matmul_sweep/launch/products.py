@@ -189,8 +189,10 @@ def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
     compile_record(variant, build / HOST)
     library = ctypes.CDLL(str(binary_of(variant, build / HOST).resolve()))
     function = getattr(library, kernel.function)
-    arrays, dimensions = kernel.product.signature
-    array = np.ctypeslib.ndpointer(kernel.dtype, ndim=2, flags="C_CONTIGUOUS")
-    function.argtypes = [array] * arrays + [ctypes.c_int] * dimensions
+    arrays = [
+        np.ctypeslib.ndpointer(dtype.name, ndim=2, flags="C_CONTIGUOUS")
+        for dtype in kernel.product.dtypes
+    ]
+    function.argtypes = arrays + [ctypes.c_int] * kernel.product.signature[1]
     function.restype = None
     return lambda shape, *matrices: function(*matrices, *shape.dimensions)

@@ -5,13 +5,12 @@ from typing import Any
 
 from matmul_sweep.catalogue.plans import TensorMap
 from matmul_sweep.launch.device import driver_library
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError
 
 BYTES = 128  # of a tensor map, and of a kernel's parameter
 ALIGNMENT = 64  # of both
-# CUtensorMapDataType and CUtensorMapSwizzle of cuda.h.
-TYPES = {"float16": 6, "float32": 7, "float64": 8, "bfloat16": 9}
-SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # CUtensorMapSwizzle of cuda.h
 
 
 def encoded(wanted: TensorMap, address: int) -> bytes:
@@ -27,7 +26,7 @@ def encoded(wanted: TensorMap, address: int) -> bytes:
         return (kind * len(numbers))(*reversed(numbers))
 
     error = driver_library().cuTensorMapEncodeTiled(
-        ctypes.c_void_p(place), TYPES[wanted.dtype], rank, ctypes.c_void_p(address),
+        ctypes.c_void_p(place), DTYPES[wanted.dtype].tensor_map, rank, ctypes.c_void_p(address),
         fastest_first(ctypes.c_uint64, wanted.extents),
         fastest_first(ctypes.c_uint64, wanted.strides),
         fastest_first(ctypes.c_uint32, wanted.box),

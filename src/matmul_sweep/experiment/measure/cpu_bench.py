@@ -37,7 +37,7 @@ class CpuBench:
         self, variant: Variant, product: CpuProduct, settings: Settings, split: Split
     ) -> None:
         self.variant, self.product, self.settings, self.split = variant, product, settings, split
-        self.dtype = variant.kernel.dtype
+        self.dtype, self.output = variant.kernel.dtype, variant.kernel.product.output
 
     def pace(self) -> float:
         """Seconds per operation of a small product, to predict even the first large one.
@@ -54,9 +54,9 @@ class CpuBench:
         """Milliseconds of the first product of a shape, and C. A C kernel may crash or never end,
         so its product runs in its own process. Raises Wrong, LostDevice."""
         if self.variant.kernel.kind is Kind.LIBRARY:
-            c = np.full(shape.output, np.nan, self.dtype)
+            c = np.full(shape.output, np.nan, self.output)
             return host_ms(lambda: self.product(shape, *inputs, c)), c
-        c, taken = shared_array(shape.output, self.dtype), shared_array((1,), "float64")
+        c, taken = shared_array(shape.output, self.output), shared_array((1,), "float64")
 
         def run() -> None:
             taken[0] = host_ms(lambda: self.product(shape, *inputs, c))

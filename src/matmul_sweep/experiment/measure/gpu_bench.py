@@ -29,6 +29,7 @@ from matmul_sweep.experiment.verify.reference import reference, reference_bytes
 from matmul_sweep.experiment.verify.verification import Accuracy
 from matmul_sweep.launch.device import Gpu
 from matmul_sweep.launch.products import GpuProduct, gpu_product
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
 
@@ -54,7 +55,7 @@ class GpuBench:
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
-        self.element_bytes = variant.kernel.product.element.bytes
+        self.operation = variant.kernel.product
         self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
@@ -63,7 +64,7 @@ class GpuBench:
 
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
-        *inputs, c = (self.element_bytes * count for count in shape.elements)
+        *inputs, c = self.operation.sizes(shape)
         managed = sum(inputs) + c if self.settings.copies else 0
         own = sum(v.workspace_bytes(shape, self.gpu.architecture) for v in self.contenders)
         return sum(inputs) + c * len(self.contenders) + own + max(reference_bytes(shape), managed)
@@ -84,7 +85,7 @@ class GpuBench:
                 f"{self.settings.memory_share:.0%} of the {free / 1e9:.2f} GB free "
                 f"is {allowed / 1e9:.2f} GB"
             )
-        copied = self.element_bytes * sum(shape.elements) if self.settings.copies else 0
+        copied = sum(self.operation.sizes(shape)) if self.settings.copies else 0
         return host_copies_refusal(copied, self.settings.memory_share)
 
     def measure(self, case: Case) -> Point:
@@ -94,7 +95,8 @@ class GpuBench:
         try:
             with self.split.part("inputs"):
                 inputs = self.inputs(case)
-                cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
+                output = self.operation.output
+                cs = [self.tools.poisoned(shape.elements[-1], output) for _ in self.contenders]
                 self.tools.stream.synchronize()
             launches = [
                 functools.partial(product, shape, *inputs, c)
@@ -206,20 +208,18 @@ class GpuBench:
         hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
         if cache == "cold" and hot and np.median(hot) > LONG_MS:
             return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
-        if cache == "rotated" and self.element_bytes * sum(shape.elements) > self.gpu.l2_bytes:
+        if cache == "rotated" and sum(self.operation.sizes(shape)) > self.gpu.l2_bytes:
             return "rotated and hot are alike: the matrices do not fit the L2"
         return None
 
     def rotating(self, case: Case) -> list[Callable[[], None]]:
         """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
         when its turn comes again."""
-        sizes = [
-            ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
-        ]
+        sizes = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in self.operation.sizes(case.shape)]
         offsets = [sum(sizes[:i]) for i in range(len(sizes))]
         stride = sum(sizes)
         copies = ceil_div(2 * self.gpu.l2_bytes, stride)
-        count = copies * stride // self.element_bytes
+        count = copies * stride // DTYPES[self.dtype].bytes
         arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
         places = itertools.cycle(range(copies))
 
@@ -237,7 +237,7 @@ class GpuBench:
         """
         drv, name = self.gpu.drv, self.contenders[0].name
         with self.split.part("inputs"):
-            host = [np.empty(self.element_bytes * count, np.uint8) for count in shape.elements]
+            host = [np.empty(size, np.uint8) for size in self.operation.sizes(shape)]
             for array, source in zip(host, arrays, strict=True):
                 drv.memcpy_dtoh(array, source)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from matmul_sweep.experiment.measure.cublas import WORKSPACE_BYTES, Cublas
 from matmul_sweep.launch.device import Gpu
-from matmul_sweep.operations import OPERATIONS, fills
+from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import ceil_div
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
@@ -17,16 +17,15 @@ from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, lef
 ONE = (1, 1, 1)
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
 MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
-FILLED = sorted({operation.dtype for operation in OPERATIONS.values()})  # types of matrices
+FILLED = [name for name, dtype in DTYPES.items() if dtype.units]  # those of instruments.cu
 FUNCTIONS = {
     "hold": "PQ",
     "empty": "",
     "split": "PPPPdQ",
     "mirror": "Pi",
-    **{f"fill_{dtype}": "PQiQi" for dtype in FILLED},
+    **{f"fill_{dtype}": "PQiQii" for dtype in FILLED},
     **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in FILLED},
-    # The kernels that compare with a wider type; float64 has none.
-    **{f"widen_{dtype}": "PPPQ" for dtype in FILLED if dtype != "float64"},
+    **{f"widen_{dtype}": "PPPQ" for dtype in FILLED},
 }
 
 
@@ -90,7 +89,7 @@ class Instruments:
         """A device array of `count` elements of matrix 0 (A) or 1 (B)."""
         array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
         kind, start = fills.FILLS.index(fill), fills.start_of(seed, matrix)
-        self.call(f"fill_{dtype}", array, count, kind, start, matrix)
+        self.call(f"fill_{dtype}", array, count, kind, start, matrix, DTYPES[dtype].mantissa)
         return array
 
     def poisoned(self, count: int, dtype: str) -> Any:

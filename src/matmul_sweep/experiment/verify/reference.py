@@ -13,6 +13,7 @@ from matmul_sweep.catalogue.entries import Kernel
 from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.verify.verification import Accuracy, bound_scale, split_unit, written
 from matmul_sweep.operations import fills, operation_of
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
 
 PANEL_BYTES = 1 << 30
@@ -78,7 +79,7 @@ class Reference(ABC):
             rows = min(self.rows, height - first)
             self.compute_panel(first, rows)
             for own, c, kernel in zip(found, products, kernels, strict=True):
-                panel = int(c) + self.operation.element.bytes * first * width
+                panel = int(c) + DTYPES[self.operation.output].bytes * first * width
                 share, largest, added = self.panel_errors(panel, first, rows, kernel)
                 own[:] = max(own[0], share), max(own[1], largest), own[2] + added
         return [
@@ -98,7 +99,7 @@ class Reference(ABC):
         drv, stream, width = self.tools.drv, self.tools.stream, self.shape.output[1]
         drv.memset_d32_async(self.found, 0, 6, stream)
         self.tools.call(
-            f"compare_{self.operation.dtype}", c, self.product, self.rest, self.bound,
+            f"compare_{self.operation.output}", c, self.product, self.rest, self.bound,
             rows * width, width, first, kernel.writes == "upper",
             bound_scale(kernel, self.shape.terms), self.operation.rounding, self.found,
         )  # fmt: skip
@@ -166,7 +167,7 @@ class WidenedReference(Reference):
 
     def compute_panel(self, first: int, rows: int) -> None:
         n, k = self.shape.n, self.shape.terms
-        panel = self.a + self.operation.element.bytes * first * k
+        panel = self.a + DTYPES[self.operation.dtype].bytes * first * k
         self.widen(panel, self.wide_a, self.abs_a, rows * k)
         gemm = self.tools.cublas.gemm
         gemm("float64", rows, n, k, int(self.wide_a), int(self.wide_b), int(self.product))

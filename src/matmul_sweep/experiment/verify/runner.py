@@ -103,7 +103,7 @@ class GpuRunner(Runner):
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         drv, product = self.gpu.drv, self.product(variant)
         try:
-            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
+            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.product.output)
             arrays = [drv.to_device(as_bytes(array)) for array in (*map(guarded, inputs), c)]
             product(shape, *arrays)
             self.tools.wait()
@@ -117,7 +117,7 @@ class GpuRunner(Runner):
     def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
         product, drv = self.product(variant), self.gpu.drv
         on_device = [drv.to_device(as_bytes(matrix)) for matrix in inputs]
-        c = drv.mem_alloc(inputs[0].itemsize * shape.elements[-1])
+        c = drv.mem_alloc(variant.kernel.product.sizes(shape)[-1])
         launches = [lambda: product(shape, *on_device, c)] * LAUNCHES
         return statistics.median(HeldStream(self.tools).times(launches))
 
@@ -129,7 +129,7 @@ class CpuRunner(Runner):
     architecture = HOST
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
-        product, dtype = self.product(variant), variant.kernel.dtype
+        product, dtype = self.product(variant), variant.kernel.product.output
         if variant.kernel.kind is Kind.LIBRARY:
             c = np.full(shape.output, np.nan, dtype)
             product(shape, *inputs, c)
@@ -147,7 +147,7 @@ class CpuRunner(Runner):
         return cpu_product(variant, self.build, threads=len(os.sched_getaffinity(0)))
 
     def time_ms(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
-        product, c = self.product(variant), np.empty(shape.output, variant.kernel.dtype)
+        product, c = self.product(variant), np.empty(shape.output, variant.kernel.product.output)
         return host_ms(lambda: product(shape, *inputs, c))
 
 
@@ -171,7 +171,7 @@ class EmulationRunner(Runner):
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         part = variant.part(shape, None)
         executable = self.executable(part)
-        c = np.full(shape.output, np.nan, variant.kernel.dtype)
+        c = np.full(shape.output, np.nan, variant.kernel.product.output)
         try:
             return emulation.launch(
                 executable, part.plan(shape), shape, inputs, c, self.seconds,
