@@ -20,11 +20,11 @@ import psutil
 
 from matmul_sweep.experiment.dataset.selection import squares
 from matmul_sweep.experiment.dataset.tables import read_table, version_of, write_table
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.checks import CROSS, check_card
 from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gram import GRAM
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import read_json
 

@@ -21,6 +21,7 @@ from matmul_sweep.build.binaries import compile_instruments, compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.verify.runner import (
     EMULATION,
     GPU,
@@ -31,10 +32,9 @@ from matmul_sweep.experiment.verify.runner import (
     tile_mistake,
 )
 from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import fills, parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import Unfinished, UserError, command_line
 from matmul_sweep.process.progress import told_if_slow
 

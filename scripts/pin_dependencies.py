@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.project import ROOT
 

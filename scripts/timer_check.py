@@ -26,11 +26,12 @@ from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.measure.sampling import run_for
 from matmul_sweep.experiment.measure.state import Recorder
 from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.checks import EMPTY, TIMER, check_card
-from matmul_sweep.launch.device import Gpu, NoDevice, opened
-from matmul_sweep.launch.products import library_product
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
+from matmul_sweep.experiment.verify.products import library_product
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 
 VARIANT, SEED = "cublas_sgemm", 2026
@@ -125,7 +126,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         with opened() as gpu, tempfile.TemporaryDirectory() as build:
-            check_card(options.data, gpu.device.name())
+            check_card(options.data, gpu.name)
             rows = checked(gpu, Path(build))
     except NoDevice as missing:
         raise UserError(f"checking the timer needs a GPU, and {missing}") from None

@@ -23,8 +23,9 @@ from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.measure.sampling import Rule, collect, run_for
 from matmul_sweep.experiment.measure.state import Recorder, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream
-from matmul_sweep.launch.device import Gpu, NoDevice, opened
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.programs import program_digest
 
@@ -136,7 +137,7 @@ def measured(build: Path) -> list[dict[str, Any]]:
     """A row per ceiling of the first free GPU. Raises NoDevice, UserError."""
     with opened() as gpu:
         bench = Bench(gpu, build)
-        card = {"gpu": gpu.device.name(), "uuid": gpu.uuid}
+        card = {"gpu": gpu.name, "uuid": gpu.uuid}
         rows = [{"name": name} | bench.row(name) | card for name in UNITS]
         bench.close()
         return rows

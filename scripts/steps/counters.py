@@ -17,12 +17,14 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.tables import product_of, write_rows
 from matmul_sweep.experiment.measure import counters
 from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
-from matmul_sweep.launch.device import Gpu, NoDevice, opened
-from matmul_sweep.launch.products import NotCompiled, gpu_product
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
+from matmul_sweep.experiment.verify.products import gpu_product
+from matmul_sweep.launch.driver import NoDevice
+from matmul_sweep.launch.products import NotCompiled
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import read_json, write_json
 
@@ -68,7 +70,7 @@ def launch_all(options: argparse.Namespace) -> None:
             try:
                 if not reason:
                     launch(gpu, tools, variant, shape)
-            except (NotCompiled, UserError, gpu.drv.Error) as error:
+            except (NotCompiled, UserError, *gpu.errors) as error:
                 reason = f"not launched: {error}"
             reasons.append(reason)
     write_json(reasons, options.inside)

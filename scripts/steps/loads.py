@@ -17,11 +17,11 @@ from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable
 from matmul_sweep.experiment.dataset.tables import product_of, write_rows
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape, ceil_div
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 
 SEED = 2026

@@ -25,14 +25,16 @@ from matmul_sweep.experiment.measure.bench import Case, LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
 from matmul_sweep.experiment.measure.instruments import Instruments
+from matmul_sweep.experiment.measure.occupancy import limits_of, occupancy
 from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import Experiment, read_experiment
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
+from matmul_sweep.experiment.verify.products import cpu_product
 from matmul_sweep.experiment.verify.verifier import Verifier, first_failure, tasks_for
-from matmul_sweep.launch.device import Gpu, NoDevice, opened
-from matmul_sweep.launch.occupancy import occupancy
-from matmul_sweep.launch.products import NotCompiled, compile_record, cpu_product
+from matmul_sweep.launch.driver import NoDevice
+from matmul_sweep.launch.products import NotCompiled, compile_record
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process import arguments
 from matmul_sweep.process.children import until_done
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_json
@@ -147,7 +149,7 @@ def occupancy_of(variant: Variant, gpu: Gpu, tools: Instruments) -> float | None
     record = compile_record(variant, tools.binaries)
     threads = variant.block[0] * variant.block[1]
     shared = record["shared_bytes"] + variant.dynamic_shared_bytes
-    return occupancy(threads, record["registers"], shared, gpu.limits)
+    return occupancy(threads, record["registers"], shared, limits_of(gpu))
 
 
 def compiler_of(variant: Variant, binaries: Path, shapes: Sequence[Shape]) -> str | None:

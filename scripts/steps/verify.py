@@ -10,9 +10,9 @@ from pathlib import Path
 
 from matmul_sweep.catalogue.entries import Kind
 from matmul_sweep.experiment.dataset.tables import write_rows
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
 from matmul_sweep.experiment.verify.verifier import Rows, Verifier, tasks_of, unchosen
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 
 

@@ -8,7 +8,9 @@ import pytest
 from matmul_sweep.build.binaries import binary_of, compile_instruments, compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.measure.instruments import Instruments
-from matmul_sweep.launch.device import Gpu, NoDevice, gpus
+from matmul_sweep.experiment.verify.gpu import Gpu
+from matmul_sweep.launch.device import gpus
+from matmul_sweep.launch.driver import NoDevice
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 import ceilings
 from matmul_sweep.build.binaries import compile_instruments
 from matmul_sweep.experiment.measure.instruments import Instruments
-from matmul_sweep.launch.device import Gpu
+from matmul_sweep.experiment.verify.gpu import Gpu
 
 pytestmark = pytest.mark.gpu
 

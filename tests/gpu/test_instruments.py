@@ -20,10 +20,10 @@ from matmul_sweep.experiment.measure.cublas import CublasError
 from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify import reference
+from matmul_sweep.experiment.verify.gpu import Gpu, first_free
+from matmul_sweep.experiment.verify.products import library_product
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
-from matmul_sweep.launch.device import Gpu, first_free
-from matmul_sweep.launch.products import library_product
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16

@@ -17,10 +17,10 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 from matmul_sweep.catalogue.entries import Variant, load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.gpu import Gpu
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.products import gpu_product
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import HANG_SECONDS
@@ -138,7 +138,7 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(
     assert counts.min().min() >= 6
 
     facts = read_json(output(tmp_path, variant, "facts.json"))
-    assert facts["gpu"] == gpu.device.name()
+    assert facts["gpu"] == gpu.name
     assert facts["uuid"] == gpu.uuid
     assert 0 < facts["occupancy"] <= 1
     assert facts["cublas_file"].startswith("libcublas")

@@ -22,7 +22,7 @@ from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.measure import cublas, instruments, sampling, state, timing
 from matmul_sweep.experiment.report.facts import checks
-from matmul_sweep.launch import device, products
+from matmul_sweep.experiment.verify import products
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import imported_files
 
@@ -280,7 +280,7 @@ def test_the_recorder_s_thread_ends_with_its_block(clock: Clock) -> None:
 def card(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> SimpleNamespace:
     """A GPU that multiplies nothing, and what runs on it."""
     gpu = SimpleNamespace(
-        architecture="sm_90", device=SimpleNamespace(name=lambda: DEVICE["gpu"]), nvml=object(),
+        architecture="sm_90", name=DEVICE["gpu"], errors=(), nvml=object(),
         nvml_reason="available", uuid=DEVICE["uuid"], launched=[],
     )  # fmt: skip
 
@@ -293,7 +293,7 @@ def card(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> SimpleNamespace:
         filled=lambda fill, seed, which, count, dtype: (fill, which, count, dtype),
         poisoned=lambda count, dtype: ("C", count, dtype),
     )
-    monkeypatch.setattr(device, "opened", opened)
+    monkeypatch.setattr(gpu, "opened", opened)
     monkeypatch.setattr(binaries, "compile_instruments", lambda arch, binary: None)
     monkeypatch.setattr(instruments, "Instruments", lambda gpu, build: tools)
     monkeypatch.setattr(timing, "HeldStream", lambda tools: clock)
@@ -325,7 +325,7 @@ def test_the_timer_is_checked_at_each_size_beside_the_data_set(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"device": SimpleNamespace(name=lambda: "B1")}, "was measured on Imaginary GPU"),
+        ({"name": "B1"}, "was measured on Imaginary GPU"),
         ({"nvml": None, "nvml_reason": "unavailable: no library"}, "unavailable: no library"),
     ],
     ids=["another card", "no NVML"],

@@ -6,7 +6,7 @@ import pytest
 from support import the_catalogue
 
 import measure
-from matmul_sweep.launch.occupancy import Limits, occupancy
+from matmul_sweep.experiment.measure.occupancy import Limits, occupancy
 
 CC_9_0 = Limits(threads=2048, blocks=32, registers=65536, shared_bytes=228 << 10)
 CC_8_6 = Limits(threads=1536, blocks=16, registers=65536, shared_bytes=100 << 10)
@@ -42,7 +42,8 @@ def test_a_variant_has_the_occupancy_of_its_block_and_record(
 ) -> None:
     record = {"registers": 40, "shared_bytes": 0}
     monkeypatch.setattr(measure, "compile_record", lambda variant, binaries: record)
-    gpu, tools = SimpleNamespace(limits=CC_9_0), SimpleNamespace(binaries="sm_90")
+    monkeypatch.setattr(measure, "limits_of", lambda gpu: CC_9_0)
+    gpu, tools = SimpleNamespace(), SimpleNamespace(binaries="sm_90")
     catalogue = the_catalogue()
     assert measure.occupancy_of(catalogue.variant("naive/16"), gpu, tools) == 0.75
     assert measure.occupancy_of(catalogue.variant("cublas_sgemm"), gpu, tools) is None

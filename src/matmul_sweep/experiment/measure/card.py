@@ -19,11 +19,11 @@ from matmul_sweep.classroom.verdict import Verdict
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.measure.bench import Case, LostDevice, Settings, Split, Wrong
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.occupancy import limits_of, occupancy
 from matmul_sweep.experiment.measure.sampling import Rule
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.runner import GpuRunner, WrongAccess
 from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.launch.device import Gpu, opened
-from matmul_sweep.launch.occupancy import occupancy
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.process.errors import HANG_SECONDS, UserError
 
@@ -153,8 +153,8 @@ def measured(
     shared = int(str(record["shared_bytes"])) + variant.dynamic_shared_bytes
     registers = int(str(record["registers"]))
     return Standing(
-        gpu.device.name(), str(shape), float(np.median(own)), ratios, registers,
-        occupancy(threads, registers, shared, gpu.limits), next_step(rivals, ratios),
+        gpu.name, str(shape), float(np.median(own)), ratios, registers,
+        occupancy(threads, registers, shared, limits_of(gpu)), next_step(rivals, ratios),
     )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from matmul_sweep.experiment.measure.bench import (
 from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import State
 from matmul_sweep.experiment.measure.timing import host_ms
+from matmul_sweep.experiment.verify.products import CpuProduct
 from matmul_sweep.experiment.verify.verification import PANEL_ROWS, accuracy
-from matmul_sweep.launch.products import CpuProduct
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import Unfinished

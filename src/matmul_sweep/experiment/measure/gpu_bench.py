@@ -25,10 +25,10 @@ from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.measure.sampling import Rule, collect, run_for
 from matmul_sweep.experiment.measure.state import Recorder, State, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
+from matmul_sweep.experiment.verify.gpu import Gpu
+from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
 from matmul_sweep.experiment.verify.reference import reference, reference_bytes
 from matmul_sweep.experiment.verify.verification import Accuracy
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.products import GpuProduct, gpu_product
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
@@ -119,7 +119,7 @@ class GpuBench:
             raise Wrong(str(failure)) from None
         except Unfinished as failure:
             raise LostDevice(str(failure)) from None
-        except self.gpu.drv.Error as failure:
+        except self.gpu.errors as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
         return point
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.experiment.measure.cublas import WORKSPACE_BYTES, Cublas
-from matmul_sweep.launch.device import Gpu
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import ceil_div
@@ -39,12 +39,12 @@ class Instruments:
 
     def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
         """`build` has <architecture>/instruments.cubin. Raises UserError without this GPU's."""
-        self.drv, self.hang_seconds = gpu.drv, hang_seconds
+        self.drv, self.errors, self.hang_seconds = gpu.drv, gpu.errors, hang_seconds
         self.stream = self.drv.Stream()
         self.binaries = build / gpu.architecture
         if not self.binaries.is_dir():
             raise UserError(
-                f"nothing is compiled for {gpu.device.name()}: add {gpu.architecture} to "
+                f"nothing is compiled for {gpu.name}: add {gpu.architecture} to "
                 "`architectures` of the configuration"
             )
         module = self.drv.module_from_file(str(self.binaries / "instruments.cubin"))

@@ -20,8 +20,9 @@ from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
-from matmul_sweep.launch.device import Gpu, opened
-from matmul_sweep.launch.products import CpuProduct, GpuProduct, NoRoom, cpu_product, gpu_product
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
+from matmul_sweep.experiment.verify.products import CpuProduct, GpuProduct, cpu_product, gpu_product
+from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
@@ -110,7 +111,7 @@ class GpuRunner(Runner):
             drv.memcpy_dtoh(as_bytes(c), arrays[-1])
         except NoRoom as error:
             raise WrongAccess(str(error)) from None
-        except drv.Error as error:
+        except self.gpu.errors as error:
             raise WrongAccess(f"the launch failed: {error}") from None
         return unguarded(c, shape)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from matmul_sweep.catalogue.architectures import REGISTER_UNIT, RESERVED_SHARED, WARP, WARP_UNIT
+from matmul_sweep.launch.device import Gpu
 from matmul_sweep.operations.shapes import ceil_div
 
 
@@ -14,6 +15,16 @@ class Limits:
     blocks: int
     registers: int
     shared_bytes: int
+
+
+def limits_of(gpu: Gpu) -> Limits:
+    """Those of a card."""
+    return Limits(
+        threads=gpu.attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
+        blocks=gpu.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        registers=gpu.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared_bytes=gpu.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+    )
 
 
 def occupancy(threads: int, registers: int, shared_bytes: int, limits: Limits) -> float:
