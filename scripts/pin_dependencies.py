@@ -21,7 +21,9 @@ EVERYWHERE = re.compile(
     r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
 )
 PYPY = "implementation_name == 'pypy'"
-EXPORT = ["export", "--all-groups", "--no-hashes", "--no-header", "--no-annotate"]
+EXPORT = [
+    "export", "--all-groups", "--no-emit-project", "--no-hashes", "--no-header", "--no-annotate"
+]  # fmt: skip
 EXCLUSIVE = ("cuda12", "cuda13")  # groups of which an environment has one
 
 
