@@ -9,7 +9,6 @@ from matmul_sweep.build.binaries import binary_of, compile_instruments, compile_
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.verify.gpu import Gpu
-from matmul_sweep.launch.device import gpus
 from matmul_sweep.launch.driver import NoDevice
 
 
@@ -17,7 +16,7 @@ from matmul_sweep.launch.driver import NoDevice
 def gpu() -> Gpu:
     """The first GPU, not held: the scripts that tests start hold it in turn."""
     try:
-        first = gpus()[0]
+        first = Gpu(0)
     except NoDevice as missing:
         pytest.skip(f"{missing}; on a machine with an NVIDIA GPU: uv run pytest -m gpu")
     first.activate()
