@@ -69,7 +69,8 @@ class Gpu:
     """One GPU, by its number among those that the driver shows."""
 
     def __init__(self, ordinal: int) -> None:
-        """Raises DriverError, as all here do."""
+        """Raises NoDevice and UserError as count does, and DriverError, as all here do."""
+        count()
         self.ordinal, self.device = ordinal, c_int()
         call("cuDeviceGet", byref(self.device), ordinal)
 

@@ -34,8 +34,9 @@ def gpu_product(
         return library_product(variant, tools)
     if kernel.kind is Kind.DISPATCH:
         return dispatched_product(variant, tools, shapes)
-    # PyCUDA's parameters are no place for tensor maps, and its launches never overlap.
-    direct = bool(kernel.tensor_maps) or kernel.overlaps
+    # PyCUDA's parameters are no place for tensor maps, its launches never overlap, and it has its
+    # own words for the attribute that more shared memory takes.
+    direct = bool(kernel.tensor_maps) or kernel.overlaps or variant.dynamic_shared_bytes > 0
     module = driver.Module if direct else pycuda_module(tools)
     product = Product(variant, tools.binaries, module)
     return lambda shape, *arrays: product(tools.stream, shape, *map(int, arrays))
