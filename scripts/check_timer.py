@@ -13,8 +13,8 @@ from pathlib import Path
 
 from matmul_sweep.experiment.dataset.tables import CHECKS, write_table
 from matmul_sweep.experiment.measure.check_timer import against_do_bench, against_itself
-from matmul_sweep.launch.device import NoDevice
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.errors import UserError, command_line
 
 CROSS, TIMER = CHECKS

@@ -17,7 +17,7 @@ from matmul_sweep.classroom import results
 from matmul_sweep.classroom.gallery import CHECKS, GALLERY, Exhibit, exhibits
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING, Habit, habits_of_checking
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_json, write_text
 

@@ -22,13 +22,13 @@ from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
 from matmul_sweep.experiment.measure.timing import product_ms
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.settings import EMULATION, GPU, place_of
 from matmul_sweep.experiment.verify.runner import Runner, WrongAccess, runner, tile_mistake
 from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import fills, parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import Unfinished, UserError, command_line
 from matmul_sweep.process.progress import told_if_slow
 

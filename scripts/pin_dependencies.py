@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.project import ROOT
 
@@ -21,7 +21,9 @@ EVERYWHERE = re.compile(
     r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
 )
 PYPY = "implementation_name == 'pypy'"
-EXPORT = ["export", "--all-groups", "--no-hashes", "--no-header", "--no-annotate"]
+EXPORT = [
+    "export", "--all-groups", "--no-emit-project", "--no-hashes", "--no-header", "--no-annotate"
+]  # fmt: skip
 EXCLUSIVE = ("cuda12", "cuda13")  # groups of which an environment has one
 
 

@@ -28,6 +28,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.published import (
     DataSet,
@@ -42,7 +43,6 @@ from matmul_sweep.experiment.report.figures.figure_base import cache_note, sourc
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.operation import Operation
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
 from matmul_sweep.process.project import PUBLISHED, ROOT

@@ -36,14 +36,16 @@ from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
 from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.configuration import drawn_shapes
+from matmul_sweep.experiment.verify.gpu import opened
 from matmul_sweep.experiment.verify.instruments import Instruments
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import reference
-from matmul_sweep.launch.device import NoDevice, opened
-from matmul_sweep.launch.products import NoRoom, gpu_product
+from matmul_sweep.launch.driver import NoDevice
+from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import Unfinished, UserError, command_line
 from matmul_sweep.process.files import whole_file
 
@@ -159,7 +161,7 @@ class Race:
                 self.tools.wait()
             except NoRoom as error:
                 raise UserError(str(error)) from None
-            except (self.tools.drv.Error, Unfinished) as error:
+            except (*self.tools.errors, Unfinished) as error:
                 raise UserError(f"{variant.name} at {shape}: {error}") from None
             (found,) = truth.errors([c], [variant.kernel])
             if found.share <= 1:

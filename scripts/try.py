@@ -33,8 +33,8 @@ from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.classroom.source import settings_of
 from matmul_sweep.classroom.verdict import CORRECT, Verdict, judge
 from matmul_sweep.experiment.measure import card
-from matmul_sweep.launch.device import NoDevice
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.contained import can_contain
 from matmul_sweep.process.errors import UserError, command_line, leave, said
 

@@ -31,7 +31,7 @@ from support import (
 
 from matmul_sweep.build import cache, toolchain
 from matmul_sweep.build.binaries import digest
-from matmul_sweep.launch import device
+from matmul_sweep.launch import device, driver
 from matmul_sweep.process import progress
 from matmul_sweep.process.programs import program_digest
 
@@ -109,9 +109,9 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine looks as if it had no GPU."""
 
     def missing() -> None:
-        raise device.NoDevice("there is no NVIDIA driver on this machine")
+        raise driver.NoDevice("there is no NVIDIA driver on this machine")
 
-    monkeypatch.setattr(device, "driver", missing)
+    monkeypatch.setattr(device, "count", missing)
 
 
 @pytest.fixture

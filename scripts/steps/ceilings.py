@@ -6,8 +6,8 @@ from pathlib import Path
 from matmul_sweep.build.binaries import tool_source
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.measure.ceilings import measured
-from matmul_sweep.launch.device import NoDevice
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.programs import program_digest
 

@@ -28,9 +28,9 @@ from matmul_sweep.experiment.dataset.tables import (
     write_table,
 )
 from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import Experiment, read_experiment
 from matmul_sweep.experiment.plan.settings import GPU
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import read_json, write_json
 

@@ -25,6 +25,7 @@ from matmul_sweep.experiment.dataset.selection import (
     published_name,
     thermally_throttled,
 )
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.changes import (
     TABLE,
     TOLERANCE,
@@ -40,7 +41,6 @@ from matmul_sweep.experiment.report.facts.changes import (
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.changes import draw_changes
 from matmul_sweep.experiment.report.figures.figure_base import source_line
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from matmul_sweep.build.recipes import Recipe, compile_into
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import read_json
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from matmul_sweep.build.binaries import TOOLS, compile_instruments
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.measure import counters
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
-from matmul_sweep.launch.device import NoDevice
-from matmul_sweep.process import arguments
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_json
 

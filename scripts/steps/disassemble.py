@@ -13,8 +13,8 @@ from typing import Any
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.build.machine_code import INSTRUCTION_BYTES, disassembled, excerpt, hot_loop, mix
 from matmul_sweep.experiment.dataset.tables import write_rows
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import read_json
 from matmul_sweep.process.workers import workers

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from matmul_sweep.catalogue.entries import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import caption
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_json
 from matmul_sweep.process.workers import workers

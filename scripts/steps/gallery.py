@@ -8,8 +8,8 @@ from pathlib import Path
 
 from matmul_sweep.catalogue.entries import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.published import DataSet, Entry, entries
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_text
 from matmul_sweep.process.project import ROOT

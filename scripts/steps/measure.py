@@ -4,9 +4,9 @@ from pathlib import Path
 
 from matmul_sweep.experiment.measure.bench import Split
 from matmul_sweep.experiment.measure.measuring import Measuring
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
 from matmul_sweep.experiment.verify.verifier import Verifier
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 
 

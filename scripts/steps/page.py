@@ -15,9 +15,9 @@ from plotly.offline import get_plotlyjs
 
 from matmul_sweep.catalogue.entries import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.page.data import page_data
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_text
 from matmul_sweep.process.project import ROOT

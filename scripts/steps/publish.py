@@ -15,7 +15,7 @@ from matmul_sweep.experiment.dataset.acceptance import other_sources
 from matmul_sweep.experiment.dataset.consistency import KEYS
 from matmul_sweep.experiment.dataset.selection import pictures, published_name, thermally_throttled
 from matmul_sweep.experiment.dataset.tables import DATA_SET, OPTIONAL, read_optional, read_table
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import read_json, whole_file
 from matmul_sweep.process.project import ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typst
 
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import whole_file
 

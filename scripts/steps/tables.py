@@ -31,6 +31,7 @@ from matmul_sweep.experiment.dataset.selection import (
     with_others,
 )
 from matmul_sweep.experiment.dataset.sourced_numbers import cell
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import cards
@@ -40,7 +41,6 @@ from matmul_sweep.experiment.report.facts.measuring import measuring
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.operations import OPERATIONS, fills, shape_of
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_json
 

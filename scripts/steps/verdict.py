@@ -19,7 +19,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.tables import read_optional, read_table
 from matmul_sweep.experiment.dataset.words import THERMAL
-from matmul_sweep.process import arguments
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import read_json, write_text
 

@@ -9,9 +9,9 @@ verified in what it chooses.
 from pathlib import Path
 
 from matmul_sweep.experiment.dataset.tables import write_rows
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
 from matmul_sweep.experiment.verify.verifier import Verifier, tasks_of
-from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 
 

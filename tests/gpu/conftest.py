@@ -7,15 +7,16 @@ import pytest
 
 from matmul_sweep.build.binaries import binary_of, compile_instruments, compile_into
 from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.launch.device import Gpu, NoDevice, gpus
+from matmul_sweep.launch.driver import NoDevice
 
 
 @pytest.fixture(scope="session")
 def gpu() -> Gpu:
     """The first GPU, not held: the scripts that tests start hold it in turn."""
     try:
-        first = gpus()[0]
+        first = Gpu(0)
     except NoDevice as missing:
         pytest.skip(f"{missing}; on a machine with an NVIDIA GPU: uv run pytest -m gpu")
     first.activate()

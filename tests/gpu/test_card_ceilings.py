@@ -4,7 +4,7 @@ import pytest
 
 from matmul_sweep.build.binaries import compile_instruments
 from matmul_sweep.experiment.measure.ceilings import COPY_BYTES, Ceilings
-from matmul_sweep.launch.device import Gpu
+from matmul_sweep.experiment.verify.gpu import Gpu
 
 pytestmark = pytest.mark.gpu
 

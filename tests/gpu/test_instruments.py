@@ -15,11 +15,11 @@ from matmul_sweep.experiment.measure import check_timer
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify import instruments, reference
 from matmul_sweep.experiment.verify.cublas import CublasError
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.products import gpu_product
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
@@ -161,7 +161,7 @@ def test_one_wrong_element_is_flagged_where_it_counts(
 
 def test_each_of_several_products_has_its_own_error(product: Product) -> None:
     c = product.on_device[-1]
-    left_out = product.tools.poisoned(product.shape.elements[-1], product.kernel.dtype)
+    left_out = product.tools.poisoned(product.shape.elements[-1], product.kernel.product.output)
     first, second, third = product.reference().errors([c, left_out, c], [product.kernel] * 3)
     assert first.share == third.share <= 1
     assert second.share == np.inf
@@ -226,7 +226,7 @@ def test_the_timer_reads_little_for_nothing_and_the_recorder_does_not_disturb(
 ) -> None:
     """Events around a launch from Python read three times as much: the stream has to be held."""
     monkeypatch.setattr(check_timer, "RECORDED", [320])
-    write_json({"gpu": gpu.device.name()}, tmp_path / "device.json")
+    write_json({"gpu": gpu.name}, tmp_path / "device.json")
     empty, off, on = check_timer.against_itself(tmp_path).to_dict("records")
     assert empty["samples"] == check_timer.LAUNCHES
     assert 0 < empty["time_low_ms"] <= empty["time_ms"] < 0.004

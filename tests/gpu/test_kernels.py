@@ -19,11 +19,11 @@ from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 from matmul_sweep.build.binaries import compile_instruments
 from matmul_sweep.catalogue.entries import Variant, load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.products import gpu_product
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import HANG_SECONDS
@@ -160,7 +160,7 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job: Jo
     assert (counts.max(axis=1) == counts.min(axis=1)).all()
     assert counts.min().min() >= 6
 
-    assert (facts["gpu"], facts["uuid"]) == (job.gpu.device.name(), job.gpu.uuid)
+    assert (facts["gpu"], facts["uuid"]) == (job.gpu.name, job.gpu.uuid)
     assert 0 < facts["occupancy"] <= 1
     assert facts["cublas_file"].startswith("libcublas")
     assert "no TF32" in facts["math_mode"]

@@ -9,10 +9,10 @@ import pytest
 from kinds import KINDS, factors, hard_kinds, not_finite
 
 from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.products import gpu_product
 from matmul_sweep.operations.gemm import Gemm
 
 pytestmark = pytest.mark.gpu

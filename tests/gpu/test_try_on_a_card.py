@@ -6,7 +6,7 @@ import pytest
 
 from matmul_sweep.classroom.verdict import CORRECT, judge
 from matmul_sweep.experiment.measure import card
-from matmul_sweep.launch.device import Gpu
+from matmul_sweep.experiment.verify.gpu import Gpu
 
 pytestmark = pytest.mark.gpu
 HAND_INS = Path(__file__).parents[1] / "unit" / "trial"

@@ -36,7 +36,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.counted, made.steps = 0, []
     made.gpu = SimpleNamespace(
         attribute=lambda name: 2, architecture="sm_75", nvml=None,
-        drv=SimpleNamespace(Error=Refused, memcpy_dtoh=lambda to, _: to.fill(made.counted)),
+        errors=(Refused,), drv=SimpleNamespace(memcpy_dtoh=lambda to, _: to.fill(made.counted)),
     )  # fmt: skip
     made.launched = lambda *arguments: made.steps.append(arguments[4])
     function = SimpleNamespace(prepared_async_call=lambda *arguments: made.launched(*arguments))

@@ -16,8 +16,8 @@ from matmul_sweep.experiment.measure.bench import Split, Wrong, beyond
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
+from matmul_sweep.experiment.verify.products import CpuProduct, cpu_product
 from matmul_sweep.experiment.verify.verification import PANEL_ROWS
-from matmul_sweep.launch.products import CpuProduct, cpu_product
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape

@@ -210,7 +210,7 @@ def test_elements_that_no_thread_writes_stay_nan(build: Build) -> None:
 def build_text(text: str, folder: Path) -> Path:
     source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
-    emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable)
+    emulation.build(source, ["f"], replace(GRAM, dtype="float32", output="float32"), {}, executable)
     return executable
 
 

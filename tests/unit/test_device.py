@@ -7,14 +7,17 @@ import sys
 import tempfile
 import threading
 import time
+from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from matmul_sweep.build import toolchain
+from matmul_sweep.experiment.verify import gpu
+from matmul_sweep.experiment.verify.gpu import Gpu, first_free, pycuda
 from matmul_sweep.launch import device
-from matmul_sweep.launch.device import Gpu, NoDevice, check_driver, driver, first_free
+from matmul_sweep.launch.device import check_driver
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import ROOT
 
@@ -49,7 +52,7 @@ def test_an_older_driver_is_refused_with_both_versions_and_the_remedy(
 
 def test_without_a_gpu_it_is_said() -> None:
     try:
-        driver()
+        device.count()
     except NoDevice as missing:
         assert "NVIDIA driver" in str(missing)
     else:
@@ -76,18 +79,16 @@ def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
 
 
 def test_a_gpu_without_pycuda_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = SimpleNamespace(cuDriverGetVersion=lambda version: None)
-    monkeypatch.setattr(device, "driver_library", lambda: there)
-    monkeypatch.setattr(device, "check_driver", lambda *versions: None)
+    monkeypatch.setattr(device, "count", lambda: 1)
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(NoDevice, match=r"pycuda.*; `uv sync` installs what a GPU needs"):
-        driver.__wrapped__()
+        pycuda()
 
 
 @pytest.fixture
 def no_gpu_here() -> None:
     try:
-        driver()
+        device.count()
     except NoDevice:
         return
     pytest.skip("this machine has a GPU, whose driver would be found first")
@@ -99,11 +100,13 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Gpu]:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     sleep, waits = time.sleep, iter(range(100))
     monkeypatch.setattr(time, "sleep", lambda seconds: (next(waits), sleep(seconds)))
-    made = [Gpu.__new__(Gpu) for _ in range(2)]
-    for index, card in enumerate(made):
-        address = f"0000:00:0{index}.0"
-        card.nvml, card.device = None, SimpleNamespace(pci_bus_id=lambda address=address: address)
-    return made
+    uuids = iter(("GPU-0", "GPU-1"))
+    kind = type(
+        "Card",
+        (Gpu,),
+        {"__init__": lambda card: None, "uuid": cached_property(lambda _: next(uuids))},
+    )
+    return [kind(), kind()]
 
 
 def test_a_card_is_held_by_one_job_at_a_time_whoever_made_the_lock(
@@ -144,7 +147,7 @@ def test_jobs_take_a_card_each_and_a_third_waits_for_the_first_that_is_free(
             assert [one, two] == cards
             waiting = threading.Thread(target=third)
             waiting.start()
-            time.sleep(3 * device.WAIT_S)
+            time.sleep(3 * gpu.WAIT_S)
             assert order == []
         waiting.join(timeout=10)
         assert order == [two]

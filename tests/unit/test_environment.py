@@ -13,8 +13,12 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from matmul_sweep import __version__
 from matmul_sweep.process.project import ROOT
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+GROUPS = PROJECT["dependency-groups"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 # conda-forge's names of what PyPI calls otherwise.
 CONDA_NAMES = {
     "matplotlib": "matplotlib-base",
@@ -36,10 +40,14 @@ def split(requirement: str) -> tuple[str, str]:
     return name, version or ""
 
 
+def packages_of(*lists: list[str]) -> list[str]:
+    """What the library and these lists require, without the project itself."""
+    names = [name for names in (PROJECT["project"]["dependencies"], *lists) for name in names]
+    return [name for name in names if not name.startswith("matmul-sweep")]
+
+
 def pypi() -> dict[str, str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    names = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
-    packages = dict(map(split, names))
+    packages = dict(map(split, packages_of(*EXTRAS.values(), GROUPS["dev"])))
     return {CONDA_NAMES.get(name, name): version for name, version in packages.items()}
 
 
@@ -59,11 +67,9 @@ def test_versions_pinned_by_both_are_the_same() -> None:
 
 
 def test_the_whole_closure_is_pinned_exactly() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    pins = project["tool"]["uv"]["constraint-dependencies"]
+    pins = PROJECT["tool"]["uv"]["constraint-dependencies"]
     assert all(re.match(r"[a-z0-9-]+==[\w.]+( ; python_full_version .*)?$", pin) for pin in pins)
-    groups = project["dependency-groups"].values()
-    direct = [name for names in (project["project"]["dependencies"], *groups) for name in names]
+    direct = packages_of(*EXTRAS.values(), *GROUPS.values())
     assert {split(name)[0] for name in direct} <= {pin.split("==")[0] for pin in pins}
 
 
@@ -84,8 +90,7 @@ def closure(requirements: list[str]) -> set[str]:
 
 
 def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> None:
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    known = closure(groups["classroom"])
+    known = closure(packages_of(EXTRAS["classroom"], GROUPS["classroom"]))
     others = [
         module for module, names in metadata.packages_distributions().items()
         if not known & set(map(canonicalize_name, names))
@@ -106,9 +111,8 @@ def test_a_verdict_needs_no_package_beyond_those_of_a_class(tmp_path: Path) -> N
 
 
 def test_the_version_is_the_same_wherever_it_stands() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
     latest = re.search(
         r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M
     )
-    assert latest[1] == version
+    assert latest[1] == __version__

@@ -72,13 +72,6 @@ def test_both_groups_are_refused_with_the_commands_that_leave_one(
         packages.installed()
 
 
-def test_without_packages_the_machines_own_toolkit_is_looked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    groups(monkeypatch)
-    assert packages.installed() is None
-
-
 @pytest.mark.parametrize("arch", ["sm_61", "sm_70"])
 def test_a_card_that_cuda_13_has_dropped_is_told_of_cuda_12(
     monkeypatch: pytest.MonkeyPatch, arch: str
@@ -120,13 +113,6 @@ def test_the_headers_that_hand_ins_may_name_are_there(tmp_path: Path) -> None:
              "math.h", "limits", "cfloat", "cstdint", "utility", "cuda_pipeline.h")  # fmt: skip
     source = tmp_path / "mine.cu"
     source.write_text("".join(f"#include <{name}>\n" for name in names))
-    toolchain.run(toolchain.cubin_command(source, ["-std=c++17"], "sm_80", tmp_path / "cubin"))
-
-
-@needs_nvrtc
-def test_a_lambda_in_a_kernel_is_the_devices_as_for_nvcc(tmp_path: Path) -> None:
-    source = tmp_path / "mine.cu"
-    source.write_text("__global__ void mine(int* x) { auto f = [&](auto n) { *x = n; }; f(1); }\n")
     toolchain.run(toolchain.cubin_command(source, ["-std=c++17"], "sm_80", tmp_path / "cubin"))
 
 

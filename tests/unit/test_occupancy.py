@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from support import the_catalogue
 
-from matmul_sweep.experiment.measure.gpu_bench import occupancy_of
-from matmul_sweep.launch.occupancy import Limits, occupancy
+from matmul_sweep.experiment.measure import occupancy as module
+from matmul_sweep.experiment.measure.occupancy import Limits, occupancy, occupancy_of
 
 CC_9_0 = Limits(threads=2048, blocks=32, registers=65536, shared_bytes=228 << 10)
 CC_8_6 = Limits(threads=1536, blocks=16, registers=65536, shared_bytes=100 << 10)
@@ -37,6 +37,9 @@ def test_value_by_hand(
     assert occupancy(threads, registers, shared, limits) == pytest.approx(expected), why
 
 
-def test_a_variant_has_the_occupancy_of_its_block_and_record() -> None:
-    record, gpu = {"registers": 40, "shared_bytes": 0}, SimpleNamespace(limits=CC_9_0)
+def test_a_variant_has_the_occupancy_of_its_block_and_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record, gpu = {"registers": 40, "shared_bytes": 0}, SimpleNamespace()
+    monkeypatch.setattr(module, "limits_of", lambda gpu: CC_9_0)
     assert occupancy_of(the_catalogue().variant("naive/32"), gpu, record) == 0.5

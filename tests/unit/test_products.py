@@ -20,8 +20,7 @@ def variant(entry: Entry, write_catalogue: WriteCatalogue) -> Variant:
 
 def test_a_card_that_nothing_is_compiled_for_is_named_with_the_remedy(tmp_path: Path) -> None:
     card = SimpleNamespace(
-        drv=SimpleNamespace(Stream=object), architecture="sm_80",
-        device=SimpleNamespace(name=lambda: "NVIDIA A100"),
+        drv=SimpleNamespace(Stream=object), errors=(), architecture="sm_80", name="NVIDIA A100",
     )  # fmt: skip
     (tmp_path / "sm_90").mkdir()
     with pytest.raises(UserError, match="NVIDIA A100: add sm_80 to `architectures`"):

@@ -47,30 +47,6 @@ def test_a_kernel_that_is_not_in_the_report_is_named(function: str) -> None:
         read_ptxas(REPORT, function)
 
 
-def test_a_kernel_that_spills_is_reported_so(tmp_path: Path) -> None:
-    source = tmp_path / "spills.cu"
-    source.write_text(
-        'extern "C" __global__ void spills(const float* x, float* y)\n'
-        "{\n"
-        "    __shared__ float s[64];\n"
-        "    float a[64];\n"
-        "    for (int i = 0; i < 64; i++) a[i] = x[threadIdx.x * 64 + i];\n"
-        "    s[threadIdx.x] = a[0];\n"
-        "    __syncthreads();\n"
-        "    for (int j = 0; j < 8; j++)\n"
-        "        for (int i = 0; i < 64; i++) a[i] = a[i] * a[(i * 7 + 1) & 63] + s[i ^ j];\n"
-        "    for (int i = 0; i < 64; i++) y[threadIdx.x * 64 + i] = a[i];\n"
-        "}\n"
-    )
-    flags = ["-maxrregcount=24"]
-    [found] = toolchain.build_cubin(
-        source, ["spills"], flags, "sm_90", tmp_path / "spills.cubin"
-    ).values()
-    assert found.registers <= 24
-    assert found.spill_bytes > 0
-    assert found.shared_bytes == 256
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -92,15 +68,6 @@ def test_a_source_that_does_not_compile_is_a_failed_record_with_the_compilers_me
     assert said in str(record["reason"])
     assert "\n" not in str(record["reason"])
     assert binary.read_bytes() == b""
-
-
-def test_an_architecture_that_nvcc_does_not_know_is_its_message(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
-) -> None:
-    variant = load_catalogue(write_catalogue({"mine": entry()})).variant("mine")
-    record = compile_variant(variant, "sm_12", tmp_path / "mine.cubin")
-    assert record["status"] == "failed"
-    assert "sm_12" in str(record["reason"])
 
 
 def test_a_right_kernel_is_recorded_with_its_resources_and_flags(

@@ -16,6 +16,7 @@ from matmul_sweep.operations.gram import GRAM, Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
+FLOATS = replace(GRAM, dtype="float32", output="float32")
 LANES = np.arange(64, dtype=np.float32)
 WARPS = LANES.reshape(2, 32)
 ARGUMENTS = "(const float* A, float* C, int m, int n)"
@@ -36,7 +37,7 @@ def run(
     """64 elements of C for each block, with A = 0, 1, 2 ... 63."""
     source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
     source.write_text(text)
-    operation = replace(GRAM, dtype=dtype, sums="float32")
+    operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
     emulation.build(source, ["f"], operation, {}, executable, sanitizer)
     n = math.isqrt(64 * blocks - 1) + 1  # of C's rows and columns
     a = np.resize(LANES.astype(dtype), (8, n))
@@ -156,7 +157,7 @@ def test_every_half_survives_a_round_trip(tmp_path: Path) -> None:
 def test_the_cpu_says_what_a_kernel_prints(tmp_path: Path) -> None:
     source, executable = tmp_path / "f.cu", tmp_path / "f"
     source.write_text(kernel('if (threadIdx.x == 1) printf("x = %g\\n", A[1]);'))
-    emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable, WATCH)
+    emulation.build(source, ["f"], FLOATS, {}, executable, WATCH)
     a = LANES.reshape(8, 8)
     done = watched.launch(executable, in_blocks(2), Gram(8, 8), (a,), a, seconds=10)
     assert done.printed == "x = 1\n"
@@ -169,7 +170,7 @@ def test_a_lane_that_others_wait_for_in_vain_is_reported(
     text = kernel("if (threadIdx.x != 5) C[threadIdx.x] = __shfl_sync(~0u, A[0], 0);")
     source, executable = tmp_path / "f.cu", tmp_path / "f"
     source.write_text(text)
-    emulation.build(source, ["f"], replace(GRAM, dtype="float32"), {}, executable, sanitizer)
+    emulation.build(source, ["f"], FLOATS, {}, executable, sanitizer)
     a = LANES.reshape(8, 8)
     launch = (executable, in_blocks(64), Gram(8, 8), (a,), a)
     if sanitizer == WATCH:

@@ -20,7 +20,7 @@ from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
 from matmul_sweep.process.files import read_json
-from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process import lock
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.lifetime import SNAKEMAKE

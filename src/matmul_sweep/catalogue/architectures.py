@@ -26,7 +26,7 @@ class Architecture:
 
     Threads and shared memory: CUDA C++ Programming Guide, table of technical specifications.
     Multiply-adds: its table "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's
-    white papers on the A100 and the H100, in bfloat16 for dense matrices. Multiprocessors: those of
+    white papers on the V100, the A100 and the H100, for dense matrices. Multiprocessors: those of
     the architecture's largest product, by its white paper (GP100, GP102, V100, TU102, A100, GA102,
     AD102, H100 SXM, B200, RTX PRO 6000); where we know of none, the H100's.
     """
@@ -36,6 +36,7 @@ class Architecture:
     fp32: int | None = 128
     fp64: int | None = 2
     fp64_tensor: int | None = None
+    fp16_tensor: int | None = None
     bf16_tensor: int | None = None
     multiprocessors: int = 132
 
@@ -43,15 +44,22 @@ class Architecture:
 ARCHITECTURES = {
     "6.0": Architecture(2048, 48, fp32=64, fp64=32, multiprocessors=56),
     "6.1": Architecture(2048, 48, fp64=4, multiprocessors=30),
-    "7.0": Architecture(2048, 96, fp32=64, fp64=32, multiprocessors=80),
-    "7.5": Architecture(1024, 64, fp32=64, multiprocessors=72),
+    "7.0": Architecture(2048, 96, fp32=64, fp64=32, fp16_tensor=512, multiprocessors=80),
+    "7.5": Architecture(1024, 64, fp32=64, fp16_tensor=512, multiprocessors=72),
     "8.0": Architecture(
-        2048, 163, fp32=64, fp64=32, fp64_tensor=64, bf16_tensor=1024, multiprocessors=108
+        2048,
+        163,
+        fp32=64,
+        fp64=32,
+        fp64_tensor=64,
+        fp16_tensor=1024,
+        bf16_tensor=1024,
+        multiprocessors=108,
     ),
     "8.6": Architecture(1536, 99, multiprocessors=84),
     "8.7": Architecture(1536, 163),
     "8.9": Architecture(1536, 99, multiprocessors=144),
-    "9.0": Architecture(2048, fp64=64, fp64_tensor=128, bf16_tensor=2048),
+    "9.0": Architecture(2048, fp64=64, fp64_tensor=128, fp16_tensor=2048, bf16_tensor=2048),
     "10.0": Architecture(2048, fp64=64, multiprocessors=148),
     "10.3": Architecture(2048, fp64=None),
     "11.0": Architecture(1536, fp64=None),
@@ -59,7 +67,6 @@ ARCHITECTURES = {
     "12.1": Architecture(1536, 99),
 }
 DEFAULT = "9.0"  # of what is emulated, or compiled for an architecture that is not listed
-UNITS = ("fp32", "fp64", "fp64_tensor", "bf16_tensor")
 
 
 def capability(name: str) -> tuple[int, int]:
@@ -90,7 +97,7 @@ def target(arch: str, since: str) -> str:
 
 
 def peak_terms(device: Mapping[str, Any], units: str) -> tuple[float, ...] | None:
-    """The factors of the peak of one kind of UNITS in TFLOP/s, from the facts of a card:
+    """The factors of the peak of one kind of units in TFLOP/s, from the facts of a card:
     multiprocessors, operations of each per clock, and the highest clock in MHz. None for an unknown
     card, or one without them."""
     known = ARCHITECTURES.get(str(device.get("compute_capability")))

@@ -332,7 +332,7 @@ class Variant:
         maps = []
         for name, entry in kernel.tensor_maps.items():
             try:
-                maps.append(tensor_map(entry, names, kernel.dtype, values))
+                maps.append(tensor_map(entry, names, kernel.product.dtypes, values))
             except UserError as error:
                 raise UserError(f"tensor_maps: {name}: {error}") from None
         workspace = tuple(evaluate(size, values) for size in kernel.workspace.values())

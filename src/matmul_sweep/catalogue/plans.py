@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.operations.dtypes import DTYPES, Dtype
 from matmul_sweep.process.errors import UserError
 
 Grid = tuple[int, int, int]  # extents in x, y, z
-ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4, "float64": 8}
 MAP_UNIT = 16  # bytes, of which a tensor map's address, strides and rows of a box are multiples
 MOST_BOX = 256  # elements of a box along a dimension
 
@@ -38,7 +38,7 @@ class TensorMap:
 
     @property
     def element_bytes(self) -> int:
-        return ELEMENT_BYTES[self.dtype]
+        return DTYPES[self.dtype].bytes
 
 
 @dataclass(frozen=True)
@@ -53,23 +53,27 @@ class Plan:
 
 
 def tensor_map(
-    entry: Mapping[str, Any], names: Sequence[str], dtype: str, values: Mapping[str, int]
+    entry: Mapping[str, Any],
+    names: Sequence[str],
+    dtypes: Sequence[Dtype],
+    values: Mapping[str, int],
 ) -> TensorMap:
     """A tensor map of the catalogue for a shape.
 
-    names: of the pointers. dtype: the operation's. values: of parameters and dimensions.
+    names: of the pointers, the matrices first. dtypes: of the matrices; others have the inputs' by
+    default. values: of parameters and dimensions.
     Raises UserError for one that the accelerator does not take.
     """
     if entry["of"] not in names:
         raise UserError(f"'{entry['of']}' is not one of {', '.join(names)}")
-    dtype = entry.get("dtype", dtype)
-    size = ELEMENT_BYTES[dtype]
+    pointer = names.index(entry["of"])
+    own = dtypes[pointer] if pointer < len(dtypes) else dtypes[0]
+    dtype = DTYPES[entry.get("dtype", own.name)]
+    size = dtype.bytes
     extents, box = (tuple(evaluate(e, values) for e in entry[key]) for key in ("extents", "box"))
     dense = [math.prod(extents[i:]) for i in range(1, len(extents))]
     strides = tuple(size * evaluate(e, values) for e in entry.get("strides", dense))
-    found = TensorMap(
-        names.index(entry["of"]), dtype, extents, strides, box, entry.get("swizzle", 0)
-    )
+    found = TensorMap(pointer, dtype.name, extents, strides, box, entry.get("swizzle", 0))
     check_map(found)
     return found
 

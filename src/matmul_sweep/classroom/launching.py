@@ -12,6 +12,7 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.source import Kernel, Source, word_set
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
@@ -224,7 +225,7 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
-    sizes = {"float": 4, "double": 8, "int": 4, "half": 2, "__half": 2, "__nv_bfloat16": 2}
+    sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
     plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
     try:
         return evaluate(plain.strip().replace("/", "//"), values)

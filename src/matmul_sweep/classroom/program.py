@@ -14,6 +14,7 @@ from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch, template_parameters
 from matmul_sweep.classroom.signature import UNUSED, Signature
 from matmul_sweep.classroom.source import Kernel, Source
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
 
@@ -59,7 +60,7 @@ class Program:
     def wrapper(self) -> str:
         """A kernel of the operation's own signature that calls the hand-in's."""
         operation, parameters = self.signature.operation, self.signature.parameters
-        cpp = operation.element.cpp
+        cpp = DTYPES[operation.dtype].cpp
         inputs = ["A", "B"] if operation.signature[0] == 3 else ["A"]
         arguments = {"alpha": "1", "beta": "0"}
         arguments |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}

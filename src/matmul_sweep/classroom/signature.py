@@ -9,19 +9,12 @@ from dataclasses import dataclass, replace
 
 from matmul_sweep.classroom.source import Kernel, word_set
 from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.process.errors import UserError
 
-# The types of matrices, by the names that kernels give them: dtype, and that of the sums.
-ELEMENTS = {
-    "float": ("float32", "float32"),
-    "double": ("float64", "float64"),
-    "half": ("float16", "float16"),
-    "__half": ("float16", "float16"),
-    "__nv_bfloat16": ("bfloat16", "bfloat16"),
-    "nv_bfloat16": ("bfloat16", "bfloat16"),
-    "int": ("int32", "int32"),
-}
+# The types of matrices, by the names that kernels give them.
+ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
 WHOLE = word_set("unsigned signed int long short size_t int32_t uint32_t int64_t uint64_t uint")
 # Words for rows and for columns, in the languages of classrooms.
 ROWS = word_set(
@@ -109,8 +102,9 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
             f"{where}: matrices of {' and '.join(sorted(types))}; a kernel {TAKEN}: "
             f"{', '.join(ELEMENTS)}"
         )
-    dtype, sums = ELEMENTS[types.pop()]
-    operation = replace(operation_of(len(pointers), dtype), dtype=dtype, sums=sums)
+    dtype = ELEMENTS[types.pop()]
+    known = operation_of(len(pointers), dtype)
+    operation = replace(known, dtype=dtype, output=dtype, sums=dtype)
     roles = {**matrices(pointers), **factors(parameters, where)}
     roles |= {p.name: p.name for p in parameters if p.name.startswith(UNUSED)}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]

@@ -86,8 +86,9 @@ def work(variant: "Variant", shape: Shape, shares: "Shares", multiprocessors: in
     of_block = ceil_div(shares.longest, variant.teams)
     first, second, third, further = crowded(variant, shares, of_block, multiprocessors)
     slabs_of_all = first + second + third + further
-    element = variant.kernel.product.element.bytes
-    megabytes = element * sum(shape.elements) / 1e6
+    sizes = variant.kernel.product.sizes(shape)
+    element = sizes[-1] // shape.elements[-1]  # bytes, of C
+    megabytes = sum(sizes) / 1e6
     ragged = element * columns % ACCESS_BYTES > 0
     edge = columns % tile[1] > 0 and not ragged
     tiles = ceil_div(shares.tiles, multiprocessors)
@@ -118,7 +119,7 @@ def prepared(variant: "Variant", shape: Shape, multiprocessors: int) -> float:
     blocks = variant.blocks_before(shape)
     if not blocks:
         return 0
-    factors = variant.kernel.product.element.bytes * sum(shape.elements[:-1]) / 1e6
+    factors = sum(variant.kernel.product.sizes(shape)[:-1]) / 1e6
     return factors * ceil_div(blocks, multiprocessors) / blocks
 
 

@@ -4,14 +4,12 @@ import ctypes
 from typing import Any
 
 from matmul_sweep.catalogue.plans import TensorMap
-from matmul_sweep.launch.device import driver_library
+from matmul_sweep.launch.driver import MAP_BYTES, library
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError
 
-BYTES = 128  # of a tensor map, and of a kernel's parameter
-ALIGNMENT = 64  # of both
-# CUtensorMapDataType and CUtensorMapSwizzle of cuda.h.
-TYPES = {"float16": 6, "float32": 7, "float64": 8, "bfloat16": 9}
-SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+ALIGNMENT = 64  # bytes, of a tensor map
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # CUtensorMapSwizzle of cuda.h
 
 
 def encoded(wanted: TensorMap, address: int) -> bytes:
@@ -19,15 +17,15 @@ def encoded(wanted: TensorMap, address: int) -> bytes:
 
     Raises UserError if the driver refuses it.
     """
-    room = (ctypes.c_byte * (BYTES + ALIGNMENT))()
+    room = (ctypes.c_byte * (MAP_BYTES + ALIGNMENT))()
     place = -(-ctypes.addressof(room) // ALIGNMENT) * ALIGNMENT
     rank = len(wanted.extents)
 
     def fastest_first(kind: Any, numbers: tuple[int, ...]) -> Any:
         return (kind * len(numbers))(*reversed(numbers))
 
-    error = driver_library().cuTensorMapEncodeTiled(
-        ctypes.c_void_p(place), TYPES[wanted.dtype], rank, ctypes.c_void_p(address),
+    error = library().cuTensorMapEncodeTiled(
+        ctypes.c_void_p(place), DTYPES[wanted.dtype].tensor_map, rank, ctypes.c_void_p(address),
         fastest_first(ctypes.c_uint64, wanted.extents),
         fastest_first(ctypes.c_uint64, wanted.strides),
         fastest_first(ctypes.c_uint32, wanted.box),
@@ -41,4 +39,4 @@ def encoded(wanted: TensorMap, address: int) -> bytes:
         raise UserError(
             f"the driver refuses a tensor map (error {error}) at {address:#x}: {wanted}"
         )
-    return ctypes.string_at(place, BYTES)
+    return ctypes.string_at(place, MAP_BYTES)

@@ -79,6 +79,7 @@ GEMM = Operation(
     name=Gemm.operation,
     shape=Gemm,
     dtype="float32",
+    output="float32",
     sums="float32",
     left_transposed=False,
     right=1,
@@ -91,5 +92,4 @@ GEMM = Operation(
     title="C = A·B",
     work="2mnk",
     classes=CLASSES,
-    units={"multiply_add_float32": "float32 units"},
 )

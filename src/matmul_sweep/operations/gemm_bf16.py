@@ -16,13 +16,14 @@ class GemmBf16(Gemm):
 
 
 def cublas_gemm_ex(cublas: Any, shape: GemmBf16, a: int, b: int, c: int) -> None:
-    cublas.gemm_bf16(shape.m, shape.n, shape.k, a, b, c)
+    cublas.gemm_ex("bfloat16", "bfloat16", shape.m, shape.n, shape.k, a, b, c)
 
 
 GEMM_BF16 = Operation(
     name=GemmBf16.operation,
     shape=GemmBf16,
     dtype="bfloat16",
+    output="bfloat16",
     sums="float32",
     left_transposed=False,
     right=1,
@@ -32,6 +33,5 @@ GEMM_BF16 = Operation(
     title="C = A·B",
     work="2mnk",
     classes=CLASSES,
-    units={"tensor_bfloat16": "bfloat16 tensor cores"},
     figure_prefix="gemm_bf16_",
 )

@@ -73,6 +73,7 @@ GRAM = Operation(
     name=Gram.operation,
     shape=Gram,
     dtype="float64",
+    output="float64",
     sums="float64",
     left_transposed=True,
     right=0,
@@ -86,10 +87,6 @@ GRAM = Operation(
     shapes_around=shapes_around,
     title="C = AᵀA",
     work="mn(n + 1)",
-    units={
-        "tensor_float64": "float64 tensor cores",
-        "multiply_add_float64": "float64 vector units",
-    },
     symmetric=True,
     classes={
         "square": lambda shape: shape.square,

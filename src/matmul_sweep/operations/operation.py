@@ -41,7 +41,8 @@ class Operation:
 
     name: str
     shape: type[Shape]
-    dtype: str  # of the inputs and of C
+    dtype: str  # of the inputs
+    output: str  # dtype of C
     sums: str  # dtype in which an element of C is summed
     left_transposed: bool  # the left factor is input 0, or its transpose
     right: int  # the right factor: which input
@@ -50,7 +51,6 @@ class Operation:
     shapes_around: Callable[[int, int], Sequence[Shape]]  # around a tile of rows and columns
     title: str  # the product as a formula
     work: str  # its count of operations as a formula
-    units: Mapping[str, str]  # kinds of unit that may multiply, by ceilings.csv's names, in words
     symmetric: bool = False
     # Words for shapes by the dimension that stands out; the first that holds is the class.
     classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
@@ -77,9 +77,19 @@ class Operation:
         return len(shape.elements), len(shape.dimensions)
 
     @property
-    def element(self) -> Dtype:
-        """The type of a matrix's elements."""
-        return DTYPES[self.dtype]
+    def dtypes(self) -> tuple[Dtype, ...]:
+        """The types of its matrices' elements, C's last."""
+        return *[DTYPES[self.dtype]] * (len(self.matrices) - 1), DTYPES[self.output]
+
+    def sizes(self, shape: Shape) -> tuple[int, ...]:
+        """The bytes of its matrices, C's last."""
+        pairs = zip(self.dtypes, shape.elements, strict=True)
+        return tuple(dtype.bytes * count for dtype, count in pairs)
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """The kinds of units that may multiply, by ceilings.csv's names, in words."""
+        return {units.name: units.words for units in DTYPES[self.dtype].units}
 
     def error_scale(self, terms: int, arithmetic: str = "full") -> float:
         """The largest error of an element before it is rounded to C's dtype, as a share of its
@@ -97,7 +107,7 @@ class Operation:
     def rounding(self) -> float:
         """The largest error of rounding C to its dtype, as a share of the element itself; 0 if the
         sums have that dtype."""
-        return 0.0 if self.dtype == self.sums else self.element.roundoff
+        return 0.0 if self.output == self.sums else DTYPES[self.output].roundoff
 
     def series_of(self, shape: Shape) -> str:
         """The series that a shape belongs to, or OTHER; empty if the operation has no series."""

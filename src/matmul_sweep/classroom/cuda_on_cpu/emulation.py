@@ -18,6 +18,7 @@ from matmul_sweep.build.toolchain import check_machine, no_kernel, version
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.operations.dtypes import Dtype
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
@@ -92,7 +93,7 @@ def build(
     `executable`, for `launch`.
 
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
-    operation's dtype, then the dimensions; behind these come the workspace's parts and the tensor
+    operation's dtypes, then the dimensions; behind these come the workspace's parts and the tensor
     maps of these names. defines: the kernels' compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
@@ -116,7 +117,8 @@ def build(
     if name := _dynamic_shared(text):
         macros["DYNAMIC_SHARED"] = _quoted(name)
     compile_flags, link_flags = SANITIZERS[sanitizer]
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if operation.dtype == "float16" else [])]
+    half = "float16" in (operation.dtype, operation.output)
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
     settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
     # Findings of the sanitizers name files, so those builds are of a source in its place.
     own = [*settings, *link_flags, *headers, str(source.resolve()) if sanitizer else ""]
@@ -166,7 +168,7 @@ def launch(
 ) -> np.ndarray:
     """Run the launches of a plan and return C, an array like `output`, which does not change.
 
-    inputs and output have the extents of `shape`, and the dtype that the executable was built for.
+    inputs and output have the extents of `shape`, and the dtypes that the executable was built for.
     `output` is C before the launch: fill it with NaN to see which elements the kernel does not
     write. Raises EmulationError for an access outside an array, a barrier that not all threads of a
     block reach, more static shared memory than a block has, a sanitizer's finding, or arrays that
@@ -221,15 +223,18 @@ def _parameters(
     operation: Operation, workspace: Sequence[str], tensor_maps: Sequence[str]
 ) -> list[str]:
     """The parameters of a kernel in C++."""
-    element = operation.element.cpp
-    *inputs, output = operation.matrices
     return [
-        *(f"const {element}* {name}" for name in inputs),
-        f"{element}* {output}",
+        *(f"const {dtype.cpp}* {name}" for name, dtype in _matrices(operation)[:-1]),
+        *(f"{dtype.cpp}* {name}" for name, dtype in _matrices(operation)[-1:]),
         *(f"int {name}" for name in operation.shape.__match_args__),
         *(f"void* {name}" for name in workspace),
         *(f"const CUtensorMap {name}" for name in tensor_maps),
     ]
+
+
+def _matrices(operation: Operation) -> list[tuple[str, Dtype]]:
+    """The names of the matrices and the types of their elements, C's last."""
+    return list(zip(operation.matrices, operation.dtypes, strict=True))
 
 
 def _refused(command: Sequence[str], seconds: float | None) -> str:
@@ -260,14 +265,13 @@ def _macros(operation: Operation, parts: int, maps: int) -> dict[str, int | str]
     and so many tensor maps."""
     arrays, dimensions = operation.signature
     arguments = [
-        *(f"arrays[{i}].data" for i in range(arrays)),
+        *(f"arrays[{i}]" for i in range(arrays)),
         *(f"dimensions[{i}]" for i in range(dimensions)),
-        *(f"parts[{i}].data" for i in range(parts)),
+        *(f"parts[{i}]" for i in range(parts)),
         *(f"maps[{i}]" for i in range(maps)),
     ]
     return {
-        "ELEMENT": operation.element.cpp,
-        "MATRICES": ",".join(f'{{"{name}"}}' for name in operation.matrices),
+        "MATRICES": ",".join(f'{{"{name}",{dtype.bytes}}}' for name, dtype in _matrices(operation)),
         "DIMENSIONS": dimensions,
         "PARTS": parts,
         "MAPS": maps,

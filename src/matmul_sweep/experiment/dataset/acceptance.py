@@ -17,7 +17,7 @@ import pandas as pd
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.binaries import tool_source
-from matmul_sweep.catalogue.architectures import ARCHITECTURES, UNITS, peak_terms
+from matmul_sweep.catalogue.architectures import ARCHITECTURES, peak_terms
 from matmul_sweep.catalogue.entries import Catalogue, kernel_name
 from matmul_sweep.experiment.dataset.consistency import DIGEST, DataSet, findings, read_set
 from matmul_sweep.experiment.dataset.derived import SPAN
@@ -27,6 +27,7 @@ from matmul_sweep.experiment.dataset.tables import BEFORE, version_of
 from matmul_sweep.experiment.dataset.words import CACHES, REASONS
 from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
 from matmul_sweep.operations import parse_shape, shape_of
+from matmul_sweep.operations.dtypes import DTYPES, UNITS
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import program_digest
@@ -37,8 +38,6 @@ FACTS = {
     "commit": r"\S+",
     "code": rf"{DIGEST}(\+{DIGEST})*",
 }
-# The units that multiply in a dtype; a kernel of full arithmetic may use any of them.
-UNITS_OF = {"float32": ["fp32"], "float64": ["fp64", "fp64_tensor"], "bfloat16": ["bf16_tensor"]}
 Point = tuple[Shape, str, str]  # with fill and mode
 NEARLY = 1.01  # the clock of a card is a whole number of MHz, and a timer has a step
 
@@ -121,7 +120,8 @@ def unlikely_machine(data: DataSet) -> Iterator[str]:
 def peaks(device: Mapping[str, Any]) -> dict[str, float]:
     """The peak of each kind of units by its name in device.json, 0 where it has none or they are
     not known. An older set does not record all of them."""
-    terms = {f"{units}_peak_tflops": peak_terms(device, units) for units in UNITS}
+    rates = [units.rate for units in UNITS.values()]
+    terms = {f"{rate}_peak_tflops": peak_terms(device, rate) for rate in rates}
     return {key: math.prod(own) if own else 0 for key, own in terms.items()}
 
 
@@ -222,8 +222,8 @@ def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     summary, known = data["summary.csv"], peaks(data.device)
     reduced = {name for name, kernel in catalogue.items() if kernel.arithmetic != "full"}
     full = data.on_gpu(summary) & ~summary.kernel.isin(reduced)
-    for dtype, units in UNITS_OF.items():
-        peak = max(known[f"{name}_peak_tflops"] for name in units)
-        wrong = full & (summary.dtype == dtype) & (summary.tflops > NEARLY * (peak or np.inf))
+    for name, dtype in DTYPES.items():  # a kernel of full arithmetic may use any of its units
+        peak = max((known[f"{units.rate}_peak_tflops"] for units in dtype.units), default=0)
+        wrong = full & (summary.dtype == name) & (summary.tflops > NEARLY * (peak or np.inf))
         why = f"above the {peak:.4g} TFLOP/s of the card's units"
         yield from data.rows("summary.csv", wrong, "tflops", why)

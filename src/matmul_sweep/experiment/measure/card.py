@@ -17,11 +17,12 @@ from matmul_sweep.classroom.program import FUNCTION
 from matmul_sweep.classroom.verdict import Verdict
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
-from matmul_sweep.experiment.measure.gpu_bench import GpuBench, occupancy_of
+from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.occupancy import occupancy_of
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verifier import check
-from matmul_sweep.launch.device import Gpu, opened
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import HANG_SECONDS, UserError
 
@@ -154,7 +155,7 @@ def measured(
     }
     record = records[variant.name]
     return Standing(
-        gpu.device.name(), str(shape), float(np.median(own)), ratios, record["registers"],
+        gpu.name, str(shape), float(np.median(own)), ratios, record["registers"],
         occupancy_of(variant, gpu, record), next_step(rivals, ratios),
     )  # fmt: skip
 

@@ -19,8 +19,8 @@ from matmul_sweep.experiment.dataset.intervals import Rule, median_interval
 from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import recording, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.launch.device import Gpu, opened
 
 UNITS = {
     "multiply_add_float32": "TFLOP/s",
@@ -57,7 +57,7 @@ class Ceilings:
             launch, work = self.copy() if name == "copy" else self.arithmetic(name)
             if work:
                 return row | self.timed(launch, work / PER_MS[UNITS[name]]) | {"status": "ok"}
-        except (self.gpu.drv.Error, TimeoutError) as failure:
+        except (*self.gpu.errors, TimeoutError) as failure:
             return row | {"status": "failed", "reason": f"the launch failed: {failure}"}
         dtype = name.rpartition("_")[2]
         reason = f"the tensor cores of {self.gpu.architecture} do not multiply in {dtype}"
@@ -112,5 +112,5 @@ class Ceilings:
 def measured(build: Path) -> list[dict[str, Any]]:
     """A row per ceiling of the first free GPU. Raises NoDevice, UserError."""
     with opened() as gpu:
-        bench, card = Ceilings(gpu, build), {"gpu": gpu.device.name(), "uuid": gpu.uuid}
+        bench, card = Ceilings(gpu, build), {"gpu": gpu.name, "uuid": gpu.uuid}
         return [bench.row(name) | card for name in UNITS]

@@ -23,9 +23,9 @@ from matmul_sweep.experiment.dataset.tables import read_table, version_of
 from matmul_sweep.experiment.measure.sampling import run_for
 from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.verify.gpu import opened
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.launch.device import opened
-from matmul_sweep.launch.products import gpu_product
+from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM, Gemm
 from matmul_sweep.operations.gram import GRAM
@@ -138,7 +138,7 @@ Row = dict[str, Any]
 def against_itself(data: Path) -> pd.DataFrame:
     """The rows of timer_check.csv. Raises UserError, NoDevice."""
     with opened() as gpu, tempfile.TemporaryDirectory() as name:
-        check_card(data, gpu.device.name())
+        check_card(data, gpu.name)
         if not gpu.nvml:
             raise UserError(f"no recorder to check: NVML is {gpu.nvml_reason}")
         build = Path(name)

@@ -20,9 +20,10 @@ from cuda.pathfinder import find_nvidia_binary_utility
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.tables import product_of
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.launch.device import Gpu, opened
-from matmul_sweep.launch.products import NotCompiled, gpu_product
+from matmul_sweep.experiment.verify.products import gpu_product
+from matmul_sweep.launch.products import NotCompiled
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.files import read_json
@@ -124,7 +125,7 @@ def launched(variants: Sequence[Variant], build: Path) -> list[str]:
             try:
                 if not reason:
                     launch(gpu, tools, variant, product(variant))
-            except (NotCompiled, UserError, gpu.drv.Error) as error:
+            except (NotCompiled, UserError, *gpu.errors) as error:
                 reason = f"not launched: {error}"
             reasons.append(reason)
     return reasons
@@ -133,9 +134,9 @@ def launched(variants: Sequence[Variant], build: Path) -> list[str]:
 def launch(gpu: Gpu, tools: Instruments, variant: Variant, shape: Shape) -> None:
     """Launch a product twice, the second time with ncu watching. Raises NotCompiled and the
     driver's errors."""
-    multiply, dtype = gpu_product(variant, tools, [shape]), variant.kernel.dtype
-    arrays = tools.inputs("uniform", SEED, shape, dtype)
-    arrays.append(tools.poisoned(shape.elements[-1], dtype))
+    multiply, operation = gpu_product(variant, tools, [shape]), variant.kernel.product
+    arrays = tools.inputs("uniform", SEED, shape, operation.dtype)
+    arrays.append(tools.poisoned(shape.elements[-1], operation.output))
     multiply(shape, *arrays)
     tools.wait()
     gpu.drv.start_profiler()

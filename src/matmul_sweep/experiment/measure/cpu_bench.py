@@ -17,8 +17,8 @@ from matmul_sweep.experiment.measure.bench import (
 from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
+from matmul_sweep.experiment.verify.products import CpuProduct
 from matmul_sweep.experiment.verify.verification import PANEL_ROWS, accuracy
-from matmul_sweep.launch.products import CpuProduct
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
@@ -36,7 +36,7 @@ class CpuBench:
         self, variant: Variant, product: CpuProduct, settings: Settings, split: Split
     ) -> None:
         self.variant, self.product, self.settings, self.split = variant, product, settings, split
-        self.dtype = variant.kernel.dtype
+        self.dtype, self.output = variant.kernel.dtype, variant.kernel.product.output
 
     def pace(self) -> float:
         """Seconds per operation of a small product, to predict even the first large one.
@@ -53,9 +53,9 @@ class CpuBench:
         """Milliseconds of the first product of a shape, and C. A C kernel may crash or never end,
         so its product runs in its own process. Raises Wrong, LostDevice."""
         if self.variant.kernel.kind is Kind.LIBRARY:
-            c = np.full(shape.output, np.nan, self.dtype)
+            c = np.full(shape.output, np.nan, self.output)
             return host_ms(lambda: self.product(shape, *inputs, c)), c
-        c, taken = shared_array(shape.output, self.dtype), shared_array((1,), "float64")
+        c, taken = shared_array(shape.output, self.output), shared_array((1,), "float64")
 
         def run() -> None:
             taken[0] = host_ms(lambda: self.product(shape, *inputs, c))

@@ -1,14 +1,12 @@
 """Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 import psutil
@@ -27,11 +25,11 @@ from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments
+from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
 from matmul_sweep.experiment.verify.reference import reference, reference_bytes
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.occupancy import occupancy
-from matmul_sweep.launch.products import GpuProduct, gpu_product
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
 
@@ -57,7 +55,7 @@ class GpuBench:
         self.stream = HeldStream(self.tools)
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
-        self.element_bytes = variant.kernel.product.element.bytes
+        self.operation = variant.kernel.product
         self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
         self.recorder = Recorder(gpu.nvml)
         self.recorder.start()
@@ -66,7 +64,7 @@ class GpuBench:
 
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""
-        *inputs, c = (self.element_bytes * count for count in shape.elements)
+        *inputs, c = self.operation.sizes(shape)
         managed = sum(inputs) + c if self.settings.sampling.copies else 0
         own = sum(v.workspace_bytes(shape, self.gpu.architecture) for v in self.contenders)
         return sum(inputs) + c * len(self.contenders) + own + max(reference_bytes(shape), managed)
@@ -82,10 +80,10 @@ class GpuBench:
         except self.gpu.drv.Error as failure:
             raise LostDevice(f"the GPU does not answer: {failure}") from None
         share = self.settings.limits.memory_share
-        copied = 2 * sum(shape.elements) if self.settings.sampling.copies else 0
+        copied = 2 * sum(self.operation.sizes(shape)) if self.settings.sampling.copies else 0
         on_host = psutil.virtual_memory().available
         return beyond(needed, free, "GPU memory with its reference", share) or beyond(
-            copied * self.element_bytes, on_host, "host memory for its copies", share
+            copied, on_host, "host memory for its copies", share
         )
 
     def measure(self, case: Case) -> Point:
@@ -99,14 +97,15 @@ class GpuBench:
             raise Wrong(str(failure)) from None
         except Unfinished as failure:
             raise LostDevice(str(failure)) from None
-        except self.gpu.drv.Error as failure:
+        except self.gpu.errors as failure:
             raise LostDevice(f"the launch failed: {failure}") from None
 
     def verified_and_timed(self, case: Case) -> Point:
         point, shape = Point(), case.shape
         with self.split.part("inputs"):
             inputs = self.tools.inputs(case.fill, self.settings.seed, shape, self.dtype)
-            cs = [self.tools.poisoned(shape.elements[-1], self.dtype) for _ in self.contenders]
+            count, output = shape.elements[-1], self.operation.output
+            cs = [self.tools.poisoned(count, output) for _ in self.contenders]
             self.tools.stream.synchronize()
         launches = [
             partial(product, shape, *inputs, c)
@@ -198,19 +197,17 @@ class GpuBench:
         hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
         if cache == "cold" and hot and median(hot) > LONG_MS:
             return f"cold and hot are alike: a launch takes over {LONG_MS} ms"
-        if cache == "rotated" and self.element_bytes * sum(shape.elements) > self.gpu.l2_bytes:
+        if cache == "rotated" and sum(self.operation.sizes(shape)) > self.gpu.l2_bytes:
             return "rotated and hot are alike: the matrices do not fit the L2"
         return None
 
     def rotating(self, case: Case) -> list[Callable[[], None]]:
         """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
         when its turn comes again."""
-        sizes = [
-            ALIGNMENT * ceil_div(self.element_bytes * n, ALIGNMENT) for n in case.shape.elements
-        ]
+        sizes = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in self.operation.sizes(case.shape)]
         *offsets, stride = itertools.accumulate(sizes, initial=0)
         copies = ceil_div(2 * self.gpu.l2_bytes, stride)
-        count = copies * stride // self.element_bytes
+        count = copies * stride // DTYPES[self.dtype].bytes
         arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
         places = itertools.cycle(range(0, copies * stride, stride))
 
@@ -228,7 +225,7 @@ class GpuBench:
         """
         drv, product = self.gpu.drv, self.products[0]
         with self.split.part("inputs"):
-            host = [np.empty(self.element_bytes * count, np.uint8) for count in shape.elements]
+            host = [np.empty(size, np.uint8) for size in self.operation.sizes(shape)]
             for array, source in zip(host, arrays, strict=True):
                 drv.memcpy_dtoh(array, source)
 
@@ -283,12 +280,6 @@ class GpuBench:
 
     def close(self) -> None:
         self.recorder.stop()
-
-
-def occupancy_of(variant: Variant, gpu: Gpu, record: Mapping[str, Any]) -> float:
-    """The share of a multiprocessor's threads that can be resident with the compiled kernel."""
-    shared = record["shared_bytes"] + variant.dynamic_shared_bytes
-    return occupancy(math.prod(variant.block), record["registers"], shared, gpu.limits)
 
 
 def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:

@@ -1,6 +1,7 @@
 // The device side of measuring and verifying. No kernel of the catalogue depends on it.
 #include <cmath>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 typedef unsigned long long u64;
 
@@ -42,8 +43,8 @@ __device__ double normal(u64 start, u64 index)
 }
 
 // fill is an index into fills.FILLS; start comes from fills.start_of; bits are a mantissa's.
-template <typename Element, int bits>
-__device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix)
+template <typename Element>
+__device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix, int bits)
 {
     for (u64 i = first_index(); i < count; i += grid_threads()) {
         const u64 random = random_bits(start, i);
@@ -56,18 +57,10 @@ __device__ void fill(Element* x, u64 count, int fill, u64 start, int matrix)
     }
 }
 
-#define FILL(name, Element, bits)                                                                 \
-    extern "C" __global__ void fill_##name(Element* x, u64 count, int kind, u64 start, int matrix) \
-    {                                                                                              \
-        fill<Element, bits>(x, count, kind, start, matrix);                                        \
-    }
-FILL(bfloat16, __nv_bfloat16, 8)
-FILL(float32, float, 24)
-FILL(float64, double, 53)
-
 __device__ double wide(double x) { return x; }
 __device__ double wide(float x) { return x; }
 __device__ double wide(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ double wide(__half x) { return __half2float(x); }
 
 // x in float64, and |x|: the operands of the reference product and of its error bound.
 template <typename Element>
@@ -78,15 +71,6 @@ __device__ void widen(const Element* x, double* to, float* magnitude, u64 count)
         magnitude[i] = (float)fabs(wide(x[i]));
     }
 }
-
-#define WIDEN(name, Element)                                                                      \
-    extern "C" __global__ void widen_##name(const Element* x, double* to, float* magnitude,        \
-                                            u64 count)                                             \
-    {                                                                                              \
-        widen(x, to, magnitude, count);                                                            \
-    }
-WIDEN(bfloat16, __nv_bfloat16)
-WIDEN(float32, float)
 
 // x as the exact sum of multiples of `unit` and a rest (verification.split), and |x|.
 extern "C" __global__ void split(const double* x, double* high, double* low, float* magnitude,
@@ -139,7 +123,17 @@ __device__ void compare(const Element* C, const double* high, const double* low,
     }
 }
 
-#define COMPARE(name, Element)                                                                    \
+#define OF_TYPE(name, Element)                                                                    \
+    extern "C" __global__ void fill_##name(Element* x, u64 count, int kind, u64 start, int matrix, \
+                                           int bits)                                               \
+    {                                                                                              \
+        fill(x, count, kind, start, matrix, bits);                                                 \
+    }                                                                                              \
+    extern "C" __global__ void widen_##name(const Element* x, double* to, float* magnitude,        \
+                                            u64 count)                                             \
+    {                                                                                              \
+        widen(x, to, magnitude, count);                                                            \
+    }                                                                                              \
     extern "C" __global__ void compare_##name(const Element* C, const double* high,                \
                                               const double* low, const float* magnitude,           \
                                               u64 count, u64 n, u64 first, int upper,              \
@@ -147,9 +141,10 @@ __device__ void compare(const Element* C, const double* high, const double* low,
     {                                                                                              \
         compare(C, high, low, magnitude, count, n, first, upper, scale, rounding, found);          \
     }
-COMPARE(bfloat16, __nv_bfloat16)
-COMPARE(float32, float)
-COMPARE(float64, double)
+OF_TYPE(bfloat16, __nv_bfloat16)
+OF_TYPE(float16, __half)
+OF_TYPE(float32, float)
+OF_TYPE(float64, double)
 
 // Mirrors the upper triangle of the n×n matrix C into the lower one, for a library that writes only
 // one triangle. A tile is transposed in shared memory, so that reads and writes are both along rows;

@@ -44,7 +44,7 @@ def counted(variant: Variant, shape: Shape, folder: Path) -> dict[str, Any]:
     """The loads of a right product, or why there is none."""
     kernel, executable = variant.kernel, folder / variant.slug
     inputs = fills.inputs("uniform", SEED, shape, kernel.dtype)
-    c = np.full(shape.output, np.nan, kernel.dtype)
+    c = np.full(shape.output, np.nan, kernel.product.output)
     try:
         emulation.build(
             kernel.code, kernel.functions, kernel.product, variant.constants(None), executable,

@@ -25,13 +25,16 @@ from matmul_sweep.experiment.dataset.provenance import commit, host_facts
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
-from matmul_sweep.experiment.measure.gpu_bench import GpuBench, occupancy_of
+from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.occupancy import occupancy_of
 from matmul_sweep.experiment.measure.sweep import Sweep
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import Case
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
+from matmul_sweep.experiment.verify.products import cpu_product
 from matmul_sweep.experiment.verify.verifier import Verifier, needed, tasks_of
-from matmul_sweep.launch.device import Gpu, NoDevice, opened
-from matmul_sweep.launch.products import NotCompiled, compile_record, cpu_product
+from matmul_sweep.launch.driver import NoDevice
+from matmul_sweep.launch.products import NotCompiled, compile_record
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.children import until_done
 from matmul_sweep.process.errors import UserError

@@ -82,12 +82,12 @@ class HeldStream:
 def product_ms(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:
     """Milliseconds of a product, without copies; None if threads ran one after another."""
     if isinstance(run, CpuRunner):
-        product, c = run.product(variant), np.empty(shape.output, variant.kernel.dtype)
+        product, c = run.product(variant), np.empty(shape.output, variant.kernel.product.output)
         return host_ms(lambda: product(shape, *inputs, c))
     if not isinstance(run, GpuRunner):
         return None
     launched, drv = run.product(variant), run.gpu.drv
     on_device = [drv.to_device(as_bytes(matrix)) for matrix in inputs]
-    c = run.tools.poisoned(shape.elements[-1], variant.kernel.dtype)
+    c = run.tools.poisoned(shape.elements[-1], variant.kernel.product.output)
     launches = [lambda: launched(shape, *on_device, c)] * LAUNCHES
     return statistics.median(HeldStream(run.tools).times(launches))

@@ -6,7 +6,8 @@ from typing import Any
 
 from matmul_sweep.catalogue.entries import Catalogue, Variant, load_catalogue
 from matmul_sweep.catalogue.schema import check
-from matmul_sweep.launch.device import NoDevice, driver, gpus
+from matmul_sweep.launch.device import driver_version, gpus
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.random_shapes import random_shapes
 from matmul_sweep.process.errors import UserError
@@ -190,5 +191,5 @@ def gpu_identity() -> str:
 
     Raises NoDevice.
     """
-    models = sorted({gpu.device.name() for gpu in gpus()})
-    return f"{', '.join(models)} {driver().get_driver_version()}"
+    models = sorted({gpu.name for gpu in gpus()})
+    return f"{', '.join(models)} {driver_version()}"

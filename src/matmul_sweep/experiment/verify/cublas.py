@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError
 
 # cublasMath_t. The default mode has no TF32 and no emulation, but lets cublasGemmEx add parts of a
@@ -22,7 +23,6 @@ from matmul_sweep.process.errors import UserError
 MATH_MODES = {"full": 0 | 16, "tf32": 3}
 NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
 LOWER = 0  # cublasFillMode_t
-BFLOAT16 = 14  # cudaDataType_t
 COMPUTE_FLOAT32 = 68  # cublasComputeType_t
 DEFAULT_ALGORITHM = -1  # cublasGemmAlgo_t
 WORKSPACE_BYTES = 32 << 20  # NVIDIA's recommendation for Hopper
@@ -144,12 +144,16 @@ class Cublas:
         """C = Aᵀ·B, or C += Aᵀ·B: A is m columns of a row-major matrix of k×lda."""
         self._gemm(dtype, TRANSPOSE, (m, n, k), (a, lda), b, c, add)
 
-    def gemm_bf16(self, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
-        """C = A·B as `gemm`, of device pointers to bfloat16; each element is summed in float32."""
+    def gemm_ex(
+        self, inputs: str, output: str, m: int, n: int, k: int, a: int, b: int, c: int
+    ) -> None:
+        """C = A·B as `gemm`, of device pointers to these dtypes; each element is summed in
+        float32."""
+        taken, given = DTYPES[inputs].library, DTYPES[output].library
         one, zero = c_float(1), c_float(0)
         call(
             "cublasGemmEx", self.handle, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k,
-            byref(one), b, BFLOAT16, n, a, BFLOAT16, k, byref(zero), c, BFLOAT16, n,
+            byref(one), b, taken, n, a, taken, k, byref(zero), c, given, n,
             COMPUTE_FLOAT32, DEFAULT_ALGORITHM,
         )  # fmt: skip
 

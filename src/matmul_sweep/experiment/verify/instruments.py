@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.experiment.verify.cublas import WORKSPACE_BYTES, Cublas
-from matmul_sweep.launch.device import Gpu
-from matmul_sweep.operations import OPERATIONS, fills
+from matmul_sweep.experiment.verify.gpu import Gpu
+from matmul_sweep.operations import fills
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
@@ -17,16 +17,15 @@ from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, lef
 ONE = (1, 1, 1)
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
 MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
-FILLED = sorted({operation.dtype for operation in OPERATIONS.values()})  # types of matrices
+FILLED = [name for name, dtype in DTYPES.items() if dtype.units]  # those of instruments.cu
 FUNCTIONS = {
     "hold": "PQ",
     "empty": "",
     "split": "PPPPdQ",
     "mirror": "Pi",
-    **{f"fill_{dtype}": "PQiQi" for dtype in FILLED},
+    **{f"fill_{dtype}": "PQiQii" for dtype in FILLED},
     **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in FILLED},
-    # The kernels that compare with a wider type; float64 has none.
-    **{f"widen_{dtype}": "PPPQ" for dtype in FILLED if dtype != "float64"},
+    **{f"widen_{dtype}": "PPPQ" for dtype in FILLED},
 }
 
 
@@ -40,12 +39,12 @@ class Instruments:
 
     def __init__(self, gpu: Gpu, build: Path, hang_seconds: float = HANG_SECONDS) -> None:
         """`build` has <architecture>/instruments.cubin. Raises UserError without this GPU's."""
-        self.drv, self.hang_seconds = gpu.drv, hang_seconds
+        self.drv, self.errors, self.hang_seconds = gpu.drv, gpu.errors, hang_seconds
         self.stream = self.drv.Stream()
         self.binaries = build / gpu.architecture
         if not self.binaries.is_dir():
             raise UserError(
-                f"nothing is compiled for {gpu.device.name()}: add {gpu.architecture} to "
+                f"nothing is compiled for {gpu.name}: add {gpu.architecture} to "
                 "`architectures` of the configuration"
             )
         module = self.drv.module_from_file(str(self.binaries / "instruments.cubin"))
@@ -98,7 +97,7 @@ class Instruments:
         """A device array of `count` elements of matrix 0 (A) or 1 (B)."""
         array = self.drv.mem_alloc(DTYPES[dtype].bytes * count)
         kind, start = fills.FILLS.index(fill), fills.start_of(seed, matrix)
-        self.call(f"fill_{dtype}", array, count, kind, start, matrix)
+        self.call(f"fill_{dtype}", array, count, kind, start, matrix, DTYPES[dtype].mantissa)
         return array
 
     def poisoned(self, count: int, dtype: str) -> Any:

@@ -13,6 +13,7 @@ from matmul_sweep.catalogue.entries import Kernel
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.verification import Accuracy, split_unit, written
 from matmul_sweep.operations import fills, operation_of
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
 
 PANEL_BYTES = 1 << 30
@@ -76,7 +77,7 @@ class Reference(ABC):
             rows = min(self.rows, height - first)
             self.compute_panel(first, rows)
             for own, c, kernel in zip(found, products, kernels, strict=True):
-                panel = int(c) + self.operation.element.bytes * first * width
+                panel = int(c) + DTYPES[self.operation.output].bytes * first * width
                 share, largest, added = self.panel_errors(panel, first, rows, kernel)
                 own[:] = max(own[0], share), max(own[1], largest), own[2] + added
         return [
@@ -97,7 +98,7 @@ class Reference(ABC):
         drv.memset_d32_async(self.found, 0, 6, stream)
         scale = self.operation.error_scale(self.shape.terms, kernel.arithmetic)
         self.tools.call(
-            f"compare_{self.operation.dtype}", c, self.product, self.rest, self.bound,
+            f"compare_{self.operation.output}", c, self.product, self.rest, self.bound,
             rows * width, width, first, kernel.writes == "upper", scale, self.operation.rounding,
             self.found,
         )  # fmt: skip
@@ -164,7 +165,7 @@ class WidenedReference(Reference):
 
     def compute_panel(self, first: int, rows: int) -> None:
         n, k, gemm = self.shape.n, self.shape.terms, self.tools.cublas.gemm
-        self.widen(self.a + self.operation.element.bytes * first * k, self.panel, rows * k)
+        self.widen(self.a + DTYPES[self.operation.dtype].bytes * first * k, self.panel, rows * k)
         (a, abs_a), (b, abs_b) = (map(int, pair) for pair in (self.panel, self.b))
         gemm("float64", rows, n, k, a, b, int(self.product))
         self.compute_bound(gemm, rows, n, k, abs_a, abs_b, int(self.bound))

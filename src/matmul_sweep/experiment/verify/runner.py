@@ -18,9 +18,10 @@ from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.plan.settings import CPU, EMULATION, GPU
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
-from matmul_sweep.launch.device import Gpu, opened
-from matmul_sweep.launch.products import CpuProduct, GpuProduct, NoRoom, cpu_product, gpu_product
+from matmul_sweep.experiment.verify.products import CpuProduct, GpuProduct, cpu_product, gpu_product
+from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.isolation import Crashed, run_isolated, shared_array
@@ -83,14 +84,14 @@ class GpuRunner(Runner):
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         drv, product = self.gpu.drv, self.product(variant)
         try:
-            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.dtype)
+            c = np.full(shape.elements[-1] + GUARD, np.nan, variant.kernel.product.output)
             arrays = [drv.to_device(as_bytes(array)) for array in (*map(guarded, inputs), c)]
             product(shape, *arrays)
             self.tools.wait()
             drv.memcpy_dtoh(as_bytes(c), arrays[-1])
         except NoRoom as error:
             raise WrongAccess(str(error)) from None
-        except drv.Error as error:
+        except self.gpu.errors as error:
             raise WrongAccess(f"the launch failed: {error}") from None
         return unguarded(c, shape)
 
@@ -102,7 +103,7 @@ class CpuRunner(Runner):
     architecture = HOST
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
-        product, dtype = self.product(variant), variant.kernel.dtype
+        product, dtype = self.product(variant), variant.kernel.product.output
         if variant.kernel.kind is Kind.LIBRARY:
             c = np.full(shape.output, np.nan, dtype)
             product(shape, *inputs, c)
@@ -140,7 +141,7 @@ class EmulationRunner(Runner):
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
         part = variant.part(shape, None)
         executable = self.executable(part)
-        c = np.full(shape.output, np.nan, variant.kernel.dtype)
+        c = np.full(shape.output, np.nan, variant.kernel.product.output)
         try:
             return emulation.launch(
                 executable, part.plan(shape), shape, inputs, c, self.seconds,

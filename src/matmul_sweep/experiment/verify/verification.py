@@ -44,7 +44,7 @@ def split(x: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def accuracy(kernel: Kernel, c: np.ndarray, *inputs: np.ndarray) -> Accuracy:
-    """The errors of the part of C that a kernel writes; C and the inputs have the kernel's dtype.
+    """The errors of the part of C that a kernel writes; C and the inputs have the kernel's dtypes.
 
     The error is infinite if an element is not finite, or differs although its bound is zero. A
     share above 1 means a wrong product. The reference has twice the precision of the sums, or

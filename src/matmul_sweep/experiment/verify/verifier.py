@@ -32,7 +32,7 @@ from matmul_sweep.experiment.verify.runner import (
     tile_mistake,
 )
 from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
-from matmul_sweep.launch.device import NoDevice
+from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.launch.products import NotCompiled
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape

@@ -7,15 +7,15 @@
 // extents, its strides in bytes and its box, the contiguous dimension last; pointers count through the
 // matrices and then the parts. There is one of ELEMENTS and FILES for each matrix, the inputs first and
 // C last.
-// The files hold raw little-endian ELEMENTs in row-major order. C is read and then overwritten, so
+// The files hold raw little-endian elements in row-major order. C is read and then overwritten, so
 // the caller decides the value of elements that the kernels do not write.
 //
 // Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 threads that wait for ever, 5 an
 // instruction misused, or that of a sanitizer. For all but 0, a line on stderr says why.
 //
 // Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DFUNCTIONS=split,multiply
-// -DELEMENT=float -DMATRICES={"A"},{"B"},{"C"} -DDIMENSIONS=3 -DPARTS=0 -DMAPS=0
-// -DPARAMETERS="const float* A, ..." -DARGUMENTS=arrays[0].data,... -DMOST_STATIC_SHARED=49152, and
+// -DMATRICES={"A",4},{"B",4},{"C",4} -DDIMENSIONS=3 -DPARTS=0 -DMAPS=0
+// -DPARAMETERS="const float* A, ..." -DARGUMENTS=arrays[0],... -DMOST_STATIC_SHARED=49152, and
 // -DDYNAMIC_SHARED="\"name\"" where the kernels declare `extern __shared__ T name[]`.
 #include <signal.h>
 #include <stdio.h>
@@ -40,19 +40,24 @@ namespace cuda_on_cpu {
 // Address space on either side of an array that nobody may touch. It costs no memory.
 constexpr size_t fence_bytes = 64 << 20;
 
-template <typename Element>
-struct Memory {
+struct Array {
     const char* name;
+    size_t element_bytes;
     size_t bytes = 0;
-    Element* data = nullptr;
+    char* data = nullptr;
 
     void allocate(size_t elements);
+
+    template <typename Element>
+    operator Element*() const
+    {
+        return reinterpret_cast<Element*>(data);
+    }
 };
 
-using Array = Memory<ELEMENT>;
 Array arrays[] = {MATRICES}, &C = arrays[sizeof arrays / sizeof *arrays - 1];
 int dimensions[DIMENSIONS];
-Memory<char> parts[PARTS + 1];  // of the workspace; no array is empty
+Array parts[PARTS + 1];  // of the workspace; no array is empty
 CUtensorMap maps[MAPS + 1];
 Function* launched;
 
@@ -98,32 +103,29 @@ void limit_shared(size_t) { limit_static_shared(0); }
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-template <typename Element>
-void Memory<Element>::allocate(size_t elements)
+void Array::allocate(size_t elements)
 {
-    bytes = elements * sizeof(Element);
-    data = static_cast<Element*>(malloc(bytes));
+    bytes = elements * element_bytes;
+    data = static_cast<char*>(malloc(bytes));
 }
 
 void catch_traps() {}  // they are the sanitizer's
 #else
 // The last byte of the array touches a fence; the first byte does only if the array fills its pages.
-template <typename Element>
-void Memory<Element>::allocate(size_t elements)
+void Array::allocate(size_t elements)
 {
     const size_t page_bytes = sysconf(_SC_PAGESIZE);
-    bytes = elements * sizeof(Element);
+    bytes = elements * element_bytes;
     const size_t room = (bytes + page_bytes - 1) / page_bytes * page_bytes;
     void* fence = mmap(nullptr, fence_bytes + room + fence_bytes, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char* begin = static_cast<char*>(fence) + fence_bytes;
     if (fence == MAP_FAILED || mprotect(begin, room, PROT_READ | PROT_WRITE) != 0)
         (Line() << "no memory for " << name).leave(Unusable);
-    data = reinterpret_cast<Element*>(begin + room - bytes);
+    data = begin + room - bytes;
 }
 
-template <typename Element>
-void report_if_near(Line& line, uintptr_t address, const Memory<Element>& memory)
+void report_if_near(Line& line, uintptr_t address, const Array& memory)
 {
     const auto begin = reinterpret_cast<uintptr_t>(memory.data), end = begin + memory.bytes;
     if (end <= address && address < end + fence_bytes)
@@ -218,7 +220,7 @@ void point(CUtensorMap& map)
 {
     constexpr size_t matrices = sizeof arrays / sizeof *arrays;
     const auto which = reinterpret_cast<size_t>(map.data);
-    map.data = which < matrices ? reinterpret_cast<char*>(arrays[which].data) : parts[which - matrices].data;
+    map.data = which < matrices ? arrays[which].data : parts[which - matrices].data;
     if (reinterpret_cast<uintptr_t>(map.data) % 16)
         (Line() << "a tensor map wants memory at a multiple of 16 bytes").leave(Unusable);
 }
@@ -241,7 +243,7 @@ void run(Arguments given)
     Launch* launches[sizeof functions / sizeof *functions];
     for (Launch*& each : launches) each = new Launch(given);
     for (size_t i = 0; i < PARTS; ++i) {
-        parts[i].name = "the workspace";
+        parts[i] = {"the workspace", 1};
         parts[i].allocate((given.number() + 15) / 16 * 16);
         memset(parts[i].data, 0xFF, parts[i].bytes);  // NaN, until a launch writes it
     }

@@ -185,7 +185,7 @@ UNWATCHED inline bool note_array(const Array& array, const char* address, size_t
 {
     const char *begin = (const char*)array.data, *end = begin + array.bytes;
     if (address < begin - fence_bytes || address >= end + fence_bytes) return false;
-    const ptrdiff_t size = sizeof(ELEMENT), offset = address - begin;
+    const ptrdiff_t size = array.element_bytes, offset = address - begin;
     const ptrdiff_t element = (offset - (offset < 0 ? size - 1 : 0)) / size;
     if (address < begin || address + bytes > end) {
         tell("outside", now.place, ", \"array\": \"%s\", \"element\": %zd, \"writes\": %s", array.name,
@@ -258,20 +258,20 @@ UNWATCHED inline void start_watching()
     itimerval limit = {};  // of processor time, because other work on the machine is no loop
     limit.it_value.tv_sec = atoi(getenv("WATCH_SECONDS"));
     setitimer(ITIMER_PROF, &limit, nullptr);
-    c_cells = static_cast<Cell*>(calloc(C.bytes / sizeof(ELEMENT) + 1, sizeof(Cell)));
+    c_cells = static_cast<Cell*>(calloc(C.bytes / C.element_bytes + 1, sizeof(Cell)));
 }
 
 // Called after it: who wrote each element of C, and the loads.
 UNWATCHED inline void stop_watching()
 {
     FILE* file = created("writers");
-    for (size_t i = 0; i < C.bytes / sizeof(ELEMENT); ++i) {
+    for (size_t i = 0; i < C.bytes / C.element_bytes; ++i) {
         const Access& last = c_cells[i].write;
         const Writer writer = {last.place, int(last.block) - 1, last.block ? last.thread : -1};
         fwrite(&writer, sizeof writer, 1, file);
     }
     fclose(file);
-    fprintf(file = created("loads"), "%zu", bytes_loaded / sizeof(ELEMENT));
+    fprintf(file = created("loads"), "%zu", bytes_loaded / arrays[0].element_bytes);
     fclose(file);
 }
 

@@ -8,15 +8,9 @@ from matmul_sweep.catalogue.architectures import peak_terms
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.dataset.sourced_numbers import Number
+from matmul_sweep.operations.dtypes import UNITS
 from matmul_sweep.operations.shapes import Shape
 
-# The units of the table of architectures by the names of ceilings.csv.
-LANES = {
-    "multiply_add_float32": "fp32",
-    "multiply_add_float64": "fp64",
-    "tensor_float64": "fp64_tensor",
-    "tensor_bfloat16": "bf16_tensor",
-}
 VECTOR, TENSOR = "vector units", "tensor cores"
 FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
@@ -37,12 +31,12 @@ def rate(operations: Number, time_ms: Number) -> Number:
 def unit_peak(results: Results, unit: str) -> Number | None:
     """The peak of a kind of unit of the card in TFLOP/s; None if it is not known. A set that was
     measured before the project knew the units has the facts that it follows from."""
-    if unit not in LANES:
+    if unit not in UNITS:
         return None
-    device, fact = results.device, f"{LANES[unit]}_peak_tflops"
+    device, fact = results.device, f"{UNITS[unit].rate}_peak_tflops"
     if fact in device:
         return Number(device[fact], f"device.json:{fact}") if device[fact] else None
-    terms = peak_terms(device, LANES[unit])
+    terms = peak_terms(device, UNITS[unit].rate)
     if terms is None:
         return None
     _, operations, _, scale = terms

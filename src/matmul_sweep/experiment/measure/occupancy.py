@@ -1,8 +1,13 @@
 """The share of a multiprocessor that a kernel can keep busy."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from matmul_sweep.catalogue.architectures import REGISTER_UNIT, RESERVED_SHARED, WARP, WARP_UNIT
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.operations.shapes import ceil_div
 
 
@@ -14,6 +19,16 @@ class Limits:
     blocks: int
     registers: int
     shared_bytes: int
+
+
+def limits_of(gpu: Gpu) -> Limits:
+    """Those of a card."""
+    return Limits(
+        threads=gpu.attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
+        blocks=gpu.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        registers=gpu.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared_bytes=gpu.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+    )
 
 
 def occupancy(threads: int, registers: int, shared_bytes: int, limits: Limits) -> float:
@@ -29,3 +44,9 @@ def occupancy(threads: int, registers: int, shared_bytes: int, limits: Limits) -
     by_shared = limits.shared_bytes // (shared_bytes + RESERVED_SHARED)
     blocks = min(limits.blocks, limits.threads // (warps * WARP), by_registers, by_shared)
     return blocks * warps * WARP / limits.threads
+
+
+def occupancy_of(variant: Variant, gpu: Gpu, record: Mapping[str, Any]) -> float:
+    """The share of a multiprocessor's threads that can be resident with the compiled kernel."""
+    shared = record["shared_bytes"] + variant.dynamic_shared_bytes
+    return occupancy(math.prod(variant.block), record["registers"], shared, limits_of(gpu))
