@@ -30,13 +30,11 @@ from matmul_sweep.experiment.dataset.selection import (
     version_words,
     with_others,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import cell
 from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import cards
-from matmul_sweep.experiment.report.facts.checks import cross_check, timer_check
 from matmul_sweep.experiment.report.facts.findings import all_findings
-from matmul_sweep.experiment.report.facts.measuring import measuring
+from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.operations import OPERATIONS, fills, shape_of
 from matmul_sweep.operations.shapes import Shape
@@ -66,10 +64,9 @@ def tables_of(results: Results, documents: dict[str, Any]) -> dict[str, Any]:
         "cards": cards(results),
         "not_measured": not_measured(results),
         "measuring": measuring(results),
+        "timer": timer(results),
         "sampling": sampling(results.device),
         "overlapping": overlapping(results),
-        "cross_check": cross_check(results),
-        "timer_check": timer_check(results),
     }
 
 
@@ -221,7 +218,7 @@ def rates(results: Results) -> dict[str, Any]:
     best = fastest(results.timed())
     unit, factor = rate_unit(best.tflops)
     cells = [
-        cell(row, "tflops").times(factor).json() | {"limits": limits_of(row.throttled)}
+        {"value": float(row.tflops) * factor, "limits": limits_of(row.throttled)}
         for _, row in best.iterrows()
     ]
     caches = sorted(set(best[results.gpu(best)].cache))

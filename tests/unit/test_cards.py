@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from made_up_data import DEVICE, Change, ceilings, made_up
 from support import Command
-from test_tables import recomputed, traced, typeset
+from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.dataset.tables import write_table
@@ -62,7 +62,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) -> None:
     (found,) = cards(pair)
-    limits = {row["title"]: row["times"]["value"] for row in found["limits"]}
+    limits = {row["title"]: row["times"] for row in found["limits"]}
     assert limits["memory, GB/s"] == 2 and limits["float32 units, TFLOP/s"] == 1
     gemm = found["operations"][0]
     groups = {(group["title"], group["bound"]): group for group in gemm["groups"]}
@@ -72,8 +72,8 @@ def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) ->
     }  # fmt: skip
     for (_, bound), group in groups.items():
         expected = pytest.approx(2 if bound == "memory" else 1)
-        assert group["faster"]["value"] == expected, group
-        assert group["predicted"]["value"] == expected, group
+        assert group["faster"] == expected, group
+        assert group["predicted"] == expected, group
     assert gemm["verdicts"]["faster"] and gemm["verdicts"]["same"]  # naive's shares, and sgemm's
 
 
@@ -98,12 +98,7 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
     assert FIGURES["cards"](bare).axes
 
 
-def test_every_number_of_the_chapter_traces_to_the_files_of_both(pair: Results) -> None:
-    found = list(traced(cards(pair)))
-    assert len(found) > 10
-    for number in found:
-        value = recomputed(number["origin"], pair.folder)
-        assert number["value"] == pytest.approx(value, rel=1e-12)
+def test_the_chapter_can_be_typeset(pair: Results) -> None:
     assert typeset(pair, pair.folder).startswith(b"%PDF")
 
 
@@ -117,7 +112,7 @@ def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
     own = points(here, there, both(here, there))
     for kernel in ("sgemm", "cublas_sgemm"):
         expected = sorted(
-            (point.intensity.value, point.faster.value) for point in own if point.kernel == kernel
+            (point.intensity, point.faster) for point in own if point.kernel == kernel
         )
         assert drawn[kernel] == pytest.approx(np.array(expected))
     assert drawn["predicted"][:, 1].min() == pytest.approx(1)

@@ -12,16 +12,14 @@ from typing import Any
 
 import psutil
 import pytest
-from made_up_data import DEVICE, made_up, the_catalogue
+from made_up_data import DEVICE, made_up
 from support import ROOT, Command
 
 import cross_check
 import timer_check
 from matmul_sweep.build import binaries
-from matmul_sweep.experiment.dataset.selection import Results, load_results
-from matmul_sweep.experiment.dataset.tables import read_table, write_table
+from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.measure import cublas, instruments, sampling, state, timing
-from matmul_sweep.experiment.report.facts import checks
 from matmul_sweep.launch import device, products
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import imported_files
@@ -337,65 +335,3 @@ def test_what_the_timer_check_needs_is_one_line(
     vars(card).update(changes)
     assert said in command("timer_check", "--data", tmp_path).error()
     assert not (tmp_path / "timer_check.csv").exists()
-
-
-@pytest.fixture
-def checked(tmp_path: Path) -> Results:
-    return made_up(tmp_path, kernels=FEW, checked=True)
-
-
-def test_the_report_has_the_difference_at_each_size(checked: Results) -> None:
-    found = checks.cross_check(checked)
-    assert [(row["title"], row["n"]) for row in found["rows"]][:2] == [
-        ("cuBLAS SGEMM", 32), ("cuBLAS SGEMM", 320),
-    ]  # fmt: skip
-    assert {round(row["difference"]["value"], 6) for row in found["rows"]} == {0.02}
-    assert {row["cache"] for row in found["rows"]} == {"cold"}
-    assert found["programs"] == {"triton": "3.5.1", "torch": "2.9.1", "cublas": "13.1.0"}
-    assert (found["rounds"]["text"], found["own_cublas"]) == ("3", DEVICE["cublas"])
-    assert all(row["same_card"] for row in found["rows"])
-
-
-def test_the_report_holds_it_against_the_times_of_today(tmp_path: Path, checked: Results) -> None:
-    """A data set that was measured again keeps do_bench's times at the points that it still has."""
-    summary = checked.summary[checked.summary.n != 320]
-    write_table(summary.assign(time_ms=summary.time_ms * 2), "summary.csv",
-                tmp_path / "summary.csv")  # fmt: skip
-    found = checks.cross_check(load_results(tmp_path, the_catalogue()))
-    assert 320 not in {row["n"] for row in found["rows"]}
-    assert {round(row["difference"]["value"], 6) for row in found["rows"]} == {1.04}
-
-
-def test_the_report_has_the_empty_kernel_and_the_recorder(checked: Results) -> None:
-    found = checks.timer_check(checked)
-    assert found["empty"]["time_us"]["value"] == pytest.approx(3)
-    assert [end["text"] for end in found["empty"]["interval"]] == ["2.98", "3.02"]
-    assert found["empty"]["launches"]["text"] == "200"
-    assert [row["n"] for row in found["rows"]] == [320, 1024]
-    for row in found["rows"]:
-        assert (row["off"]["value"], row["on"]["value"]) == (1.0, 1.001)
-        assert row["ratio"]["text"] == "1.001"
-        assert [end["text"] for end in row["interval"]] == ["0.9990", "1.003"]
-
-
-def test_another_card_of_the_model_is_told_apart(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=FEW, checked=True)
-    on_another = results.jobs.variant == "cublas_sgemm"
-    results.jobs.loc[on_another, "uuid"] = "GPU-other"
-    rows = checks.cross_check(results)["rows"]
-    by_title = {row["title"]: row["same_card"] for row in rows}
-    assert by_title == {"cuBLAS SGEMM": False, "cuBLAS DGEMM, AᵀA": True}
-    results.jobs["uuid"] = "GPU-other"
-    assert not checks.timer_check(results)["same_card"]
-
-
-def test_the_timer_needs_no_job_of_the_library_it_times(tmp_path: Path) -> None:
-    gram = made_up(tmp_path, kernels=["gram_naive", "cublas_dgemm"], checked=True)
-    assert checks.timer_check(gram)["same_card"]
-
-
-def test_a_data_set_without_checks_has_none(tmp_path: Path) -> None:
-    plain = made_up(tmp_path, kernels=FEW)
-    assert checks.cross_check(plain) == {"rows": []}
-    found = checks.timer_check(plain)
-    assert (found["empty"], found["rows"]) == (None, [])

@@ -1,15 +1,9 @@
 """tables.json: every number traces to its cells, and nothing is claimed without data."""
 
-import csv
 import dataclasses
-import functools
-import gzip
 import itertools
 import json
-import math
-import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +39,6 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, significant
 from matmul_sweep.experiment.dataset.tables import POINT, STATE, read_table, version_of, write_table
 from matmul_sweep.experiment.report.facts.documents import compare_documents
 from matmul_sweep.experiment.report.facts.findings import FINDINGS, find
@@ -53,6 +46,7 @@ from matmul_sweep.experiment.report.facts.measuring import measuring
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import caption
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
@@ -67,78 +61,19 @@ PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm"]  # kernels enough for most questions
 GEMM_ONLY = {"gemm": SHAPES["gemm"]}
-FACT = re.compile(r"((?:[a-z0-9-]+/)?device\.json):(\w+)")
-CELL = re.compile(r"((?:[a-z0-9-]+/)?[a-z_]+\.csv(?:\.gz)?):(\d+):([a-z0-9_]+)")
-
-
-def traced(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every number with an origin, wherever it is."""
-    if isinstance(tree, dict):
-        if "origin" in tree:
-            yield tree
-        for value in tree.values():
-            yield from traced(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from traced(value)
-
-
-def untraced_floats(tree: Any, path: str = "") -> Iterator[str]:
-    """Places of numbers with a fraction that name no origin; documents and configuration apart."""
-    if isinstance(tree, dict):
-        for key, value in tree.items():
-            if not ("origin" in tree or key in ("document", "sampling")):
-                yield from untraced_floats(value, f"{path}/{key}")
-    elif isinstance(tree, list):
-        for i, value in enumerate(tree):
-            yield from untraced_floats(value, f"{path}/{i}")
-    elif isinstance(tree, float):
-        yield path
-
-
-@functools.cache
-def lines_of(file: Path) -> list[list[str]]:
-    """The lines of a file, which no test changes after it has asked for them."""
-    opened = gzip.open if file.suffix == ".gz" else open
-    with opened(file, "rt", newline="") as text:
-        return list(csv.reader(text))
-
-
-def recomputed(origin: str, folder: Path) -> float:
-    """The value of an origin's expression, from the lines of the files themselves."""
-
-    def look_up(match: re.Match[str]) -> str:
-        lines = lines_of(folder / match[1])
-        return lines[int(match[2]) - 1][lines[0].index(match[3])]
-
-    def fact(match: re.Match[str]) -> str:
-        return repr(read_json(folder / match[1])[match[2]])
-
-    text = FACT.sub(fact, CELL.sub(look_up, origin))
-    assert re.fullmatch(r"[-+*/(). 0-9e]+", text), origin
-    return eval(text)
 
 
 ALL = {"shapes": SHAPES | {"gram": (*SHAPES["gram"], 18500)}}  # with document 004's size
 
 
 @pytest.mark.parametrize("gpu", [True, False], ids=["gpu", "beside a published set"])
-def test_every_number_traces_to_the_files_and_they_have_a_report(tmp_path: Path, gpu: bool) -> None:
+def test_a_whole_data_set_has_a_report(tmp_path: Path, gpu: bool) -> None:
     if gpu:
         results = made_up(tmp_path, **ALL, checked=True, drawn=RANDOM)
     else:
         results = beside_a_card(tmp_path)
     write_table(samples(results.summary), "samples.csv.gz", tmp_path / "samples.csv.gz")
     assert typeset(results, tmp_path).startswith(b"%PDF")
-    computed = read_json(tmp_path / "tables.json")
-    numbers = list(traced(computed))
-    assert len(numbers) > (700 if gpu else 400)
-    for number in numbers:
-        value = recomputed(number["origin"], tmp_path)
-        assert math.isclose(number["value"], value, rel_tol=1e-12), number
-        printed = float(number["text"].replace("\u2009", ""))
-        assert math.isclose(printed, value, rel_tol=0.05, abs_tol=1e-12), number
-    assert list(untraced_floats(computed)) == []
 
 
 def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) -> None:
@@ -146,13 +81,13 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) ->
     write_table(samples(results.summary), "samples.csv.gz", tmp_path / "samples.csv.gz")
     shown = measuring(results)
     assert [*shown] == [*HABITS_OF_MEASURING]
-    quotients = {name: x["quotient"]["value"] for name, x in shown.items() if "quotient" in x}
+    quotients = {name: x["quotient"] for name, x in shown.items() if "quotient" in x}
     assert quotients["not_waiting"] == pytest.approx(1 / COPIES["submitted"])
     assert quotients["copies"] == pytest.approx(COPIES["end_to_end"])
     assert quotients["first_in_the_mean"] > 1
     assert shown["one_size"]["most"]["n"] != shown["one_size"]["least"]["n"]
     run = shown["one_run"]
-    assert run["longest"]["value"] == pytest.approx(run["shortest"]["value"] * 1.01 / 0.99)
+    assert run["longest"] == pytest.approx(run["shortest"] * 1.01 / 0.99)
 
 
 def test_without_a_gpu_no_mistake_of_measuring_is_shown(tmp_path: Path) -> None:
@@ -208,9 +143,9 @@ def test_the_document_over_ours(tmp_path: Path) -> None:
     ]}  # fmt: skip
     (entry,) = compare_documents(made_up(tmp_path, change=change), {"009": document})
     in_ms, in_s = entry["rows"]
-    assert in_ms["ratio"]["value"] == pytest.approx(2.5)
-    assert in_s["ours"]["value"] == pytest.approx(2e-5)
-    assert in_s["ratio"]["value"] == pytest.approx(2500)
+    assert in_ms["ratio"] == pytest.approx(2.5)
+    assert in_s["ours"] == pytest.approx(2e-5)
+    assert in_s["ratio"] == pytest.approx(2500)
 
 
 def test_quotients_and_differences_of_a_document(tmp_path: Path) -> None:
@@ -226,9 +161,9 @@ def test_quotients_and_differences_of_a_document(tmp_path: Path) -> None:
     rows = results.timed().query("n == 640 and m == 640")
     naive, shared = (rows[rows.kernel == k].time_ms.min() for k in ("naive", "shared"))
     assert quotient["document"]["text"] == "over 3"
-    assert quotient["ours"]["value"] == pytest.approx(naive / shared)
+    assert quotient["ours"] == pytest.approx(naive / shared)
     assert quotient["ratio"] is None
-    assert difference["ours"]["value"] == pytest.approx((naive - shared) / 1e3)
+    assert difference["ours"] == pytest.approx((naive - shared) / 1e3)
     assert (difference["ratio"] is not None) == (naive > shared)
 
 
@@ -299,7 +234,7 @@ def test_a_number_held_against_cold_launches_takes_the_hot_where_there_are_no_ot
     (third,) = compare_documents(results, {"003": DOCUMENTS["003"]})
     rows = {row["size"]: row for row in third["rows"] if row.get("system") == "conventional"}
     assert (rows["32"]["span"], rows["1024"]["span"]) == ("kernel, cold", "kernel, hot")
-    assert rows["1024"]["ours"]["value"] > rows["32"]["ours"]["value"]
+    assert rows["1024"]["ours"] > rows["32"]["ours"]
     # What is missing elsewhere is not blamed on the cold launches that nobody misses.
     assert "alike" not in rows["16384"]["missing"]
     skipped = tables.not_measured(results)["skipped"]
@@ -398,7 +333,7 @@ def test_errors_stand_at_the_largest_size_that_all_kernels_have(tmp_path: Path) 
     found = find(made_up(tmp_path, kernels=FEW, change=change), "accuracy")
     assert found["n"] == 640
     assert [k["name"] for k in found["kernels"]] == ["naive", "cublas_sgemm", "shared"]
-    assert found["kernels"][-1]["mean_error"]["text"] == "2.00e-7"
+    assert found["kernels"][-1]["mean_error"] == pytest.approx(2e-7)
 
 
 def of_sweep(sweep: str, columns: tuple[str, ...], *values: Any) -> Any:
@@ -433,7 +368,7 @@ def test_what_sustained_load_does_to_a_rate(tmp_path: Path, verdicts: tuple[str,
     results = made_up(tmp_path, kernels=kernels, change=change, studies=studies)
     found = find(results, "sustained")["kernels"]
     assert [own["verdict"] for own in found] == [*verdicts]
-    changes = [own["change"]["value"] for own in found]
+    changes = [own["change"] for own in found]
     assert changes == pytest.approx([SUSTAINED[word][-1] / 100 - 1 for word in verdicts])
     assert [row["value"] for row in found[0]["rows"]] == ["burst", "sustained"]
     assert typeset(results, tmp_path).startswith(b"%PDF")
@@ -446,7 +381,7 @@ def test_what_the_fill_does_to_rate_and_power(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["cublas_sgemm"], change=change)
     (found,) = find(results, "fills")["kernels"]
     assert (found["slow"], found["fast"], found["verdict"]) == ("uniform", "constant", "faster")
-    assert found["quotient"]["value"] == pytest.approx(2)
+    assert found["quotient"] == pytest.approx(2)
     assert (found["power"]["least"], found["power"]["most"]) == ("constant", "uniform")
     assert found["rows"][-1]["power_w"] is None
 
@@ -519,13 +454,6 @@ def test_throttling_for_heat_and_for_power_are_kept_apart(tmp_path: Path) -> Non
     found = find(made_up(tmp_path, kernels=FEW, change=change), "throttling")
     assert (found["thermal"], found["power"]) == (4, 8)
     assert found["reasons"] == ["hw_thermal", "power_cap"]
-
-
-def test_arithmetic_writes_itself_down() -> None:
-    a, b, c = (Number(value, name) for value, name in ((6.0, "a"), (2.0, "b"), (1.0, "c")))
-    assert (a + b) / c == Number(8.0, "(a + b) / c")
-    assert a - (b + c) == Number(3.0, "a - (b + c)")
-    assert (a / b).times(1000) == Number(3000.0, "(a / b) * 1000")
 
 
 @pytest.mark.parametrize(
@@ -727,8 +655,8 @@ def test_the_share_of_each_of_the_library_s_two_products(tmp_path: Path) -> None
         assert share["n"] == 4500 and share["sizes"] == 3
         best = min(best_time(results, k, 4500) for k in ("gram_naive", "gram_register_tile"))
         ratio = best_time(results, library, 4500) / best
-        assert share["ratio"]["value"] == pytest.approx(ratio)
-        ends = [end["value"] for end in share["interval"]]
+        assert share["ratio"] == pytest.approx(ratio)
+        ends = share["interval"]
         assert ends == pytest.approx([ratio * 0.99, ratio * 1.01])
 
 
@@ -746,9 +674,9 @@ def test_the_register_tile_over_naive_at_the_largest_size_and_at_least(tmp_path:
     naive, tile = ({n: best_time(results, kernel, n) for n in sizes}
                    for kernel in ("gram_naive", "gram_register_tile"))  # fmt: skip
     quotients = {n: naive[n] / tile[n] for n in sizes}
-    assert (found["n"], found["quotient"]["value"]) == (6500, pytest.approx(quotients[6500]))
+    assert (found["n"], found["quotient"]) == (6500, pytest.approx(quotients[6500]))
     least = found["least"]
-    assert (least["n"], least["quotient"]["value"]) == (5500, pytest.approx(quotients[5500]))
+    assert (least["n"], least["quotient"]) == (5500, pytest.approx(quotients[5500]))
 
 
 def test_no_least_quotient_below_the_sizes_that_it_is_wanted_for(tmp_path: Path) -> None:
@@ -760,10 +688,10 @@ def test_what_the_library_gains_by_symmetry_and_loses_by_mirroring(whole: Result
     times = {k: best_time(whole, k, 4500) for k in whole.of("gram").present if "cublas" in k}
     symmetry, mirroring = (FINDINGS[name](whole) for name in ("gram_symmetry", "gram_mirroring"))
     gain = times["cublas_dgemm"] / times["cublas_dsyrk"]
-    assert symmetry["quotient"]["value"] == pytest.approx(gain)
-    assert symmetry["possible"]["value"] == pytest.approx(2 * 4500 / 4501)
+    assert symmetry["quotient"] == pytest.approx(gain)
+    assert symmetry["possible"] == pytest.approx(2 * 4500 / 4501)
     cost = times["cublas_dsyrk"] / times["cublas_dsyrk_triangle"]
-    assert mirroring["quotient"]["value"] == pytest.approx(cost)
+    assert mirroring["quotient"] == pytest.approx(cost)
 
 
 def test_rates_are_held_against_the_units_that_bound_them(whole: Results) -> None:
@@ -771,15 +699,15 @@ def test_rates_are_held_against_the_units_that_bound_them(whole: Results) -> Non
     own, general, symmetric = found["rates"]
     n = general["n"]
     executed = 2 * n**3 / best_time(whole, "cublas_dgemm", n) / 1e9
-    assert general["rate"]["value"] == pytest.approx(executed)
-    assert general["share"]["value"] == pytest.approx(executed / 65)
+    assert general["rate"] == pytest.approx(executed)
+    assert general["share"] == pytest.approx(executed / 65)
     assert (own["units"], general["units"], symmetric["units"]) == (
         "vector units", "tensor cores", "tensor cores",
     )  # fmt: skip
-    assert own["share"]["value"] == pytest.approx(own["rate"]["value"] / 30)
+    assert own["share"] == pytest.approx(own["rate"] / 30)
     assert own["ceiling"] is None
     useful = n**2 * (n + 1) / best_time(whole, "cublas_dgemm", n) / 1e9
-    assert general["ceiling"]["value"] == pytest.approx(30 / useful)
+    assert general["ceiling"] == pytest.approx(30 / useful)
 
 
 @pytest.mark.parametrize(
@@ -808,7 +736,7 @@ def test_the_fastest_tile_width_of_each_size(tmp_path: Path) -> None:
     assert "128" not in [v["name"] for v in pairs["variants"] if v["fastest_at"]]
     row = next(row for row in found["rows"] if row["n"] == 4500)
     wanted = kernel_time(results, REGISTER_TILE, 4500, 4500)
-    assert row["times_ms"][names.index("48")]["value"] == pytest.approx(wanted)
+    assert row["times_ms"][names.index("48")] == pytest.approx(wanted)
 
 
 def document_004(results: Results) -> dict[str, Any]:
@@ -826,10 +754,10 @@ def test_document_004_beside_ours(tmp_path: Path) -> None:
     variants = [row["variant"] for row in rows if str(row["variant"]).startswith("gram_register")]
     assert variants[:2] == [REGISTER_TILE, "gram_register_tile/128"]
     dgemm, tile = (best_time(results, k, 18500) for k in ("cublas_dgemm", "gram_register_tile"))
-    assert known[0]["ratio"]["value"] == pytest.approx(43581.59 / dgemm)
+    assert known[0]["ratio"] == pytest.approx(43581.59 / dgemm)
     quotient = known[3]
     assert quotient["document"]["value"] == pytest.approx(43581.59 / 30854.096)
-    assert quotient["ours"]["value"] == pytest.approx(dgemm / tile)
+    assert quotient["ours"] == pytest.approx(dgemm / tile)
     unknown = [row for row in rows if row.get("document", {"value": 0})["value"] is None]
     assert {row["size"] for row in unknown} == {"500", "9500", "10250×20500"}
     assert all(row["document"]["text"] == "not known" for row in unknown)
@@ -850,15 +778,15 @@ def test_the_document_s_variant_is_named_once_where_it_is_the_fastest(tmp_path: 
 def test_document_004_computed_slower_than_its_library(tmp_path: Path) -> None:
     results = made_up(tmp_path, shapes=ALL["shapes"])
     library, simple, optimised = document_004(results)["rates"]
-    assert library["document"]["text"] == "291"
-    assert simple["document"]["value"] == pytest.approx(2 * 18500**3 / 360.222531 / 1e9)
+    assert library["document"] == pytest.approx(2 * 18500**3 / 43.58159 / 1e9)
+    assert simple["document"] == pytest.approx(2 * 18500**3 / 360.222531 / 1e9)
     work = 18500**2 * 18501
-    assert optimised["document"]["value"] == pytest.approx(work / 30.854096 / 1e9)
-    assert library["document_share"]["value"] == pytest.approx(290.57 / 515, rel=1e-4)
-    assert library["half_s"]["value"] == pytest.approx(43.58159 / 2, rel=1e-4)
+    assert optimised["document"] == pytest.approx(work / 30.854096 / 1e9)
+    assert library["document_share"] == pytest.approx(290.57 / 515, rel=1e-4)
+    assert library["half_s"] == pytest.approx(43.58159 / 2, rel=1e-4)
     ours = work / best_time(results, "gram_register_tile", 18500) / 1e9
-    assert optimised["ours"]["value"] == pytest.approx(ours)
-    assert optimised["share"]["value"] == pytest.approx(ours / 30)
+    assert optimised["ours"] == pytest.approx(ours)
+    assert optimised["share"] == pytest.approx(ours / 30)
     assert library["units"] == "tensor cores"
 
 

@@ -17,7 +17,6 @@ import pandas as pd
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
-from matmul_sweep.experiment.dataset.sourced_numbers import Number
 from matmul_sweep.experiment.dataset.tables import (
     OPTIONAL,
     POINT,
@@ -382,6 +381,14 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
     device = read_json(folder / "device.json")
     version = version_of(device)
     summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    holes = summary.index[
+        (summary.status == "ok") & summary[["time_ms", "samples"]].isna().any(axis=1)
+    ]
+    if len(holes):
+        line = holes[0] + 2
+        raise UserError(
+            f"{folder / 'summary.csv'}, line {line}: its status is ok, but it has no time"
+        )
     summary["throttled"] = limited(summary, device)
     others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
     kernels = table("kernels.csv")
@@ -466,7 +473,7 @@ def compared_errors(results: Results) -> pd.DataFrame:
     """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
     some were timed. Empty if no error is on record."""
     rows = results.at_compared(fastest(results.timed()))
-    rows = rows.dropna(subset=["mean_error", "largest_error"]).query("mean_error > 0")
+    rows = rows[(rows.mean_error > 0) & np.isfinite(rows.largest_error)]
     gpu = results.gpu(rows)
     return rows[gpu] if gpu.any() else rows
 
@@ -540,11 +547,6 @@ def verdict_of(ratio_low: float, ratio_high: float) -> str:
     if pd.isna([ratio_low, ratio_high]).any():
         return "unknown"
     return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
-
-
-def shown(quotient: Number, verdict: str) -> str:
-    """The verdict, or `same` if the quotient is printed as 1."""
-    return "same" if quotient.json()["text"] == "1.00" else verdict
 
 
 def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:

@@ -13,10 +13,9 @@ import pandas as pd
 from matmul_sweep.catalogue.architectures import WARP, WARP_UNIT, architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, constant, total
 from matmul_sweep.experiment.report.facts.cards import ceiling
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
-from matmul_sweep.experiment.report.facts.machine_code import GROUPS, TABLE
+from matmul_sweep.experiment.report.facts.machine_code import GROUPS
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.shapes import Shape
 
@@ -42,17 +41,17 @@ class Bound:
     """What a variant can reach: a share of its units' peak, and that as a rate in TFLOP/s if the
     peak is known."""
 
-    share: Number
+    share: float
     what: str  # of what bounds it: loads, issue, arithmetic, or tensor
-    rate: Number | None
+    rate: float | None
 
-    def json(self, reached: Number | None) -> dict[str, Any]:
+    def facts(self, reached: float | None) -> dict[str, Any]:
         """With the share of the bound that a measured rate has."""
         return {
-            "share": self.share.json(),
+            "share": self.share,
             "what": self.what,
-            "rate": self.rate and self.rate.json(),
-            "reached": self.rate and reached and (reached / self.rate).json(),
+            "rate": self.rate,
+            "reached": self.rate and reached and reached / self.rate,
         }
 
 
@@ -66,7 +65,7 @@ def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound 
     row = rows.iloc[0]
     if row.tensor > 0:
         peak = tensor_peak(results, variant)
-        return bound("tensor", constant(1), peak, variant, shape) if peak else None
+        return bound("tensor", 1, peak, variant, shape) if peak else None
     name = max(UNITS, key=lambda name: row[name])
     lanes = getattr(architecture(row.architecture), UNITS[name].lanes)
     if not row[name] or not lanes:
@@ -75,38 +74,38 @@ def predicted(results: Results, variant: Variant | None, shape: Shape) -> Bound 
     return bound(what, share, peak_of(results, UNITS[name].peak), variant, shape)
 
 
-def tensor_peak(results: Results, variant: Variant) -> Number | None:
+def tensor_peak(results: Results, variant: Variant) -> float | None:
     """The peak of the tensor cores that a variant uses, for the products that count."""
     if variant.kernel.arithmetic == "halves":  # half the bits, in float16 as fast as in bfloat16
         peak = peak_of(results, TENSOR + "bfloat16")
-        return peak and peak / constant(HALF_PRODUCTS)
+        return peak and peak / HALF_PRODUCTS
     units = OPERATIONS[variant.kernel.operation].units
     return next((peak_of(results, unit) for unit in units if unit.startswith(TENSOR)), None)
 
 
-def peak_of(results: Results, unit: str) -> Number | None:
+def peak_of(results: Results, unit: str) -> float | None:
     """The peak of a kind of unit in TFLOP/s, by its clock or else as measured."""
     return unit_peak(results, unit) or ceiling(results, unit)
 
 
-def share_of_peak(row: pd.Series, multiply: str, lanes: int) -> tuple[Number, str]:
+def share_of_peak(row: pd.Series, multiply: str, lanes: int) -> tuple[float, str]:
     """The share of the units' peak that a loop allows, and what takes longest in it."""
-    multiplied = cell(row, multiply, TABLE)
+    multiplied = float(row[multiply])
     where = "shared" if any(row[column] for column in GROUPS["shared"]) else "global"
-    loads = total(cell(row, column, TABLE) for column in GROUPS[where])
+    loads = sum(float(row[column]) for column in GROUPS[where])
     clocks = {
-        "arithmetic": multiplied / constant(lanes // WARP),
+        "arithmetic": multiplied / (lanes // WARP),
         "loads": loads,
-        "issue": (multiplied + loads) / constant(WARP_UNIT),
+        "issue": (multiplied + loads) / WARP_UNIT,
     }
-    longest = max(clocks, key=lambda what: clocks[what].value)
+    longest = max(clocks, key=lambda what: clocks[what])
     return clocks["arithmetic"] / clocks[longest], longest
 
 
-def bound(what: str, share: Number, peak: Number | None, variant: Variant, shape: Shape) -> Bound:
+def bound(what: str, share: float, peak: float | None, variant: Variant, shape: Shape) -> Bound:
     """The bound by the operations that rates count: a kernel that computes both triangles of a
     symmetric C executes twice as many."""
     executed = 2 * shape.terms * shape.elements[-1]
     if shape.operations < executed and not variant.kernel.half:
-        share *= constant(shape.operations) / constant(executed)
+        share *= shape.operations / executed
     return Bound(share, what, peak and share * peak)

@@ -8,6 +8,7 @@ are compared only below the power limit; shares come from pairs and are compared
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 import pandas as pd
@@ -18,11 +19,9 @@ from matmul_sweep.experiment.dataset.selection import (
     fastest_own,
     limits_of,
     processor,
-    published_name,
     quotable,
     version_words,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, constant, geometric_mean
 from matmul_sweep.experiment.report.facts.changes import (
     TOLERANCE,
     VERDICTS,
@@ -44,9 +43,9 @@ class Point:
 
     kernel: str
     shape: Shape
-    intensity: Number  # operations per byte, if each matrix is moved once
-    faster: Number  # the other card's time over this one's
-    predicted: Number | None
+    intensity: float  # operations per byte, if each matrix is moved once
+    faster: float  # the other card's time over this one's
+    predicted: float | None
     bound: str | None  # of BOUNDS, on both cards
 
 
@@ -74,25 +73,19 @@ def limits(results: Results, other: Results) -> list[dict[str, Any]]:
     }
     found = []
     for name, title in words.items():
-        there, here = ceiling(other, name, folder(other)), ceiling(results, name)
+        there, here = ceiling(other, name), ceiling(results, name)
         if there and here:
-            found.append({"title": title, "times": (here / there).json()})
+            found.append({"title": title, "times": here / there})
     return found
 
 
-def folder(other: Results) -> str:
-    """Where the cells of a published set are, below reports/published."""
-    return f"{published_name(other.device)}/"
-
-
-def ceiling(results: Results, name: str, place: str = "") -> Number | None:
+def ceiling(results: Results, name: str) -> float | None:
     """A measured ceiling, or else the peak by units and clock; None if neither is known."""
     rows = results.ceilings
     rows = rows[(rows.name == name) & (rows.status == "ok")]
     if not rows.empty:
-        return cell(rows.iloc[0], "value", f"{place}ceilings.csv")
-    peak = unit_peak(results, name)
-    return peak and Number(peak.value, place + peak.origin)
+        return float(rows.iloc[0].value)
+    return unit_peak(results, name)
 
 
 def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
@@ -138,8 +131,8 @@ def capped(own: pd.Series, other: pd.Series) -> bool:
 
 def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Point:
     shape = shape_of(own)
-    theirs = cell(other, "time_ms", f"{folder(there)}summary.csv")
-    now, then = roofline(here, shape), roofline(there, shape, folder(there))
+    theirs = float(other.time_ms)
+    now, then = roofline(here, shape), roofline(there, shape)
     bound, predicted = None, None
     if now and then:
         predicted = then[1] / now[1]
@@ -149,47 +142,43 @@ def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Po
     return Point(
         own.kernel,
         shape,
-        operations_of(shape) / bytes_of(shape, here.product.dtype),
-        theirs / cell(own, "time_ms"),
+        shape.operations / bytes_of(shape, here.product.dtype),
+        theirs / float(own.time_ms),
         predicted,
         bound,
     )
 
 
-def roof(view: Results, place: str = "") -> tuple[Number, Number] | None:
+def roof(view: Results) -> tuple[float, float] | None:
     """Bytes per second from memory, and operations per second; None if one is not known."""
-    rates = [rate for unit in view.product.units if (rate := ceiling(view, unit, place))]
-    copy = ceiling(view, COPY, place)
+    rates = [rate for unit in view.product.units if (rate := ceiling(view, unit))]
+    copy = ceiling(view, COPY)
     if not rates or not copy:
         return None
-    return copy.times(1e9), max(rates, key=lambda rate: rate.value).times(1e12)
+    return copy * 1e9, max(rates) * 1e12
 
 
-def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number] | None:
+def roofline(view: Results, shape: Shape) -> tuple[str, float] | None:
     """What bounds a product that moves each matrix once, and its time; None if the ceilings are not
     known."""
-    known = roof(view, place)
+    known = roof(view)
     if known is None:
         return None
     copy, rate = known
     moved = bytes_of(shape, view.product.dtype)
-    times = {"memory": moved / copy, "arithmetic": operations_of(shape) / rate}
-    bound = max(times, key=lambda name: times[name].value)
+    times = {"memory": moved / copy, "arithmetic": shape.operations / rate}
+    bound = max(times, key=lambda name: times[name])
     return bound, times[bound]
 
 
-def operations_of(shape: Shape) -> Number:
-    return constant(shape.operations)
-
-
-def bytes_of(shape: Shape, dtype: str) -> Number:
+def bytes_of(shape: Shape, dtype: str) -> int:
     """Of a product that moves each matrix once."""
-    return constant(sum(shape.elements)).times(DTYPES[dtype].bytes)
+    return sum(shape.elements) * DTYPES[dtype].bytes
 
 
 def in_cache(view: Results, shape: Shape) -> bool:
     """Whether the L2 may hold the matrices."""
-    return bytes_of(shape, view.product.dtype).value <= (view.device.get("l2_bytes") or 0)
+    return bytes_of(shape, view.product.dtype) <= (view.device.get("l2_bytes") or 0)
 
 
 def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
@@ -205,8 +194,8 @@ def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
                         "title": here.title(kernel),
                         "bound": bound,
                         "shapes": len(rows),
-                        "faster": geometric_mean([p.faster for p in rows]).json(),
-                        "predicted": geometric_mean(predicted).json(),
+                        "faster": geometric_mean([p.faster for p in rows]),
+                        "predicted": geometric_mean(predicted),
                     }
                 )
     return found

@@ -9,8 +9,8 @@ import pandas as pd
 from matmul_sweep.catalogue.entries import kernel_name
 from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.experiment.dataset.selection import Results, at, fastest, size_name
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell
 from matmul_sweep.experiment.report.facts.executed_rates import binding_peak, executed, rate
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.project import ROOT
@@ -104,17 +104,12 @@ def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-def printed(value: float) -> Number:
-    """A number that a document prints."""
-    return Number(value, repr(value))
-
-
 def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
     """The value as the document prints it, digit for digit, or the quotient of two of its
     numbers."""
     if "quotient_of" in number:
-        slow, fast = map(printed, number["quotient_of"])
-        return (slow / fast).json()
+        slow, fast = number["quotient_of"]
+        return {"value": slow / fast, "text": significant(slow / fast)}
     if "value" not in number:
         return {"value": None, "text": "not known"}
     parts = (number.get("about"), f"{number['value']:.10g}", unit_of(number))
@@ -132,28 +127,28 @@ def compared(
         chosen = our_rows(results, ours, shape)
     except NotMeasured as reason:
         return row | {"missing": str(reason)}
-    value = combined(number, [cell(own, "time_ms") for own in chosen])
+    value = combined(number, [float(own.time_ms) for own in chosen])
     if ours["phase"] == "kernel" and ours.get("cache"):
         span = ", ".join([span, *dict.fromkeys(own.cache for own in chosen)])
-    row |= {"missing": None, "ours": value.json(), "unit": unit_of(number), "span": span}
+    row |= {"missing": None, "ours": value, "unit": unit_of(number), "span": span}
     if len(chosen) == 1:
         row["variant"] = chosen[0].variant
     else:
         row["span"] += ", fastest variants"
     # A quotient of quotients means nothing, nor does one with a negative difference.
-    if number["quantity"] != "quotient" and "value" in number and value.value > 0:
-        row["ratio"] = (printed(number["value"]) / value).json()
+    if number["quantity"] != "quotient" and "value" in number and value > 0:
+        row["ratio"] = number["value"] / value
     return row
 
 
-def combined(number: Mapping[str, Any], times: Sequence[Number]) -> Number:
+def combined(number: Mapping[str, Any], times: Sequence[float]) -> float:
     """Our time, difference or quotient, in the document's unit, from times in ms."""
     if number["quantity"] == "quotient":
         return times[0] / times[1]
     per_ms = PER_MS[number["unit"]]
     if number["quantity"] == "difference":
-        return (times[0] - times[1]).times(per_ms)
-    return times[0].times(per_ms)
+        return (times[0] - times[1]) * per_ms
+    return times[0] * per_ms
 
 
 def unit_of(number: Mapping[str, Any]) -> str:
@@ -190,26 +185,26 @@ def rate_row(
     `half_s` is the time in which the document's system would compute half of C at its rate.
     """
     shape = results.product.parse(number["shape"])
-    work, theirs = executed(shape, number["computes"]), printed(number["value"])
-    gflops = rate(work, theirs).times(1e3)
+    work, theirs = executed(shape, number["computes"]), number["value"]
+    gflops = rate(work, theirs) * 1e3
     row = {
         "system": number["system"],
         "size": size_name(shape),
         "computes": number["computes"],
-        "document_s": theirs.times(1e-3).json(),
-        "document": gflops.json(),
-        "document_share": (gflops / printed(peak["value"])).json(),
-        "half_s": (executed(shape, "half") / (work / theirs)).times(1e-3).json(),
+        "document_s": theirs * 1e-3,
+        "document": gflops,
+        "document_share": gflops / peak["value"],
+        "half_s": executed(shape, "half") / (work / theirs) * 1e-3,
     }
     try:
         (chosen,) = our_rows(results, number["ours"][-1], shape)
     except NotMeasured as reason:
         return row | {"missing": str(reason)}
-    ours = rate(work, cell(chosen, "time_ms"))
+    ours = rate(work, float(chosen.time_ms))
     units, bound = binding_peak(results, chosen) or (None, None)
     return row | {
         "missing": None,
-        "ours": ours.json(),
+        "ours": ours,
         "units": units,
-        "share": bound and (ours / bound).json(),
+        "share": bound and ours / bound,
     }

@@ -7,7 +7,6 @@ import pandas as pd
 from matmul_sweep.catalogue.architectures import peak_terms
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.dataset.sourced_numbers import Number
 from matmul_sweep.operations.shapes import Shape
 
 # The units of the table of architectures by the names of ceilings.csv.
@@ -21,41 +20,37 @@ VECTOR, TENSOR = "vector units", "tensor cores"
 FLOAT64 = {TENSOR: "tensor_float64", VECTOR: "multiply_add_float64"}
 
 
-def executed(shape: Shape, part: str) -> Number:
+def executed(shape: Shape, part: str) -> int:
     """Operations of AᵀA: `full` if all of C is computed, `half` if symmetry is used."""
     m, n = shape.dimensions
     if part == "full":
-        return Number(2 * m * n * n, f"2 * {m} * {n} * {n}")
-    return Number(shape.operations, f"{m} * {n} * ({n} + 1)")
+        return 2 * m * n * n
+    return shape.operations
 
 
-def rate(operations: Number, time_ms: Number) -> Number:
+def rate(operations: float, time_ms: float) -> float:
     """In TFLOP/s."""
-    return (operations / time_ms).times(1e-9)
+    return (operations / time_ms) * 1e-9
 
 
-def unit_peak(results: Results, unit: str) -> Number | None:
+def unit_peak(results: Results, unit: str) -> float | None:
     """The peak of a kind of unit of the card in TFLOP/s; None if it is not known. A set that was
     measured before the project knew the units has the facts that it follows from."""
     if unit not in LANES:
         return None
     device, fact = results.device, f"{LANES[unit]}_peak_tflops"
     if fact in device:
-        return Number(device[fact], f"device.json:{fact}") if device[fact] else None
+        return device[fact] or None
     terms = peak_terms(device, LANES[unit])
-    if terms is None:
-        return None
-    _, operations, _, scale = terms
-    origin = f"device.json:multiprocessors * {operations} * device.json:clock_mhz * {scale}"
-    return Number(math.prod(terms), origin)
+    return None if terms is None else math.prod(terms)
 
 
-def float64_peak(results: Results, units: str) -> Number | None:
+def float64_peak(results: Results, units: str) -> float | None:
     """The same for VECTOR or TENSOR units in float64."""
     return unit_peak(results, FLOAT64[units])
 
 
-def binding_peak(results: Results, row: pd.Series) -> tuple[str, Number] | None:
+def binding_peak(results: Results, row: pd.Series) -> tuple[str, float] | None:
     """The units that limit a GPU kernel, and their peak; None if it is not known.
 
     cuBLAS may use tensor cores if there are any; the catalogue says what a hand-written kernel

@@ -23,14 +23,12 @@ from matmul_sweep.experiment.dataset.selection import (
     quotable,
     quotient_interval,
     rate_unit,
-    shown,
     size_name,
     squares,
     state_absence,
     thermally_throttled,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any
 from matmul_sweep.experiment.report.facts.executed_rates import (
     VECTOR,
     binding_peak,
@@ -38,7 +36,8 @@ from matmul_sweep.experiment.report.facts.executed_rates import (
     float64_peak,
     rate,
 )
-from matmul_sweep.experiment.report.facts.quotients import quotient
+from matmul_sweep.experiment.report.facts.quotients import quotient, shown
+from matmul_sweep.experiment.report.numbers import ends, known
 from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gram import GRAM
@@ -47,7 +46,6 @@ from matmul_sweep.operations.operation import Operation
 Compute = Callable[[Results], dict[str, Any]]
 FINDINGS: dict[str, Compute] = {}
 SETTLED = 4500  # from this size on the register tile is compared with naive
-RATIOS = "ratios.csv"
 TOO_FEW = f"fewer than {SMALLEST} pairs or samples"
 
 
@@ -101,8 +99,8 @@ def largest_share(results: Results, rows: pd.DataFrame) -> dict[str, Any]:
         "cache": best.cache,
         "kernel": named(results, best.kernel, best.variant),
         "library": named(results, best.baseline, best.baseline),
-        "ratio": cell(best, "ratio", RATIOS).json(),
-        "interval": interval(best),
+        "ratio": float(best.ratio),
+        "interval": ends(best.ratio_low, best.ratio_high),
         "verdict": verdict_of(best.ratio_low, best.ratio_high),
         "sizes": int(rows.n.nunique()),
     } | sizes_by_verdict(rows)
@@ -118,7 +116,7 @@ def highest_share(results: Results) -> dict[str, Any]:
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
-        "ratio": cell(best, "ratio", RATIOS).json(),
+        "ratio": float(best.ratio),
         "ran": ran and {"title": ran.kernel.title, "lesson": ran.kernel.lesson},
     }
 
@@ -134,12 +132,6 @@ def hand_written_ratios(results: Results) -> pd.DataFrame:
     if quotable(rows).empty:
         raise Missing(TOO_FEW)
     return quotable(rows)
-
-
-def interval(row: pd.Series) -> list[dict[str, Any]] | None:
-    """The ratio's 95% interval, None if there were too few pairs for one."""
-    ends = [cell_if_any(row, column, RATIOS) for column in ("ratio_low", "ratio_high")]
-    return [end.json() for end in ends if end] if all(ends) else None
 
 
 def sizes_by_verdict(rows: pd.DataFrame) -> dict[str, list[int]]:
@@ -170,16 +162,16 @@ def peak(results: Results) -> dict[str, Any]:
     best = rows.loc[rows.tflops.idxmax()]
     ceiling = results.device.get("fp32_peak_tflops")
     unit, factor = rate_unit(rows.tflops)
-    highest, most = cell(best, "tflops"), None
+    highest, most = float(best.tflops), None
     if ceiling and results.on_gpu(best.kernel):
-        most = Number(ceiling, "device.json:fp32_peak_tflops")
+        most = float(ceiling)
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
-        "rate": highest.times(factor).json(),
+        "rate": highest * factor,
         "unit": unit,
-        "peak": most and most.json(),
-        "share": most and (highest / most).json(),
+        "peak": most,
+        "share": most and highest / most,
     }
 
 
@@ -239,9 +231,9 @@ def quotient_at(
         return None
     return {
         "n": int(n),
-        "slow": named(results, slow, one.variant) | {"time_ms": cell(one, "time_ms").json()},
-        "fast": named(results, fast, other.variant) | {"time_ms": cell(other, "time_ms").json()},
-    } | found.json(results)
+        "slow": named(results, slow, one.variant) | {"time_ms": float(one.time_ms)},
+        "fast": named(results, fast, other.variant) | {"time_ms": float(other.time_ms)},
+    } | found.facts(results)
 
 
 def verdict(one: pd.Series, other: pd.Series) -> str:
@@ -266,7 +258,7 @@ def over_cpu(results: Results) -> dict[str, Any]:
             "n": int(slow.n),
             "base": named(results, base, slow.variant),
             "kernel": named(results, best.kernel, best.variant),
-            "quotient": (cell(slow, "time_ms") / cell(best, "time_ms")).json(),
+            "quotient": float(slow.time_ms) / float(best.time_ms),
             "verdict": verdict(slow, best),
         }
     if not found:
@@ -314,9 +306,9 @@ def width_row(
     found = quotient(results, one, other)
     return {
         "n": n,
-        "times_ms": [cell(row, "time_ms").json() for row in (one, other)],
-        "quotient": found and found.value.json(),
-        "wide_is": found.verdict if found else "unknown",
+        "times_ms": [float(row.time_ms) for row in (one, other)],
+        "quotient": found and found.value,
+        "wide_is": verdict_of(found.low, found.high) if found else "unknown",
     }
 
 
@@ -345,17 +337,13 @@ def copies_of(results: Results, kernel: str) -> dict[str, Any] | None:
             break
     else:
         return None
-    phases = {name: cell(rows.iloc[0], "time_ms") for name, rows in own.items()}
+    phases = {name: float(rows.iloc[0].time_ms) for name, rows in own.items()}
     quotients = {
         "copies_over_kernel": (phases["h2d"] + phases["d2h"]) / phases["kernel"],
         "end_to_end_over_kernel": phases["end_to_end"] / phases["kernel"],
         "unified_over_end_to_end": phases["unified"] / phases["end_to_end"],
     }
-    return (
-        {"n": int(row.n)}
-        | named(results, kernel, row.variant)
-        | {name: value.json() for name, value in (phases | quotients).items()}
-    )
+    return {"n": int(row.n)} | named(results, kernel, row.variant) | phases | quotients
 
 
 @finding(GEMM, reduced=True)
@@ -371,8 +359,8 @@ def accuracy(results: Results) -> dict[str, Any]:
         "kernels": [
             named(results, row.kernel, row.variant)
             | {"arithmetic": results.arithmetic(row.kernel)}
-            | {"rate": cell(row, "tflops").times(factor).json(), "limits": limits_of(row.throttled)}
-            | {name: cell(row, name).json() for name in ("mean_error", "largest_error", "error")}
+            | {"rate": float(row.tflops) * factor, "limits": limits_of(row.throttled)}
+            | {name: float(row[name]) for name in ("mean_error", "largest_error", "error")}
             for _, row in rows.iterrows()
         ],
     }
@@ -385,13 +373,13 @@ def fills(results: Results) -> dict[str, Any]:
     kernels = []
     for rows in studied(results, "fill"):
         slow, fast = (rows.loc[place] for place in (rows.tflops.idxmin(), rows.tflops.idxmax()))
-        quotient = cell(fast, "tflops") / cell(slow, "tflops")
+        quotient = float(fast.tflops) / float(slow.tflops)
         kernels.append(
             study_facts(results, rows, "fill")
             | {
                 "slow": slow.fill,
                 "fast": fast.fill,
-                "quotient": quotient.json(),
+                "quotient": quotient,
                 "verdict": shown(quotient, verdict(slow, fast)),
                 "power": power_span(rows),
             }
@@ -405,11 +393,11 @@ def sustained(results: Results) -> dict[str, Any]:
     kernels = []
     for rows in studied(results, "mode"):
         burst, load = (row for _, row in rows.iterrows())
-        quotient = cell(load, "tflops") / cell(burst, "tflops")
-        change = quotient - Number(1, "1")
+        quotient = float(load.tflops) / float(burst.tflops)
+        change = quotient - 1
         kernels.append(
             study_facts(results, rows, "mode")
-            | {"change": change.json(), "verdict": shown(quotient, verdict(burst, load))}
+            | {"change": change, "verdict": shown(quotient, verdict(burst, load))}
         )
     return {"kernels": kernels}
 
@@ -434,9 +422,9 @@ def study_facts(results: Results, rows: pd.DataFrame, axis: str) -> dict[str, An
         "size": size_name(shape_of(first)),
         "unit": unit,
         "rows": [
-            {"value": row[axis], "rate": cell(row, "tflops").times(factor).json()}
+            {"value": row[axis], "rate": float(row.tflops) * factor}
             | {"limits": limits_of(row.throttled)}
-            | {name: (found := cell_if_any(row, name)) and found.json() for name in states}
+            | {name: known(row[name]) for name in states}
             for _, row in rows.iterrows()
         ],
     }
@@ -447,12 +435,12 @@ def power_span(rows: pd.DataFrame) -> dict[str, Any] | None:
     if rows.power_w.isna().all():
         return None
     least, most = (rows.loc[place] for place in (rows.power_w.idxmin(), rows.power_w.idxmax()))
-    powers = [cell(row, "power_w") for row in (least, most)]
+    powers = [float(row.power_w) for row in (least, most)]
     return {
         "least": least.fill,
         "most": most.fill,
-        "watts": [power.json() for power in powers],
-        "quotient": (powers[1] / powers[0]).json(),
+        "watts": powers,
+        "quotient": powers[1] / powers[0],
     }
 
 
@@ -491,12 +479,12 @@ def throttling(results: Results) -> dict[str, Any]:
     }
 
 
-def extremes(rows: pd.DataFrame, column: str) -> Sequence[dict[str, Any]] | None:
+def extremes(rows: pd.DataFrame, column: str) -> Sequence[float] | None:
     """The smallest and the largest value of a column."""
     if rows[column].isna().all():
         return None
     places = (rows[column].idxmin(), rows[column].idxmax())
-    return [cell(rows.loc[place], column).json() for place in places]
+    return [float(rows.loc[place][column]) for place in places]
 
 
 @finding(GRAM)
@@ -517,7 +505,7 @@ def gram_over_naive(results: Results) -> dict[str, Any]:
     settled = [entry for entry in found if entry["n"] >= SETTLED]
     return found[-1] | {
         "settled": SETTLED,
-        "least": min(settled, key=lambda one: one["quotient"]["value"]) if settled[1:] else None,
+        "least": min(settled, key=lambda one: one["quotient"]) if settled[1:] else None,
     }
 
 
@@ -526,7 +514,7 @@ def gram_symmetry(results: Results) -> dict[str, Any]:
     """What the library gains by symmetry, and what n(n+1)/2 elements instead of n² could gain."""
     found = versus(results, *results.product.rivals[:2])
     n = found["n"]
-    return found | {"possible": Number(2 * n / (n + 1), f"2 * {n} / ({n} + 1)").json()}
+    return found | {"possible": 2 * n / (n + 1)}
 
 
 @finding(GRAM)
@@ -560,18 +548,18 @@ def highest_rate(results: Results, rows: pd.DataFrame, part: str, factor: int) -
     For a library, `ceiling` is the speed of a kernel at the vector units' full peak over its own.
     """
     best = rows.loc[rows.tflops.idxmax()]
-    highest = rate(executed(shape_of(best), part), cell(best, "time_ms"))
+    highest = rate(executed(shape_of(best), part), float(best.time_ms))
     units, bound = binding_peak(results, best) or (None, None)
     vector = float64_peak(results, VECTOR) if results.kind(best.kernel) is Kind.LIBRARY else None
     return {
         "n": int(best.n),
         "kernel": named(results, best.kernel, best.variant),
         "part": part,
-        "rate": highest.times(factor).json(),
+        "rate": highest * factor,
         "units": units,
-        "peak": bound and bound.times(factor).json(),
-        "share": bound and (highest / bound).json(),
-        "ceiling": vector and (vector / cell(best, "tflops")).json(),
+        "peak": bound and bound * factor,
+        "share": bound and highest / bound,
+        "ceiling": vector and vector / float(best.tflops),
     }
 
 
@@ -602,10 +590,10 @@ def gram_tile_widths(results: Results) -> dict[str, Any]:
 def tile_row(results: Results, rows: pd.DataFrame, variants: Sequence[str]) -> dict[str, Any]:
     """The times of the variants at one size, and which is the fastest."""
     own = {row.variant: row for _, row in rows.iterrows()}
-    times = [cell(own[name], "time_ms") if name in own else None for name in variants]
+    times = [float(own[name].time_ms) if name in own else None for name in variants]
     return {
         "n": int(rows.n.iloc[0]),
-        "times_ms": [time and time.json() for time in times],
+        "times_ms": times,
         "fastest": list(variants).index(fastest_own(results, rows).variant.iloc[0]),
     }
 

@@ -5,11 +5,10 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.experiment.dataset.selection import Results, size_name
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any, total
-from matmul_sweep.experiment.report.facts.machine_code import GROUPS, TABLE
+from matmul_sweep.experiment.report.facts.machine_code import GROUPS
+from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
 
-COUNTED = "counters.csv"
 # Percentages of peaks, of which the largest counts.
 UNITS = {
     "multiply": ["fma_percent", "fp64_percent", "tensor_percent"],
@@ -29,14 +28,14 @@ def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
     if rows.empty:
         return None
     row = rows.iloc[0]
-    whole = cell(row, "loop_instructions", TABLE)
-    multiply = total(cell(row, column, TABLE) for column in GROUPS["multiply"])
-    loads = total(cell(row, c, TABLE) for name in ("global", "shared") for c in GROUPS[name])
+    whole = int(row.loop_instructions)
+    multiply = sum(int(row[column]) for column in GROUPS["multiply"])
+    loads = sum(int(row[c]) for name in ("global", "shared") for c in GROUPS[name])
     return {
-        "whole": whole.whole(),
-        "multiply": multiply.whole(),
-        "share": (multiply / whole).json(),
-        "loads": loads.whole(),
+        "whole": whole,
+        "multiply": multiply,
+        "share": multiply / whole,
+        "loads": loads,
         "excerpt": row.excerpt.split("; "),
     }
 
@@ -52,20 +51,19 @@ def at_size(row: pd.Series) -> dict[str, Any]:
     """One product: shares of peaks, the units that limit it, and what warps wait for most. A
     counter that the card lacks is None."""
     shares = {name: highest(row, columns) for name, columns in UNITS.items()}
-    known = {name: share.value for name, share in shares.items() if share}
-    order = sorted(known, key=lambda name: -known[name])
+    shown = {name: share for name, share in shares.items() if share is not None}
+    order = sorted(shown, key=lambda name: -shown[name])
     waits = [name for name in row.index if name.startswith("stall_") and name != READY]
     longest = highest(row, waits)
     return {
         "size": size_name(shape_of(row)),
-        "busy": [name for name in order if known[name] >= BUSY],
+        "busy": [name for name in order if shown[name] >= BUSY],
         "busiest": order[0] if order else None,
         "wait": longest and row[waits].astype(float).idxmax().removeprefix("stall_"),
-        "warps": longest and longest.json(),
-    } | {name: share and share.times(0.01).json() for name, share in shares.items()}
+        "warps": longest,
+    } | {name: share and share / 100 for name, share in shares.items()}
 
 
-def highest(row: pd.Series, columns: list[str]) -> Number | None:
+def highest(row: pd.Series, columns: list[str]) -> float | None:
     """The largest of some counters; None if all of them are unknown."""
-    found = [number for column in columns if (number := cell_if_any(row, column, COUNTED))]
-    return max(found, key=lambda number: number.value, default=None)
+    return known(row[columns].astype(float).max())

@@ -24,11 +24,11 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any, constant
 from matmul_sweep.experiment.report.facts.bounds import predicted
 from matmul_sweep.experiment.report.facts.held_back import counted, hot_loop
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.facts.source_code import source_code
+from matmul_sweep.experiment.report.numbers import ends, known
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.shapes import Shape
 
@@ -140,7 +140,7 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
         "source": source_code(kernel),
         "variant": told.variant,
         "ran": ran and ran.name,
-        "bound": bound and bound.json(None if row is None else cell(row, "tflops")),
+        "bound": bound and bound.facts(None if row is None else float(row.tflops)),
         "layout": picture(ran),
         "resources": resources(results, ran),
         "loop": hot_loop(results, ran.name if ran else None),
@@ -177,18 +177,18 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
         return {}
     record = results.kernels[results.kernels.variant == variant.name]
     counts = {
-        name: cell_if_any(record.iloc[0], name, "kernels.csv") if len(record) else None
+        name: known(record.iloc[0][name]) if len(record) else None
         for name in ("registers", "spill_bytes", "occupancy")
     }
     occupancy = counts.pop("occupancy")
     threads = variant.block[0] * variant.block[1]
-    known = ARCHITECTURES.get(results.device.get("compute_capability", ""))
-    most = known and known.threads
-    blocks = occupancy and most and (occupancy.times(most) / constant(threads))
+    limits = ARCHITECTURES.get(results.device.get("compute_capability", ""))
+    most = limits and limits.threads
+    blocks = occupancy and most and occupancy * most / threads
     return {
-        "occupancy": occupancy and occupancy.json(),
-        "blocks": blocks and blocks.whole(),
-    } | {name: count and count.whole() for name, count in counts.items()}
+        "occupancy": occupancy,
+        "blocks": blocks and round(blocks),
+    } | {name: count and int(count) for name, count in counts.items()}
 
 
 def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, Any]:
@@ -198,25 +198,24 @@ def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, 
     ratios = results.ratios[
         (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
     ]
-    rate = cell(row, "tflops").times(factor).json()
+    rate = float(row.tflops) * factor
     return {
-        "rate": rate | {"limits": limits_of(row.throttled)},
+        "rate": {"value": rate, "limits": limits_of(row.throttled)},
         "shares": [
-            share(results, pair, cell(row, "tflops").times(factor))
+            share(results, pair, rate)
             for _, pair in at(ratios, shape_of(row)).iterrows()
             if not results.writes_half(pair.baseline)
         ],
     }
 
 
-def share(results: Results, pair: pd.Series, rate: Number) -> dict[str, Any]:
+def share(results: Results, pair: pd.Series, rate: float) -> dict[str, Any]:
     """A library's time over the kernel's, from pairs of neighbours, and its rate in them."""
-    low, high = (cell_if_any(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
     return {
         "library": {"title": results.title(pair.baseline)},
-        "ratio": (ratio := cell(pair, "ratio", "ratios.csv")).json(),
-        "rate": (rate / ratio).json(),
-        "interval": [low.json(), high.json()] if low and high else None,
+        "ratio": float(pair.ratio),
+        "rate": rate / float(pair.ratio),
+        "interval": ends(pair.ratio_low, pair.ratio_high),
         "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
     }
 
@@ -230,7 +229,7 @@ def gain(
     return {
         "from": {"title": results.title(before.kernel)},
         "to": {"title": results.title(row.kernel)},
-    } | found.json(results)
+    } | found.facts(results)
 
 
 def whole_gain(results: Results, here: pd.DataFrame) -> dict[str, Any] | None:

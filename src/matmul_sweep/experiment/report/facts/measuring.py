@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import Results, at, shapes_of, squares
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell
+from matmul_sweep.experiment.dataset.selection import Results, at, power_capped, shapes_of, squares
+from matmul_sweep.experiment.dataset.tables import POINT as PLACE
+from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations.gemm import GEMM
 
-SAMPLES = "samples.csv.gz"
 MEAN_OF = 5  # launches in the mean that a classroom takes
 POINT = ["variant", "n", "fill", "mode"]  # of a square product in the sweep of its operation
 Shown = dict[str, Any] | None
@@ -26,6 +26,19 @@ def measuring(whole: Results) -> dict[str, dict[str, Any]]:
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
+def timer(results: Results) -> dict[str, float | None]:
+    """What the timer reads for an empty kernel in µs, and by how much another program's times of
+    cold products, below the power limit, differ from ours at most; each None if nobody checked."""
+    empty = results.timer_check[results.timer_check.n.isna()].time_ms
+    ours = results.timed(cache="cold")
+    ours = ours[~power_capped(ours.throttled)]
+    both = results.cross_check.merge(ours, on=["variant", *PLACE, "cache"])
+    return {
+        "empty_us": known(empty.max() * 1e3),
+        "difference": known((both.time_ms / both.do_bench_ms - 1).abs().max()),
+    }
+
+
 def on_card(results: Results, phase: str) -> pd.DataFrame:
     """Times of square products on the GPU, by size."""
     rows = squares(results.timed(phase))
@@ -34,7 +47,7 @@ def on_card(results: Results, phase: str) -> pd.DataFrame:
 
 def beside_kernel(
     results: Results, phase: str, size: Callable[[pd.Series], int]
-) -> tuple[dict[str, Any], Number, Number] | None:
+) -> tuple[dict[str, Any], float, float] | None:
     """A phase and the kernel of one product, as facts and as numbers: of the kernels with both, the
     fastest at a size."""
     others, kernels = on_card(results, phase), on_card(results, "kernel")
@@ -43,9 +56,9 @@ def beside_kernel(
         return None
     kernels = kernels[kernels.n == size(kernels.n)]
     row = kernels.loc[kernels.time_ms.idxmin()]
-    other = cell(others[(others[POINT] == row[POINT]).all(axis=1)].iloc[0], "time_ms")
-    kernel = cell(row, "time_ms")
-    return product(results, row) | {phase: other.json(), "kernel": kernel.json()}, other, kernel
+    other = float(others[(others[POINT] == row[POINT]).all(axis=1)].iloc[0].time_ms)
+    kernel = float(row.time_ms)
+    return product(results, row) | {phase: other, "kernel": kernel}, other, kernel
 
 
 def product(results: Results, row: pd.Series) -> dict[str, Any]:
@@ -57,7 +70,7 @@ def not_waiting(results: Results) -> Shown:
     if not (found := beside_kernel(results, "submitted", max)):
         return None
     facts, submitted, kernel = found
-    return facts | {"quotient": (kernel / submitted).json()}
+    return facts | {"quotient": kernel / submitted}
 
 
 def first_in_the_mean(results: Results) -> Shown:
@@ -65,9 +78,9 @@ def first_in_the_mean(results: Results) -> Shown:
     if not (found := beside_kernel(results, "first", min)):
         return None
     facts, first, kernel = found
-    mean = (first + kernel.times(MEAN_OF - 1)).times(1 / MEAN_OF)
-    quotient = (mean / kernel).json()
-    return facts | {"launches": MEAN_OF, "mean": mean.json(), "quotient": quotient}
+    mean = (first + kernel * (MEAN_OF - 1)) / MEAN_OF
+    quotient = mean / kernel
+    return facts | {"launches": MEAN_OF, "mean": mean, "quotient": quotient}
 
 
 def copies(results: Results) -> Shown:
@@ -75,7 +88,7 @@ def copies(results: Results) -> Shown:
     if not (found := beside_kernel(results, "end_to_end", max)):
         return None
     facts, whole, kernel = found
-    return facts | {"quotient": (whole / kernel).json()}
+    return facts | {"quotient": whole / kernel}
 
 
 def one_size(results: Results) -> Shown:
@@ -92,8 +105,8 @@ def one_size(results: Results) -> Shown:
     return {
         "title": results.title(best.kernel),
         "library": results.title(best.baseline),
-        "most": {"n": int(best.n), "share": cell(best, "ratio", "ratios.csv").json()},
-        "least": {"n": int(least.n), "share": cell(least, "ratio", "ratios.csv").json()},
+        "most": {"n": int(best.n), "share": float(best.ratio)},
+        "least": {"n": int(least.n), "share": float(least.ratio)},
     }
 
 
@@ -113,6 +126,6 @@ def one_run(results: Results) -> Shown:
     shortest, longest = (taken.loc[pick()] for pick in (taken.time_ms.idxmin, taken.time_ms.idxmax))
     return product(results, kernel) | {
         "samples": len(taken),
-        "shortest": cell(shortest, "time_ms", SAMPLES).json(),
-        "longest": cell(longest, "time_ms", SAMPLES).json(),
+        "shortest": float(shortest.time_ms),
+        "longest": float(longest.time_ms),
     }

@@ -20,7 +20,6 @@ from matmul_sweep.experiment.dataset.selection import (
     verdict_of,
     version_words,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.changes import (
     TOLERANCE,
@@ -29,6 +28,7 @@ from matmul_sweep.experiment.report.facts.changes import (
     compare_points,
     points_line,
 )
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
 

@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.experiment.dataset.selection import Results, quotable, verdict_of
-from matmul_sweep.experiment.dataset.sourced_numbers import cell
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.measure.bench import CACHES
 from matmul_sweep.experiment.report.facts.findings import TOO_FEW, named
@@ -84,9 +83,9 @@ def random_facts(results: Results, kernel: str) -> dict[str, Any]:
 
 def spread(rows: pd.DataFrame) -> dict[str, Any]:
     """The distribution of sorted ratios; 5% of the shapes are at `low` or below."""
-    ratios = [cell(row, "ratio", "ratios.csv") for _, row in rows.iterrows()]
+    ratios = [float(row.ratio) for _, row in rows.iterrows()]
     places = {"worst": 0} | {
         name: at_share(rows, share)
         for name, share in (("low", LOW), ("median", MIDDLE), ("high", HIGH))
     }
-    return {"shapes": len(rows)} | {name: ratios[place].json() for name, place in places.items()}
+    return {"shapes": len(rows)} | {name: ratios[place] for name, place in places.items()}

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from matmul_sweep.experiment.dataset.selection import Results, verdict_of
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.facts.random_shapes import (
     HIGH,
     LOW,
@@ -24,6 +23,7 @@ from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import COMPACT
 
