@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tables
 from matmul_sweep.catalogue.entries import load_catalogue
 from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.experiment.dataset.selection import load_results
+from matmul_sweep.experiment.report.facts.report import tables_of
 from matmul_sweep.process.project import PUBLISHED, ROOT
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def published(request: pytest.FixtureRequest) -> tuple[Path, dict[str, Any]]:
     """A folder, and the tables of its report."""
     folder = request.param
     results = load_results(folder, load_catalogue())
-    return folder, tables.tables_of(results, read_yaml(ROOT / "reports" / "documents.yaml"))
+    return folder, tables_of(results, read_yaml(ROOT / "reports" / "documents.yaml"))
 
 
 def test_rates_shares_and_errors_are_those_of_the_tables(

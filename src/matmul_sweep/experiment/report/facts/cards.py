@@ -29,12 +29,10 @@ from matmul_sweep.experiment.report.facts.changes import (
     relative_times,
 )
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
-from matmul_sweep.operations import OPERATIONS, shape_of
-from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.shapes import Shape
 
 COPY = "copy"  # in ceilings.csv
-BOUNDS = ("memory", "arithmetic")
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Point:
     intensity: float  # operations per byte, if each matrix is moved once
     faster: float  # the other card's time over this one's
     predicted: float | None
-    bound: str | None  # of BOUNDS, on both cards
+    bound: str | None  # memory or arithmetic, on both cards
 
 
 def cards(results: Results) -> list[dict[str, Any]]:
@@ -66,17 +64,14 @@ def cards(results: Results) -> list[dict[str, Any]]:
 
 def limits(results: Results, other: Results) -> list[dict[str, Any]]:
     """The numbers that the prediction takes: those on this card as multiples of the other one's."""
-    words = {COPY: "memory, GB/s"} | {
-        unit: f"{name}, TFLOP/s"
-        for operation in OPERATIONS.values()
-        for unit, name in operation.units.items()
-    }
-    found = []
-    for name, title in words.items():
-        there, here = ceiling(other, name), ceiling(results, name)
-        if there and here:
-            found.append({"title": title, "times": here / there})
-    return found
+    words = {COPY: "memory"}
+    for operation in OPERATIONS.values():
+        words |= operation.units
+    return [
+        {"title": title, "times": here / there}
+        for name, title in words.items()
+        if (there := ceiling(other, name)) and (here := ceiling(results, name))
+    ]
 
 
 def ceiling(results: Results, name: str) -> float | None:
@@ -121,31 +116,20 @@ def points(here: Results, there: Results, timed: list[tuple[pd.Series, pd.Series
     return [
         point(here, there, own, other)
         for own, other in timed
-        if own.kernel in chosen and not capped(own, other)
+        if own.kernel in chosen and "p" not in limits_of(own.throttled) + limits_of(other.throttled)
     ]
-
-
-def capped(own: pd.Series, other: pd.Series) -> bool:
-    return "p" in limits_of(own.throttled) + limits_of(other.throttled)
 
 
 def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Point:
     shape = shape_of(own)
-    theirs = float(other.time_ms)
     now, then = roofline(here, shape), roofline(there, shape)
-    bound, predicted = None, None
-    if now and then:
-        predicted = then[1] / now[1]
-        bound = now[0] if now[0] == then[0] else None
-    if bound == "memory" and (in_cache(here, shape) or in_cache(there, shape)):
-        bound = None
     return Point(
         own.kernel,
         shape,
-        shape.operations / bytes_of(shape, here.product.dtype),
-        theirs / float(own.time_ms),
-        predicted,
-        bound,
+        shape.operations / bytes_of(shape),
+        other.time_ms / own.time_ms,
+        then[1] / now[1] if now and then else None,
+        now[0] if now and then and now[0] == then[0] else None,
     )
 
 
@@ -158,44 +142,38 @@ def roof(view: Results) -> tuple[float, float] | None:
     return copy * 1e9, max(rates) * 1e12
 
 
-def roofline(view: Results, shape: Shape) -> tuple[str, float] | None:
+def roofline(view: Results, shape: Shape) -> tuple[str | None, float] | None:
     """What bounds a product that moves each matrix once, and its time; None if the ceilings are not
-    known."""
+    known. Nothing is said to bound one whose matrices the L2 may hold."""
     known = roof(view)
     if known is None:
         return None
     copy, rate = known
-    moved = bytes_of(shape, view.product.dtype)
-    times = {"memory": moved / copy, "arithmetic": shape.operations / rate}
-    bound = max(times, key=lambda name: times[name])
-    return bound, times[bound]
+    moved = bytes_of(shape)
+    memory, arithmetic = moved / copy, shape.operations / rate
+    if arithmetic >= memory:
+        return "arithmetic", arithmetic
+    return "memory" if moved > (view.device.get("l2_bytes") or 0) else None, memory
 
 
-def bytes_of(shape: Shape, dtype: str) -> int:
+def bytes_of(shape: Shape) -> int:
     """Of a product that moves each matrix once."""
-    return sum(shape.elements) * DTYPES[dtype].bytes
-
-
-def in_cache(view: Results, shape: Shape) -> bool:
-    """Whether the L2 may hold the matrices."""
-    return bytes_of(shape, view.product.dtype) <= (view.device.get("l2_bytes") or 0)
+    return sum(shape.elements) * operation_of(shape).element.bytes
 
 
 def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
     """For each kernel and bound, how much faster this card is, and what was predicted."""
+    kinds = dict.fromkeys((point.kernel, point.bound) for point in own if point.bound)
     found = []
-    for kernel in dict.fromkeys(point.kernel for point in own):
-        for bound in BOUNDS:
-            rows = [p for p in own if (p.kernel, p.bound) == (kernel, bound)]
-            predicted = [p.predicted for p in rows if p.predicted]
-            if rows:
-                found.append(
-                    {
-                        "title": here.title(kernel),
-                        "bound": bound,
-                        "shapes": len(rows),
-                        "faster": geometric_mean([p.faster for p in rows]),
-                        "predicted": geometric_mean(predicted),
-                    }
-                )
+    for kernel, bound in kinds:
+        rows = [point for point in own if (point.kernel, point.bound) == (kernel, bound)]
+        found.append(
+            {
+                "title": here.title(kernel),
+                "bound": bound,
+                "shapes": len(rows),
+                "faster": geometric_mean([point.faster for point in rows]),
+                "predicted": geometric_mean([p.predicted for p in rows if p.predicted]),
+            }
+        )
     return found
