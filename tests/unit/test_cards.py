@@ -64,8 +64,7 @@ def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) ->
     (found,) = cards(pair)
     limits = {row["title"]: row["times"] for row in found["limits"]}
     assert limits["memory"] == 2 and limits["float32 units"] == 1
-    gemm = found["operations"][0]
-    groups = {(group["title"], group["bound"]): group for group in gemm["groups"]}
+    groups = {(group["title"], group["bound"]): group for group in found["operations"]["gemm"]}
     assert {key: group["shapes"] for key, group in groups.items()} == {
         ("sgemm", "memory"): 1, ("sgemm", "arithmetic"): 2,
         ("cuBLAS SGEMM", "memory"): 1, ("cuBLAS SGEMM", "arithmetic"): 2,
@@ -74,25 +73,19 @@ def test_what_bandwidth_changes_is_held_against_the_prediction(pair: Results) ->
         expected = pytest.approx(2 if bound == "memory" else 1)
         assert group["faster"] == expected, group
         assert group["predicted"] == expected, group
-    assert gemm["verdicts"]["faster"] and gemm["verdicts"]["same"]  # naive's shares, and sgemm's
     assert typeset(pair, pair.folder).startswith(b"%PDF")
 
 
-def test_at_the_power_limit_rates_are_not_compared_but_shares_are(tmp_path: Path) -> None:
-    def capped(summary: pd.DataFrame) -> pd.DataFrame:
-        return slower(summary).assign(throttled="power_cap")
-
-    results = two(tmp_path, capped)
-    for operation in cards(results)[0]["operations"]:
-        assert operation["groups"] == []
-        assert sum(operation["verdicts"].values()) > 0
+def test_at_the_power_limit_rates_are_not_compared(tmp_path: Path) -> None:
+    (found,) = cards(two(tmp_path, lambda summary: summary.assign(throttled="power_cap")))
+    assert found["operations"] == {}
 
 
 def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
     bare = dataclasses.replace(pair, ceilings=pair.ceilings[:0])
     (found,) = cards(bare)
     assert "memory" not in {row["title"] for row in found["limits"]}
-    assert all(operation["groups"] == [] for operation in found["operations"])
+    assert found["operations"] == {}
     here, there = bare.of("gemm"), bare.others[0].of("gemm")
     own = points(here, there, both(here, there))
     assert own and {point.predicted for point in own} == {None}

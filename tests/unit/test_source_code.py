@@ -9,17 +9,12 @@ from matmul_sweep.catalogue.entries import Kernel
 from matmul_sweep.experiment.report.facts.source_code import source_code
 
 SOURCE = """\
-// C = A·B.
-//
 // Removes     The wait
 //             for memory.
 // Limit       Power.
 //
 //             A picture.
 #include "loop.cuh"
-
-__global__ void mine()
-{
     // <report mine>
     int first;
     // </report>
@@ -27,7 +22,6 @@ __global__ void mine()
         // <report other>
         int another;
         // </report>
-}
 """
 HEADER = """\
         // <report mine>

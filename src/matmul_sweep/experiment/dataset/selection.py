@@ -418,8 +418,8 @@ def quotable(rows: pd.DataFrame) -> pd.DataFrame:
 def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
 
-    Its share of the library decides, because each kernel has a job of its own, and at its power
-    limit a card has another clock in each. Its rate decides only without a share.
+    Its share of the library decides, because at its power limit a card has another clock
+    in each series. Its rate decides only without a share.
     """
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
     shares = results.ratios[results.ratios.baseline == results.full_rivals[-1]]

@@ -55,25 +55,17 @@ def headline(results: Results, other: Results) -> dict[str, Any] | None:
     if not sizes:
         return None
     n = max(sizes)
-    blas = squares(on_processor(results, GEMM.name, Kind.LIBRARY))
-    here = {"loop": loops[loops.n == n], "blas": blas[blas.n == n]}
-    best = card[card.n == n].nsmallest(1, "time_ms")
-    theirs = {"first": first[first.n == n], "best": best}
-    return (
-        {"n": int(n)}
-        | {name: timed(results, rows) for name, rows in here.items()}
-        | {name: timed(there, rows) for name, rows in theirs.items()}
-    )
-
-
-def timed(results: Results, rows: pd.DataFrame) -> dict[str, Any] | None:
-    """The title and the time of the first of some rows, None if there is none."""
-    if rows.empty:
-        return None
-    row = rows.iloc[0]
-    unit = "s" if row.time_ms >= 1000 else "ms"
-    time = float(row.time_ms) * PER_MS[unit]
-    return {"title": results.title(row.kernel), "time": time, "unit": unit}
+    rows = {
+        "loop": (results, loops),
+        "blas": (results, squares(on_processor(results, GEMM.name, Kind.LIBRARY))),
+        "first": (there, first),
+        "best": (there, card),
+    }
+    return {"n": int(n)} | {
+        name: {"title": view.title(row.kernel), "time_ms": row.time_ms}
+        for name, (view, own) in rows.items()
+        for row in own[own.n == n].nsmallest(1, "time_ms").itertuples()
+    }
 
 
 def on_processor(results: Results, operation: str, kind: Kind) -> pd.DataFrame:
@@ -120,15 +112,11 @@ def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dic
 
 def here(results: Results, shape: Shape, per_ms: float) -> dict[str, Any]:
     """What the loop and the library take on this processor, each None if it was not timed."""
-    kinds = {"loop": Kind.C, "blas": Kind.LIBRARY}
-    rows = {
-        name: at(on_processor(results, shape.operation, kind), shape)
-        for name, kind in kinds.items()
-    }
-    return {
-        name: None if own.empty else float(own.iloc[0].time_ms) * per_ms
-        for name, own in rows.items()
-    }
+    found = {}
+    for name, kind in (("loop", Kind.C), ("blas", Kind.LIBRARY)):
+        times = at(on_processor(results, shape.operation, kind), shape).time_ms * per_ms
+        found[name] = None if times.empty else times.iloc[0]
+    return found
 
 
 def loads(results: Results) -> list[dict[str, Any]]:

@@ -1,12 +1,11 @@
-"""This card beside others whose data sets are published: by rates, by shares of the library, and by
-what the rooflines of both predict.
+"""This card beside others whose data sets are published: by rates, and by what both rooflines
+predict.
 
 The prediction is for a product that moves each matrix once, by the ceilings measured on each card.
-It says nothing where the L2 of a card holds the matrices. Rates are those of separate jobs, so they
-are compared only below the power limit; shares come from pairs and are compared everywhere.
+It says nothing where the L2 of a card holds the matrices. At its power limit
+a card has another clock in each series, so rates are compared only below it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
@@ -21,12 +20,6 @@ from matmul_sweep.experiment.dataset.selection import (
     processor,
     quotable,
     version_words,
-)
-from matmul_sweep.experiment.report.facts.changes import (
-    TOLERANCE,
-    VERDICTS,
-    compare_points,
-    relative_times,
 )
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
@@ -49,16 +42,19 @@ class Point:
 
 def cards(results: Results) -> list[dict[str, Any]]:
     """What is reported of each other card, if a card was measured."""
-    others = results.others if results.device.get("gpu") else ()
     return [
         {
             "card": processor(other.device),
             "date": str(other.device.get("date")),
             "earlier": version_words(other) or None,
             "limits": limits(results, other),
-            "operations": list(operations(results, other)),
+            "operations": {
+                name: own
+                for name in OPERATIONS
+                if (own := groups(results.of(name), other.of(name)))
+            },
         }
-        for other in others
+        for other in (results.others if results.device.get("gpu") else ())
     ]
 
 
@@ -81,21 +77,6 @@ def ceiling(results: Results, name: str) -> float | None:
     if not rows.empty:
         return float(rows.iloc[0].value)
     return unit_peak(results, name)
-
-
-def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
-    """What is reported of each operation of which both measured a kernel at the same shape."""
-    for name in OPERATIONS:
-        here, there = results.of(name), other.of(name)
-        timed = both(here, there)
-        if not timed:
-            continue
-        shares = compare_points(relative_times(there), relative_times(here), TOLERANCE)
-        yield {
-            "operation": name,
-            "groups": groups(here, points(here, there, timed)),
-            "verdicts": {verdict: int((shares.verdict == verdict).sum()) for verdict in VERDICTS},
-        }
 
 
 def both(here: Results, there: Results) -> list[tuple[pd.Series, pd.Series]]:
@@ -161,8 +142,10 @@ def bytes_of(shape: Shape) -> int:
     return sum(shape.elements) * operation_of(shape).element.bytes
 
 
-def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
-    """For each kernel and bound, how much faster this card is, and what was predicted."""
+def groups(here: Results, there: Results) -> list[dict[str, Any]]:
+    """For each kernel and bound of an operation, how much faster this card is, and what was
+    predicted."""
+    own = points(here, there, both(here, there))
     kinds = dict.fromkeys((point.kernel, point.bound) for point in own if point.bound)
     found = []
     for kernel, bound in kinds:

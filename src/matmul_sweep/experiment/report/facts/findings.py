@@ -11,7 +11,6 @@ from matmul_sweep.experiment.dataset.selection import (
     Results,
     compared_errors,
     fastest,
-    fastest_own,
     limits_of,
     power_capped,
     quotable,
@@ -168,29 +167,18 @@ def copies(results: Results) -> list[dict[str, Any]]:
 
 
 def tile_widths(results: Results, kernels: Sequence[str]) -> dict[str, Any] | None:
-    """The times of kernels at each square and tile width, and which width of each is the fastest;
-    None if no kernel was timed at two widths."""
+    """The times of kernels at each square by tile width; None if no kernel was timed at two."""
     rows = squares(results.timed())
+    timed = set(rows.variant)
     known_kernels = [results.catalogue[name] for name in kernels if name in results.catalogue]
-    variants = [v for k in known_kernels for v in sorted(k.variants, key=lambda v: v.tile)
-                if v.name in set(rows.variant)]  # fmt: skip
-    if len(variants) <= len(kernels):
+    variants = [v for k in known_kernels for v in sorted(k.variants, key=lambda v: v.tile)]
+    names = {v.name: f"{results.title(v.kernel.name)}, {v.tiling}" for v in variants
+             if v.name in timed}  # fmt: skip
+    if len(names) <= len(kernels):
         return None
-    table = rows.pivot_table("time_ms", "n", "variant")
-    best = {
-        n: [fastest_own(results, own[own.kernel == name]).variant.iloc[0]
-            for name in kernels if name in set(own.kernel)]
-        for n, own in rows.groupby("n")
-    }  # fmt: skip
-    names = [variant.name for variant in variants]
-    return {
-        "columns": [f"{results.title(v.kernel.name)}, {v.tiling}" for v in variants],
-        "rows": [
-            {"n": int(n), "times_ms": [known(row.get(name)) for name in names],
-             "fastest": [names.index(name) for name in best[n]]}
-            for n, row in table[names].dropna(how="all").iterrows()
-        ],
-    }  # fmt: skip
+    table = rows.pivot_table("time_ms", "n", "variant")[[*names]].dropna(how="all")
+    lines = [{"n": int(n), "times_ms": [*map(known, row)]} for n, row in table.iterrows()]
+    return {"columns": [*names.values()], "rows": lines}
 
 
 def card_state(results: Results) -> dict[str, Any]:

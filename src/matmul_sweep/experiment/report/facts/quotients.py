@@ -1,7 +1,7 @@
 """How many times as long one kernel takes as another.
 
-The rows of one table come from many jobs. A card at its power limit has another clock in each, so
-there two times are not compared. Then the quotient is that of two ratios, to something that was
+A card at its power limit has another clock in each series of launches, so there two times are not
+compared. Then the quotient is that of two ratios, to something that was
 timed in turn with both kernels.
 """
 

@@ -1,6 +1,7 @@
 """Everything that the report prints, computed from a data set and the documents' numbers; the
 sentences are the report's."""
 
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,26 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.operations import OPERATIONS, fills, shape_of
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+# The facts of a machine in words, by what they are called.
+FACTS = {
+    "GPU": "{gpu}",
+    "compute capability": "{compute_capability}",
+    "multiprocessors": "{multiprocessors}",
+    "highest clock": "{clock_mhz:.4g} MHz",
+    "float32 peak": "{fp32_peak_tflops:.4g} TFLOP/s",
+    "float64 peak": "{fp64_peak_tflops:.4g} TFLOP/s",
+    "float64 peak of the tensor cores": "{fp64_tensor_peak_tflops:.4g} TFLOP/s",
+    "memory": "{memory_gib:.4g} GiB",
+    "L2 cache": "{l2_mib:.4g} MiB",
+    "power limit": "{power_limit_w:.4g} W",
+    "driver": "{driver}",
+    "cuBLAS": "{cublas}",
+    "math mode": "{math_mode}",
+    "processor": "{cpu}",
+    "cores": "{cores}",
+    "BLAS on the CPU": "{blas}",
+    "compilers": "{compilers}",
+}
 
 
 def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,49 +91,29 @@ def data_set(results: Results) -> dict[str, Any]:
 
 def operations() -> dict[str, dict[str, Any]]:
     """Each operation in words, in the order of the report."""
+    facts = ("title", "dtype", "work", "figure_prefix")
     return {
-        operation.name: {
-            "title": operation.title,
-            "dtype": operation.dtype,
-            "work": operation.work,
-            "figures": operation.figure_prefix,
-            "factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]],
-        }
-        for operation in OPERATIONS.values()
+        name: {fact: getattr(operation, fact) for fact in facts}
+        | {"factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]]}
+        for name, operation in OPERATIONS.items()
     }
 
 
 def device_facts(device: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Label and text for each fact of the machine that is on record."""
-
-    def known(words: str, *names: str) -> str | None:
-        values = [device.get(name) for name in names]
-        return None if None in values else words.format(*values)
-
-    def share(name: str, unit: float) -> str | None:
-        return f"{device[name] / unit:.4g}" if device.get(name) else None
-
-    memory, cache = share("memory_bytes", 2**30), share("l2_bytes", 2**20)
     compilers = {entry["compiler"] for entry in (device.get("compilers") or {}).values()}
-    facts = {
-        "GPU": device.get("gpu") or "none",
-        "compute capability": known("{}", "compute_capability"),
-        "multiprocessors": known("{}", "multiprocessors"),
-        "highest clock": known("{:.4g} MHz", "clock_mhz"),
-        "float32 peak": known("{:.4g} TFLOP/s", "fp32_peak_tflops"),
-        "float64 peak": known("{:.4g} TFLOP/s", "fp64_peak_tflops"),
-        "float64 peak of the tensor cores": known("{:.4g} TFLOP/s", "fp64_tensor_peak_tflops"),
-        "memory": memory and f"{memory} GiB",
-        "L2 cache": cache and f"{cache} MiB",
-        "power limit": known("{:.4g} W", "power_limit_w"),
-        "driver": known("{}", "driver"),
-        "cuBLAS": known("{}", "cublas"),
-        "math mode": known("{}", "math_mode"),
-        "processor": known("{}, {} cores", "cpu", "cores") or known("{}", "cpu"),
-        "BLAS on the CPU": known("{}", "blas"),
-        "compilers": "; ".join(sorted(compilers)) or None,
+    known = {name: value for name, value in device.items() if value is not None} | {
+        f"{name}_{unit}": device[f"{name}_bytes"] / size
+        for name, unit, size in (("memory", "gib", 2**30), ("l2", "mib", 2**20))
+        if device.get(f"{name}_bytes")
     }
-    return [(label, fact) for label, fact in facts.items() if fact is not None]
+    known |= {"gpu": device.get("gpu") or "none"}
+    known |= {"compilers": "; ".join(sorted(compilers))} if compilers else {}
+    found = []
+    for label, template in FACTS.items():
+        with contextlib.suppress(KeyError):
+            found.append((label, template.format_map(known)))
+    return found
 
 
 def scope(results: Results) -> dict[str, Any]:
