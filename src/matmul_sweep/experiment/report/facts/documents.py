@@ -53,23 +53,21 @@ def document_times(operation: str, document: str | None = None) -> pd.DataFrame:
 def compare_documents(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One entry per document, with a row for each of its numbers and each comparable one of
     ours."""
-    found = []
-    for name, document in documents.items():
-        view = results.of(document.get("operation", GEMM.name))
-        numbers, facts = document["numbers"], ("title", "card", "why")
-        found.append(
-            {"document": name, "operation": view.operation, "peak": document.get("peak")}
-            | {fact: document[fact] for fact in facts}
-            | {
-                "rows": [row for number in numbers for row in number_rows(view, number)],
-                "rates": [
-                    rate_row(view, number, document["peak"])
-                    for number in numbers
-                    if "computes" in number
-                ],
-            }
-        )
-    return found
+    return [
+        {
+            "document": name,
+            "operation": view.operation,
+            **{fact: document.get(fact) for fact in ("title", "card", "why", "peak")},
+            "rows": [row for number in document["numbers"] for row in number_rows(view, number)],
+            "rates": [
+                rate_row(view, number, document["peak"])
+                for number in document["numbers"]
+                if "computes" in number
+            ],
+        }
+        for name, document in documents.items()
+        for view in [results.of(document.get("operation", GEMM.name))]
+    ]
 
 
 def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -56,16 +56,14 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     own = quotable(results.rivals(here))
     own = own[own.kernel.map(results.hand_written).astype(bool)]
     own = own.sort_values("kernel", key=lambda names: names.map(results.position))
-    first, best = (
-        next((row for _, row in rows.iterrows()), None) for rows in (own, fastest_own(results, own))
-    )
-    apart = best is not None and first is not None and first.kernel != best.kernel
+    best = fastest_own(results, own)
+    climbed = len(own) and own.index[0] != best.index[0]
     return {
         "size": shape and size_name(shape),
         "unit": unit,
         "steps": steps,
         "stairs": stairs(results, steps, here),
-        "gain": gain(results, first, best) if apart else None,
+        "gain": gain(results, own.iloc[0], best.iloc[0]) if climbed else None,
         "overlaps": results.overlaps,
     }
 

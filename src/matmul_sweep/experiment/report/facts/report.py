@@ -188,7 +188,7 @@ def impersonal(row: pd.Series) -> str:
     """A row's reason without its own shape and variant, so that similar reasons are equal."""
     text = str(row.reason).replace(str(shape_of(row)), "this shape")
     text = text.replace(row.variant, "the kernel")
-    return re.sub(rf"^{re.escape(row.kernel)}\b", "the kernel", text)
+    return re.sub(rf"^{re.escape(row.kernel)}\b(\[[^]]*\])?", "the kernel", text)
 
 
 def sampling(device: Mapping[str, Any]) -> dict[str, Any]:
