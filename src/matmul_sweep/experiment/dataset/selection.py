@@ -328,7 +328,7 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
         for kind in others
     }
     for table in (summary, tables["ratios"]):
-        table["own"] = quoted(table, device)
+        table["own"] = own_points(table, device)
     earlier = bool(changed_variants(tables["kernels"], catalogue))
     return Results(catalogue, device, summary=summary, earlier=earlier, folder=folder, **tables)
 
@@ -337,7 +337,7 @@ def drawn_at_random(sweep: Mapping[str, Any]) -> bool:
     return isinstance(sweep["shapes"], Mapping)
 
 
-def quoted(table: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
+def own_points(table: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
     """Which rows are quoted of their operation: those of the sweep with its name and of its
     lessons; where a sweep that samples for more seconds measured the same, those of the longest."""
     configuration = device.get("configuration") or {}

@@ -73,15 +73,11 @@ def one_size(results: Results) -> dict[str, Any] | None:
         return None
     best = rows.loc[rows.ratio.idxmax()]
     rows = rows[(rows.variant == best.variant) & (rows.baseline == best.baseline)]
-    least = rows.loc[rows.ratio.idxmin()]
-    if least.n == best.n:
+    if rows.n.nunique() < 2:
         return None
-    return {
-        "title": results.title(best.kernel),
-        "library": results.title(best.baseline),
-        "most": {"n": int(best.n), "share": best.ratio},
-        "least": {"n": int(least.n), "share": least.ratio},
-    }
+    ends = {"most": best, "least": rows.loc[rows.ratio.idxmin()]}
+    titles = {"title": results.title(best.kernel), "library": results.title(best.baseline)}
+    return titles | {name: {"n": int(row.n), "share": row.ratio} for name, row in ends.items()}
 
 
 def one_run(results: Results) -> dict[str, Any] | None:
