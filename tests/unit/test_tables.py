@@ -181,6 +181,7 @@ def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) ->
     assert shown["copies"]["quotient"] == pytest.approx(COPIES["end_to_end"])
     first = shown["first_in_the_mean"]
     assert first["mean"] == pytest.approx((first["other"] + 4 * first["kernel"]) / 5)
+    assert first["quotient"] == pytest.approx(first["mean"] / first["kernel"])
     assert (first["n"], shown["copies"]["n"]) == (32, 1024)
     assert shown["one_size"]["most"]["share"] > shown["one_size"]["least"]["share"]
     run = shown["one_run"]
@@ -282,8 +283,10 @@ def test_points_without_a_time_are_grouped_by_reasons_alike(tmp_path: Path) -> N
     assert {name.split("/")[0] for name in squares["variants"]} == {"naive", "shared"}
     assert squares["shapes"] == ["3200×2400×1600"]
     assert rows["reason"] == "the kernel takes at most 1 row of C, not this shape"
-    without = missing(made_up(tmp_path, kernels=kernels, gpu=False), "skipped")
-    assert [group["reason"] for group in without] == [NO_GPU] * 2  # an operation each
+    without = made_up(tmp_path, kernels=kernels, gpu=False)
+    reasons = [group["reason"] for group in missing(without, "skipped")]
+    assert reasons == [NO_GPU] * 2  # an operation each
+    assert scope(without)["gpu_absence"] == NO_GPU and not scope(without)["on_gpu"]
 
 
 def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_path: Path) -> None:
@@ -412,10 +415,15 @@ def test_launches_are_said_to_overlap_only_if_the_kernels_that_did_are_today_s(
     assert overlapping(whole) == []
 
 
-def test_rates_are_those_of_the_first_series_by_size(whole: Results) -> None:
-    table = rates(whole.of("gram"))
-    assert [row["size"] for row in table["rows"]] == ["500", "2500", "4500"]
-    place = table["kernels"].index(whole.title("gram_naive"))
-    n = 4500
-    rate = n * n * (n + 1) / best_time(whole, "gram_naive", n) / 1e9
-    assert table["rows"][-1]["cells"][place]["value"] == pytest.approx(rate)
+def test_rates_are_those_of_the_first_series_by_size_in_a_unit_that_suits_them(
+    whole: Results, tmp_path: Path
+) -> None:
+    slow = made_up(tmp_path, kernels=["gram_cpu_loop"], gpu=False)
+    for results, kernel, unit, factor in ((whole, "gram_naive", "TFLOP/s", 1),
+                                          (slow, "gram_cpu_loop", "GFLOP/s", 1000)):  # fmt: skip
+        table = rates(results.of("gram"))
+        assert table["unit"] == unit
+        assert [row["size"] for row in table["rows"]] == ["500", "2500", "4500"]
+        cell = table["rows"][0]["cells"][table["kernels"].index(results.title(kernel))]
+        rate = 500 * 500 * 501 / best_time(results, kernel, 500) / 1e9
+        assert cell == {"value": pytest.approx(rate * factor), "limits": ""}

@@ -312,7 +312,6 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     Only device.json and summary.csv must exist; a missing table counts as one without rows.
     """
-
     device = read_json(folder / "device.json")
     version = version_of(device)
     # A copy has its columns side by side in memory, so selecting rows is several times faster.

@@ -128,9 +128,7 @@ def scope(results: Results) -> dict[str, Any]:
         "timed": {"gpu": counts(points[gpu]), "cpu": counts(points[~gpu])},
         "on_gpu": results.timed_gpu,
         "cards": len(results.cards),
-        "gpu_absence": results.absence(set(points[gpu].kernel))
-        if gpu.any()
-        else "the data set has no kernel for one",
+        "gpu_absence": results.gpu_absence(),
         "architectures": sorted(set(results.instructions.architecture.dropna())),
         "compiled": counts(cuda),
         "timed_and_verified": int((points[points.status == "ok"].error <= 1).sum()),
