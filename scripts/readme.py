@@ -26,7 +26,6 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
@@ -40,6 +39,7 @@ from matmul_sweep.experiment.report.facts.published import (
 )
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul_sweep.experiment.report.figures.figure_base import cache_note, source_line
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.operation import Operation

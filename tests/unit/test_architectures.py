@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from matmul_sweep.catalogue.architectures import UNITS, peak_terms
+from matmul_sweep.catalogue.architectures import peak_terms
+from matmul_sweep.operations.dtypes import UNITS
 
 # TFLOP/s at these clocks, of NVIDIA's white papers on the A100 and the H100 (SXM5).
 A100 = {"fp32": 19.5, "fp64": 9.7, "fp64_tensor": 19.5, "bf16_tensor": 312}
@@ -28,4 +29,4 @@ def test_a_peak_is_what_the_white_paper_states(
 @pytest.mark.parametrize("card", [{}, {"compute_capability": "3.5"}, {"compute_capability": None}])
 def test_an_unknown_card_has_no_peaks(card: dict[str, str | None]) -> None:
     facts = card | {"multiprocessors": 15, "clock_mhz": 900}
-    assert {peak_terms(facts, units) for units in UNITS} == {None}
+    assert {peak_terms(facts, units.rate) for units in UNITS.values()} == {None}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from made_up_data import made_up, the_catalogue
 
-import tables
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.experiment.dataset.selection import Results, load_results, short_commit
 from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table, version_of, write_table
+from matmul_sweep.experiment.report.facts.report import data_set
 from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.process.files import read_json
 from matmul_sweep.process.project import ROOT
@@ -78,4 +78,4 @@ def test_a_set_is_earlier_once_a_kernel_has_changed(tmp_path: Path) -> None:
     results = load_results(tmp_path, the_catalogue())
     assert results.earlier
     assert source_line(results).endswith(f"commit 0123456 · earlier kernels, of version {VERSION}")
-    assert tables.data_set(results)["earlier"] == f"earlier kernels, of version {VERSION}"
+    assert data_set(results)["earlier"] == f"earlier kernels, of version {VERSION}"

@@ -1,5 +1,5 @@
 """Two kernels are compared by their times, or at the power limit by the pairs of both with a
-third."""
+third; and nothing rests on too few samples."""
 
 from pathlib import Path
 
@@ -9,10 +9,13 @@ from made_up_data import made_up
 from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.report.facts.findings import find
+from matmul_sweep.experiment.report.facts.findings import PAIRS, findings, pairs
 from matmul_sweep.experiment.report.facts.ladder import ladder
+from matmul_sweep.experiment.report.facts.quotients import quotient
 
 KERNELS = ["naive", "shared", "cublas_sgemm"]
+RATIO = ["ratio", "ratio_low", "ratio_high"]
+SHAPES = {"gemm": (320, 1024)}
 
 
 def capped(folder: Path, *kernels: str, beside: bool = True) -> Results:
@@ -24,11 +27,10 @@ def capped(folder: Path, *kernels: str, beside: bool = True) -> Results:
         return summary.assign(throttled=limited.map({True: "power_cap", False: ""}))
 
     names = KERNELS if beside else KERNELS[:2]
-    results = made_up(folder, kernels=names, shapes={"gemm": (320, 1024)}, change=change)
+    results = made_up(folder, kernels=names, shapes=SHAPES, change=change)
     for kernel, share in (("naive", 0.1), ("shared", 0.2)):
         own = results.ratios.kernel == kernel
-        ends = [share, share * 0.9, share * 1.1]
-        results.ratios.loc[own, ["ratio", "ratio_low", "ratio_high"]] = ends
+        results.ratios.loc[own, RATIO] = [share, share * 0.9, share * 1.1]
     return results
 
 
@@ -37,100 +39,65 @@ def test_at_the_power_limit_the_pairs_with_the_library_compare(
     tmp_path: Path, limited: str
 ) -> None:
     results = capped(tmp_path, limited)
-    found = find(results, "shared_over_naive")
-    assert found["quotient"]["value"] == pytest.approx(2)
-    assert found["beside"] == "cuBLAS SGEMM"
-    ends = [end["value"] for end in found["interval"]]
-    assert ends == pytest.approx([0.2 * 0.9 / (0.1 * 1.1), 0.2 * 1.1 / (0.1 * 0.9)])
-    assert found["verdict"] == "faster"
     steps = {step["name"]: step for step in ladder(results, "gemm")["steps"]}
-    assert steps["shared"]["before"]["quotient"] == found["quotient"]
-    assert ladder(results, "gemm")["gain"]["quotient"] == found["quotient"]
+    found = steps["shared"]["before"]
+    assert (found["quotient"], found["beside"]) == (pytest.approx(2), "cuBLAS SGEMM")
+    ends = [0.2 * 0.9 / (0.1 * 1.1), 0.2 * 1.1 / (0.1 * 0.9)]
+    assert found["interval"] == pytest.approx(ends) and found["verdict"] == "faster"
+    assert ladder(results, "gemm")["gain"] == found
+    (pair,) = pairs(results.of("gemm"), PAIRS["gemm"])
+    assert (pair["n"], pair["quotient"]) == (1024, found["quotient"])
     if limited == "naive":
         assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
 def test_below_the_power_limit_the_times_compare(tmp_path: Path) -> None:
-    found = find(capped(tmp_path, "cublas_sgemm"), "shared_over_naive")
-    times = [found[end]["time_ms"]["value"] for end in ("slow", "fast")]
-    assert found["quotient"]["value"] == pytest.approx(times[0] / times[1])
-    assert found["beside"] is None
+    results = capped(tmp_path, "cublas_sgemm")
+    rows = results.of("gemm").timed().query("n == 1024")
+    slow, fast = (rows[rows.kernel == name].iloc[0] for name in KERNELS[:2])
+    found = quotient(results, slow, fast)
+    assert (found.value, found.beside) == (slow.time_ms / fast.time_ms, None)
+    assert found.low == slow.time_low_ms / fast.time_high_ms < found.value < found.high
+    (step, *_) = ladder(results, "gemm")["steps"]
+    [share] = step["shares"]  # and the library's rate beside it is that of the pairs
+    assert share["rate"] == pytest.approx(step["rate"]["value"] / share["ratio"])
 
 
 def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: Path) -> None:
     libraries = ("cublas_dgemm", "cublas_dsyrk")
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.assign(throttled="power_cap")
-
-    results = made_up(tmp_path, kernels=["gram_naive", *libraries], change=change)
-    pairs = results.ratios
+    results = made_up(tmp_path, kernels=["gram_naive", *libraries],
+                      change=lambda summary: summary.assign(throttled="power_cap"))  # fmt: skip
     for library, ratio in zip(libraries, (0.3, 0.1), strict=True):
-        columns = ["ratio", "ratio_low", "ratio_high"]
-        pairs.loc[pairs.baseline == library, columns] = ratio, ratio - 0.01, ratio + 0.02
-    found = find(results, "gram_symmetry")
-    assert found["quotient"]["value"] == pytest.approx(3)
-    ends = [end["value"] for end in found["interval"]]
-    assert ends == pytest.approx([0.29 / 0.12, 0.32 / 0.09])
+        own = results.ratios.baseline == library
+        results.ratios.loc[own, RATIO] = ratio, ratio - 0.01, ratio + 0.02
+    (found,) = pairs(results.of("gram"), PAIRS["gram"])
+    assert found["quotient"] == pytest.approx(3)
+    assert found["interval"] == pytest.approx([0.29 / 0.12, 0.32 / 0.09])
     assert found["beside"] == "AᵀA naive"
 
 
 def test_at_the_power_limit_without_pairs_nothing_is_said(tmp_path: Path) -> None:
     results = capped(tmp_path, "shared", beside=False)
-    assert "power limit" in find(results, "shared_over_naive")["missing"]
+    assert pairs(results.of("gemm"), PAIRS["gemm"]) == []
     found = ladder(results, "gemm")
-    assert found["gain"] is None
-    assert [step["before"] for step in found["steps"]] == [None, None]
+    assert [found["gain"], *(step["before"] for step in found["steps"])] == [None] * 3
 
 
-def test_the_librarys_rate_beside_a_step_is_that_of_the_pairs(tmp_path: Path) -> None:
-    step = ladder(capped(tmp_path), "gemm")["steps"][0]
-    [share] = step["shares"]
-    assert share["rate"]["value"] == pytest.approx(step["rate"]["value"] / share["ratio"]["value"])
-
-
-OFTEN_SAMPLED = [
-    "cpu_loop", "cpu_blas", *KERNELS, "gram_naive", "gram_register_tile", "cublas_dgemm",
-    "cublas_dsyrk",
-]  # fmt: skip
-
-
-def sizes_in(found: object) -> set[int]:
-    """Every `n` of a finding, at any depth."""
-    if isinstance(found, list):
-        return set().union(*map(sizes_in, found))
-    if not isinstance(found, dict):
-        return set()
-    return {found["n"]} if "n" in found else sizes_in(list(found.values()))
-
-
-def sampled_once(folder: Path, *sizes: int) -> Results:
-    """A data set in which nothing of these sizes has an interval."""
-
+@pytest.mark.parametrize("sizes", [(1024, 4500), (32, 320, 640, 1024, 500, 2500, 4500)])
+def test_nothing_is_said_of_a_size_with_too_few_samples(
+    tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         ends = summary[["time_low_ms", "time_high_ms"]]
         return summary.assign(**ends.mask(summary.n.isin(sizes)))
 
-    results = made_up(folder, kernels=OFTEN_SAMPLED, change=change)
-    few = results.ratios.n.isin(sizes)
-    results.ratios.loc[few, ["ratio_low", "ratio_high"]] = None
-    return results
-
-
-QUOTED = ["best_share", "peak", "shared_over_naive", "over_cpu", "copies", "gram_share",
-          "gram_over_naive", "gram_peaks"]  # fmt: skip
-
-
-def test_a_finding_is_of_a_size_with_enough_samples(tmp_path: Path) -> None:
-    results = sampled_once(tmp_path, 1024, 4500)
-    for name in QUOTED:
-        sizes = sizes_in(find(results, name))
-        assert sizes and not sizes & {1024, 4500}, name
-
-
-def test_a_finding_without_enough_samples_is_missing(tmp_path: Path) -> None:
-    results = sampled_once(tmp_path, 32, 320, 640, 1024, 500, 2500, 4500)
-    for name in QUOTED:
-        assert "fewer than 6" in find(results, name)["missing"], name
-    assert ladder(results, "gemm")["gain"] is None
+    kernels = ["cpu_loop", "cpu_blas", *KERNELS, "gram_naive", "gram_register_tile",
+               "cublas_dgemm", "cublas_dsyrk"]  # fmt: skip
+    results = made_up(tmp_path, kernels=kernels, change=change)
+    results.ratios.loc[results.ratios.n.isin(sizes), RATIO[1:]] = None
+    found = findings(results)
+    told = [*found["shares"].values(), *found["pairs"].values(), found["copies"]]
+    quoted = {one["n"] for group in told for one in group}
+    assert not quoted & {*sizes} and bool(quoted) == (len(sizes) == 2)
+    assert (ladder(results, "gemm")["gain"] is None) == (len(sizes) > 2)
     assert typeset(results, tmp_path).startswith(b"%PDF")

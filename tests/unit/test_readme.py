@@ -14,9 +14,9 @@ import gallery
 import readme
 from matmul_sweep.catalogue.entries import Catalogue, load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.report.facts import ladder as steps
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"

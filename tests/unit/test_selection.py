@@ -4,12 +4,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-from made_up_data import DEVICE, made_up
+from made_up_data import DEVICE, STUDIES, made_up
 
 from matmul_sweep.catalogue.entries import Catalogue
-from matmul_sweep.experiment.dataset.selection import at, over_hot, shapes_of
-from matmul_sweep.experiment.report.facts.findings import find
-from matmul_sweep.operations.gram import GRAM
+from matmul_sweep.experiment.dataset.selection import at, fastest, over_hot, shapes_of, squares
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations.gram import GRAM, Gram
+
+
+def test_a_view_has_the_rows_of_its_operation(tmp_path: Path) -> None:
+    whole = made_up(tmp_path)
+    for operation, count in (("gemm", 5), ("gram", 6)):
+        view = whole.of(operation)
+        assert set(view.summary.operation) == set(view.ratios.operation) == {operation}
+        pd.testing.assert_frame_equal(view.summary, whole.summary.loc[view.summary.index])
+        assert len(shapes_of(view.summary)) == count
+    reduced = {name for name, kernel in whole.catalogue.items() if kernel.arithmetic != "full"}
+    other = whole.summary.sweep.isin(STUDIES) | whole.summary.kernel.isin(reduced)
+    count = sum(len(whole.of(operation).summary) for operation in OPERATIONS)
+    assert count == len(whole.summary[~other]) < len(whole.summary)
+    timed = whole.of("gram").timed()  # which has no k
+    assert list(squares(timed).n.unique()) == [500, 2500, 4500]
+    assert len(fastest(timed)) == 6 * len(whole.of("gram").present)
+    for shape in (Gram(500, 500), Gemm(320, 320, 320)):
+        assert set(at(whole.summary, shape).operation) == {shape.operation}
 
 
 def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> None:
@@ -31,11 +50,10 @@ def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> 
 
 
 def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path: Path) -> None:
-    whole = made_up(tmp_path)
+    whole = made_up(tmp_path, kernels=["gram_naive", "cublas_dsyrk"])
     kept = {k: v for k, v in whole.catalogue.items() if k != "cublas_dsyrk_triangle"}
     results = replace(whole, catalogue=Catalogue(kept))
     assert results.of(GRAM.name).full_rivals == ["cublas_dgemm", "cublas_dsyrk"]
-    assert find(results, "gram_peaks")["missing"] is None
 
 
 SWEEPS = DEVICE["configuration"]["sweeps"]
@@ -50,29 +68,35 @@ CONFIGURED = {
 
 def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     """A change that repeats the hot kernel rows at 1024 in more sweeps, each slower than the one
-    before."""
+    before; what the longest has of shared failed."""
     own = summary[(summary.n == 1024) & (summary.phase == "kernel") & (summary.cache == "hot")]
     times = ["time_ms", "time_low_ms", "time_high_ms"]
     more = [
         own.assign(sweep=name, **{column: own[column] * factor for column in times})
         for factor, name in enumerate(CONFIGURED, 2)
     ]
+    failed = (more[1].kernel == "shared").map({True: "failed", False: "ok"})
+    more[1] = more[1].assign(status=failed)
     return pd.concat([summary, *more], ignore_index=True)
 
 
 def test_the_longest_sweep_of_a_point_speaks(tmp_path: Path) -> None:
     configuration = DEVICE["configuration"] | {"sweeps": SWEEPS | CONFIGURED}
     device = DEVICE | {"configuration": configuration}
-    options = {"kernels": ["naive", "cublas_sgemm"], "shapes": {"gemm": (320, 1024)}}
+    options = {"kernels": ["naive", "shared", "cublas_sgemm"], "shapes": {"gemm": (320, 1024)}}
     results = made_up(tmp_path, **options, device=device, change=with_sweeps)
     view = results.of("gemm")
     for rows in (view.timed(), view.square_ratios()):
-        assert rows.groupby("n").sweep.unique().map(list).to_dict() == {
-            320: ["gemm"], 1024: ["longest"]
-        }  # fmt: skip
-        assert not rows.duplicated(["variant", "n"]).any()
+        assert not rows.duplicated([n for n in ("variant", "baseline", "n") if n in rows]).any()
+    spoken = view.timed().groupby(["kernel", "n"]).sweep.unique().map(list).to_dict()
+    assert spoken["naive", 320] == spoken["shared", 320] == ["gemm"]
+    assert (spoken["naive", 1024], spoken["shared", 1024]) == (["longest"], ["long"])
     small, large = shapes_of(view.timed())
     assert set(at(view.summary, large).query("phase == 'h2d'").sweep) == {"gemm"}
     # Cold launches are held against the hot ones of their own sweep.
     cold = over_hot(view, "cold")
-    assert set(cold.sweep) == {"gemm"} and len(at(cold, large)) == len(at(cold, small)) == 2
+    assert set(cold.sweep) == {"gemm"} and len(at(cold, large)) == len(at(cold, small)) == 3
+    rows = results.launches.query("sweep == 'gemm' and n == 1024").set_index(["variant", "cache"])
+    for row in at(cold, large).itertuples():
+        own = rows.loc[row.variant].time_ms
+        assert row.ratio == own["cold"] / own["hot"]

@@ -6,7 +6,7 @@ Selected rows keep their index in the file, so that a number can name its line.
 import dataclasses
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,6 @@ import pandas as pd
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
-from matmul_sweep.experiment.dataset.sourced_numbers import Number
 from matmul_sweep.experiment.dataset.tables import (
     OPTIONAL,
     POINT,
@@ -61,7 +60,7 @@ class Results:
     states: pd.DataFrame
     earlier: bool = False  # whether kernels have changed since they were measured
     operation: str | None = None  # the operation of summary and ratios; None: everything
-    briefer: pd.DataFrame | None = None  # rows of its sweep for which those of a longer one stand
+    whole: "Results | None" = None  # the data set of which this is a part
     others: tuple["Results", ...] = ()  # the published sets of other cards
     folder: Path = Path()
 
@@ -69,7 +68,20 @@ class Results:
         """The same data set with the summary and ratios of one operation only: the points of the
         sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
         with reduced arithmetic are included only on request."""
+        if (operation, reduced) not in self.views:
+            tables = {}
+            for name, table in (("summary", self.summary), ("ratios", self.ratios)):
+                rows = table[table.own & (table.operation == operation)]
+                tables[name] = rows if reduced else self.rivals(rows)
+            self.views[operation, reduced] = dataclasses.replace(
+                self, operation=operation, whole=self, **tables
+            )
         return self.views[operation, reduced]
+
+    @cached_property
+    def views(self) -> dict[tuple[str, bool], "Results"]:
+        """The parts that were asked for."""
+        return {}
 
     @cached_property
     def launches(self) -> pd.DataFrame:
@@ -88,28 +100,22 @@ class Results:
         return read_optional(name, self.folder / name, version_of(self.device))
 
     @property
-    def random_sweeps(self) -> dict[str, Mapping[str, Any]]:
-        """The configuration of each sweep over shapes drawn at random, by name."""
-        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
-        return {name: own for name, own in sweeps.items() if isinstance(own["shapes"], Mapping)}
+    def sweeps(self) -> dict[str, Mapping[str, Any]]:
+        """The configuration of each sweep, by name."""
+        return (self.device.get("configuration") or {}).get("sweeps", {})
 
     @property
     def lessons(self) -> list[str]:
         """The sweeps that are measured only without a GPU: what the processor teaches."""
-        sweeps = (self.device.get("configuration") or {}).get("sweeps", {})
-        return [name for name, own in sweeps.items() if own.get("without_gpu")]
+        return [name for name, own in self.sweeps.items() if own.get("without_gpu")]
 
     def drawn(self, rows: pd.DataFrame) -> pd.Series:
         """Which rows are of shapes drawn at random."""
-        return rows.sweep.isin(self.random_sweeps)
-
-    def study(self, axis: str, reduced: bool = False) -> pd.DataFrame:
-        """Measured kernel rows of the sweeps that vary `axis`, fill or mode."""
-        return self.launches[self.launches.index.isin(self.varying(axis, reduced).index)]
+        return rows.sweep.isin([k for k, own in self.sweeps.items() if drawn_at_random(own)])
 
     def varying(self, axis: str, reduced: bool = False) -> pd.DataFrame:
-        """All rows of the sweeps that vary `axis`; of kernels with reduced arithmetic only on
-        request."""
+        """All rows of the sweeps that vary `axis`, fill or mode; of kernels with reduced arithmetic
+        only on request."""
         rows = self.summary if reduced else self.rivals(self.summary)
         return rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
 
@@ -124,8 +130,10 @@ class Results:
         """For each kernel of a study, the rows of one variant that differ only in `axis`, in its
         order: at the largest shape, hot if possible, with the other axis at its first value. The
         variant is the fastest one at the first value of `axis`."""
-        studied = self.study(axis, reduced).groupby("kernel")
-        return pd.concat([kernel_study(rows, axis) for _, rows in studied] or [self.summary[:0]])
+        rows = self.varying(axis, reduced)
+        rows = rows[(rows.phase == "kernel") & (rows.status == "ok")]
+        studied = [kernel_study(own, axis) for _, own in rows.groupby("kernel")]
+        return pd.concat(studied or [rows])
 
     def rivals(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows of kernels that compute with all bits of their dtype.
@@ -135,58 +143,9 @@ class Results:
         return rows[rows.kernel.map(self.arithmetic) == "full"]
 
     @cached_property
-    def views(self) -> dict[tuple[str, bool], "Results"]:
-        """The part of each operation, without and with kernels of reduced arithmetic."""
-        found = {}
-        for operation in OPERATIONS:
-            own = self.summary[self.summary.sweep == operation]
-            longest = self.longest(self.summary, operation)
-            ratios = self.longest(self.ratios, operation)
-            tables = [longest, ratios, own[~own.index.isin(longest.index)]]
-            for reduced in (False, True):
-                names = ("summary", "ratios", "briefer")
-                kept = zip(names, tables if reduced else map(self.rivals, tables), strict=True)
-                found[operation, reduced] = dataclasses.replace(
-                    self, operation=operation, **dict(kept)
-                )
-        return found
-
-    def longest(self, table: pd.DataFrame, operation: str) -> pd.DataFrame:
-        """The rows of an operation's sweep and its lessons in a table; where longer sweeps, or the
-        lessons, measured the same, those of the longest one."""
-        key = [column for column in SPAN if column in table]
-        lessons = [name for name in self.lessons if name in set(table.sweep)]
-        others = [table[table.sweep == name] for name in [*self.longer_sweeps(operation), *lessons]]
-        others = [rows[rows.operation == operation] for rows in others]
-        measured = [rows[rows.status == "ok"] if "status" in rows else rows for rows in others]
-        rows = pd.concat([*measured, table[table.sweep == operation]])
-        names = pd.MultiIndex.from_frame(rows[key].astype(str))
-        own = names[rows.sweep.isin([operation, *lessons])]
-        return rows[names.isin(own)].drop_duplicates(key).sort_index()
-
-    def longer_sweeps(self, operation: str) -> list[str]:
-        """The sweeps of an operation that sample for more seconds than that with its name, the
-        longest first; none over random shapes."""
-        configuration = self.device.get("configuration") or {}
-
-        def seconds(sweep: str) -> float:
-            own = configuration.get("sweeps", {}).get(sweep, {})
-            rule = configuration.get("sampling", {}) | own.get("sampling", {})
-            return float(rule.get("seconds", 0))
-
-        sweeps = set(self.summary.sweep[self.summary.operation == operation])
-        found = [name for name in sweeps.difference(self.random_sweeps)
-                 if seconds(name) > seconds(operation)]  # fmt: skip
-        return sorted(found, key=lambda name: (-seconds(name), name))
-
-    @cached_property
     def order(self) -> list[str]:
         """All kernels: those in the catalogue, then those that only the data have."""
-        known = [
-            name
-            for name, kernel in self.catalogue.items()
-            if self.operation in (None, kernel.operation)
-        ]
+        known = [k.name for k in self.catalogue.values() if self.operation in (None, k.operation)]
         return list(dict.fromkeys([*known, *sorted(set(self.summary.kernel))]))
 
     def position(self, kernel: str) -> int:
@@ -198,28 +157,13 @@ class Results:
         """Kernels with rows in the data set, in order."""
         return [name for name in self.order if name in set(self.summary.kernel)]
 
-    @cached_property
-    def spans(self) -> dict[tuple[str, str], pd.DataFrame]:
-        """Measured rows by phase and cache."""
-        rows = self.summary[self.summary.status == "ok"]
-        return dict(list(rows.groupby(["phase", "cache"], sort=False)))
-
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
         """Measured rows of a phase; without `cache` each variant's hot rows, or else its others."""
-        if (phase, cache) not in self.chosen:
-            parts: list[pd.DataFrame] = []
-            for which in CACHES if cache is None else (cache,):
-                rows = self.spans.get((phase, which), self.summary[:0])
-                rows = rows[~rows.variant.isin({v for part in parts for v in part.variant})]
-                parts += [rows] if len(rows) else []
-            found = pd.concat(parts).sort_index() if parts else self.summary[:0]
-            self.chosen[phase, cache] = found
-        return self.chosen[phase, cache]
-
-    @cached_property
-    def chosen(self) -> dict[tuple[str, str | None], pd.DataFrame]:
-        """What `timed` has been asked for."""
-        return {}
+        rows = self.summary[(self.summary.phase == phase) & (self.summary.status == "ok")]
+        if cache is not None:
+            return rows[rows.cache == cache]
+        rank = rows.cache.map(CACHES.index)
+        return rows[rank == rank.groupby(rows.variant).transform("min")]
 
     @property
     def product(self) -> Operation:
@@ -245,16 +189,13 @@ class Results:
         own = timed[timed.kernel.map(self.hand_written).astype(bool)]
         rows = timed if own.empty else own
         candidates = squares(rows) if len(squares(rows)) else rows
-        shapes = shapes_of(candidates)
-        most = rows.kernel.nunique() / 2
-        full = [
+        sure = [
             shape
-            for shape in shapes
-            if len(here := at(candidates, shape)) > most
-            and here[["time_low_ms", "time_high_ms"]].notna().all(axis=None)
+            for shape in shapes_of(candidates)
+            if len(here := at(candidates, shape)) > rows.kernel.nunique() / 2
+            and len(quotable(here)) == len(here)
         ]
-        found = full or shapes
-        return found[-1] if found else None
+        return next(reversed(sure or shapes_of(candidates)), None)
 
     def at_compared(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows at the shape of the comparison."""
@@ -288,8 +229,8 @@ class Results:
         """Whether launches of an operation's kernels overlap with each other, those of all bits. A
         program that does something between two launches does not get such times, so no first page
         tells of them."""
-        names = [name for name in self.order if self.arithmetic(name) == "full"]
-        return any(name in self.catalogue and self.catalogue[name].overlaps for name in names)
+        known = [self.catalogue[name] for name in self.order if name in self.catalogue]
+        return any(kernel.overlaps for kernel in known if kernel.arithmetic == "full")
 
     @property
     def cards(self) -> set[str]:
@@ -354,16 +295,13 @@ class Results:
         rows = self.summary[self.summary.kernel.isin(list(kernels))]
         if rows.empty:
             return "not in this data set"
-        here = at(rows, shape) if shape else rows
-        # A point that was timed in another cache state is not missing.
-        point = ["variant", *POINT]
-        timed = here[(here.status == "ok") & (here.phase == "kernel")].set_index(point).index
-        refused = here[(here.status != "ok") & ~here.set_index(point).index.isin(timed)]
+        here = points_of(at(rows, shape) if shape else rows)
+        refused = here[here.status != "ok"]
         if refused.empty and (rows.status != "ok").all():
             refused = rows
-        if not refused.empty:
+        if len(refused):
             return str(refused.reason.value_counts().index[0])
-        if shape and here.empty:
+        if here.empty and shape:
             return f"{size_name(shape)} is not among the shapes of this sweep"
         return "this phase was not timed"
 
@@ -373,20 +311,49 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     Only device.json and summary.csv must exist; a missing table counts as one without rows.
     """
-
-    def table(kind: str) -> pd.DataFrame:
-        # A copy has its columns side by side in memory, so selecting rows is several times faster.
-        return read_optional(kind, folder / kind, version).copy()
-
     device = read_json(folder / "device.json")
     version = version_of(device)
+    # A copy has its columns side by side in memory, so selecting rows is several times faster.
     summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    empty = summary[["time_ms", "samples"]].isna().any(axis=1)
+    if len(holes := summary.index[(summary.status == "ok") & empty]):
+        place = f"{folder / 'summary.csv'}, line {holes[0] + 2}"
+        raise UserError(f"{place}: its status is ok, but it has no time")
     summary["throttled"] = limited(summary, device)
-    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv")
-    kernels = table("kernels.csv")
-    results = Results(catalogue, device, kernels, summary, *map(table, others))
-    earlier = bool(changed_variants(kernels, catalogue))
-    return dataclasses.replace(results, earlier=earlier, folder=folder)
+    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv", "kernels.csv")
+    tables = {
+        kind.partition(".")[0]: read_optional(kind, folder / kind, version).copy()
+        for kind in others
+    }
+    for table in (summary, tables["ratios"]):
+        table["own"] = own_points(table, device)
+    earlier = bool(changed_variants(tables["kernels"], catalogue))
+    return Results(catalogue, device, summary=summary, earlier=earlier, folder=folder, **tables)
+
+
+def drawn_at_random(sweep: Mapping[str, Any]) -> bool:
+    return isinstance(sweep["shapes"], Mapping)
+
+
+def own_points(table: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
+    """Which rows are quoted of their operation: those of the sweep with its name and of its
+    lessons; where a sweep that samples for more seconds measured the same, those of the longest."""
+    configuration = device.get("configuration") or {}
+    seconds, lessons = {}, []
+    for name, own in configuration.get("sweeps", {}).items():
+        rule = configuration.get("sampling", {}) | own.get("sampling", {})
+        seconds[name] = 0.0 if drawn_at_random(own) else float(rule.get("seconds", 0))
+        lessons += [name] if own.get("without_gpu") else []
+    main = (table.sweep == table.operation) | table.sweep.isin(lessons)
+    longer = table.sweep.map(seconds) > table.operation.map(seconds)
+    if "status" in table:
+        longer &= table.status == "ok"
+    rank = table.sweep.map(seconds).where(longer, table.sweep.isin(lessons) - 1.0)
+    names = table[[name for name in SPAN if name in table]].astype(str)
+    key = pd.MultiIndex.from_frame(names).to_flat_index()
+    candidates = (main | longer) & key.isin(key[main])
+    best = rank[candidates].groupby(key[candidates]).idxmax()
+    return pd.Series(table.index.isin(best), table.index)
 
 
 def with_others(results: Results, folders: Iterable[Path]) -> Results:
@@ -449,8 +416,8 @@ def quotable(rows: pd.DataFrame) -> pd.DataFrame:
 def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
 
-    Its share of the library decides, because each kernel has a job of its own, and at its power
-    limit a card has another clock in each. Its rate decides only without a share.
+    Its share of the library decides, because at its power limit a card has another clock
+    in each series. Its rate decides only without a share.
     """
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
     shares = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
@@ -465,23 +432,24 @@ def compared_errors(results: Results) -> pd.DataFrame:
     """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
     some were timed. Empty if no error is on record."""
     rows = results.at_compared(fastest(results.timed()))
-    rows = rows.dropna(subset=["mean_error", "largest_error"]).query("mean_error > 0")
+    rows = rows[(rows.mean_error > 0) & np.isfinite(rows.largest_error)]
     gpu = results.gpu(rows)
     return rows[gpu] if gpu.any() else rows
 
 
 def over_hot(results: Results, cache: str) -> pd.DataFrame:
     """The hot rows of each kernel's fastest variants that also have a row of `cache`, with `ratio`,
-    the latter's time over the hot one, its widest interval, and `other`, the index of that row."""
-    hot, others = results.timed(cache="hot"), results.timed(cache=cache)
-    if results.briefer is not None:  # of the sweep that has the other rows
-        hot = pd.concat([hot, results.briefer[results.briefer.sweep.isin(others.sweep)]])
-    key = ["variant", *POINT]
-    places = others[key].reset_index(names="other")
-    hot = fastest(hot.reset_index().merge(places, on=key).set_index("index"))
-    other = others.loc[hot.other].set_index(hot.index)
-    low, high = quotient_interval(other, hot)
-    return hot.assign(ratio=other.time_ms / hot.time_ms, ratio_low=low, ratio_high=high)
+    the latter's time over the hot one, and its widest interval. Both are of one sweep."""
+    hot = (results.whole or results).launches.query("cache == 'hot'")
+    both = hot.merge(
+        results.timed(cache=cache), on=["kernel", "variant", *POINT], suffixes=("", "_other")
+    )
+    both = fastest(both)
+    return both.assign(
+        ratio=both.time_ms_other / both.time_ms,
+        ratio_low=both.time_low_ms_other / both.time_high_ms,
+        ratio_high=both.time_high_ms_other / both.time_low_ms,
+    )
 
 
 def squares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -541,11 +509,6 @@ def verdict_of(ratio_low: float, ratio_high: float) -> str:
     return "faster" if ratio_low > 1 else "slower" if ratio_high < 1 else "tie"
 
 
-def shown(quotient: Number, verdict: str) -> str:
-    """The verdict, or `same` if the quotient is printed as 1."""
-    return "same" if quotient.json()["text"] == "1.00" else verdict
-
-
 def quotient_interval(one: Any, other: Any) -> tuple[Any, Any]:
     """The widest interval of one row's time over another's that their own intervals allow; for two
     tables with the same index, row by row."""
@@ -583,12 +546,6 @@ def state_absence(device: Mapping[str, Any]) -> str:
 def rate_unit(tflops: pd.Series) -> tuple[str, int]:
     """The unit for rates and its number per TFLOP/s: GFLOP/s if no rate reaches 1 TFLOP/s."""
     return ("TFLOP/s", 1) if (tflops >= 1).any() else ("GFLOP/s", 1000)
-
-
-def common_sizes(rows: pd.DataFrame, kernels: Sequence[str]) -> list[int]:
-    """Sizes of square products at which all of `kernels` have a row, ascending."""
-    sizes = [set(rows[rows.kernel == kernel].n) for kernel in kernels]
-    return sorted(set.intersection(*sizes)) if sizes else []
 
 
 def version_words(results: Results) -> str:

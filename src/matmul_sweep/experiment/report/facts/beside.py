@@ -2,7 +2,6 @@
 code that was compiled here, and the processor's times beside the card's."""
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,16 +16,12 @@ from matmul_sweep.experiment.dataset.selection import (
     published_name,
     squares,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import cell
-from matmul_sweep.experiment.report.facts.cards import folder
 from matmul_sweep.experiment.report.facts.documents import PER_MS, compare_documents
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
-
-PUBLISHED = re.compile(r"\b(summary\.csv|ratios\.csv|device\.json):")  # what only a card has
 
 
 def published(results: Results) -> Results | None:
@@ -60,25 +55,17 @@ def headline(results: Results, other: Results) -> dict[str, Any] | None:
     if not sizes:
         return None
     n = max(sizes)
-    blas = squares(on_processor(results, GEMM.name, Kind.LIBRARY))
-    here = {"loop": loops[loops.n == n], "blas": blas[blas.n == n]}
-    best = card[card.n == n].nsmallest(1, "time_ms")
-    theirs = {"first": first[first.n == n], "best": best}
-    return (
-        {"n": int(n)}
-        | {name: timed(results, rows) for name, rows in here.items()}
-        | of_set({name: timed(there, rows) for name, rows in theirs.items()}, other)
-    )
-
-
-def timed(results: Results, rows: pd.DataFrame) -> dict[str, Any] | None:
-    """The title and the time of the first of some rows, None if there is none."""
-    if rows.empty:
-        return None
-    row = rows.iloc[0]
-    unit = "s" if row.time_ms >= 1000 else "ms"
-    time = cell(row, "time_ms").times(PER_MS[unit])
-    return {"title": results.title(row.kernel), "time": time.json(), "unit": unit}
+    rows = {
+        "loop": (results, loops),
+        "blas": (results, squares(on_processor(results, GEMM.name, Kind.LIBRARY))),
+        "first": (there, first),
+        "best": (there, card),
+    }
+    return {"n": int(n)} | {
+        name: {"title": view.title(row.kernel), "time_ms": row.time_ms}
+        for name, (view, own) in rows.items()
+        for row in own[own.n == n].nsmallest(1, "time_ms").itertuples()
+    }
 
 
 def on_processor(results: Results, operation: str, kind: Kind) -> pd.DataFrame:
@@ -101,17 +88,7 @@ def ladders(results: Results) -> dict[str, dict[str, Any]]:
         kernels=results.kernels,
         counters=other.counters[:0],
     )
-    return {operation: of_set(ladder(mixed, operation), other) for operation in OPERATIONS}
-
-
-def of_set(tree: Any, other: Results) -> Any:
-    """The same numbers, whose cells are in the files of a published set."""
-    if isinstance(tree, dict):
-        found = {key: of_set(value, other) for key, value in tree.items()}
-        if isinstance(found.get("origin"), str):
-            found["origin"] = PUBLISHED.sub(rf"{folder(other)}\1:", found["origin"])
-        return found
-    return [of_set(value, other) for value in tree] if isinstance(tree, list) else tree
+    return {operation: ladder(mixed, operation) for operation in OPERATIONS}
 
 
 def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -120,7 +97,7 @@ def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dic
     other = published(results)
     if other is None:
         return compare_documents(results, documents)
-    found = of_set(compare_documents(other, documents), other)
+    found = compare_documents(other, documents)
     for entry, document in zip(found, documents.values(), strict=True):
         operation = OPERATIONS[entry["operation"]]
         for row in entry["rows"]:  # the published set has a processor of its own
@@ -135,26 +112,21 @@ def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dic
 
 def here(results: Results, shape: Shape, per_ms: float) -> dict[str, Any]:
     """What the loop and the library take on this processor, each None if it was not timed."""
-    kinds = {"loop": Kind.C, "blas": Kind.LIBRARY}
-    rows = {
-        name: at(on_processor(results, shape.operation, kind), shape)
-        for name, kind in kinds.items()
-    }
-    return {
-        name: None if own.empty else cell(own.iloc[0], "time_ms").times(per_ms).json()
-        for name, own in rows.items()
-    }
+    found = {}
+    for name, kind in (("loop", Kind.C), ("blas", Kind.LIBRARY)):
+        times = at(on_processor(results, shape.operation, kind), shape).time_ms * per_ms
+        found[name] = None if times.empty else times.iloc[0]
+    return found
 
 
 def loads(results: Results) -> list[dict[str, Any]]:
     """How many elements the first counted variant of a kernel of A·B reads from global memory for a
     multiply-add."""
     rows = results.loads[(results.loads.status == "ok") & (results.loads.operation == GEMM.name)]
-    table = "loads.csv"
     return [
         {
             "title": results.title(row.kernel),
-            "each": (cell(row, "loads", table) / cell(row, "multiply_adds", table)).json(),
+            "each": float(row.loads) / float(row.multiply_adds),
         }
         for _, row in rows.drop_duplicates("kernel").iterrows()
     ]

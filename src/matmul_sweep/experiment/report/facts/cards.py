@@ -1,13 +1,13 @@
-"""This card beside others whose data sets are published: by rates, by shares of the library, and by
-what the rooflines of both predict.
+"""This card beside others whose data sets are published: by rates, and by what both rooflines
+predict.
 
 The prediction is for a product that moves each matrix once, by the ceilings measured on each card.
-It says nothing where the L2 of a card holds the matrices. Rates are those of separate jobs, so they
-are compared only below the power limit; shares come from pairs and are compared everywhere.
+It says nothing where the L2 of a card holds the matrices. At its power limit
+a card has another clock in each series, so rates are compared only below it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 import pandas as pd
@@ -18,24 +18,14 @@ from matmul_sweep.experiment.dataset.selection import (
     fastest_own,
     limits_of,
     processor,
-    published_name,
     quotable,
     version_words,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, constant, geometric_mean
-from matmul_sweep.experiment.report.facts.changes import (
-    TOLERANCE,
-    VERDICTS,
-    compare_points,
-    relative_times,
-)
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
-from matmul_sweep.operations import OPERATIONS, shape_of
-from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.shapes import Shape
 
 COPY = "copy"  # in ceilings.csv
-BOUNDS = ("memory", "arithmetic")
 
 
 @dataclass(frozen=True)
@@ -44,70 +34,49 @@ class Point:
 
     kernel: str
     shape: Shape
-    intensity: Number  # operations per byte, if each matrix is moved once
-    faster: Number  # the other card's time over this one's
-    predicted: Number | None
-    bound: str | None  # of BOUNDS, on both cards
+    intensity: float  # operations per byte, if each matrix is moved once
+    faster: float  # the other card's time over this one's
+    predicted: float | None
+    bound: str | None  # memory or arithmetic, on both cards
 
 
 def cards(results: Results) -> list[dict[str, Any]]:
     """What is reported of each other card, if a card was measured."""
-    others = results.others if results.device.get("gpu") else ()
     return [
         {
             "card": processor(other.device),
             "date": str(other.device.get("date")),
             "earlier": version_words(other) or None,
             "limits": limits(results, other),
-            "operations": list(operations(results, other)),
+            "operations": {
+                name: own
+                for name in OPERATIONS
+                if (own := groups(results.of(name), other.of(name)))
+            },
         }
-        for other in others
+        for other in (results.others if results.device.get("gpu") else ())
     ]
 
 
 def limits(results: Results, other: Results) -> list[dict[str, Any]]:
     """The numbers that the prediction takes: those on this card as multiples of the other one's."""
-    words = {COPY: "memory, GB/s"} | {
-        unit: f"{name}, TFLOP/s"
-        for operation in OPERATIONS.values()
-        for unit, name in operation.units.items()
-    }
-    found = []
-    for name, title in words.items():
-        there, here = ceiling(other, name, folder(other)), ceiling(results, name)
-        if there and here:
-            found.append({"title": title, "times": (here / there).json()})
-    return found
+    words = {COPY: "memory"}
+    for operation in OPERATIONS.values():
+        words |= operation.units
+    return [
+        {"title": title, "times": here / there}
+        for name, title in words.items()
+        if (there := ceiling(other, name)) and (here := ceiling(results, name))
+    ]
 
 
-def folder(other: Results) -> str:
-    """Where the cells of a published set are, below reports/published."""
-    return f"{published_name(other.device)}/"
-
-
-def ceiling(results: Results, name: str, place: str = "") -> Number | None:
+def ceiling(results: Results, name: str) -> float | None:
     """A measured ceiling, or else the peak by units and clock; None if neither is known."""
     rows = results.ceilings
     rows = rows[(rows.name == name) & (rows.status == "ok")]
     if not rows.empty:
-        return cell(rows.iloc[0], "value", f"{place}ceilings.csv")
-    peak = unit_peak(results, name)
-    return peak and Number(peak.value, place + peak.origin)
-
-
-def operations(results: Results, other: Results) -> Iterator[dict[str, Any]]:
-    """What is reported of each operation of which both measured a kernel at the same shape."""
-    for name in OPERATIONS:
-        here, there = results.of(name), other.of(name)
-        timed = both(here, there)
-        if not timed:
-            continue
-        shares = compare_points(relative_times(there), relative_times(here), TOLERANCE)
-        yield {
-            "operation": name,
-            "groups": groups(here, points(here, there, timed)),
-            "verdicts": {verdict: int((shares.verdict == verdict).sum()) for verdict in VERDICTS},
-        }
+        return float(rows.iloc[0].value)
+    return unit_peak(results, name)
 
 
 def both(here: Results, there: Results) -> list[tuple[pd.Series, pd.Series]]:
@@ -128,85 +97,66 @@ def points(here: Results, there: Results, timed: list[tuple[pd.Series, pd.Series
     return [
         point(here, there, own, other)
         for own, other in timed
-        if own.kernel in chosen and not capped(own, other)
+        if own.kernel in chosen and "p" not in limits_of(own.throttled) + limits_of(other.throttled)
     ]
-
-
-def capped(own: pd.Series, other: pd.Series) -> bool:
-    return "p" in limits_of(own.throttled) + limits_of(other.throttled)
 
 
 def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Point:
     shape = shape_of(own)
-    theirs = cell(other, "time_ms", f"{folder(there)}summary.csv")
-    now, then = roofline(here, shape), roofline(there, shape, folder(there))
-    bound, predicted = None, None
-    if now and then:
-        predicted = then[1] / now[1]
-        bound = now[0] if now[0] == then[0] else None
-    if bound == "memory" and (in_cache(here, shape) or in_cache(there, shape)):
-        bound = None
+    now, then = roofline(here, shape), roofline(there, shape)
     return Point(
         own.kernel,
         shape,
-        operations_of(shape) / bytes_of(shape, here.product.dtype),
-        theirs / cell(own, "time_ms"),
-        predicted,
-        bound,
+        shape.operations / bytes_of(shape),
+        other.time_ms / own.time_ms,
+        then[1] / now[1] if now and then else None,
+        now[0] if now and then and now[0] == then[0] else None,
     )
 
 
-def roof(view: Results, place: str = "") -> tuple[Number, Number] | None:
+def roof(view: Results) -> tuple[float, float] | None:
     """Bytes per second from memory, and operations per second; None if one is not known."""
-    rates = [rate for unit in view.product.units if (rate := ceiling(view, unit, place))]
-    copy = ceiling(view, COPY, place)
+    rates = [rate for unit in view.product.units if (rate := ceiling(view, unit))]
+    copy = ceiling(view, COPY)
     if not rates or not copy:
         return None
-    return copy.times(1e9), max(rates, key=lambda rate: rate.value).times(1e12)
+    return copy * 1e9, max(rates) * 1e12
 
 
-def roofline(view: Results, shape: Shape, place: str = "") -> tuple[str, Number] | None:
+def roofline(view: Results, shape: Shape) -> tuple[str | None, float] | None:
     """What bounds a product that moves each matrix once, and its time; None if the ceilings are not
-    known."""
-    known = roof(view, place)
+    known. Nothing is said to bound one whose matrices the L2 may hold."""
+    known = roof(view)
     if known is None:
         return None
     copy, rate = known
-    moved = bytes_of(shape, view.product.dtype)
-    times = {"memory": moved / copy, "arithmetic": operations_of(shape) / rate}
-    bound = max(times, key=lambda name: times[name].value)
-    return bound, times[bound]
+    moved = bytes_of(shape)
+    memory, arithmetic = moved / copy, shape.operations / rate
+    if arithmetic >= memory:
+        return "arithmetic", arithmetic
+    return "memory" if moved > (view.device.get("l2_bytes") or 0) else None, memory
 
 
-def operations_of(shape: Shape) -> Number:
-    return constant(shape.operations)
-
-
-def bytes_of(shape: Shape, dtype: str) -> Number:
+def bytes_of(shape: Shape) -> int:
     """Of a product that moves each matrix once."""
-    return constant(sum(shape.elements)).times(DTYPES[dtype].bytes)
+    return sum(operation_of(shape).sizes(shape))
 
 
-def in_cache(view: Results, shape: Shape) -> bool:
-    """Whether the L2 may hold the matrices."""
-    return bytes_of(shape, view.product.dtype).value <= (view.device.get("l2_bytes") or 0)
-
-
-def groups(here: Results, own: list[Point]) -> list[dict[str, Any]]:
-    """For each kernel and bound, how much faster this card is, and what was predicted."""
+def groups(here: Results, there: Results) -> list[dict[str, Any]]:
+    """For each kernel and bound of an operation, how much faster this card is, and what was
+    predicted."""
+    own = points(here, there, both(here, there))
+    kinds = dict.fromkeys((point.kernel, point.bound) for point in own if point.bound)
     found = []
-    for kernel in dict.fromkeys(point.kernel for point in own):
-        for bound in BOUNDS:
-            rows = [p for p in own if (p.kernel, p.bound) == (kernel, bound)]
-            predicted = [p.predicted for p in rows if p.predicted]
-            if rows:
-                found.append(
-                    {
-                        "title": here.title(kernel),
-                        "bound": bound,
-                        "shapes": len(rows),
-                        "faster": geometric_mean([p.faster for p in rows]).json(),
-                        "predicted": geometric_mean(predicted).json(),
-                    }
-                )
+    for kernel, bound in kinds:
+        rows = [point for point in own if (point.kernel, point.bound) == (kernel, bound)]
+        found.append(
+            {
+                "title": here.title(kernel),
+                "bound": bound,
+                "shapes": len(rows),
+                "faster": geometric_mean([point.faster for point in rows]),
+                "predicted": geometric_mean([p.predicted for p in rows if p.predicted]),
+            }
+        )
     return found

@@ -5,11 +5,15 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.experiment.dataset.selection import Results, size_name
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any, total
-from matmul_sweep.experiment.report.facts.machine_code import GROUPS, TABLE
+from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
 
-COUNTED = "counters.csv"
+# The columns of the machine code's table that are added up.
+GROUPS = {
+    "multiply": ["ffma", "dfma", "tensor"],
+    "global": ["global_loads_32", "global_loads_64", "global_loads_128"],
+    "shared": ["shared_loads_32", "shared_loads_64", "shared_loads_128"],
+}
 # Percentages of peaks, of which the largest counts.
 UNITS = {
     "multiply": ["fma_percent", "fp64_percent", "tensor_percent"],
@@ -17,7 +21,7 @@ UNITS = {
     "memory": ["memory_percent"],
     "issue": ["issue_percent"],
 }
-BUSY = 80  # percent from which on a unit limits a kernel, as NVIDIA's Nsight Compute has it
+BUSY = 0.8  # from this share on a unit limits a kernel, as NVIDIA's Nsight Compute has it
 READY = "stall_not_selected"  # another warp went first, so nothing was waited for
 
 
@@ -29,14 +33,12 @@ def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
     if rows.empty:
         return None
     row = rows.iloc[0]
-    whole = cell(row, "loop_instructions", TABLE)
-    multiply = total(cell(row, column, TABLE) for column in GROUPS["multiply"])
-    loads = total(cell(row, c, TABLE) for name in ("global", "shared") for c in GROUPS[name])
+    multiply, *loads = (int(row[columns].sum()) for columns in GROUPS.values())
     return {
-        "whole": whole.whole(),
-        "multiply": multiply.whole(),
-        "share": (multiply / whole).json(),
-        "loads": loads.whole(),
+        "whole": int(row.loop_instructions),
+        "multiply": multiply,
+        "share": multiply / row.loop_instructions,
+        "loads": sum(loads),
         "excerpt": row.excerpt.split("; "),
     }
 
@@ -51,21 +53,14 @@ def counted(results: Results, variant: str) -> list[dict[str, Any]]:
 def at_size(row: pd.Series) -> dict[str, Any]:
     """One product: shares of peaks, the units that limit it, and what warps wait for most. A
     counter that the card lacks is None."""
-    shares = {name: highest(row, columns) for name, columns in UNITS.items()}
-    known = {name: share.value for name, share in shares.items() if share}
-    order = sorted(known, key=lambda name: -known[name])
-    waits = [name for name in row.index if name.startswith("stall_") and name != READY]
-    longest = highest(row, waits)
-    return {
+    shares = {unit: known(row[columns].max() / 100) for unit, columns in UNITS.items()}
+    recorded = {unit: share for unit, share in shares.items() if share is not None}
+    order = sorted(recorded, key=lambda unit: -recorded[unit])
+    waits = row.filter(like="stall_").drop(READY).astype(float).dropna()
+    return shares | {
         "size": size_name(shape_of(row)),
-        "busy": [name for name in order if known[name] >= BUSY],
-        "busiest": order[0] if order else None,
-        "wait": longest and row[waits].astype(float).idxmax().removeprefix("stall_"),
-        "warps": longest and longest.json(),
-    } | {name: share and share.times(0.01).json() for name, share in shares.items()}
-
-
-def highest(row: pd.Series, columns: list[str]) -> Number | None:
-    """The largest of some counters; None if all of them are unknown."""
-    found = [number for column in columns if (number := cell_if_any(row, column, COUNTED))]
-    return max(found, key=lambda number: number.value, default=None)
+        "busy": [unit for unit in order if recorded[unit] >= BUSY],
+        "busiest": next(iter(order), None),
+        "wait": str(waits.idxmax()).removeprefix("stall_") if len(waits) else None,
+        "warps": known(waits.max()),
+    }

@@ -1,9 +1,5 @@
-"""The hand-written kernels of an operation as steps, in the order of the catalogue: each with its
-tiles, its code, its bound, and its gain.
-
-A kernel whose source has marked lines is told on a page. The gain of a step is that over the last
-such kernel before it, or the first of all, since the kernels between them are variations.
-"""
+"""The steps of an operation: each kernel's rate, bound, resources, and gain over the step before
+it."""
 
 from typing import Any
 
@@ -16,7 +12,6 @@ from matmul_sweep.experiment.dataset.selection import (
     at,
     fastest,
     fastest_own,
-    limits_of,
     quotable,
     rate_unit,
     shapes_of,
@@ -24,11 +19,12 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any, constant
 from matmul_sweep.experiment.report.facts.bounds import predicted
+from matmul_sweep.experiment.report.facts.findings import marked
 from matmul_sweep.experiment.report.facts.held_back import counted, hot_loop
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.facts.source_code import source_code
+from matmul_sweep.experiment.report.numbers import ends, known
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.shapes import Shape
 
@@ -36,38 +32,38 @@ from matmul_sweep.operations.shapes import Shape
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
     """Every step of an operation in the data set, and what all of them gain."""
     results = whole.of(operation, reduced=True)
-    own = [name for name in results.present if results.hand_written(name)]
     timed = fastest(results.timed())
     shape = results.compared or largest(results.summary)
     here = at(timed, shape) if shape else timed[:0]
     unit, factor = rate_unit(here.tflops)
     steps: list[dict[str, Any]] = []
     before = None
-    for name in own:
+    for name in filter(results.hand_written, results.present):
         assert shape is not None  # what is present has a row, and a row a shape
         place = own_shape(results, name, shape)
-        apart = place != shape
         row = next((row for _, row in at(timed[timed.kernel == name], place).iterrows()), None)
-        missing = results.absence([name], place) if row is None else None
-        steps.append(
-            {"name": name, "title": results.title(name)}
-            | described(results, name, row, place)
-            | measured(results, row, factor)
-            | {
-                "size": size_name(place) if apart else None,
-                "missing": missing,
-                "before": None if apart else gain(results, before, row),
-            }
-            | only(results, name, shape, missing)
-        )
-        if row is not None and not apart and (before is None or steps[-1]["source"]["code"]):
+        alike = before if place == shape else None
+        step = described(results, name, row, place) | {
+            "rate": None if row is None else marked(row, factor),
+            "shares": [] if row is None else shares(results, row, factor),
+            "size": None if place == shape else size_name(place),
+            "missing": results.absence([name], place) if row is None else None,
+            "before": gain(results, alike, row),
+        }
+        steps.append(step)
+        if row is not None and place == shape and (before is None or step["source"]["code"]):
             before = row
+    own = quotable(results.rivals(here))
+    own = own[own.kernel.map(results.hand_written).astype(bool)]
+    own = own.sort_values("kernel", key=lambda names: names.map(results.position))
+    best = fastest_own(results, own)
+    climbed = len(own) and own.index[0] != best.index[0]
     return {
         "size": shape and size_name(shape),
         "unit": unit,
         "steps": steps,
         "stairs": stairs(results, steps, here),
-        "gain": whole_gain(results, here),
+        "gain": gain(results, own.iloc[0], best.iloc[0]) if climbed else None,
         "overlaps": results.overlaps,
     }
 
@@ -76,12 +72,8 @@ def stairs(results: Results, steps: list[dict[str, Any]], here: pd.DataFrame) ->
     """The steps of the staircase, of those that were timed at the ladder's shape: the first one,
     those with a page, and the fastest. Kernels of other arithmetic, which other units bound, are
     left out."""
-    timed = [
-        step
-        for step in steps
-        if step["rate"] and not step["size"] and step["arithmetic"] == "full"
-    ]  # fmt: skip
     best = set(fastest_own(results, results.rivals(here)).kernel)
+    timed = [s for s in steps if s["rate"] and not s["size"] and s["arithmetic"] == "full"]
     return [
         step["name"]
         for i, step in enumerate(timed)
@@ -91,40 +83,19 @@ def stairs(results: Results, steps: list[dict[str, Any]], here: pd.DataFrame) ->
 
 def largest(rows: pd.DataFrame) -> Shape | None:
     """The largest square that was tried, or without one the largest shape."""
-    shapes = shapes_of(squares(rows) if len(squares(rows)) else rows)
-    return shapes[-1] if shapes else None
-
-
-def refusals(results: Results, name: str, shape: Shape) -> dict[str, Variant]:
-    """The variants of a step that does not take a shape, by reason; empty if one takes it or is not
-    known to refuse it."""
-    texts = results.summary[results.summary.kernel == name].variant.unique()
-    variants = [results.variant(text) for text in texts]
-    found = {variant and variant.refusal(shape): variant for variant in variants}
-    if None in found:
-        return {}
-    return {reason: variant for reason, variant in found.items() if reason and variant}
+    return next(reversed(shapes_of(squares(rows)) or shapes_of(rows)), None)
 
 
 def own_shape(results: Results, name: str, shape: Shape) -> Shape:
     """The shape at which a step is reported: the ladder's, or if it does not take that, the largest
     shape that it takes and that was tried."""
-    if not refusals(results, name, shape):
-        return shape
-    tried = shapes_of(results.summary[results.summary.kernel == name])
-    return next((own for own in reversed(tried) if not refusals(results, name, own)), shape)
+    rows = results.summary[results.summary.kernel == name]
+    variants = [results.variant(text) for text in rows.variant.unique()]
 
+    def takes(other: Shape) -> bool:
+        return any(variant is None or variant.refusal(other) is None for variant in variants)
 
-def only(results: Results, name: str, shape: Shape, missing: str | None) -> dict[str, int]:
-    """The most rows and columns of C that a step takes, if that is why it has no time at the
-    ladder's shape; otherwise 0."""
-    found = refusals(results, name, shape)
-    if missing is not None and missing not in found:
-        found = {}
-    return {
-        "only_rows": max((variant.most_rows for variant in found.values()), default=0),
-        "only_columns": max((variant.most_columns for variant in found.values()), default=0),
-    }
+    return next(filter(takes, [shape, *reversed(shapes_of(rows))]), shape)
 
 
 def described(results: Results, name: str, row: pd.Series | None, shape: Shape) -> dict[str, Any]:
@@ -132,15 +103,19 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
     and for a dispatch about the variant that it chose."""
     told = results.summary[results.summary.kernel == name].iloc[0] if row is None else row
     ran = results.ran(told)
-    kernel, bound = results.catalogue.get(name), predicted(results, ran, shape)
+    kernel = results.catalogue.get(name)
     return {
+        "name": name,
+        "title": results.title(name),
         "arithmetic": results.arithmetic(name),
+        "idea": kernel and (kernel.idea or kernel.lesson),
+        "lesson": kernel and kernel.lesson,
         "adds": (kernel and kernel.adds) or None,
         "missed": (kernel and kernel.missed) or None,
         "source": source_code(kernel),
         "variant": told.variant,
         "ran": ran and ran.name,
-        "bound": bound and bound.json(None if row is None else cell(row, "tflops")),
+        "bound": predicted(results, ran, shape, None if row is None else row.tflops),
         "layout": picture(ran),
         "resources": resources(results, ran),
         "loop": hot_loop(results, ran.name if ran else None),
@@ -153,72 +128,48 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
     if variant is None or variant.layout is None:
         return None
     layout = variant.layout
+    names = ["tile", "warp", "thread", "piece", "pieces", "step", "slab", "stages", "teams"]
     down, across = layout.lanes
-    return {
-        "tile": layout.tile,
-        "warp": layout.warp,
-        "thread": layout.thread,
-        "piece": layout.piece,
-        "pieces": layout.pieces,
-        "step": layout.step,
+    return {name: getattr(layout, name) for name in (*names, "units")} | {
         # A warp larger than a team has lanes of several teams, which lie over one another.
         "lanes": (min(down, layout.region[0] // layout.thread[0]), across),
-        "slab": layout.slab,
-        "stages": layout.stages,
-        "teams": layout.teams,
         "half": variant.kernel.half,
-        "units": layout.units,
     }
 
 
 def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
     """The resources of a block, as far as the compiler's record tells them."""
-    if variant is None:
-        return {}
-    record = results.kernels[results.kernels.variant == variant.name]
-    counts = {
-        name: cell_if_any(record.iloc[0], name, "kernels.csv") if len(record) else None
-        for name in ("registers", "spill_bytes", "occupancy")
-    }
-    occupancy = counts.pop("occupancy")
-    threads = variant.block[0] * variant.block[1]
-    known = ARCHITECTURES.get(results.device.get("compute_capability", ""))
-    most = known and known.threads
-    blocks = occupancy and most and (occupancy.times(most) / constant(threads))
+    record = results.kernels[results.kernels.variant == (variant and variant.name)]
+    if variant is None or record.empty:
+        return dict.fromkeys(("registers", "spill_bytes", "occupancy", "blocks"))
+    registers, spilled, occupancy = map(
+        known, record.iloc[0][["registers", "spill_bytes", "occupancy"]]
+    )
+    card = ARCHITECTURES.get(results.device.get("compute_capability", ""))
+    block = variant.block[0] * variant.block[1]
     return {
-        "occupancy": occupancy and occupancy.json(),
-        "blocks": blocks and blocks.whole(),
-    } | {name: count and count.whole() for name, count in counts.items()}
+        "registers": registers and int(registers),
+        "spill_bytes": spilled and int(spilled),
+        "occupancy": occupancy,
+        "blocks": round(occupancy * card.threads / block) if occupancy and card else None,
+    }
 
 
-def measured(results: Results, row: pd.Series | None, factor: int) -> dict[str, Any]:
-    """Rate and shares of the libraries at the shape of a row; None and none without a row."""
-    if row is None:
-        return {"rate": None, "shares": []}
-    ratios = results.ratios[
-        (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
+def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]]:
+    """The times of the libraries that fill C over a row's, from pairs of neighbours, and their
+    rates there."""
+    held = (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
+    return [
+        {
+            "library": {"title": results.title(pair.baseline)},
+            "ratio": pair.ratio,
+            "rate": row.tflops * factor / pair.ratio,
+            "interval": ends(pair.ratio_low, pair.ratio_high),
+            "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
+        }
+        for pair in at(results.ratios[held], shape_of(row)).itertuples()
+        if not results.writes_half(pair.baseline)
     ]
-    rate = cell(row, "tflops").times(factor).json()
-    return {
-        "rate": rate | {"limits": limits_of(row.throttled)},
-        "shares": [
-            share(results, pair, cell(row, "tflops").times(factor))
-            for _, pair in at(ratios, shape_of(row)).iterrows()
-            if not results.writes_half(pair.baseline)
-        ],
-    }
-
-
-def share(results: Results, pair: pd.Series, rate: Number) -> dict[str, Any]:
-    """A library's time over the kernel's, from pairs of neighbours, and its rate in them."""
-    low, high = (cell_if_any(pair, column, "ratios.csv") for column in ("ratio_low", "ratio_high"))
-    return {
-        "library": {"title": results.title(pair.baseline)},
-        "ratio": (ratio := cell(pair, "ratio", "ratios.csv")).json(),
-        "rate": (rate / ratio).json(),
-        "interval": [low.json(), high.json()] if low and high else None,
-        "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
-    }
 
 
 def gain(
@@ -227,18 +178,5 @@ def gain(
     """The time of one step over another's; None if they cannot be compared."""
     if before is None or row is None or not (found := quotient(results, before, row)):
         return None
-    return {
-        "from": {"title": results.title(before.kernel)},
-        "to": {"title": results.title(row.kernel)},
-    } | found.json(results)
-
-
-def whole_gain(results: Results, here: pd.DataFrame) -> dict[str, Any] | None:
-    """The gain from the first step to the fastest, among rows with enough samples at one shape."""
-    rows = quotable(results.rivals(here))
-    own = rows[rows.kernel.map(results.hand_written).astype(bool)]
-    own = own.sort_values("kernel", key=lambda names: names.map(results.position))
-    best = fastest_own(results, own)
-    if own.empty or own.index[0] == best.index[0]:
-        return None
-    return gain(results, own.iloc[0], best.iloc[0])
+    titles = {"from": results.title(before.kernel), "to": results.title(row.kernel)}
+    return {end: {"title": title} for end, title in titles.items()} | found.facts(results)

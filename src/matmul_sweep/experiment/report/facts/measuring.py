@@ -1,28 +1,48 @@
-"""Mistakes of measuring, each shown by what the data set measured on its GPU. What it cannot show
-is left out."""
+"""Mistakes of measuring, each shown by what the data set measured on its GPU, and what the checks
+of the timer found. What it cannot show is left out."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import Results, at, shapes_of, squares
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell
+from matmul_sweep.experiment.dataset.selection import Results, at, power_capped, shapes_of, squares
+from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations.gemm import GEMM
 
-SAMPLES = "samples.csv.gz"
 MEAN_OF = 5  # launches in the mean that a classroom takes
-POINT = ["variant", "n", "fill", "mode"]  # of a square product in the sweep of its operation
-Shown = dict[str, Any] | None
+
+
+def timer(results: Results) -> dict[str, float | None]:
+    """What the timer reads for an empty kernel in µs, and by how much another program's times of
+    cold products, below the power limit, differ from ours at most; each None if nobody checked."""
+    empty = results.timer_check[results.timer_check.n.isna()].time_ms
+    ours = results.timed(cache="cold")
+    ours = ours[~power_capped(ours.throttled)]
+    both = results.cross_check.merge(ours, on=["variant", *POINT, "cache"])
+    return {
+        "empty_us": known(empty.max() * 1e3),
+        "difference": known((both.time_ms / both.do_bench_ms - 1).abs().max()),
+    }
 
 
 def measuring(whole: Results) -> dict[str, dict[str, Any]]:
     """The numbers of each mistake that the data set shows, by name."""
     results = whole.of(GEMM.name)
-    shows: tuple[Callable[[Results], Shown], ...] = (
-        not_waiting, first_in_the_mean, copies, one_size, one_run,
-    )  # fmt: skip
-    found = {show.__name__: show(results) for show in shows}
+    waited, first, copied = (
+        beside_kernel(results, phase, largest=largest)
+        for phase, largest in (("submitted", True), ("first", False), ("end_to_end", True))
+    )
+    found: dict[str, dict[str, Any] | None] = {}
+    if waited:
+        found["not_waiting"] = waited | {"quotient": waited["kernel"] / waited["other"]}
+    if first:
+        mean = (first["other"] + (MEAN_OF - 1) * first["kernel"]) / MEAN_OF
+        more = {"launches": MEAN_OF, "mean": mean, "quotient": mean / first["kernel"]}
+        found["first_in_the_mean"] = first | more
+    if copied:
+        found["copies"] = copied | {"quotient": copied["other"] / copied["kernel"]}
+    found |= {"one_size": one_size(results), "one_run": one_run(results)}
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
@@ -32,87 +52,45 @@ def on_card(results: Results, phase: str) -> pd.DataFrame:
     return rows[results.gpu(rows)]
 
 
-def beside_kernel(
-    results: Results, phase: str, size: Callable[[pd.Series], int]
-) -> tuple[dict[str, Any], Number, Number] | None:
-    """A phase and the kernel of one product, as facts and as numbers: of the kernels with both, the
-    fastest at a size."""
-    others, kernels = on_card(results, phase), on_card(results, "kernel")
-    kernels = kernels[kernels.set_index(POINT).index.isin(others.set_index(POINT).index)]
-    if kernels.empty:
+def beside_kernel(results: Results, phase: str, *, largest: bool) -> dict[str, Any] | None:
+    """The times of a phase and of the kernel of one product: of the kernels with both, the fastest
+    at the largest or smallest size."""
+    kernels, others = on_card(results, "kernel"), on_card(results, phase)
+    both = kernels.merge(others, on=["kernel", "variant", *POINT], suffixes=("", "_other"))
+    if both.empty:
         return None
-    kernels = kernels[kernels.n == size(kernels.n)]
-    row = kernels.loc[kernels.time_ms.idxmin()]
-    other = cell(others[(others[POINT] == row[POINT]).all(axis=1)].iloc[0], "time_ms")
-    kernel = cell(row, "time_ms")
-    return product(results, row) | {phase: other.json(), "kernel": kernel.json()}, other, kernel
+    size = both.n.max() if largest else both.n.min()
+    row = both.loc[both.time_ms.where(both.n == size).idxmin()]
+    product = {"n": int(row.n), "title": results.title(row.kernel)}
+    return product | {"kernel": row.time_ms, "other": row.time_ms_other}
 
 
-def product(results: Results, row: pd.Series) -> dict[str, Any]:
-    return {"n": int(row.n), "title": results.title(row.kernel)}
-
-
-def not_waiting(results: Results) -> Shown:
-    """Handing over the largest product, and the product."""
-    if not (found := beside_kernel(results, "submitted", max)):
-        return None
-    facts, submitted, kernel = found
-    return facts | {"quotient": (kernel / submitted).json()}
-
-
-def first_in_the_mean(results: Results) -> Shown:
-    """What the first launch does to a mean, at the smallest size."""
-    if not (found := beside_kernel(results, "first", min)):
-        return None
-    facts, first, kernel = found
-    mean = (first + kernel.times(MEAN_OF - 1)).times(1 / MEAN_OF)
-    quotient = (mean / kernel).json()
-    return facts | {"launches": MEAN_OF, "mean": mean.json(), "quotient": quotient}
-
-
-def copies(results: Results) -> Shown:
-    """The largest product with and without its copies."""
-    if not (found := beside_kernel(results, "end_to_end", max)):
-        return None
-    facts, whole, kernel = found
-    return facts | {"quotient": (whole / kernel).json()}
-
-
-def one_size(results: Results) -> Shown:
+def one_size(results: Results) -> dict[str, Any] | None:
     """The least and the largest share of the library by the variant with the largest one."""
     rows = results.square_ratios()
     rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
     if rows.empty:
         return None
     best = rows.loc[rows.ratio.idxmax()]
-    rows = rows[(rows[["variant", "baseline"]] == best[["variant", "baseline"]]).all(axis=1)]
-    least = rows.loc[rows.ratio.idxmin()]
-    if least.n == best.n:
+    rows = rows[(rows.variant == best.variant) & (rows.baseline == best.baseline)]
+    if rows.n.nunique() < 2:
         return None
-    return {
-        "title": results.title(best.kernel),
-        "library": results.title(best.baseline),
-        "most": {"n": int(best.n), "share": cell(best, "ratio", "ratios.csv").json()},
-        "least": {"n": int(least.n), "share": cell(least, "ratio", "ratios.csv").json()},
-    }
+    ends = {"most": best, "least": rows.loc[rows.ratio.idxmin()]}
+    titles = {"title": results.title(best.kernel), "library": results.title(best.baseline)}
+    return titles | {name: {"n": int(row.n), "share": row.ratio} for name, row in ends.items()}
 
 
-def one_run(results: Results) -> Shown:
+def one_run(results: Results) -> dict[str, Any] | None:
     """The shortest and the longest time of one product, the smallest of the fastest kernel."""
     kernels = on_card(results, "kernel")
     if kernels.empty:
         return None
     kernels = kernels[kernels.n == kernels.n.min()]
     kernel = kernels.loc[kernels.time_ms.idxmin()]
-    [shape] = shapes_of(kernels)
+    taken = at(results.samples, shapes_of(kernels)[0])
     own = ["sweep", "variant", "fill", "mode", "phase", "cache"]
-    taken = at(results.samples, shape)
-    taken = taken[(taken[own] == kernel[own]).all(axis=1) & (taken.baseline_of == "")]
+    taken = taken[(taken[own] == kernel[own]).all(axis=1) & (taken.baseline_of == "")].time_ms
     if len(taken) < 2:
         return None
-    shortest, longest = (taken.loc[pick()] for pick in (taken.time_ms.idxmin, taken.time_ms.idxmax))
-    return product(results, kernel) | {
-        "samples": len(taken),
-        "shortest": cell(shortest, "time_ms", SAMPLES).json(),
-        "longest": cell(longest, "time_ms", SAMPLES).json(),
-    }
+    product = {"n": int(kernel.n), "title": results.title(kernel.kernel), "samples": len(taken)}
+    return product | {"shortest": taken.min(), "longest": taken.max()}

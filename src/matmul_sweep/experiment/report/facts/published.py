@@ -20,7 +20,6 @@ from matmul_sweep.experiment.dataset.selection import (
     verdict_of,
     version_words,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.changes import (
     TOLERANCE,
@@ -29,6 +28,7 @@ from matmul_sweep.experiment.report.facts.changes import (
     compare_points,
     points_line,
 )
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
 
@@ -76,9 +76,10 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
         if name in folders:
             raise UserError(f"{folders[name]} and {folder}: two sets of one device; remove one")
         folders[name] = folder
+        cards = len(results.cards)
         found.append(
             Entry(
-                f"{processor(results.device)}, {counted_cards(results)}",
+                f"{processor(results.device)}, {cards} card{'s' * (cards > 1)}",
                 str(results.device.get("date")),
                 version_words(results) or f"today's, of version {results.device['version']}",
                 list(fastest_kernels(results)),
@@ -89,12 +90,6 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
     return found
 
 
-def counted_cards(results: Results) -> str:
-    """`1 card`, `2 cards`."""
-    count = len(results.cards)
-    return f"{count} card" + ("" if count == 1 else "s")
-
-
 def fastest_kernels(results: Results) -> Iterator[str]:
     """Of each operation whose launches do not overlap the fastest hand-written kernel, its rate and
     its shares."""
@@ -103,8 +98,9 @@ def fastest_kernels(results: Results) -> Iterator[str]:
             continue
         best = fastest_own(view, quotable(ladder(view)))
         for row in best.itertuples():
-            rate = rate_of(row.tflops, *rate_unit(best.tflops))
-            at = f"{in_words(view.product)}: *{view.title(row.kernel)}*, {rate} at n = {row.n}"
+            unit, per_tflops = rate_unit(best.tflops)
+            rate = f"{significant(row.tflops * per_tflops)} {unit} at n = {row.n}"
+            at = f"{in_words(view.product)}: *{view.title(row.kernel)}*, {rate}"
             yield ", ".join([at, *shares(view, best)])
 
 
@@ -143,11 +139,6 @@ def share(pairs: pd.DataFrame) -> str:
     if verdict == "unknown":
         return f"{value}%, too few pairs for an interval"
     return f"{value}% [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
-
-
-def rate_of(tflops: float, unit: str, per_tflops: int) -> str:
-    """A rate with its unit."""
-    return f"{significant(tflops * per_tflops)} {unit}"
 
 
 def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:

@@ -1,45 +1,50 @@
 """How many times as long one kernel takes as another.
 
-Each kernel is timed in a job of its own. A card at its power limit has another clock in each job,
-so there the two times are not compared. Then the quotient is that of two ratios, to something that
-was timed in turn with both kernels.
+A card at its power limit has another clock in each series of launches, so there two times are not
+compared. Then the quotient is that of two ratios, to something that was
+timed in turn with both kernels.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from matmul_sweep.catalogue.entries import kernel_name
-from matmul_sweep.experiment.dataset.selection import Results, at, limits_of, shown, verdict_of
-from matmul_sweep.experiment.dataset.sourced_numbers import Number, cell, cell_if_any
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    at,
+    limits_of,
+    quotient_interval,
+    verdict_of,
+)
+from matmul_sweep.experiment.report.numbers import ends, significant
 from matmul_sweep.operations import shape_of
-
-Ends = tuple[Number | None, Number | None]
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """One kernel's time over another's, with the widest interval that the data allow."""
+    """One kernel's time over another's, with the widest interval that the data allow; its ends are
+    NaN where there is none."""
 
-    value: Number
-    ends: Ends
+    value: float
+    low: float
+    high: float
     beside: str | None = None  # what was timed in turn with both, if the two times do not count
 
-    @property
-    def verdict(self) -> str:
-        """Whether the other kernel is faster, slower, or neither."""
-        return verdict_of(*(end.value if end else np.nan for end in self.ends))
-
-    def json(self, results: Results) -> dict[str, Any]:
-        low, high = self.ends
+    def facts(self, results: Results) -> dict[str, Any]:
+        """With its verdict: whether the other kernel is faster, slower, or neither."""
         return {
-            "quotient": self.value.json(),
-            "interval": [low.json(), high.json()] if low and high else None,
-            "verdict": shown(self.value, self.verdict),
+            "quotient": self.value,
+            "interval": ends(self.low, self.high),
+            "verdict": shown(self.value, verdict_of(self.low, self.high)),
             "beside": self.beside and results.title(kernel_name(self.beside)),
         }
+
+
+def shown(quotient: float, verdict: str) -> str:
+    """The verdict, or `same` if the quotient is printed as 1."""
+    return "same" if significant(quotient) == "1.00" else verdict
 
 
 def quotient(results: Results, slow: pd.Series, fast: pd.Series) -> Quotient | None:
@@ -47,27 +52,18 @@ def quotient(results: Results, slow: pd.Series, fast: pd.Series) -> Quotient | N
     them, and nothing was timed in turn with both."""
     if "p" in limits_of(slow.throttled) + limits_of(fast.throttled):
         return by_pairs(partners(results, slow), partners(results, fast))
-    ends = [
-        over(cell_if_any(slow, f"time_{one}_ms"), cell_if_any(fast, f"time_{other}_ms"))
-        for one, other in (("low", "high"), ("high", "low"))
-    ]
-    return Quotient(cell(slow, "time_ms") / cell(fast, "time_ms"), (ends[0], ends[1]))
-
-
-def over(one: Number | None, other: Number | None) -> Number | None:
-    return one / other if one and other else None
+    return Quotient(slow.time_ms / fast.time_ms, *quotient_interval(slow, fast))
 
 
 def by_pairs(slow: dict[str, Quotient], fast: dict[str, Quotient]) -> Quotient | None:
     """The quotient by the partner of both with the narrowest interval; None if there is none."""
-    found = []
-    for name in slow.keys() & fast.keys():
-        (low, high), (least, most) = slow[name].ends, fast[name].ends
-        ends = (over(least, high), over(most, low))
-        if ends[0] and ends[1]:
-            width = ends[1].value / ends[0].value
-            found.append((width, name, Quotient(fast[name].value / slow[name].value, ends, name)))
-    return min(found)[-1] if found else None
+    found = [
+        Quotient(fast[name].value / slow[name].value,
+                 fast[name].low / slow[name].high, fast[name].high / slow[name].low, name)
+        for name in sorted(slow.keys() & fast.keys())
+    ]  # fmt: skip
+    sure = [one for one in found if one.low > 0]
+    return min(sure, key=lambda one: one.high / one.low, default=None)
 
 
 def partners(results: Results, row: pd.Series) -> dict[str, Quotient]:
@@ -75,16 +71,11 @@ def partners(results: Results, row: pd.Series) -> dict[str, Quotient]:
     row's."""
     pairs = at(results.ratios, shape_of(row))
     same = ["fill", "mode", "cache"]
-    pairs = pairs[(pairs[same] == row[same]).all(axis=1)]
     found = {}
-    for _, pair in pairs.iterrows():
-        value, low, high = (
-            cell_if_any(pair, column, "ratios.csv")
-            for column in ("ratio", "ratio_low", "ratio_high")
-        )
-        if value and pair.variant == row.variant:
-            found[pair.baseline] = Quotient(value, (low, high))
-        elif value and pair.baseline == row.variant:
-            one = Number(1, "1")
-            found[pair.variant] = Quotient(one / value, (over(one, high), over(one, low)))
+    for pair in pairs[(pairs[same] == row[same]).all(axis=1)].itertuples():
+        low, high = pair.ratio_low, pair.ratio_high
+        if pair.variant == row.variant:
+            found[pair.baseline] = Quotient(pair.ratio, low, high)
+        elif pair.baseline == row.variant:
+            found[pair.variant] = Quotient(1 / pair.ratio, 1 / high, 1 / low)
     return found

@@ -6,19 +6,13 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.experiment.dataset.selection import Results, quotable, verdict_of
-from matmul_sweep.experiment.dataset.sourced_numbers import cell
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.dataset.words import CACHES
-from matmul_sweep.experiment.report.facts.findings import TOO_FEW, named
-from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
+from matmul_sweep.experiment.report.facts.findings import named
+from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.operations.operation import COMPACT
 
 LOW, MIDDLE, HIGH = 0.05, 0.5, 0.95  # shares of the shapes
-
-
-def random_shapes(results: Results) -> list[dict[str, Any]]:
-    """What is reported of each dispatch that was measured at random shapes."""
-    return [random_facts(results, kernel) for kernel in drawn_kernels(results)]
 
 
 def drawn_kernels(results: Results) -> list[str]:
@@ -32,17 +26,11 @@ def drawn_kernels(results: Results) -> list[str]:
 def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
     """The ratios of a dispatch at random shapes to the fastest rival there, the lowest first, with
     `class`, that of the shape; without those of too few pairs."""
-    return quotable(every_ratio(results, kernel))
-
-
-def every_ratio(results: Results, kernel: str) -> pd.DataFrame:
-    """The same with them."""
     rows = results.ratios[results.drawn(results.ratios)]
     rows = rows[rows.kernel == kernel]
-    cache = min(set(rows.cache), key=CACHES.index, default=CACHES[0])
-    rows = rows[rows.cache == cache]
+    rows = rows[rows.cache == min(set(rows.cache), key=CACHES.index, default=CACHES[0])]
     fastest = rows.groupby(POINT, sort=False, dropna=False).ratio.idxmin()
-    rows = rows.loc[fastest].sort_values("ratio", kind="stable")
+    rows = quotable(rows.loc[fastest].sort_values("ratio", kind="stable"))
     shapes = [shape_of(row) for row in rows.itertuples()]
     return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
 
@@ -52,41 +40,31 @@ def at_share(rows: pd.DataFrame, share: float) -> int:
     return math.ceil(share * len(rows)) - 1
 
 
-def random_facts(results: Results, kernel: str) -> dict[str, Any]:
-    """What is reported of one dispatch, or why nothing was timed."""
-    summary = results.summary[results.drawn(results.summary)]
-    summary = summary[(summary.kernel == kernel) & (summary.phase == "kernel")]
-    every = every_ratio(results, kernel)
-    rows = quotable(every)
-    few = len(every) - len(rows)
-    operation = OPERATIONS[summary.operation.iloc[0]]
-    about = {"operation": operation.name, "kernel": named(results, kernel, "")}
-    if rows.empty:
-        reasons = summary.reason[summary.status != "ok"].value_counts().index
-        why = TOO_FEW if few else str(reasons[0]) if len(reasons) else "no library was timed"
-        return about | {"missing": why}
+def random_shapes(results: Results) -> list[dict[str, Any]]:
+    """What is reported of each dispatch that was timed beside a library at random shapes."""
+    drawn = {kernel: drawn_ratios(results, kernel) for kernel in drawn_kernels(results)}
+    return [random_facts(results, kernel, rows) for kernel, rows in drawn.items() if len(rows)]
+
+
+def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """What is reported of one dispatch."""
+    operation = operation_of(shape_of(rows.iloc[0]))
     classes = [(name, rows[rows["class"] == name]) for name in (*operation.classes, COMPACT)]
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
-    fastest = rows.baseline.value_counts()
-    return about | {
-        "missing": None,
+    rivals = [name for name in operation.rivals if name in set(rows.baseline)]
+    return {
+        "operation": operation.name,
+        "kernel": named(results, kernel),
         "all": spread(rows),
         "classes": [{"name": name} | spread(own) for name, own in classes if len(own)],
-        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")}
-        | {"unknown": few},
-        "rivals": [
-            {"title": results.title(name), "shapes": int(fastest[name])}
-            for name in operation.rivals
-            if name in fastest
-        ],
+        "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")},
+        "rivals": [results.title(name) for name in rivals],
     }
 
 
 def spread(rows: pd.DataFrame) -> dict[str, Any]:
     """The distribution of sorted ratios; 5% of the shapes are at `low` or below."""
-    ratios = [cell(row, "ratio", "ratios.csv") for _, row in rows.iterrows()]
-    places = {"worst": 0} | {
-        name: at_share(rows, share)
-        for name, share in (("low", LOW), ("median", MIDDLE), ("high", HIGH))
-    }
-    return {"shapes": len(rows)} | {name: ratios[place].json() for name, place in places.items()}
+    shares = {"worst": 0.0, "low": LOW, "median": MIDDLE, "high": HIGH}
+    ratios = rows.ratio.to_numpy()
+    places = {name: max(at_share(rows, share), 0) for name, share in shares.items()}
+    return {"shapes": len(rows)} | {name: float(ratios[place]) for name, place in places.items()}

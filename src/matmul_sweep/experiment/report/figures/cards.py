@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.facts.cards import both, points, roof
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import (
@@ -18,6 +17,7 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     name_lines,
 )
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 PREDICTED = "predicted"
@@ -60,8 +60,8 @@ def table(here: Results, there: Results) -> pd.DataFrame:
     rows = [
         {
             "kernel": point.kernel,
-            "intensity": point.intensity.value,
-            "faster": point.faster.value,
+            "intensity": point.intensity,
+            "faster": point.faster,
         }
         for point in points(here, there, both(here, there))
     ]
@@ -75,7 +75,7 @@ def draw(ax: Axes, here: Results, there: Results, rows: pd.DataFrame) -> None:
     own, theirs = roof(here), roof(there)
     if own and theirs:
         x = np.geomspace(rows.intensity.min(), rows.intensity.max(), 200)
-        limits = [np.minimum(x * copy.value, rate.value) for copy, rate in (own, theirs)]
+        limits = [np.minimum(x * copy, rate) for copy, rate in (own, theirs)]
         ax.plot(x, limits[0] / limits[1], color=style.INK, label=PREDICTED)
     style.log_values(ax, axis="x")
     name_lines([ax], here, [drawn], {PREDICTED: LINE} if own and theirs else {})

@@ -14,9 +14,9 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+from matmul_sweep.experiment.report.numbers import significant
 
 ALIKE = 1.1  # errors this many times apart are no difference between kernels
 EQUAL = 0.005  # from 1: a ratio so near it is no claim, however narrow its interval
@@ -82,7 +82,7 @@ def of_peak(view: Results) -> str:
     row = own.loc[own.tflops.idxmax()]
     unit, per_tflops = rate_unit(own.tflops)
     rate = f"{view.title(row.kernel)} reaches {significant(row.tflops * per_tflops)} {unit}"
-    peaks = {words: peak.value for name, words in view.product.units.items()
+    peaks = {words: peak for name, words in view.product.units.items()
              if (peak := unit_peak(view, name))}  # fmt: skip
     if not peaks:
         return rate

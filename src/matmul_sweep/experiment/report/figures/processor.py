@@ -5,10 +5,10 @@ from matplotlib.figure import Figure
 
 from matmul_sweep.catalogue.entries import Kind
 from matmul_sweep.experiment.dataset.selection import Results, rate_unit
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import times
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure, look
+from matmul_sweep.experiment.report.numbers import significant
 
 CLEARLY = 1.5  # times as fast, for what may be known by a product each
 

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from matmul_sweep.experiment.dataset.selection import Results, verdict_of
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.facts.random_shapes import (
     HIGH,
     LOW,
@@ -18,12 +17,12 @@ from matmul_sweep.experiment.report.facts.random_shapes import (
     at_share,
     drawn_kernels,
     drawn_ratios,
-    random_facts,
 )
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import COMPACT
 
@@ -43,8 +42,7 @@ def random_shapes(results: Results) -> Figure:
     kernels = drawn_kernels(results)
     panels = {name: own for name in kernels if len(own := drawn_ratios(results, name))}
     if not panels:
-        reasons = {random_facts(results, name)["missing"] for name in kernels}
-        why = f" ({', '.join(sorted(reasons))})" if reasons else ""
+        why = f" ({results.absence(kernels)})" if kernels else ""
         raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
     made, grid = style.panel_rows(2, len(panels), height=1.5)
     style.grid_of(grid[0, 0]).set_height_ratios([5, 3])

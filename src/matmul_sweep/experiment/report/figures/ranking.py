@@ -14,7 +14,6 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     size_name,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.claims import (
@@ -30,6 +29,7 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     look,
     name_lines,
 )
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
 
 LETTERS = 9  # of a line of a kernel's name
@@ -74,7 +74,7 @@ def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
     found = quotient(results, before, row)
     if not found:
         return ""
-    return f"\n×{significant(found.value.value, 2 if found.value.value >= 1.1 else 3)}"
+    return f"\n×{significant(found.value, 2 if found.value >= 1.1 else 3)}"
 
 
 def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tflops: float) -> None:
@@ -97,7 +97,7 @@ def climbed(results: Results, steps: Sequence[pd.Series]) -> str:
     """From the first step to the last, and beside the libraries."""
     found = quotient(results, steps[0], steps[-1]) if len(steps) > 1 else None
     first, last = (results.title(steps[i].kernel) for i in (0, -1))
-    gain = f"{last} is {times(found.value.value)} as fast as {first}" if found else ""
+    gain = f"{last} is {times(found.value)} as fast as {first}" if found else ""
     library = against_libraries(results)
     if gain and library.startswith(f"{last} is "):
         return f"{gain}, {library.removeprefix(f'{last} is ')}"

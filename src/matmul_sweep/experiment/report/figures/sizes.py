@@ -94,7 +94,7 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
             named = f"peak, {words}"
             looks[named] = Look(style.INK, "", pattern)
             ends = [sizes.min(), sizes.max()]
-            style.draw_line(ax, ends, [peak.value * per_tflops] * 2, looks[named], named)
+            style.draw_line(ax, ends, [peak * per_tflops] * 2, looks[named], named)
     return looks
 
 

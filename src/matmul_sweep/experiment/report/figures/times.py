@@ -21,13 +21,13 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     thermally_throttled,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.facts.documents import document_times
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.claims import listed
 from matmul_sweep.experiment.report.figures.figure_base import figure, look
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gram import GRAM
 

@@ -14,12 +14,12 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     size_name,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.report.facts.cards import both
 from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.experiment.report.page.axes import GRID, LOG, PARITY, PERCENT, axes, titled
 from matmul_sweep.experiment.report.page.points import (
     ERROR,
@@ -137,8 +137,8 @@ def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, An
         found = points_of_cards(view, there, both(view, there))
         rows = pd.DataFrame({"kernel": [point.kernel for point in found],
                              "series": [form(point.shape) for point in found],
-                             "x": [point.intensity.value for point in found],
-                             "y": [point.faster.value for point in found],
+                             "x": [point.intensity for point in found],
+                             "y": [point.faster for point in found],
                              "size": [size_name(point.shape) for point in found]})  # fmt: skip
         card = processor(other.device)
         rows["words"] = [f"{row.size}: {significant(row.y)} times as fast as {card}"

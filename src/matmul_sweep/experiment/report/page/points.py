@@ -13,8 +13,8 @@ from matmul_sweep.experiment.dataset.selection import (
     series_of,
     size_name,
 )
-from matmul_sweep.experiment.dataset.sourced_numbers import significant
 from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
 from matmul_sweep.operations.shapes import Shape

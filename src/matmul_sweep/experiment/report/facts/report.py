@@ -1,0 +1,212 @@
+"""Everything that the report prints, computed from a data set and the documents' numbers; the
+sentences are the report's."""
+
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from matmul_sweep.catalogue.entries import Kind, kernel_name
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    changed_variants,
+    fastest,
+    in_order,
+    points_of,
+    processor,
+    rate_unit,
+    series_of,
+    shapes_of,
+    short_commit,
+    size_name,
+    version_words,
+)
+from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
+from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
+from matmul_sweep.experiment.report.facts.cards import cards
+from matmul_sweep.experiment.report.facts.findings import findings, marked
+from matmul_sweep.experiment.report.facts.measuring import measuring, timer
+from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.operations import OPERATIONS, fills, shape_of
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+# The facts of a machine in words, by what they are called.
+FACTS = {
+    "GPU": "{gpu}",
+    "compute capability": "{compute_capability}",
+    "multiprocessors": "{multiprocessors}",
+    "highest clock": "{clock_mhz:.4g} MHz",
+    "float32 peak": "{fp32_peak_tflops:.4g} TFLOP/s",
+    "float64 peak": "{fp64_peak_tflops:.4g} TFLOP/s",
+    "float64 peak of the tensor cores": "{fp64_tensor_peak_tflops:.4g} TFLOP/s",
+    "memory": "{memory_gib:.4g} GiB",
+    "L2 cache": "{l2_mib:.4g} MiB",
+    "power limit": "{power_limit_w:.4g} W",
+    "driver": "{driver}",
+    "cuBLAS": "{cublas}",
+    "math mode": "{math_mode}",
+    "processor": "{cpu}",
+    "cores": "{cores}",
+    "BLAS on the CPU": "{blas}",
+    "compilers": "{compilers}",
+}
+
+
+def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
+    """tables.json."""
+    return {
+        "data_set": data_set(results),
+        "device": device_facts(results.device),
+        "scope": scope(results),
+        "operations": operations(),
+        "findings": findings(results),
+        "published": beside(results),
+        "ladders": ladders(results),
+        "loads": loads(results),
+        "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
+        "documents": documents_beside(results, documents),
+        "random_shapes": random_shapes(results),
+        "cards": cards(results),
+        "not_measured": {status: missing(results, status) for status in ("failed", "skipped")},
+        "measuring": measuring(results),
+        "timer": timer(results),
+        "sampling": sampling(results.device),
+        "overlapping": overlapping(results),
+    }
+
+
+def data_set(results: Results) -> dict[str, Any]:
+    """The facts that identify the data set on every page."""
+    device = results.device
+    return {
+        "processor": processor(device),
+        "date": device.get("date") or "date unknown",
+        "commit": short_commit(device),
+        "dirty": bool(device.get("dirty")),
+        "earlier": version_words(results) or None,
+    }
+
+
+def operations() -> dict[str, dict[str, Any]]:
+    """Each operation in words, in the order of the report."""
+    facts = ("title", "dtype", "work", "figure_prefix")
+    return {
+        name: {fact: getattr(operation, fact) for fact in facts}
+        | {"factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]]}
+        for name, operation in OPERATIONS.items()
+    }
+
+
+def device_facts(device: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Label and text for each fact of the machine that is on record."""
+    compilers = {entry["compiler"] for entry in (device.get("compilers") or {}).values()}
+    known = {name: value for name, value in device.items() if value is not None} | {
+        f"{name}_{unit}": device[f"{name}_bytes"] / size
+        for name, unit, size in (("memory", "gib", 2**30), ("l2", "mib", 2**20))
+        if device.get(f"{name}_bytes")
+    }
+    known |= {"gpu": device.get("gpu") or "none"}
+    known |= {"compilers": "; ".join(sorted(compilers))} if compilers else {}
+    found = []
+    for label, template in FACTS.items():
+        with contextlib.suppress(KeyError):
+            found.append((label, template.format_map(known)))
+    return found
+
+
+def scope(results: Results) -> dict[str, Any]:
+    """How many points were timed, skipped and failed, on the GPU and on the CPU, and what was
+    compiled and verified."""
+    points = points_of(results.summary)
+    gpu = results.gpu(points)
+    checked = results.verification[results.verification.status != "skipped"]
+    cuda = results.kernels[results.kernels.kernel.map(results.kind) == Kind.CUDA]
+    own = [results.catalogue[name] for name in results.present if name in results.catalogue]
+    return {
+        "timed": {"gpu": counts(points[gpu]), "cpu": counts(points[~gpu])},
+        "on_gpu": results.timed_gpu,
+        "cards": len(results.cards),
+        "gpu_absence": results.gpu_absence(),
+        "architectures": sorted(set(results.instructions.architecture.dropna())),
+        "compiled": counts(cuda),
+        "timed_and_verified": int((points[points.status == "ok"].error <= 1).sum()),
+        "verified": {where: counts(rows) for where, rows in checked.groupby("where")},
+        "operations": [name for name in OPERATIONS if results.of(name, reduced=True).present],
+        "programs": [{"title": k.title, "idea": k.idea or k.lesson} for k in own if not k.on_gpu],
+    }
+
+
+def counts(rows: pd.DataFrame) -> dict[str, int]:
+    return {status: int((rows.status == status).sum()) for status in ("ok", "skipped", "failed")}
+
+
+def rates(results: Results) -> dict[str, Any]:
+    """The rate of each kernel's fastest variant at each shape of the operation's first series: a
+    row per shape and a column per kernel."""
+    best = fastest(results.timed())
+    unit, factor = rate_unit(best.tflops)
+    found = {(row.kernel, shape_of(row)): marked(row, factor) for row in best.itertuples()}
+    kernels = [kernel for kernel in results.order if kernel in set(best.kernel)]
+    shapes = shapes_of(best)
+    return {
+        "unit": unit,
+        "caches": sorted(set(best[results.gpu(best)].cache)),
+        "kernels": [results.title(kernel) for kernel in kernels],
+        "rows": [
+            {"size": size_name(shape), "cells": [found.get((kernel, shape)) for kernel in kernels]}
+            for shape in shapes
+            if series_of(shape) == series_of(shapes[0])
+        ],
+    }
+
+
+def missing(results: Results, status: str) -> list[dict[str, Any]]:
+    """Points without a time, grouped by operation and by reasons that differ in numbers only, of
+    which the first is told; those of random shapes apart."""
+    points = points_of(results.summary)
+    points = points[points.status == status]
+    told = [impersonal(row) for _, row in points.iterrows()]
+    kinds = [NUMBER.sub("", text) for text in told]
+    points = points.assign(told=told, drawn=results.drawn(points), kind=kinds)
+    return [
+        {
+            "reason": rows.told.iloc[0],
+            "points": len(rows),
+            "variants": [*rows.variant.unique()],
+            "drawn": bool(drawn),
+            "shapes": [size_name(shape) for shape in in_order(map(shape_of, rows.itertuples()))],
+        }
+        for (_, drawn, _), rows in points.groupby(["operation", "drawn", "kind"], sort=False)
+    ]
+
+
+def impersonal(row: pd.Series) -> str:
+    """A row's reason without its own shape and variant, so that similar reasons are equal."""
+    text = str(row.reason).replace(str(shape_of(row)), "this shape")
+    text = text.replace(row.variant, "the kernel")
+    return re.sub(rf"^{re.escape(row.kernel)}\b(\[[^]]*\])?", "the kernel", text)
+
+
+def sampling(device: Mapping[str, Any]) -> dict[str, Any]:
+    """The configured stopping rules, inputs and limits; empty if the data set has none."""
+    configuration = device.get("configuration") or {}
+    sweeps, on_gpu = configuration.get("sweeps", {}), bool(device.get("gpu"))
+    measured = [name for name, own in sweeps.items() if takes_place(own, on_gpu)]
+    return {
+        "sweeps": {name: sweep_of(configuration, name) for name in measured},
+        "seed": configuration.get("seed"),
+        "fills": fills.DESCRIPTIONS,
+    }
+
+
+def overlapping(results: Results) -> list[str]:
+    """The dispatches that chose a kernel whose launches overlap. Of sources that have changed since
+    they were measured, nobody knows."""
+    changed = changed_variants(results.kernels, results.catalogue)
+    today = results.kernels.kernel[~results.kernels.variant.isin(changed)]
+    overlap = [name for name in today if results.catalogue[name].overlaps]
+    timed = results.timed()
+    found = set(timed.kernel[timed.ran.map(kernel_name).isin(overlap)])
+    return [results.title(name) for name in results.order if name in found]

@@ -1,0 +1,27 @@
+"""Numbers of the report: JSON has no NaN, and a reader no use for sixteen digits."""
+
+import math
+
+import pandas as pd
+
+
+def known(value: float) -> float | None:
+    """A cell of a table, None if it is empty."""
+    return None if pd.isna(value) else float(value)
+
+
+def ends(low: float, high: float) -> list[float] | None:
+    """An interval, None if there were too few samples or pairs for one."""
+    return None if pd.isna([low, high]).any() else [float(low), float(high)]
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` rounded to significant digits: 0.0123, 1.30, 95 500."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits - 1}e}")
+    exponent = math.floor(math.log10(abs(rounded)))
+    if exponent < -5:
+        return f"{rounded:.{digits - 1}e}".replace("e-0", "e-")
+    text = f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
+    return text.replace(",", "\u2009" if exponent > 3 else "")

@@ -1,0 +1,95 @@
+"""What the reports of the published sets quote follows from their tables, read by pandas alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.experiment.dataset.selection import load_results
+from matmul_sweep.experiment.report.facts.report import tables_of
+from matmul_sweep.process.project import PUBLISHED, ROOT
+
+pytestmark = pytest.mark.slow
+
+SETS = sorted(file.parent for file in (ROOT / PUBLISHED).glob("*/summary.csv"))
+LADDERS = ["gemm", "gram"]
+
+
+def quoted_from(table: pd.DataFrame) -> pd.DataFrame:
+    """Hot rows of squares from each operation's sweep, or its longer one where that has them."""
+    rows = table[table.sweep.isin([*LADDERS, *(f"{name}_large" for name in LADDERS)])]
+    square = (rows.m == rows.n) & (rows.k.fillna(rows.n) == rows.n)
+    rows = rows[square & (rows.cache == "hot")].sort_values("sweep")
+    key = [name for name in ("variant", "baseline", "operation", "n") if name in rows]
+    return rows.drop_duplicates(key, keep="last")
+
+
+@pytest.fixture(scope="module", params=SETS, ids=lambda folder: folder.name)
+def published(request: pytest.FixtureRequest) -> tuple[Path, dict[str, Any]]:
+    """A folder, and the tables of its report."""
+    folder = request.param
+    results = load_results(folder, load_catalogue())
+    return folder, tables_of(results, read_yaml(ROOT / "reports" / "documents.yaml"))
+
+
+def test_rates_shares_and_errors_are_those_of_the_tables(
+    published: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, found = published
+    summary = pd.read_csv(folder / "summary.csv").query("status == 'ok' and phase == 'kernel'")
+    timed, pairs = quoted_from(summary), quoted_from(pd.read_csv(folder / "ratios.csv"))
+    compared = 0
+    for ladder in (found["ladders"][name] for name in LADDERS):
+        n = int(ladder["size"])
+        for step in (step for step in ladder["steps"] if step["name"] in ladder["stairs"]):
+            own = timed[(timed.kernel == step["name"]) & (timed.n == n)]
+            best = own.loc[own.time_ms.idxmin()]
+            assert step["rate"]["value"] == pytest.approx(best.tflops, rel=1e-12)
+            here = pairs[(pairs.variant == best.variant) & (pairs.n == n)]
+            by_ratio = {pair.ratio: pair for pair in here.itertuples()}
+            for share in step["shares"]:
+                pair = by_ratio[share["ratio"]]
+                assert share["interval"] == [pair.ratio_low, pair.ratio_high]
+                assert share["rate"] == pytest.approx(best.tflops / pair.ratio, rel=1e-12)
+                compared += 3
+    assert compared >= 20
+    accuracy = found["findings"]["accuracy"]
+    for kernel in accuracy["kernels"]:
+        errors = timed[(timed.kernel == kernel["name"]) & (timed.n == accuracy["n"])].mean_error
+        assert kernel["mean_error"] in set(errors)
+
+
+def test_times_beside_the_documents_are_those_of_the_tables(
+    published: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, found = published
+    summary = pd.read_csv(folder / "summary.csv").query("status == 'ok' and phase == 'kernel'")
+    timed = quoted_from(summary)
+    [first] = [own for own in found["documents"] if own["document"] == "001"]
+    for row in first["rows"]:
+        kernel, n = row["variant"].partition("/")[0], int(row["size"])
+        own = timed[(timed.kernel == kernel) & (timed.n == n)]
+        assert row["ours"] in set(own.time_ms)  # of the document's tile width
+        assert row["ratio"] == row["document"]["value"] / row["ours"]
+    assert len(first["rows"]) == 6
+    [fourth] = [own for own in found["documents"] if own["document"] == "004"]
+    tile = fourth["rates"][-1]
+    own = timed[(timed.kernel == "gram_register_tile") & (timed.n == 18500)]
+    assert tile["ours"] == pytest.approx(18500**2 * 18501 / own.time_ms.min() / 1e9)
+
+
+def test_random_shapes_are_held_against_the_fastest_rival(
+    published: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, found = published
+    ratios = pd.read_csv(folder / "ratios.csv").fillna({"k": 0})
+    for own in found["random_shapes"]:
+        drawn = ratios[ratios.sweep.str.startswith("random")]
+        drawn = drawn[drawn.kernel == own["kernel"]["name"]]
+        least = drawn.groupby(["m", "n", "k"]).ratio.min()
+        quantiles = [np.quantile(least, q, method="inverted_cdf") for q in (0, 0.05, 0.5, 0.95)]
+        assert [own["all"][name] for name in ("worst", "low", "median", "high")] == quantiles
