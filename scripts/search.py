@@ -31,7 +31,6 @@ from tqdm import tqdm
 
 from matmul_sweep.build.binaries import compile_instruments, compile_into
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant, check_variant, load_catalogue
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
@@ -46,6 +45,7 @@ from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import Unfinished, UserError, command_line
 from matmul_sweep.process.files import whole_file
+from matmul_sweep.process.yaml_files import read_yaml
 
 SEED = 2026
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop

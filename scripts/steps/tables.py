@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.catalogue.entries import Kind, kernel_name, load_catalogue
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     changed_variants,
@@ -43,6 +42,7 @@ from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.yaml_files import read_yaml
 
 GIBIBYTE = 2**30
 DRAWN = "drawn at random"

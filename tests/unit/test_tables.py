@@ -33,7 +33,6 @@ from made_up_data import (
 
 import report
 import tables
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.dataset.selection import (
@@ -58,6 +57,7 @@ from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json, write_json
+from matmul_sweep.process.yaml_files import read_yaml
 from mistakes import record_of
 
 pytestmark = pytest.mark.slow

@@ -27,13 +27,14 @@ from matmul_sweep.catalogue.architectures import (
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.layout import Layout, layout_of
 from matmul_sweep.catalogue.plans import Launch, Plan, tensor_map
-from matmul_sweep.catalogue.schema import check, read_yaml
+from matmul_sweep.catalogue.schema import check
 from matmul_sweep.dispatch.cost import TERMS, Cost, taken
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.operation import Operation, Routine
 from matmul_sweep.operations.shapes import Shape, ceil_div, grid_of, triangle_of
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import DEFAULT_CATALOGUE, ROOT
+from matmul_sweep.process.yaml_files import read_yaml
 
 SURELY = 1.1  # predictions err by up to a tenth, those of two tables in different ways
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
