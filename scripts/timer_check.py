@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.build.binaries import compile_instruments
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.dataset.tables import write_table
 from matmul_sweep.experiment.measure.instruments import Instruments

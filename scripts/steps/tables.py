@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.catalogue.entries import Kind, kernel_name, load_catalogue
+from matmul_sweep.catalogue.entries import Kind, kernel_name
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     changed_variants,

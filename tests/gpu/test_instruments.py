@@ -14,7 +14,8 @@ from support import error_share
 
 import timer_check
 from matmul_sweep.build import toolchain
-from matmul_sweep.catalogue.entries import Kernel, load_catalogue
+from matmul_sweep.catalogue.entries import Kernel
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure import instruments
 from matmul_sweep.experiment.measure.cublas import CublasError
 from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.runner import GpuRunner

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from kinds import KINDS, factors, hard_kinds, not_finite
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.launch.device import Gpu

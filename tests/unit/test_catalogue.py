@@ -8,10 +8,12 @@ from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.build import packages
 from matmul_sweep.build.binaries import compile_variant, digest, essence, flags
-from matmul_sweep.catalogue.entries import CHECKED, Variant, catalogue_digest, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.catalogue.reading import CHECKED, catalogue_digest
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.gallery import GALLERY
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import DEFAULT_CATALOGUE

@@ -9,7 +9,8 @@ import yaml
 from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.build.binaries import digest
-from matmul_sweep.catalogue.entries import Catalogue, Kind, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Kind
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.gemm import Gemm

@@ -10,8 +10,9 @@ from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.build.binaries import compile_variant
 from matmul_sweep.catalogue.architectures import has_instructions, target
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Launch, TensorMap
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.launch import direct, products, tensor_maps
 from matmul_sweep.launch.products import NoRoom, Preparation, parameter_format
 from matmul_sweep.operations.gemm import Gemm

@@ -14,7 +14,8 @@ import yaml
 from support import ROOT, Entry, WriteCatalogue, the_catalogue, work_of
 
 import search
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.catalogue.keys import OwnMap
 from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.models import one_of
 
 Grid = tuple[int, int, int]  # extents in x, y, z
 ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4, "float64": 8}
@@ -53,23 +54,20 @@ class Plan:
 
 
 def tensor_map(
-    entry: Mapping[str, Any], names: Sequence[str], dtype: str, values: Mapping[str, int]
+    own: OwnMap, names: Sequence[str], dtype: str, values: Mapping[str, int]
 ) -> TensorMap:
     """A tensor map of the catalogue for a shape.
 
     names: of the pointers. dtype: the operation's. values: of parameters and dimensions.
     Raises UserError for one that the accelerator does not take.
     """
-    if entry["of"] not in names:
-        raise UserError(f"'{entry['of']}' is not one of {', '.join(names)}")
-    dtype = entry.get("dtype", dtype)
+    one_of("of", own.of, names)
+    dtype = own.dtype or dtype
     size = ELEMENT_BYTES[dtype]
-    extents, box = (tuple(evaluate(e, values) for e in entry[key]) for key in ("extents", "box"))
-    dense = [math.prod(extents[i:]) for i in range(1, len(extents))]
-    strides = tuple(size * evaluate(e, values) for e in entry.get("strides", dense))
-    found = TensorMap(
-        names.index(entry["of"]), dtype, extents, strides, box, entry.get("swizzle", 0)
-    )
+    extents, box = (tuple(evaluate(e, values) for e in one) for one in (own.extents, own.box))
+    dense = tuple(math.prod(extents[i:]) for i in range(1, len(extents)))
+    strides = tuple(size * evaluate(e, values) for e in own.strides or dense)
+    found = TensorMap(names.index(own.of), dtype, extents, strides, box, own.swizzle)
     check_map(found)
     return found
 
