@@ -74,7 +74,7 @@ def check_accepts(kernel: Kernel) -> None:
 
 def check_routine(kernel: Kernel) -> None:
     """Check that a library's entry names a routine of its operation."""
-    one_of("library", str(kernel.library), kernel.product.routines)
+    one_of(f"library of {kernel.operation}", str(kernel.library), kernel.product.routines)
     routine = kernel.routine
     if kernel.arithmetic not in routine.arithmetics:
         raise UserError(

@@ -77,6 +77,8 @@ def explained(model: Any, content: Any, error: Mapping[str, Any]) -> tuple[list[
         return keys, f"'{key}' is missing" + (f": {described}" if described else "")
     context = error.get("ctx", {})
     said = str(context.get("error", error["msg"]))  # of a validator of our own, or pydantic's
+    if error["type"] in ("dataclass_type", "model_type"):
+        said = "input should be keys and their values"
     said = said[:1].lower() + said[1:]
     if error["loc"][-1:] == ("[key]",):
         return keys[:-1], f"'{value}': {said}"
@@ -98,8 +100,10 @@ def found(content: Any, location: Sequence[Any]) -> tuple[list[Any], Any]:
     names the branches of unions."""
     keys, value = [], content
     for key in location:
-        inside = isinstance(value, Mapping) and key in value
-        if inside or (isinstance(value, (list, tuple)) and isinstance(key, int)):
+        here = value if isinstance(value, Mapping) else ()
+        if isinstance(value, (list, tuple)):
+            here = range(len(value))
+        if key in here:
             keys.append(key)
             value = value[key]
         elif key == "[key]":
