@@ -20,8 +20,8 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from matmul_sweep.build import cache, toolchain  # noqa: E402
 from matmul_sweep.build.binaries import flags  # noqa: E402
-from matmul_sweep.catalogue.entries import load_catalogue  # noqa: E402
 from matmul_sweep.classroom.cuda_on_cpu import emulation  # noqa: E402
+from matmul_sweep.dispatch.catalogue import load_catalogue  # noqa: E402
 
 SOURCE = ROOT / "kernels" / "gemm" / "pipelined.cu"
 MARGIN = 1.5

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from matmul_sweep.build.binaries import compile_instruments, compile_into
-from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure.cpu_bench import host_memory_refusal
 from matmul_sweep.experiment.measure.timing import product_ms
 from matmul_sweep.experiment.plan import arguments

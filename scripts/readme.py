@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
-from matmul_sweep.dispatch.cost import Work, shares_of, work
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.sharing import shares_of
+from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.dispatch.cost import Work, work
 from matmul_sweep.experiment.dataset.selection import pictures
 from matmul_sweep.experiment.dataset.tables import COLUMNS, DATA_SET, write_table
 from matmul_sweep.experiment.plan.experiment import Experiment

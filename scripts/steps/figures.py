@@ -7,7 +7,7 @@ import logging
 from functools import partial
 from pathlib import Path
 
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures import style

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.published import DataSet, Entry, entries

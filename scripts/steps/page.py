@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures.figure_base import source_line

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.acceptance import other_sources
 from matmul_sweep.experiment.dataset.consistency import KEYS
 from matmul_sweep.experiment.dataset.selection import pictures, published_name, thermally_throttled

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from matmul_sweep.catalogue.entries import load_catalogue
-from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results, with_others
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.report import tables_of
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.yaml_files import read_yaml
 
 
 @command_line

@@ -20,7 +20,7 @@ from pytest import approx
 from support import ROOT, write_experiment
 
 from matmul_sweep.build.binaries import compile_into
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
 
 STEPS = ROOT / "scripts" / "steps"

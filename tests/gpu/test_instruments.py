@@ -10,7 +10,8 @@ import pytest
 from support import error_share
 
 from matmul_sweep.build import toolchain
-from matmul_sweep.catalogue.entries import Kernel, load_catalogue
+from matmul_sweep.catalogue.entries import Kernel
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure import check_timer
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.verify import instruments, reference

@@ -17,7 +17,8 @@ import yaml
 from support import CUDA_ENTRY, RIGHT_KERNEL, ROOT, write_experiment
 
 from matmul_sweep.build.binaries import compile_instruments
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes

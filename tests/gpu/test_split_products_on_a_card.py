@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from kinds import KINDS, factors, hard_kinds, not_finite
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product

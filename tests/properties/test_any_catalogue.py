@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from support import CUDA_ENTRY
 
 from matmul_sweep.build.binaries import flags
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.plan.configuration import chosen_jobs
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.shapes import LARGEST, Shape

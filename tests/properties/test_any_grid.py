@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matmul_sweep.catalogue.entries import Kind, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import LARGEST, Shape, grid_of

@@ -5,23 +5,23 @@ from pathlib import Path
 import pytest
 from support import the_catalogue
 
-from matmul_sweep.catalogue import entries
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.classroom import verdict
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH
+from matmul_sweep.dispatch import catalogue
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
 @pytest.fixture(autouse=True)
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The project's catalogue is read once, whatever scripts are run."""
-    load = entries.load_catalogue
+    load = catalogue.load_catalogue
 
     def loaded(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
         return the_catalogue() if path == DEFAULT_CATALOGUE else load(path)
 
-    monkeypatch.setattr(entries, "load_catalogue", loaded)
+    monkeypatch.setattr(catalogue, "load_catalogue", loaded)
 
 
 @pytest.fixture

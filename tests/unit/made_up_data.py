@@ -15,7 +15,8 @@ import pandas as pd
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.binaries import digest
-from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import lower_rank
 from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.tables import (

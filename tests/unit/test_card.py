@@ -6,8 +6,9 @@ import pytest
 from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.build.binaries import compile_into
-from matmul_sweep.catalogue.entries import Kernel, load_catalogue
+from matmul_sweep.catalogue.entries import Kernel
 from matmul_sweep.classroom.verdict import CORRECT, judge
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.operations import OPERATIONS
 
@@ -72,7 +73,7 @@ def test_what_cannot_stand_beside_the_ladder_is_refused(
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: str) -> None:
-    rungs = card.ladder(the_catalogue(), Kernel("mine", operation), "sm_90")
+    rungs = card.ladder(the_catalogue(), Kernel(name="mine", operation=operation), "sm_90")
     assert {rung.kernel.operation for rung in rungs} == {operation}
     assert rungs[0].kernel.classroom and rungs[-1].kernel.library
     assert all(rung.kernel.writes == "full" for rung in rungs)
@@ -80,7 +81,8 @@ def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: s
 
 def test_a_step_that_the_card_does_not_run_is_left_out() -> None:
     old, new = (
-        card.ladder(the_catalogue(), Kernel("mine", "gemm"), arch) for arch in ("sm_75", "sm_90")
+        card.ladder(the_catalogue(), Kernel(name="mine", operation="gemm"), arch)
+        for arch in ("sm_75", "sm_90")
     )
     assert len(old) < len(new)
     assert all(rung in new for rung in old)
@@ -90,7 +92,7 @@ def test_a_kernel_of_another_operation_needs_its_entry_only(
     entry: Entry, write_catalogue: WriteCatalogue
 ) -> None:
     catalogue = load_catalogue(write_catalogue({"mine": entry(classroom=True)}))
-    rungs = card.ladder(catalogue, Kernel("hand_in", "gemm"), "sm_90")
+    rungs = card.ladder(catalogue, Kernel(name="hand_in", operation="gemm"), "sm_90")
     assert [rung.name for rung in rungs] == ["mine"]
 
 

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from support import Entry, WriteCatalogue, work_of
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.gemm import Gemm

@@ -7,13 +7,13 @@ import pytest
 from support import ROOT
 
 import report
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.classroom import results
 from matmul_sweep.classroom.gallery import GALLERY, MISSED, Exhibit, exhibit, exhibits
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING, habits_of_checking
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.yaml_files import read_yaml
 from mistakes import record_of
 
 PAGE = (ROOT / "docs/mistakes.md").read_text()

@@ -13,15 +13,16 @@ from matmul_sweep.build.binaries import flags
 from matmul_sweep.build.packages import installed
 from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
 from matmul_sweep.catalogue.architectures import target
-from matmul_sweep.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.catalogue.plans import Launch, Plan
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.operations import fills, parse_shape
 from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.process.yaml_files import read_yaml
 
 pytestmark = pytest.mark.long
 

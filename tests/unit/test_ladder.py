@@ -12,8 +12,10 @@ from made_up_data import DEVICE, Change, made_up, the_catalogue
 from support import Entry, WriteCatalogue
 from test_tables import typeset
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
-from matmul_sweep.catalogue.layout import WARP, Layout
+from matmul_sweep.catalogue.architectures import WARP
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.layout import Layout
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError

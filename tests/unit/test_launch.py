@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from support import the_catalogue
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import TensorMap
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.launch import driver, products, tensor_maps
 from matmul_sweep.launch.driver import DriverError, Module
 from matmul_sweep.launch.products import NoRoom, Product, parameter_format

@@ -7,7 +7,7 @@ from typing import Any
 from made_up_data import made_up
 from support import CUDA_ENTRY, ROOT, Command, WriteCatalogue, experiment, the_catalogue
 
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
 from matmul_sweep.experiment.measure import loads
 

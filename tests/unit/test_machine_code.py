@@ -10,7 +10,7 @@ from support import RIGHT_KERNEL, TILED_KERNEL, Command, Entry, WriteCatalogue, 
 from matmul_sweep.build import machine_code, toolchain
 from matmul_sweep.build.binaries import binary_of, compile_into
 from matmul_sweep.build.machine_code import Instruction, disassembled, excerpt, hot_loop, kinds, mix
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import LOOP, read_table
 from matmul_sweep.process.errors import UserError
 

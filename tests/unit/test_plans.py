@@ -8,11 +8,11 @@ from support import Entry, WriteCatalogue
 
 from matmul_sweep.build.binaries import compile_variant
 from matmul_sweep.catalogue.architectures import has_instructions, target
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Launch, TensorMap
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
-from matmul_sweep.process.errors import UserError
 
 HOPPER = load_catalogue(Path(__file__).parent / "hopper" / "catalogue.yaml")
 MAP = {"of": "A", "extents": ["m", "k"], "box": [64, 32]}
@@ -67,35 +67,6 @@ def test_a_grid_has_whole_clusters(
 ) -> None:  # fmt: skip
     launch = mine(entry, write_catalogue, **keys).plan(shape, "sm_90").launches[0]
     assert launch.grid == grid and launch.cluster == keys["cluster"]
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"tensor_maps": {"a": MAP}}, "stride of 4 bytes is no multiple of 16: let `accepts`"),
-        ({"tensor_maps": {"a": MAP | {"of": "D"}}}, "'D' is not one of A, B, C"),
-        ({"tensor_maps": {"a": MAP | {"box": [257, 32]}}}, "not 257×32"),
-        ({"tensor_maps": {"a": MAP | {"box": [64, 3]}}}, "rows of 12 bytes"),
-        ({"tensor_maps": {"a": MAP | {"swizzle": 64}}}, "128 bytes, over the 64 of its swizzle"),
-        ({"tensor_maps": {"a": MAP | {"box": [32]}}}, "one number for each dimension"),
-        ({"tensor_maps": {"a": MAP | {"extents": ["m", "q"]}}}, "tensor_maps.a.extents"),
-        ({"tensor_maps": {"a": MAP | {"box": ["W", 32]}}}, "'W' is not a whole number"),
-        ({"workspace": {"sums": "4 * m * p"}}, "workspace.sums"),
-        ({"before": [{"function": "first", "threads": [1, 32]}]}, "'blocks' is missing"),
-        ({"accepts": {"l": 8}}, "accepts: 'l' is not one of m, n, k"),
-        ({"accepts": {"k": "W"}}, "'W' is not a whole number"),
-        ({"since": "9.0b"}, "since"),
-    ],
-    ids=str,
-)
-def test_a_mistake_is_one_line(
-    entry: Entry, write_catalogue: WriteCatalogue, keys: dict[str, Any], said: str
-) -> None:
-    accepts = {} if "let `accepts`" in said else {"accepts": FOURS}
-    with pytest.raises(UserError) as caught:
-        mine(entry, write_catalogue, **accepts | keys)
-    assert "mine" in str(caught.value) and said in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_dimensions_may_have_to_be_multiples(entry: Entry, write_catalogue: WriteCatalogue) -> None:

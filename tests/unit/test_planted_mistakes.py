@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.classroom.mistakes import described
 from matmul_sweep.classroom.verdict import WRONG, judge
+from matmul_sweep.process.yaml_files import read_yaml
 
 KERNELS = Path(__file__).parent / "trial"
 PLANTED = read_yaml(KERNELS / "mistakes.yaml")

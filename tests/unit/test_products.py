@@ -7,7 +7,8 @@ import pytest
 from support import Entry, WriteCatalogue
 
 from matmul_sweep.build.binaries import compile_into
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.launch.products import compile_record
 from matmul_sweep.process.errors import UserError

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from matmul_sweep.catalogue.entries import load_catalogue
-from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results
 from matmul_sweep.experiment.report.facts.report import tables_of
 from matmul_sweep.process.project import PUBLISHED, ROOT
+from matmul_sweep.process.yaml_files import read_yaml
 
 pytestmark = pytest.mark.slow
 

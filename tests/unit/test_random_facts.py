@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from made_up_data import RANDOM, made_up
 
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.facts.changes import own_times, relative_times
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
@@ -17,6 +16,7 @@ from matmul_sweep.experiment.report.page.data import page_data
 from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
 from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.process.project import ROOT
+from matmul_sweep.process.yaml_files import read_yaml
 
 DOCUMENTS = read_yaml(ROOT / "reports" / "documents.yaml")
 

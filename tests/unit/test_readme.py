@@ -12,7 +12,8 @@ from support import ROOT, Command
 
 import gallery
 import readme
-from matmul_sweep.catalogue.entries import Catalogue, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.report.facts import ladder as steps

@@ -14,12 +14,13 @@ import yaml
 from support import ROOT, Entry, WriteCatalogue, the_catalogue, work_of
 
 import search
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
-from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.yaml_files import read_yaml
 
 SPACES = sorted((ROOT / "config" / "search").glob("*.yaml"))
 spaces = pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)

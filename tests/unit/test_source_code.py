@@ -35,7 +35,7 @@ HEADER = """\
 def test_lines_between_a_kernels_markers_are_shown_also_those_of_a_header(tmp_path: Path) -> None:
     (tmp_path / "mine.cu").write_text(SOURCE)
     (tmp_path / "loop.cuh").write_text(HEADER)
-    found = source_code(Kernel("mine", "gemm", source=tmp_path / "mine.cu"))
+    found = source_code(Kernel(name="mine", operation="gemm", source=tmp_path / "mine.cu"))
     assert found == {
         "code": "int first;\n...\nfor (;;)\n    last();",
         "removes": "The wait for memory.",

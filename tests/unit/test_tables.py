@@ -25,7 +25,6 @@ from made_up_data import (
 )
 
 import report
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING
 from matmul_sweep.experiment.dataset.selection import Results, limits_of, load_results
 from matmul_sweep.experiment.dataset.tables import STATE, write_table
@@ -45,6 +44,7 @@ from matmul_sweep.experiment.report.figures.names import caption
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import write_json
+from matmul_sweep.process.yaml_files import read_yaml
 from mistakes import record_of
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 from matmul_sweep.build import toolchain
 from matmul_sweep.build.binaries import compile_variant, digest
 from matmul_sweep.build.toolchain import CompileError, Resources, read_ptxas
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.process.errors import UserError
 

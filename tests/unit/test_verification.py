@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import Entry, WriteCatalogue, error_share, the_catalogue
 
-from matmul_sweep.catalogue.entries import Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify.verification import (
     PANEL_ROWS,
     accuracy,

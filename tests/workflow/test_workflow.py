@@ -20,7 +20,8 @@ from project import SNAKEMAKE, Copy, Faulty, Fresh, Project
 from support import RIGHT_KERNEL, ROOT
 
 from matmul_sweep.build import toolchain
-from matmul_sweep.catalogue.entries import Kind, load_catalogue
+from matmul_sweep.catalogue.entries import Kind
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions

@@ -14,9 +14,9 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.build.binaries import TOOLS
-from matmul_sweep.catalogue.entries import CHECKED, catalogue_digest
+from matmul_sweep.catalogue.reading import CHECKED, catalogue_digest
 from matmul_sweep.catalogue.sources import source_files
-from matmul_sweep.catalogue.schema import read_yaml
+from matmul_sweep.process.yaml_files import read_yaml
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
 from matmul_sweep.process.files import read_json

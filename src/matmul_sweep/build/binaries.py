@@ -61,7 +61,7 @@ def digest(variant: Variant) -> str:
     if kernel.kind is Kind.LIBRARY:
         return ""
     if kernel.kind is Kind.DISPATCH:
-        rows = [(*row.identity, digest(row.variant)) for row in kernel.costs]
+        rows = [(*identity, digest(part)) for identity, part in variant.choices]
         return hashlib.sha256(repr(rows).encode()).hexdigest()
     settings = [*common_flags(variant), *defines(variant.parameters)]
     found = hashlib.sha256(" ".join(settings).encode())

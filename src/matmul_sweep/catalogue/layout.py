@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from matmul_sweep.catalogue.architectures import WARP
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.catalogue.keys import OwnLayout
 from matmul_sweep.process.errors import UserError
 
 Extent = tuple[int, int]  # rows and columns
@@ -15,7 +15,7 @@ Extent = tuple[int, int]  # rows and columns
 
 @dataclass(frozen=True)
 class Layout:
-    """The catalogue's key `layout` with its expressions evaluated; the schema describes each.
+    """The catalogue's key `layout` with its expressions evaluated; whose class describes each.
 
     A thread's results are pieces, spread evenly over the `region` of its warp, or over the block's
     tile if warps have no tile of their own. Lanes lie side by side in it, along its rows. `threads`
@@ -53,35 +53,28 @@ class Layout:
         return min(WARP, self.threads) // across, across
 
 
-def layout_of(
-    entry: Mapping[str, Any], parameters: Mapping[str, int], tile: Extent, threads: int
-) -> Layout:
+def layout_of(own: OwnLayout, parameters: Mapping[str, int], tile: Extent, threads: int) -> Layout:
     """The layout of a variant. Raises UserError if its parts do not cover the tile."""
 
-    def extent(key: str) -> Extent | None:
-        if key not in entry:
-            return None
-        rows, columns = (evaluate(expression, parameters) for expression in entry[key])
-        return rows, columns
+    def extent(sides: tuple[int | str, int | str]) -> Extent:
+        return evaluate(sides[0], parameters), evaluate(sides[1], parameters)
 
-    piece = extent("piece") or (1, 1)
-    threads -= evaluate(entry.get("producers", 0), parameters)
     found = Layout(
         tile=tile,
-        threads=threads,
-        slab=evaluate(entry.get("slab", 0), parameters),
-        stages=evaluate(entry.get("stages", 1), parameters),
-        teams=evaluate(entry.get("teams", 1), parameters),
-        warp=extent("warp"),
-        thread=extent("thread") or piece,
-        piece=piece,
-        units=entry.get("units", "vector"),
+        threads=threads - evaluate(own.producers, parameters),
+        slab=evaluate(own.slab, parameters),
+        stages=evaluate(own.stages, parameters),
+        teams=evaluate(own.teams, parameters),
+        warp=extent(own.warp) if own.warp else None,
+        thread=extent(own.thread or own.piece),
+        piece=extent(own.piece),
+        units=own.units,
     )
     for outer, inner in pairwise([found.tile, found.region, found.thread, found.piece]):
         if min(inner) < 1 or outer[0] % inner[0] or outer[1] % inner[1]:
             raise UserError(f"layout: {inner[0]}×{inner[1]} does not divide {outer[0]}×{outer[1]}")
     covered: list[tuple[Extent | None, int]] = [
-        (found.tile, threads // found.teams),
+        (found.tile, found.threads // found.teams),
         (found.warp, WARP),
     ]
     for whole, sharing in covered:

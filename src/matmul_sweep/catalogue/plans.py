@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.catalogue.keys import OwnMap
 from matmul_sweep.operations.dtypes import DTYPES, Dtype
 from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.models import one_of
 
 Grid = tuple[int, int, int]  # extents in x, y, z
 MAP_UNIT = 16  # bytes, of which a tensor map's address, strides and rows of a box are multiples
@@ -53,10 +54,7 @@ class Plan:
 
 
 def tensor_map(
-    entry: Mapping[str, Any],
-    names: Sequence[str],
-    dtypes: Sequence[Dtype],
-    values: Mapping[str, int],
+    own: OwnMap, names: Sequence[str], dtypes: Sequence[Dtype], values: Mapping[str, int]
 ) -> TensorMap:
     """A tensor map of the catalogue for a shape.
 
@@ -64,16 +62,13 @@ def tensor_map(
     default. values: of parameters and dimensions.
     Raises UserError for one that the accelerator does not take.
     """
-    if entry["of"] not in names:
-        raise UserError(f"'{entry['of']}' is not one of {', '.join(names)}")
-    pointer = names.index(entry["of"])
-    own = dtypes[pointer] if pointer < len(dtypes) else dtypes[0]
-    dtype = DTYPES[entry.get("dtype", own.name)]
-    size = dtype.bytes
-    extents, box = (tuple(evaluate(e, values) for e in entry[key]) for key in ("extents", "box"))
-    dense = [math.prod(extents[i:]) for i in range(1, len(extents))]
-    strides = tuple(size * evaluate(e, values) for e in entry.get("strides", dense))
-    found = TensorMap(pointer, dtype.name, extents, strides, box, entry.get("swizzle", 0))
+    one_of("of", own.of, names)
+    pointer = names.index(own.of)
+    dtype = DTYPES[own.dtype or dtypes[pointer if pointer < len(dtypes) else 0].name]
+    extents, box = (tuple(evaluate(e, values) for e in one) for one in (own.extents, own.box))
+    dense = tuple(math.prod(extents[i:]) for i in range(1, len(extents)))
+    strides = tuple(dtype.bytes * evaluate(e, values) for e in own.strides or dense)
+    found = TensorMap(pointer, dtype.name, extents, strides, box, own.swizzle)
     check_map(found)
     return found
 

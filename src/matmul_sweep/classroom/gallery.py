@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.classroom.experiments import SEED, Run
@@ -20,6 +19,7 @@ from matmul_sweep.operations import fills
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.workers import workers
+from matmul_sweep.process.yaml_files import read_yaml
 
 GALLERY = ROOT / "kernels" / "mistakes" / "gallery.yaml"
 CLASSROOM = 64  # the one size, a multiple of every tile, at which a classroom checks

@@ -8,15 +8,12 @@ edges and memory.
 """
 
 import math
-from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import astuple, dataclass
 
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.sharing import Shares, shares_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
-if TYPE_CHECKING:
-    from matmul_sweep.catalogue.entries import Variant
-
-LIGHT = 0.65  # the work of a tile on the diagonal of AᵀA, as a share of any other tile's
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
@@ -58,10 +55,10 @@ class Cost:
     """
 
     architecture: str
-    variant: "Variant"
+    variant: Variant
     coefficients: tuple[float, ...]
     most_additions: int = 0
-    shapes: frozenset[Shape] = frozenset()
+    shapes: tuple[Shape, ...] = ()
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -80,7 +77,7 @@ class Cost:
         return sum(a * b for a, b in zip(self.coefficients, quantities, strict=True))
 
 
-def work(variant: "Variant", shape: Shape, shares: "Shares", multiprocessors: int) -> Work:
+def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> Work:
     """The quantities of a product of `shape`, by the shares that the kernel's blocks take."""
     (rows, columns), tile = shape.output, variant.tile
     of_block = ceil_div(shares.longest, variant.teams)
@@ -113,7 +110,7 @@ def work(variant: "Variant", shape: Shape, shares: "Shares", multiprocessors: in
     )
 
 
-def prepared(variant: "Variant", shape: Shape, multiprocessors: int) -> float:
+def prepared(variant: Variant, shape: Shape, multiprocessors: int) -> float:
     """The megabytes of A and B that the busiest multiprocessor reads in the first launch before the
     one that multiplies, whose blocks have equal parts of them; 0 without such a launch."""
     blocks = variant.blocks_before(shape)
@@ -123,7 +120,7 @@ def prepared(variant: "Variant", shape: Shape, multiprocessors: int) -> float:
     return factors * ceil_div(blocks, multiprocessors) / blocks
 
 
-def additions(variant: "Variant", shape: Shape, shares: "Shares") -> int:
+def additions(variant: Variant, shape: Shape, shares: Shares) -> int:
     """The longest chain of additions in one register: of a whole sum, or of the share of a team, a
     block or a chain, which begin anew."""
     longest = ceil_div(shares.longest, variant.teams)
@@ -132,7 +129,7 @@ def additions(variant: "Variant", shape: Shape, shares: "Shares") -> int:
 
 
 def crowded(
-    variant: "Variant", shares: "Shares", of_block: int, multiprocessors: int
+    variant: Variant, shares: Shares, of_block: int, multiprocessors: int
 ) -> tuple[float, float, float, float]:
     """The slabs of the busiest multiprocessor's first, second, third and further blocks.
 
@@ -153,88 +150,3 @@ def crowded(
         return of_block * sum(n * min(max(blocks - number, 0), most) for n, blocks in waves)
 
     return slabs(0), slabs(1), slabs(2), slabs(3, math.inf)
-
-
-@dataclass(frozen=True)
-class Shares:
-    """How the blocks of a launch share out the slabs of all tiles."""
-
-    tiles: int
-    longest: int  # slabs of the busiest block
-    blocks: int  # with work
-    slabs: float  # of all blocks
-    parts: float  # blocks that a tile is shared out to; 0 if every tile is one block's
-
-
-def shares_of(variant: "Variant", shape: Shape, multiprocessors: int) -> Shares:
-    """The shares of the blocks of a product of `shape`."""
-    tile, slabs = variant.tile, ceil_div(shape.terms, variant.slab)
-    rows, columns = shape.output
-    across = ceil_div(columns, tile[1])
-    full, light = ceil_div(rows, tile[0]) * across, 0
-    if variant.kernel.half:
-        full, light = across * (across - 1) // 2, across
-    blocks = variant.resident * multiprocessors
-    if variant.kernel.shares == "cluster":
-        parts = variant.cluster
-        together = parts if parts > 1 else 0
-        return Shares(full, ceil_div(slabs, parts), full * parts, full * slabs, together)
-    if not blocks:
-        return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
-    if variant.kernel.shares == "tiles":
-        return whole(variant, shape, slabs)
-    if variant.kernel.shares == "splits":
-        return split(variant, full + light, slabs, blocks)
-    if variant.cluster == 1:
-        return stretched(variant, full, light, slabs, blocks)
-    own = stretched(variant, taken(variant, shape), 0, slabs, blocks // variant.cluster)
-    tiles, of_all = own.tiles * variant.cluster, own.slabs * variant.cluster
-    return replace(own, tiles=tiles, blocks=own.blocks * variant.cluster, slabs=of_all)
-
-
-def taken(variant: "Variant", shape: Shape) -> int:
-    """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks, those that
-    cover C; some tiles may lie outside."""
-    sides = zip(shape.output, variant.tile, variant.cluster_sides, strict=True)
-    return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
-
-
-def whole(variant: "Variant", shape: Shape, slabs: int) -> Shares:
-    """Whole tiles, by turns (kernels/gemm_bf16/persistent.cuh): as if each had a block of its own,
-    that waits for a place."""
-    tiles = taken(variant, shape) * variant.cluster
-    return Shares(tiles, slabs, tiles, tiles * slabs, 0)
-
-
-def split(variant: "Variant", tiles: int, slabs: int, blocks: int) -> Shares:
-    """Each tile shared out to as many blocks as another one: kernels/gram/tensor_direct.cu."""
-    splits = max(min(blocks // tiles, slabs // variant.least), 1)
-    return Shares(
-        tiles=tiles,
-        longest=ceil_div(slabs, splits) * ceil_div(tiles, blocks),
-        blocks=min(tiles * splits, blocks),
-        slabs=tiles * slabs,
-        parts=splits if splits > 1 else 0,
-    )
-
-
-def stretched(variant: "Variant", full: int, light: int, slabs: int, blocks: int) -> Shares:
-    """Whole tiles and equal stretches: the rule of Schedule in kernels/stream_k.cuh."""
-    work = full + LIGHT * light
-    waves = math.ceil(work / blocks)
-    missing = (waves * blocks - work) * slabs
-    whole = min(max(waves - 2, 0), full // blocks) * blocks
-    most = blocks
-    if missing < variant.least * blocks:
-        whole, most = full, max(min(waves * blocks - full, blocks), 1)
-    left = (full - whole + LIGHT * light) * slabs
-    stretches = min(most, max(int(left / variant.least), 1))
-    stretch = math.ceil(left / stretches)
-    splits = stretches > 1 and stretch % slabs > 0
-    return Shares(
-        tiles=full + light,
-        longest=ceil_div(whole, blocks) * slabs if not left else whole // blocks * slabs + stretch,
-        blocks=max(min(whole, blocks), stretches if left else 0),
-        slabs=whole * slabs + left,
-        parts=max(slabs / stretch, 1) if splits else 0,
-    )

@@ -1,15 +1,16 @@
 """Fit what work costs each variant to measured times, and pick those that a dispatch needs."""
 
-from collections.abc import Sequence
-from dataclasses import astuple
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import nnls
 
 from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.dispatch.cost import TERMS, additions, shares_of, work
+from matmul_sweep.catalogue.sharing import shares_of
+from matmul_sweep.dispatch.cost import TERMS, Cost, additions, work
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.operation import Operation
 
@@ -25,89 +26,107 @@ LATE = 2  # a time beyond the predicted one counts as much more: the choice take
 # to be fast, so it meets these
 SLACK = 0.005  # that a choice may lose at a known shape, as a share of the time
 
+Found = Mapping[str, Any]  # a row of a search
+
 
 def fitted(
-    found: pd.DataFrame, variants: Sequence[Variant], operation: Operation, arch: str,
+    found: Sequence[Found],
+    variants: Sequence[Variant],
+    operation: Operation,
+    arch: str,
     everywhere: str | None,
-) -> pd.DataFrame:  # fmt: skip
-    """The variants of a dispatch: those that the choice by costs takes at one of the shapes,
-    `everywhere`, which runs on every card, and those that known shapes want. Without `everywhere`
-    another dispatch has it.
+) -> list[Cost]:
+    """The rows of a dispatch's table: of the variants that the choice by costs takes at one of the
+    shapes, of `everywhere`, which runs on every card, and of those that known shapes want, which
+    are without costs if they do not compete. Without `everywhere` another dispatch has it.
 
     found: rows of a search: set, shape, variant, microseconds, those of the library beside it,
-    error and largest_error as shares of the library's. Returns a row for each variant: TERMS in
-    microseconds (NaN for one that does not compete), most_additions, the longest chain of additions
-    up to which it errs hardly more than the library (0: any), and shapes, the known shapes where it
-    is the fastest and the choice by costs loses more than SLACK.
+    error and largest_error as shares of the library's. The `shapes` of a row are the known ones
+    where it is the fastest and the choice by costs loses more than SLACK.
     """
-    own = Measured(found[found.set != "judged"], variants, operation, arch)
-    costs = pd.DataFrame({name: own.costs(name) for name in own.names}).T
-    costs.columns = pd.Index(TERMS)
-    costs["most_additions"] = [own.most_additions(name) for name in own.names]
-    first = [everywhere] if everywhere else []  # also where no shape wants it
-    table = costs.loc[list(dict.fromkeys([*first, *own.chosen(costs)]))]
-    shapes = own.remembered(table, found[found.set == "known"]["shape"].unique())
-    names = [*table.index, *(name for name in shapes if name not in table.index)]
-    return table.reindex(names).assign(shapes=[" ".join(shapes.get(name, [])) for name in names])
+    own = Measured([row for row in found if row["set"] != "judged"], variants, operation, arch)
+    every = {
+        variant.name: Cost(arch, variant, own.costs(i), own.most_additions(i))
+        for i, variant in enumerate(variants)
+        if own.competes[i]
+    }
+    rows = list(every.values())
+    chosen = [rows[i].variant.name for i in own.chosen(rows)]
+    names = dict.fromkeys([everywhere, *chosen] if everywhere else chosen)
+    table = {name: every[name] for name in names}
+    known = {row["shape"] for row in found if row["set"] == "known"}
+    for variant, shapes in own.remembered(list(table.values()), known).items():
+        row = table.get(variant.name, Cost(arch, variant, ()))
+        texts = tuple(parse_shape(shape, operation.name) for shape in shapes)
+        table[variant.name] = replace(row, shapes=texts)
+    return list(table.values())
 
 
 def judgement(
-    found: pd.DataFrame, costs: pd.DataFrame, variants: Sequence[Variant], operation: Operation,
+    found: Sequence[Found],
+    costs: Sequence[Cost],
+    variants: Sequence[Variant],
+    operation: Operation,
     arch: str,
-) -> str:  # fmt: skip
+) -> str:
     """How the choice among `costs` does at the judged shapes, in words."""
-    own = Measured(found[found.set == "judged"], variants, operation, arch)
-    chosen = own.chosen(costs.dropna())
+    own = Measured([row for row in found if row["set"] == "judged"], variants, operation, arch)
+    columns = own.columns([cost for cost in costs if cost.coefficients])
+    chosen = columns[own.chosen([cost for cost in costs if cost.coefficients])]
     times, errs = own.at(own.times, chosen), own.at(own.errs, chosen)
-    best_kept = own.allowed[list(costs.index)].min(axis=1)
+    best_kept = np.fmin.reduce(own.allowed[:, own.columns(costs)], axis=1)
     ratio = own.library / times
     return (
         f"{len(times)} judged shapes, {len(costs)} variants: the choice loses "
-        f"{(times / best_kept - 1).mean():.1%} in the mean to the best of them at each shape, and "
-        f"{(times / own.fastest - 1).mean():.1%} to the best candidate; "
+        f"{np.nanmean(times / best_kept - 1):.1%} in the mean to the best of them at each shape, "
+        f"and {np.nanmean(times / own.fastest - 1):.1%} to the best candidate; "
         f"it errs over {ERROR_RATIO} times the library at {errs.mean():.1%}\n"
-        f"library's time / its time: worst {ratio.min():.3f}, 5% {ratio.quantile(0.05):.3f}, "
-        f"median {ratio.median():.3f}, geometric mean {np.exp(np.log(ratio).mean()):.3f}"
+        f"library's time / its time: worst {ratio.min():.3f}, 5% {np.quantile(ratio, 0.05):.3f}, "
+        f"median {np.median(ratio):.3f}, geometric mean {np.exp(np.log(ratio).mean()):.3f}"
     )
 
 
 class Measured:
-    """The times of all variants at some shapes, and the work there."""
+    """The times of all variants (columns) at some shapes (rows), and the work there."""
 
     def __init__(
-        self, rows: pd.DataFrame, variants: Sequence[Variant], operation: Operation, arch: str
+        self, rows: Sequence[Found], variants: Sequence[Variant], operation: Operation, arch: str
     ) -> None:
-        self.library = rows.groupby("shape", sort=False).library.mean()
-        self.shapes = {text: parse_shape(text, operation.name) for text in self.library.index}
-        known = {variant.name: variant for variant in variants}
-        # Searches of different days meet different clocks: the library's times join them.
-        level = rows["shape"].map(self.library) / rows.library
-        own = rows.assign(microseconds=rows.microseconds * level)[rows.variant.isin(known)]
-
-        def table(column: str) -> pd.DataFrame:
-            found = own.pivot(index="shape", columns="variant", values=column)
-            return found.reindex(index=list(self.shapes), columns=list(known))
-
-        self.times = table("microseconds")
-        self.errs = (table("error") > ERROR_RATIO) | (table("largest_error") > ERROR_RATIO)
-        self.names = [n for n in self.times if self.times[n].notna().sum() >= SMALLEST]
-        self.allowed = self.times.mask(self.errs)
-        self.fastest = self.allowed.min(axis=1)
+        libraries: dict[str, list[float]] = {}
+        for row in rows:
+            libraries.setdefault(row["shape"], []).append(row["library"])
+        self.texts = list(libraries)
+        self.shapes = [parse_shape(text, operation.name) for text in libraries]
+        self.library = np.array([np.mean(own) for own in libraries.values()])
+        self.variants = list(variants)
+        line = {text: i for i, text in enumerate(libraries)}
+        column = {variant.name: i for i, variant in enumerate(variants)}
+        size = len(line), len(column)
+        self.times, self.errs = np.full(size, np.nan), np.zeros(size, bool)
+        for row in rows:
+            if row["variant"] in column:
+                place = line[row["shape"]], column[row["variant"]]
+                # Searches of different days meet different clocks: the library's times join them.
+                level = self.library[place[0]] / row["library"]
+                self.times[place] = row["microseconds"] * level
+                self.errs[place] = max(row["error"], row["largest_error"]) > ERROR_RATIO
+        self.competes = np.isfinite(self.times).sum(axis=0) >= SMALLEST
+        self.allowed = np.where(self.errs, np.nan, self.times)
+        self.fastest = np.fmin.reduce(self.allowed, axis=1)
         of_card = architecture(arch).multiprocessors
-        shared = {
-            name: [(s, shares_of(known[name], s, of_card)) for s in self.shapes.values()]
-            for name in self.times
-        }
-        self.additions = pd.DataFrame(
-            {name: [additions(known[name], *own) for own in shared[name]] for name in shared},
-            index=list(self.shapes),
-        )
-        self.work = {
-            name: np.array([astuple(work(known[name], *own, of_card)) for own in shared[name]])
-            for name in shared
-        }
+        self.additions, self.work = np.zeros(size, int), np.zeros((*size, len(TERMS)))
+        for i, shape in enumerate(self.shapes):
+            for j, variant in enumerate(variants):
+                shares = shares_of(variant, shape, of_card)
+                self.additions[i, j] = additions(variant, shape, shares)
+                self.work[i, j] = astuple(work(variant, shape, shares, of_card))
 
-    def costs(self, name: str) -> np.ndarray:
+    def columns(self, costs: Sequence[Cost]) -> np.ndarray:
+        """The columns of the variants of rows."""
+        names = [variant.name for variant in self.variants]
+        return np.array([names.index(cost.variant.name) for cost in costs], int)
+
+    def costs(self, column: int) -> tuple[float, ...]:
         """The coefficients of a variant that predict its times best: 0 or more, and for a launch
         LEAST_LAUNCH of the shortest time or more.
 
@@ -115,55 +134,50 @@ class Measured:
         model does not explain count less.
         """
         least = LEAST_LAUNCH * np.nanmin(self.times) * (np.array(TERMS) == "launch")
-        measured = self.times[name].notna().to_numpy()
-        done, times = self.work[name][measured], self.times[name].to_numpy()[measured]
-        near = times <= FAR * self.fastest.to_numpy()[measured]
-        trust = np.where(near, 1, FAR_WEIGHT)
+        measured = np.isfinite(self.times[:, column])
+        done, times = self.work[measured, column], self.times[measured, column]
+        trust = np.where(times <= FAR * self.fastest[measured], 1, FAR_WEIGHT)
         weights = trust / times
         for _ in range(STEPS):
             beyond, _ = nnls(done * weights[:, None], (times - done @ least) * weights)
             missed = done @ (least + beyond) / times - 1
             weights = trust / times / np.sqrt(np.maximum(np.abs(missed), 0.02))
             weights *= np.where(missed < 0, LATE, 1)
-        return np.asarray(least + beyond)
+        return tuple(map(float, least + beyond))
 
-    def most_additions(self, name: str) -> int:
+    def most_additions(self, column: int) -> int:
         """Up to how many additions in a row it errs at one of the shapes near the fastest, or at
         ERRING of them; 0 if no number is too large. FEW_ADDITIONS are never too many: there it is
         the library that errs less than usual, because it shares out the sums."""
-        near = self.times[name] <= NEAR * self.fastest
-        own = self.errs[name][near].groupby(self.additions[name][near])
-        errs = own.agg(["sum", "count"]).cumsum()
-        allowed = errs.index[errs["sum"] <= np.maximum(ERRING * errs["count"], 1)]
-        if not len(errs) or list(allowed[-1:]) == list(errs.index[-1:]):
+        near = self.times[:, column] <= NEAR * self.fastest
+        chains, which = np.unique(self.additions[near, column], return_inverse=True)
+        errs = np.bincount(which, self.errs[near, column]).cumsum()
+        allowed = chains[errs <= np.maximum(ERRING * np.bincount(which).cumsum(), 1)]
+        if not len(chains) or (len(allowed) and allowed[-1] == chains[-1]):
             return 0
         return max(int(allowed[-1]) if len(allowed) else 1, FEW_ADDITIONS)
 
-    def predicted(self, costs: pd.DataFrame) -> pd.DataFrame:
-        """Microseconds by the model, NaN where a variant does not take a shape or would err."""
-        found = pd.DataFrame(
-            {name: self.work[name] @ row[list(TERMS)].to_numpy(float)
-             for name, row in costs.iterrows()}, index=self.times.index,
-        )  # fmt: skip
-        short = pd.DataFrame(
-            {name: (self.additions[name] <= most) | (most == 0)
-             for name, most in costs.most_additions.items()}
-        )  # fmt: skip
-        return found.where(self.times[list(costs.index)].notna() & short)
+    def chosen(self, costs: Sequence[Cost]) -> np.ndarray:
+        """At each shape which of the rows has the least predicted time, of those whose variants
+        take the shape and do not err there."""
+        columns = self.columns(costs)
+        coefficients = np.array([cost.coefficients for cost in costs])
+        predicted = np.einsum("ijk,jk->ij", self.work[:, columns], coefficients)
+        most = np.array([cost.most_additions or np.inf for cost in costs])
+        able = np.isfinite(self.times[:, columns]) & (self.additions[:, columns] <= most)
+        return np.where(able, predicted, np.inf).argmin(axis=1)
 
-    def chosen(self, costs: pd.DataFrame) -> pd.Series:
-        """The variant with the least predicted time at each shape."""
-        return self.predicted(costs).idxmin(axis=1)
-
-    def remembered(self, costs: pd.DataFrame, known: Sequence[str]) -> dict[str, list[str]]:
+    def remembered(self, costs: Sequence[Cost], known: set[str]) -> dict[Variant, list[str]]:
         """By variant the known shapes at which it is the fastest and the choice loses SLACK."""
-        chosen = self.at(self.allowed, self.chosen(costs))
-        shapes: dict[str, list[str]] = {}
-        for shape in self.fastest[known].dropna().index:  # without those where every variant errs
-            if not chosen[shape] <= (1 + SLACK) * self.fastest[shape]:
-                shapes.setdefault(str(self.allowed.loc[shape].idxmin()), []).append(shape)
+        times = self.at(self.allowed, self.columns(costs)[self.chosen(costs)])
+        shapes: dict[Variant, list[str]] = {}
+        for i, text in enumerate(self.texts):
+            right = np.isfinite(self.fastest[i])  # otherwise every variant errs there
+            if text in known and right and not times[i] <= (1 + SLACK) * self.fastest[i]:
+                best = self.variants[int(np.nanargmin(self.allowed[i]))]
+                shapes.setdefault(best, []).append(text)
         return shapes
 
-    def at(self, table: pd.DataFrame, chosen: pd.Series) -> pd.Series:
-        """The cell of the chosen variant at each shape."""
-        return pd.Series({shape: table.loc[shape, name] for shape, name in chosen.items()})
+    def at(self, table: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """At each shape the cell of its column."""
+        return np.asarray(table[np.arange(len(table)), columns])

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.build.binaries import compile_instruments, compile_into
-from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
 from matmul_sweep.classroom.experiments import SEED
 from matmul_sweep.classroom.launching import COLUMNS_FIRST
 from matmul_sweep.classroom.program import FUNCTION
 from matmul_sweep.classroom.verdict import Verdict
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench

@@ -16,7 +16,7 @@ import pandas as pd
 import psutil
 
 from matmul_sweep.build.binaries import compile_instruments
-from matmul_sweep.catalogue.entries import load_catalogue
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.dataset.selection import squares
 from matmul_sweep.experiment.dataset.tables import read_table, version_of

@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         if self.names_kernels:
-            from matmul_sweep.catalogue.entries import (
+            from matmul_sweep.dispatch.catalogue import (
                 load_catalogue,  # here, for programs without one
             )
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matmul_sweep.catalogue.entries import Catalogue, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.catalogue.schema import check
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
-from matmul_sweep.operations import OPERATIONS, parse_shape
-from matmul_sweep.operations.random_shapes import random_shapes
+from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.random_shapes import drawn_shapes
 from matmul_sweep.process.errors import UserError
 
 
@@ -87,21 +88,6 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     rule = shapes if isinstance(shapes, Mapping) else None
     drawn = {"shapes": drawn_shapes(rule, own["operation"]) if rule else shapes, "random": rule}
     return common | own | merged | drawn
-
-
-def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
-    """The shapes that a sweep's mapping asks for, as texts. Raises UserError."""
-    bounds = {}
-    for key in ("from", "to"):
-        try:
-            bounds[key] = parse_shape(rule[key], operation)
-        except UserError as error:
-            raise UserError(f"{key}: {error}") from None
-    shapes = random_shapes(
-        OPERATIONS[operation].shape, rule["random"], rule["seed"], bounds["from"], bounds["to"],
-        rule.get("operations"),
-    )  # fmt: skip
-    return list(map(str, shapes))
 
 
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 
 from matmul_sweep.build.binaries import digest, flags, recipe
 from matmul_sweep.build.recipes import HOST
-from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.plan import configuration
 from matmul_sweep.experiment.plan.settings import (
     CPU,

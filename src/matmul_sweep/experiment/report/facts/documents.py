@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 
 from matmul_sweep.catalogue.entries import kernel_name
-from matmul_sweep.catalogue.schema import read_yaml
 from matmul_sweep.experiment.dataset.selection import Results, at, size_name
 from matmul_sweep.experiment.report.facts.executed_rates import binding_peak
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.project import ROOT
+from matmul_sweep.process.yaml_files import read_yaml
 
 DOCUMENTS = ROOT / "reports" / "documents.yaml"
 PER_MS = {"ms": 1.0, "s": 1e-3}

@@ -3,7 +3,8 @@
 import pandas as pd
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.dispatch.cost import ACCESS_BYTES, shares_of
+from matmul_sweep.catalogue.sharing import shares_of
+from matmul_sweep.dispatch.cost import ACCESS_BYTES
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.dtypes import DTYPES

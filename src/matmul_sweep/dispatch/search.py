@@ -1,0 +1,143 @@
+"""The search for the tilings of a dispatch: its candidates, its shapes, and the times so far."""
+
+import csv
+import itertools
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.checks import check_variant
+from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant
+from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.random_shapes import drawn_shapes
+from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.files import whole_file
+from matmul_sweep.process.models import one_of
+
+SPILL_BYTES = 256  # at most: this few are spilled outside the loop
+SAVE_SECONDS = 5.0  # so that a search that is stopped loses few shapes
+NUMBERS = ("microseconds", "library", "error", "largest_error")
+COLUMNS = ("set", "shape", "variant", *NUMBERS)
+
+Rows = list[dict[str, Any]]
+Race = Callable[[Shape, Collection[Variant]], Rows]  # times and verifies variants at a shape
+
+
+def candidates(
+    catalogue: Catalogue, space: Mapping[str, Any], fit_only: bool = False
+) -> list[Variant]:
+    """What a search tries of each kernel that its configuration names: the tilings of the
+    catalogue and, unless it is to fit only, those in boxes of values.
+
+    Raises UserError if a box names a parameter that the kernel lacks.
+    """
+    found: dict[str, Variant] = {}
+    for name, boxes in space["candidates"].items():
+        one_of("candidates", name, catalogue)
+        for variant in tilings(catalogue[name], [] if fit_only else boxes):
+            found.setdefault(variant.name, variant)
+    return list(found.values())
+
+
+def tilings(kernel: Kernel, boxes: Sequence[Mapping[str, Any]]) -> Iterator[Variant]:
+    """The tilings of the catalogue, and every combination of the values in a box that fits a
+    multiprocessor. A parameter without values has the value of the kernel's first tiling."""
+    yield from kernel.every_variant
+    defaults = kernel.variants[0].parameters
+    for box in boxes:
+        for name in box:
+            one_of(f"candidates.{kernel.name}", name, defaults)
+        for values in itertools.product(*(box.get(name, [v]) for name, v in defaults.items())):
+            variant = named(kernel, dict(zip(defaults, values, strict=True)))
+            try:
+                check_variant(variant)
+            except UserError:
+                continue
+            yield variant
+
+
+def named(kernel: Kernel, parameters: Mapping[str, int]) -> Variant:
+    """The catalogue's variant with these parameters, or else a new one. Its name gives the tile and
+    the difference from the tiling with that name, or if there is none from the first tiling."""
+    known = {variant.tiling: variant for variant in kernel.every_variant}
+    for variant in known.values():
+        if variant.parameters == parameters:
+            return variant
+    unnamed = Variant(kernel, "", parameters)
+    assert kernel.tile
+    rows, columns = kernel.tile
+    size = f"{unnamed.tile[0]}" if rows == columns else "{}x{}".format(*unnamed.tile)
+    base = known.get(size, kernel.variants[0]).parameters
+    sized = re.findall(r"[A-Z]\w*", f"{rows} {columns}")
+    others = [
+        f"{name.replace('_', '').lower()}{value}"
+        for name, value in parameters.items()
+        if value != base[name] and name not in sized
+    ]
+    return Variant(kernel, "-".join([size, *others]), parameters)
+
+
+def compiled(variants: Sequence[Variant], arch: str, build: Path) -> list[Variant]:
+    """Those that compile and spill almost nothing, compiled on all cores."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        records = pool.map(lambda variant: compile_into(variant, arch, build), variants)
+        return [
+            variant
+            for variant, record in zip(variants, records, strict=True)
+            if record["status"] == "ok" and record["spill_bytes"] <= SPILL_BYTES
+        ]
+
+
+def shapes_of(space: Mapping[str, Any], operation: str) -> dict[Shape, str]:
+    """The shapes of a search and the set of each, the first that has it. A set is a list of shapes
+    and of rules that draw shapes."""
+    found: dict[Shape, str] = {}
+    for key in ("known", "fitted", "judged"):
+        for item in space[key]:
+            drawn = isinstance(item, Mapping)
+            for text in drawn_shapes(item, operation) if drawn else [str(item)]:
+                found.setdefault(parse_shape(text, operation), key)
+    return found
+
+
+def measured(
+    race: Race, variants: Sequence[Variant], shapes: Iterable[tuple[Shape, str]], output: Path
+) -> Rows:
+    """A row for each variant that may be chosen at a shape and that `race` finds correct: those of
+    `output`, of earlier searches, and the others, which are written there every SAVE_SECONDS."""
+    found = read(output) if output.exists() else []
+    known = {(row["shape"], row["variant"]) for row in found}
+    saved = monotonic()
+    try:
+        for shape, key in shapes:
+            able = [
+                variant
+                for variant in variants
+                if (str(shape), variant.name) not in known and variant.may_be_chosen(shape)
+            ]
+            if able:
+                found += [{"set": key, "shape": str(shape)} | row for row in race(shape, able)]
+            if monotonic() > saved + SAVE_SECONDS:
+                save(found, output)
+                saved = monotonic()
+    finally:
+        save(found, output)
+    return found
+
+
+def read(output: Path) -> Rows:
+    with output.open(newline="") as file:
+        return [row | {key: float(row[key]) for key in NUMBERS} for row in csv.DictReader(file)]
+
+
+def save(found: Rows, output: Path) -> None:
+    with whole_file(output) as temporary, temporary.open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(found)

@@ -1,0 +1,45 @@
+"""YAML files, with one line for each mistake."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from matmul_sweep.process.errors import UserError, said
+
+MOST_BYTES = 16 << 20  # 10,000 kernels take 5 MB
+
+
+class UniqueKeys(yaml.CSafeLoader):
+    """YAML where a key given twice is a mistake and does not overwrite the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        found = set()
+        for key, _ in node.value:
+            text = str(key.value)
+            if text in found:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key '{text}' is given twice", key.start_mark
+                )
+            found.add(text)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a YAML file.
+
+    Raises UserError for a missing file, invalid YAML, a key given twice, or over MOST_BYTES.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UserError(f"{path}: larger than {MOST_BYTES >> 20} MiB, too large to read")
+        return yaml.load(data, UniqueKeys)
+    except OSError as error:
+        raise UserError(said(error)) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1
+        raise UserError(f"{path}: line {line}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no text, no date
+        raise UserError(f"{path}: not valid YAML: {error}") from None
