@@ -31,7 +31,7 @@ from matmul_sweep.experiment.dataset.selection import (
     with_others,
 )
 from matmul_sweep.experiment.dataset.sourced_numbers import cell
-from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
+from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import cards
 from matmul_sweep.experiment.report.facts.checks import cross_check, timer_check

@@ -1,10 +1,11 @@
-"""The 95% interval of a median, from its samples alone.
+"""The 95% interval of a median, from its samples alone, and when there are enough of them.
 
 Apart from the tables, because measuring jobs need it and do without pandas.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -44,3 +45,25 @@ def settled(samples: Sequence[float], interval: float) -> bool:
     """Whether the median's interval lies within ±`interval` of it."""
     low, high = median_interval(samples)
     return (high - low) / 2 <= interval * float(np.median(samples))  # NaN compares false
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop: after `minimum` samples, once the median's interval is within ±`interval` of
+    the median; or at `maximum` samples; or after `seconds`, doubled if there are still too few
+    samples for an interval."""
+
+    minimum: int
+    maximum: int
+    interval: float
+    seconds: float
+
+    def enough(self, times: Sequence[Sequence[float]]) -> str | None:
+        """Why these times, one list of as many samples per thing, are enough: interval or maximum.
+
+        None if they are not; then only the seconds can end the sampling.
+        """
+        taken = len(times[0])
+        if taken >= self.minimum and all(settled(own, self.interval) for own in times):
+            return "interval"
+        return "maximum" if taken >= self.maximum else None

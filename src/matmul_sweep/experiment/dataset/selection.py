@@ -26,8 +26,7 @@ from matmul_sweep.experiment.dataset.tables import (
     read_table,
     version_of,
 )
-from matmul_sweep.experiment.measure.bench import CACHES, MODES
-from matmul_sweep.experiment.measure.state import POWER, THERMAL
+from matmul_sweep.experiment.dataset.words import CACHES, MODES, POWER, THERMAL
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.operation import OTHER, Operation

@@ -15,6 +15,7 @@ from typing import Any
 from matmul_sweep.build.binaries import digest, flags, recipe
 from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, load_catalogue
+from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.measure.bench import Case, Settings
 from matmul_sweep.experiment.measure.sampling import Rule
 from matmul_sweep.experiment.plan import configuration
@@ -51,7 +52,7 @@ class Experiment:
     @cached_property
     def sweeps(self) -> dict[str, dict[str, Any]]:
         """The whole settings of each sweep."""
-        return {name: configuration.sweep_of(self.configuration, name) for name in self.jobs}
+        return {name: sweep_of(self.configuration, name) for name in self.jobs}
 
     def own_sweeps(self, variant: Variant) -> list[dict[str, Any]]:
         """The settings of every sweep that measures a variant."""
