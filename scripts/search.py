@@ -37,11 +37,11 @@ from matmul_sweep.dispatch.cost import TERMS
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
 from matmul_sweep.experiment.measure.instruments import Instruments
 from matmul_sweep.experiment.measure.timing import HeldStream
-from matmul_sweep.experiment.plan.configuration import drawn_shapes
 from matmul_sweep.experiment.verify.reference import reference
 from matmul_sweep.launch.device import NoDevice, opened
 from matmul_sweep.launch.products import NoRoom, gpu_product
 from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.random_shapes import drawn_shapes
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process import arguments
 from matmul_sweep.process.errors import Unfinished, UserError, command_line

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matmul_sweep.experiment.dataset.derived import resampled_interval
-from matmul_sweep.experiment.dataset.intervals import SMALLEST, median_interval, settled
+from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_interval, settled
 from matmul_sweep.experiment.dataset.selection import quotient_interval, verdict_of
 from matmul_sweep.experiment.measure import sampling
-from matmul_sweep.experiment.measure.sampling import Rule, collect
+from matmul_sweep.experiment.measure.sampling import collect
 from matmul_sweep.experiment.report.facts.changes import (
     KEY,
     VERDICTS,

@@ -18,6 +18,7 @@ from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant, load_catalogue
 from matmul_sweep.experiment.dataset.intervals import lower_rank
 from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
     COUNTERS,
@@ -26,8 +27,7 @@ from matmul_sweep.experiment.dataset.tables import (
     product_of,
     write_table,
 )
-from matmul_sweep.experiment.measure.bench import MODES
-from matmul_sweep.experiment.plan.configuration import sweep_of
+from matmul_sweep.experiment.dataset.words import MODES
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.shapes import Shape

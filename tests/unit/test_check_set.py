@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from made_up_data import the_catalogue
+from matmul_sweep.experiment.dataset.acceptance import check_set, other_sources, too_fast
+from matmul_sweep.experiment.dataset.consistency import DataSet, read_set
 from support import ROOT, Command
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.experiment.dataset import acceptance
-from matmul_sweep.experiment.dataset.acceptance import check_set, other_sources, too_fast
-from matmul_sweep.experiment.dataset.consistency import DataSet, read_set
 from matmul_sweep.experiment.dataset.tables import COLUMNS, LOOP, read_table
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json

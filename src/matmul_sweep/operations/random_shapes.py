@@ -1,7 +1,10 @@
 """Shapes drawn at random, the same on every machine: what nobody chose by hand."""
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
+from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
@@ -61,3 +64,19 @@ def extent(draw: random.Random, low: int, high: int, step: int) -> int:
         return 0
     drawn = low * (high / low) ** draw.random()
     return step * min(max(round(drawn / step), least), most)
+
+
+def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
+    """The shapes that a configuration's mapping asks for (random, seed, from, to and perhaps
+    operations), as texts. Raises UserError."""
+    bounds = {}
+    for key in ("from", "to"):
+        try:
+            bounds[key] = parse_shape(rule[key], operation)
+        except UserError as error:
+            raise UserError(f"{key}: {error}") from None
+    shapes = random_shapes(
+        OPERATIONS[operation].shape, rule["random"], rule["seed"], bounds["from"], bounds["to"],
+        rule.get("operations"),
+    )  # fmt: skip
+    return list(map(str, shapes))

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from matmul_sweep.operations import OPERATIONS, parse_shape
-from matmul_sweep.operations.random_shapes import random_shapes
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.operations.random_shapes import drawn_shapes
 
 
 def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -22,21 +20,6 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     rule = shapes if isinstance(shapes, Mapping) else None
     drawn = {"shapes": drawn_shapes(rule, own["operation"]) if rule else shapes, "random": rule}
     return common | own | merged | drawn
-
-
-def drawn_shapes(rule: Mapping[str, Any], operation: str) -> list[str]:
-    """The shapes that a sweep's mapping asks for, as texts. Raises UserError."""
-    bounds = {}
-    for key in ("from", "to"):
-        try:
-            bounds[key] = parse_shape(rule[key], operation)
-        except UserError as error:
-            raise UserError(f"{key}: {error}") from None
-    shapes = random_shapes(
-        OPERATIONS[operation].shape, rule["random"], rule["seed"], bounds["from"], bounds["to"],
-        rule.get("operations"),
-    )  # fmt: skip
-    return list(map(str, shapes))
 
 
 def takes_place(sweep: Mapping[str, Any], on_gpu: bool) -> bool:
