@@ -304,10 +304,9 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
     UserError for text, and for a fraction of a whole number."""
     import pandas as pd
 
-    whole = DICTIONARY[str(column.name)].kind == WHOLE
-    read = (
-        pd.to_numeric(column.astype(object), errors="coerce") if column.dtype == object else column
-    )
+    whole, read = DICTIONARY[str(column.name)].kind == WHOLE, column
+    if column.dtype.kind not in "iuf":
+        read = pd.to_numeric(column.astype(object), errors="coerce")
     wrong = read.isna() & column.notna() & (column != "nan")
     if whole:
         wrong |= read % 1 > 0
