@@ -95,16 +95,13 @@ class DataSet:
         path = self.folder / kind
         return f"{path}: {what}; {remedy(path)}"
 
-    def rows(self, kind: str, wrong: Any, column: str, why: str | pd.Series) -> Iterator[str]:
-        """A finding for each of the rows of a table that are `wrong`, a boolean per row."""
-        path, table = self.folder / kind, self[kind]
-        for index in table.index[np.asarray(wrong, bool)]:
-            row = table.loc[index]
-            reason = why if isinstance(why, str) else why[index]
-            yield (
-                f"{path}, line {index + 2}, {named(row)}: {column} is '{row[column]}', {reason}; "
-                f"{remedy(path)}"
-            )
+    def rows(self, kind: str, wrong: pd.Series, column: str, why: str | pd.Series) -> Iterator[str]:
+        """A finding for each of the rows of a table that are `wrong`, a boolean by index."""
+        path = self.folder / kind
+        for index in sorted(wrong.index[wrong.astype(bool)]):
+            row, reason = self[kind].loc[index], why if isinstance(why, str) else why[index]
+            what = f"{column} is '{row[column]}', {reason}"
+            yield f"{path}, line {index + 2}, {named(row)}: {what}; {remedy(path)}"
 
     def lacking(
         self, kind: str, rows: pd.DataFrame, other: str, others: pd.DataFrame, key: list[str]
@@ -112,9 +109,8 @@ class DataSet:
         """Findings for `rows`, of the table `kind`, whose key no row of `others`, of `other`,
         has."""
         known = others[key].drop_duplicates()
-        both = rows[key].reset_index().merge(known, on=key, how="left", indicator=True)
-        missing = both["index"][both["_merge"] == "left_only"]
-        wrong = self[kind].index.isin(missing)
+        both = rows[key].merge(known, on=key, how="left", indicator=True).set_axis(rows.index)
+        wrong = both["_merge"] == "left_only"
         yield from self.rows(kind, wrong, key[0], f"and {other} has no row for it")
 
     def unlike(
@@ -124,13 +120,11 @@ class DataSet:
         `expected`, which has the same rows in the same order, from `source`."""
         for column in expected.columns:
             theirs, ours = expected[column].set_axis(given.index), given[column]
-            if DICTIONARY[column].kind == TEXT:
-                differs = theirs != ours
-            else:
+            wrong = ours != theirs
+            if DICTIONARY[column].kind != TEXT:
                 pair = ours.astype(float), theirs.astype(float)
-                differs = pd.Series(~np.isclose(*pair, CLOSE, 0, True), given.index)
+                wrong &= ~np.isclose(*pair, CLOSE, 0, equal_nan=True)
             why = theirs.map(lambda value: f"and {source} '{value}'")
-            wrong = self[kind].index.isin(given.index[differs])
             yield from self.rows(kind, wrong, column, why)
 
     def on_gpu(self, rows: pd.DataFrame) -> np.ndarray:
@@ -259,7 +253,7 @@ def impossible(data: DataSet) -> Iterator[str]:
     """Cells that no run gives: not what their column can be, or outside their own interval."""
     highest = {
         "sm_clock_mhz": data.device.get("clock_mhz"),
-        "power_w": OVER_LIMIT * (data.device.get("power_limit_w") or math.inf),
+        "power_w": OVER_LIMIT * (data.device.get("power_limit_w") or 0),
     }
     for kind, table in data.tables.items():
         for column in (DICTIONARY[name] for name in table.columns):
@@ -378,11 +372,10 @@ def miscounted(data: DataSet) -> Iterator[str]:
     last = samples[(samples.phase == "kernel") & ~samples.duplicated(who, keep="last")]
     beside, own = (last[(last.baseline_of == "") == alone] for alone in (False, True))
     pairs = beside.assign(variant=beside.baseline_of, row=beside.index)
-    both = pairs.merge(own, on=SPAN, how="left", suffixes=("", "_own"))
-    wrong = samples.index.isin(both.row[both["sample"] != both.sample_own])
-    yield from data.rows(
-        SAMPLES, wrong, "sample", "the last one beside a kernel that has another number"
-    )
+    both = pairs.merge(own, on=SPAN, how="left", suffixes=("", "_own")).set_index("row")
+    wrong = both["sample"] != both.sample_own
+    why = "the last one beside a kernel that has another number"
+    yield from data.rows(SAMPLES, wrong, "sample", why)
 
 
 def unsummarised(data: DataSet) -> Iterator[str]:
@@ -401,8 +394,8 @@ def unpaired(data: DataSet) -> Iterator[str]:
     ratios, timed = data["ratios.csv"], data.timed
     expected = pair_ratios(data[SAMPLES], kernel_names(data))
     yield from data.lacking("ratios.csv", ratios, SAMPLES, expected, PAIR)
-    both = expected.merge(ratios[PAIR], on=PAIR, how="left", indicator=True)
-    for _, row in both[both["_merge"] == "left_only"].iterrows():
+    if len(expected) > len(ratios):
+        row = pd.concat([ratios, expected]).drop_duplicates(PAIR, keep=False).iloc[0]
         what = f"{named(row)}: no row beside {row.baseline}, and {SAMPLES} has their pairs"
         yield data.said("ratios.csv", what)
     order = ratios[PAIR].merge(expected, on=PAIR)[["kernel", "pairs", *RATIO]]
