@@ -64,7 +64,7 @@ LOOP = [
     "stores", "local", "barriers", "integer", "rest",
 ]  # fmt: skip
 # Hardware counters of a product: percent of a peak, and how many warps wait for what at an issue.
-COUNTERS = {
+COUNTED = {
     "duration_ns": "ns", "shared_wavefronts": "", "bank_conflicts": "",
     **dict.fromkeys(["l1_bytes", "l2_bytes", "dram_bytes"], "bytes"),
     **dict.fromkeys(
@@ -77,6 +77,7 @@ COUNTERS = {
 }  # fmt: skip
 ERRORS = ["error", "largest_error", "mean_error"]
 PARTS = ["start_s", "inputs_s", "verification_s", "cooling_s", "timed_s"]  # of a job
+COUNTERS = [*COUNTED]
 # Texts of which nothing is known but that they are.
 PLAIN = [
     "kernel", "variant", "baseline", "baseline_of", "sweep", "operation", "dtype", "fill", "phase",
@@ -122,7 +123,7 @@ DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
     Column("loop_instructions", WHOLE),
     *(Column(name, WHOLE, measured=True) for name in LOOP),
     *(Column(name, NUMBER, unit, measured=name == "duration_ns")
-      for name, unit in COUNTERS.items()),
+      for name, unit in COUNTED.items()),
     *(Column(name, WHOLE, low=0) for name in ("loads", "multiply_adds")),
 ]}  # fmt: skip
 
@@ -269,12 +270,13 @@ def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
 
 
 def check_header(kind: str, found: Sequence[str], version: str, path: Path) -> None:
-    """Raise UserError unless a table has the columns that this version writes, and no other."""
-    known = [
+    """Raise UserError unless a table has the columns that this version writes, and none that no
+    version does."""
+    early = [
         name for name in COLUMNS[kind] if order_of(DICTIONARY[name].since) <= order_of(version)
     ]
-    missing = [f"no column {name}" for name in known if name not in found]
-    foreign = [f"column {name}" for name in found if name not in known]
+    missing = [f"no column {name}" for name in early if name not in found]
+    foreign = [f"column {name}" for name in found if name not in COLUMNS[kind]]
     if missing or foreign:
         raise UserError(
             f"{path}: {', '.join(missing + foreign)}, unlike {kind} of version {version}; "
