@@ -197,7 +197,7 @@ FORGED: list[tuple[Forge, str]] = [
     (device(multiprocessors=None), "multiprocessors is 'None', not of the form"),
     (device(code="my own"), "code is 'my own', not of the form"),
     (device(fp32_peak_tflops=90.0), "and multiprocessors, units and clock give"),
-    (device(configuration={}), "configuration is '{}', without sweeps"),
+    (device(configuration={}), "the configuration has no sweeps"),
     (rows({SAMPLES: ANY}), "there is no sample"),
     (first(SAMPLES, OWN, times=2), "as in an earlier line"),
     (cell(SAMPLES, OWN, time_ms=-1.0), "time_ms is '-1.0', not from 1e-09 to"),

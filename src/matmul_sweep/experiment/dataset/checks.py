@@ -90,18 +90,17 @@ class DataSet:
     def sweeps(self) -> Mapping[str, Any]:
         return self.device["configuration"]["sweeps"]
 
-    def said(self, kind: str, what: str) -> str:
-        """A finding about a file as a whole, or about a key of device.json."""
+    def said(self, kind: str, what: str, place: str = "") -> str:
+        """A finding about a file, or a place in it."""
         path = self.folder / kind
-        return f"{path}: {what}; {remedy(path)}"
+        return f"{path}{place}: {what}; {remedy(path)}"
 
     def rows(self, kind: str, wrong: pd.Series, column: str, why: str | pd.Series) -> Iterator[str]:
         """A finding for each of the rows of a table that are `wrong`, a boolean by index."""
-        path = self.folder / kind
         for index in sorted(wrong.index[wrong.astype(bool)]):
             row, reason = self[kind].loc[index], why if isinstance(why, str) else why[index]
             what = f"{column} is '{row[column]}', {reason}"
-            yield f"{path}, line {index + 2}, {named(row)}: {what}; {remedy(path)}"
+            yield self.said(kind, what, f", line {index + 2}, {named(row)}")
 
     def lacking(
         self, kind: str, rows: pd.DataFrame, other: str, others: pd.DataFrame, key: list[str]
@@ -218,17 +217,15 @@ def unlikely_machine(data: DataSet) -> Iterator[str]:
     """Facts of device.json that are missing, or that do not fit one another."""
     device = data.device
 
-    def wrong(key: str, why: str) -> str:
-        return data.said("device.json", f"{key} is '{device.get(key)}', {why}")
-
     if "sweeps" not in (device.get("configuration") or {}):
-        yield wrong("configuration", "without sweeps")
+        yield data.said("device.json", "the configuration has no sweeps")
     for key, pattern in (FACTS | CARD if device.get("gpu") else FACTS).items():
-        if not re.fullmatch(pattern, str(device.get(key))):
-            yield wrong(key, f"not of the form {pattern}")
+        if not re.fullmatch(pattern, str(value := device.get(key))):
+            yield data.said("device.json", f"{key} is '{value}', not of the form {pattern}")
     for key, peak in peaks(device).items() if device.get("gpu") else ():
         if key in device and not np.isclose(device[key] or 0, peak, rtol=NEARLY - 1):
-            yield wrong(key, f"and multiprocessors, units and clock give {peak:.5g}")
+            why = f"and multiprocessors, units and clock give {peak:.5g}"
+            yield data.said("device.json", f"{key} is '{device[key]}', {why}")
 
 
 def peaks(device: Mapping[str, Any]) -> dict[str, float]:
@@ -408,8 +405,7 @@ def unpaired(data: DataSet) -> Iterator[str]:
 
 def kernel_names(data: DataSet) -> dict[str, str]:
     """The kernel of each variant."""
-    kernels = data["kernels.csv"]
-    return dict(zip(kernels.variant, kernels.kernel, strict=True))
+    return data["kernels.csv"].set_index("variant").kernel.to_dict()
 
 
 # What the configuration and the card allow.
