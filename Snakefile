@@ -99,4 +99,3 @@ rule all:
         rules.report.input,
         rules.explore.input,
         rules.pass_verdict.output,
-        other_reports,

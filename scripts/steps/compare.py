@@ -11,18 +11,12 @@ makes one or two of a hundred slower. An `error:` line says why two data sets ca
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     load_results,
-    processor,
-    published_name,
     thermally_throttled,
 )
 from matmul_sweep.experiment.plan import arguments
@@ -30,11 +24,12 @@ from matmul_sweep.experiment.report.facts.changes import (
     TABLE,
     TOLERANCE,
     VALUES,
-    comparable,
-    compare_points,
+    chosen_values,
+    common_points,
     compare_variants,
-    lacking_line,
+    heading,
     own_times,
+    reference_folder,
     summary_line,
     variant_lines,
 )
@@ -45,63 +40,10 @@ from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
 
 
-def reference_folder(given: Path, device: dict[str, Any]) -> Path:
-    """`given` itself, or the data set of `device` in that folder, or else the first one there."""
-    if (given / "device.json").exists():
-        return given
-    inside = sorted(file.parent for file in given.glob("*/device.json"))
-    if not inside:
-        raise UserError(f"{given}: neither a data set nor a folder of data sets (no device.json)")
-    own = given / published_name(device)
-    return own if own in inside else inside[0]
-
-
-def chosen_values(asked: str, reference: Results, new: Results) -> str:
-    """Which of VALUES to compare. Raises UserError for times of different devices."""
-    fit = comparable(reference, new)
-    if asked == "times" and fit != "times":
-        raise UserError(
-            f"--what times: A is from {processor(reference.device)}, B from "
-            f"{processor(new.device)}; compare times relative to the library with --what ratios"
-        )
-    return fit if asked == "auto" else asked
-
-
-def heading(what: str, reference: Results, new: Results) -> str:
-    """What is compared, and why."""
-    if what == "times":
-        return f"compared: times on {processor(new.device)}"
-    differ = comparable(reference, new) != "times"
-    why = ", because the devices are of different models" if differ else ""
-    return f"compared: kernel times relative to the library{why}"
-
-
 def side_line(results: Results) -> str:
     """Device, date and commit, and a warning if the card throttled."""
     thermal = thermally_throttled(own_times(results).throttled).any()
     return source_line(results) + (" · the card throttled thermally" if thermal else "")
-
-
-def common_points(
-    what: str, folders: Sequence[Path], sides: Sequence[Results], tolerance: float
-) -> tuple[pd.DataFrame, str | None]:
-    """compare_points of A and B, and a line on the points that B lacks, if any.
-
-    Raises UserError if there is nothing to compare.
-    """
-    values = [VALUES[what](side) for side in sides]
-    for folder, side, table in zip(folders, sides, values, strict=True):
-        if table.empty:
-            raise UserError(
-                f"{folder}: has no kernel {what} of {processor(side.device)}; compare data sets of "
-                "one device, or of GPUs, because only they have ratios"
-            )
-    points = compare_points(values[0], values[1], tolerance)
-    if points.empty:
-        raise UserError(
-            f"{folders[0]} and {folders[1]}: no common point; measure the same kernels and shapes"
-        )
-    return points, lacking_line(*values)
 
 
 @command_line

@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.acceptance import other_sources
-from matmul_sweep.experiment.dataset.consistency import KEYS
+from matmul_sweep.experiment.dataset.checks import other_sources
 from matmul_sweep.experiment.dataset.selection import pictures, published_name, thermally_throttled
-from matmul_sweep.experiment.dataset.tables import DATA_SET, OPTIONAL, read_optional, read_table
+from matmul_sweep.experiment.dataset.tables import (
+    DATA_SET,
+    EXTRA,
+    TABLES,
+    read_optional,
+    read_table,
+)
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import read_json, whole_file
@@ -56,7 +61,7 @@ def main() -> None:
     device = read_json(options.data / "device.json")
     check_publishable(device, options.data)
     folder = options.published / published_name(device)
-    optional = [name for name in OPTIONAL if name in KEYS]  # what check_set.py checks
+    optional = [name for name, table in TABLES.items() if table.place == EXTRA]
     files = {name: options.data / name for name in (*DATA_SET, *optional)}
     files |= {"report.pdf": options.report}
     drawn = pictures().values()

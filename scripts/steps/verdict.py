@@ -1,5 +1,5 @@
 """Write the verdict of a run. If all went well, it is one line and a line about the card's state;
-otherwise `failed` and a line per variant. Other GPU models that jobs ran on have their own lines.
+otherwise `failed` and a line per variant.
 
 It is written before the report and does not depend on it. The workflow prints it last, and fails if
 its first word is `failed`.
@@ -78,13 +78,6 @@ def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
     )
 
 
-def told(data: Path, summary: pd.DataFrame) -> tuple[str, str | None]:
-    """The outcome of a data set and the state of its card, one line each."""
-    device = read_json(data / "device.json")
-    points = summary.query("phase == 'kernel'")
-    return outcome(device, points), card(device, points)
-
-
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
@@ -93,17 +86,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
 
-    others = sorted(file.parent for file in options.data.glob("others/*/device.json"))
-    summaries = {
-        data: read_table("summary.csv", data / "summary.csv") for data in (options.data, *others)
-    }
-    failed = [line for data in summaries for line in failures(data, summaries[data])]
+    summary = read_table("summary.csv", options.data / "summary.csv")
     lines: list[str | None]
-    if failed:
+    if failed := failures(options.data, summary):
         lines = [f"{FAILED}: {len(failed)}, listed in {options.report}", *failed]
     else:
-        (first, state), *rest = (told(*item) for item in summaries.items())
-        lines = [f"{first}: {options.report}", state, *(line for pair in rest for line in pair)]
+        device = read_json(options.data / "device.json")
+        points = summary.query("phase == 'kernel'")
+        lines = [f"{outcome(device, points)}: {options.report}", card(device, points)]
     write_text("".join(f"{line}\n" for line in lines if line), options.output)
 
 

@@ -18,7 +18,7 @@ from support import ROOT, Command, DataSet, write_experiment
 
 from matmul_sweep.build import cache
 from matmul_sweep.build.packages import installed
-from matmul_sweep.experiment.dataset.tables import COLUMNS, TEXT, read_rows, read_table
+from matmul_sweep.experiment.dataset.tables import COLUMNS, TEXTS, read_table
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json
 
@@ -123,7 +123,7 @@ def test_a_full_folder_for_temporary_files(
         if made != verified:
             assert read_json(made)["status"] == "ok"
         tried("a line named the cause, no kernel was blamed; with room, the same command completed")
-    assert {row["status"] for row in read_rows("verification.csv", verified)} == {"ok"}
+    assert set(read_table("verification.csv", verified).status) == {"ok"}
 
 
 @ROOT_ONLY
@@ -166,7 +166,7 @@ def whole_table(kind: str) -> bytes:
     """Rows of a table, all of their cells filled."""
     names = COLUMNS[kind]
     rows = (
-        ",".join(f"a{row}" if name in TEXT else str(row * 7919 % 100_003) for name in names)
+        ",".join(f"a{row}" if name in TEXTS else str(row * 7919 % 100_003) for name in names)
         for row in range(ROWS)
     )
     return "\n".join([",".join(names), *rows, ""]).encode()
@@ -195,13 +195,13 @@ def test_a_cut_samples_file(tmp_path: Path, tried: Tried) -> None:
 
 @pytest.mark.fault("a table of text is cut within a line, at every hundredth byte", 200)
 def test_a_cut_table(tmp_path: Path, tried: Tried) -> None:
-    for read, name in ((read_table, "points.csv"), (read_rows, "verification.csv")):
+    for name in ("points.csv", "verification.csv"):
         path, whole = tmp_path / name, whole_table(name)
         path.write_bytes(whole)
-        assert len(read(name, path)) == ROWS
+        assert len(read_table(name, path)) == ROWS
         ends = [100 * cut - (whole[100 * cut - 1 : 100 * cut] == b"\n") for cut in CUTS]
         for end in ends:
-            assert "cut short" in refusal(read, name, path, whole[:end])
+            assert "cut short" in refusal(read_table, name, path, whole[:end])
             tried("refused by name, with the remedy")
 
 

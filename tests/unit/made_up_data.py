@@ -19,6 +19,7 @@ from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import lower_rank
 from matmul_sweep.experiment.dataset.selection import Results, load_results
+from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
     COLUMNS,
     COUNTERS,
@@ -28,7 +29,6 @@ from matmul_sweep.experiment.dataset.tables import (
     write_table,
 )
 from matmul_sweep.experiment.dataset.words import MODES
-from matmul_sweep.experiment.plan.configuration import sweep_of
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.shapes import Shape
@@ -60,13 +60,15 @@ RANDOM = {
                     "shapes": {"random": 30, "seed": 2, "from": 64, "to": "20000x9000"}},
 }  # fmt: skip
 TF32 = "cublas_sgemm_tf32"
-COPIES = {
-    "h2d": 2.0,
-    "d2h": 1.0,
-    "end_to_end": 4.0,
-    "unified": 9.0,
-    "submitted": 0.1,
-}  # times the kernel
+# As many times as long as the kernel.
+COPIES = {"h2d": 2.0, "d2h": 1.0, "end_to_end": 4.0, "unified": 9.0, "submitted": 0.1}
+STATE = {
+    "sm_clock_mhz": 1980.0,
+    "memory_clock_mhz": 2619.0,
+    "power_w": 300.0,
+    "temperature_c": 50.0,
+}
+NO_GPU = {"status": "skipped", "reason": "there is no GPU on this machine"}
 DEVICE = {
     "gpu": "Imaginary GPU",
     "compute_capability": "9.0",
@@ -153,7 +155,7 @@ def made_up(
     capability = (DEVICE if device is None else device).get("compute_capability", "9.0")
     arch = "sm_" + capability.replace(".", "")
     rows = [
-        {"kernel": variant.kernel.name, "variant": variant.name} | row
+        named(variant) | row
         for variant in variants
         for text in shapes[variant.kernel.operation]
         for row in point(
@@ -161,24 +163,26 @@ def made_up(
         )
     ]
     rows += study_rows(variants, studies, gpu, random)
-    columns = COLUMNS["summary.csv"]
     rows += random_rows(drawn, catalogue, gpu, random, arch)
-    summary = change(pd.DataFrame(rows, columns=columns).astype({"k": "Int64"}))
-    write_table(ratios(summary, catalogue), "ratios.csv", folder / "ratios.csv")
+    summary = change(pd.DataFrame(rows, columns=COLUMNS["summary.csv"]).astype({"k": "Int64"}))
     # Libraries have no jobs of their own in sweeps over random shapes.
     libraries = summary.kernel.isin([k.name for k in catalogue.values() if k.kind is Kind.LIBRARY])
-    summary = summary[~(summary.sweep.isin(drawn) & libraries)].reset_index(drop=True)
-    write_table(summary, "summary.csv", folder / "summary.csv")
-    write_table(verifications(variants, gpu), "verification.csv", folder / "verification.csv")
-    write_table(records(chosen), "kernels.csv", folder / "kernels.csv")
-    write_table(instructions(chosen), "instructions.csv", folder / "instructions.csv")
-    write_table(counted(chosen, gpu), "counters.csv", folder / "counters.csv")
-    write_table(jobs(variants), "jobs.csv", folder / "jobs.csv")
-    write_table(ceilings(gpu), "ceilings.csv", folder / "ceilings.csv")
-    write_table(states(summary), "states.csv", folder / "states.csv")
+    measured = summary[~(summary.sweep.isin(drawn) & libraries)].reset_index(drop=True)
+    tables = {
+        "summary.csv": measured,
+        "ratios.csv": ratios(summary, catalogue),
+        "verification.csv": verifications(variants, gpu),
+        "kernels.csv": records(chosen),
+        "instructions.csv": instructions(chosen),
+        "counters.csv": counted(chosen, gpu),
+        "jobs.csv": jobs(variants),
+        "ceilings.csv": ceilings(gpu),
+        "states.csv": measured[measured.power_w.notna()].assign(when="during", readings=9),
+    }
     if checked:
-        write_table(cross_checks(summary), "cross_check.csv", folder / "cross_check.csv")
-        write_table(timer_checks(), "timer_check.csv", folder / "timer_check.csv")
+        tables |= {"cross_check.csv": cross_checks(measured), "timer_check.csv": timer_checks()}
+    for kind, table in tables.items():
+        write_table(table.reindex(columns=COLUMNS[kind]), kind, folder / kind)
     peaks = dict.fromkeys(key for key in DEVICE if key.endswith("_peak_tflops"))
     known = DEVICE if gpu else DEVICE | {"gpu": None} | peaks
     known = copy.deepcopy(known if device is None else device)
@@ -186,6 +190,10 @@ def made_up(
         known["configuration"]["sweeps"] |= drawn
     write_json(known, folder / "device.json")
     return load_results(folder, catalogue)
+
+
+def named(variant: Variant) -> dict[str, Any]:
+    return {"kernel": variant.kernel.name, "variant": variant.name}
 
 
 LESSONS = {"processor": {"operation": "gemm", "without_gpu": True,
@@ -213,21 +221,16 @@ def beside_a_card(folder: Path, **options: Any) -> Results:
     loads = [{"kernel": name, "variant": f"{name}/32", "operation": "gemm", "m": 128, "n": 128,
               "k": 128, "loads": count, "multiply_adds": 128**3, "status": "ok"}
              for name, count in (("naive", 2 * 128**3), ("shared", 2 * 128**3 // 32))]  # fmt: skip
-    write_table(
-        pd.DataFrame(loads, columns=COLUMNS["loads.csv"]), "loads.csv", folder / "loads.csv"
-    )
+    table = pd.DataFrame(loads, columns=COLUMNS["loads.csv"])
+    write_table(table, "loads.csv", folder / "loads.csv")
     results = load_results(folder, the_catalogue())
     return dataclasses.replace(results, others=(card,))
 
 
 def point(
-    variant: Variant,
-    shape: Shape,
-    gpu: bool,
-    caches: Sequence[str],
-    random: np.random.Generator,
+    variant: Variant, shape: Shape, gpu: bool, caches: Sequence[str], random: np.random.Generator,
     arch: str = "sm_90",
-) -> list[dict]:
+) -> list[dict]:  # fmt: skip
     """Summary rows of one point: all its phases, or why there are none."""
     kernel = variant.kernel
     what = product_of(kernel.dtype, shape)
@@ -235,7 +238,7 @@ def point(
     own = caches if kernel.on_gpu else ("hot",)
     reason = variant.refusal(shape)
     if kernel.on_gpu and not gpu:
-        reason = "there is no GPU on this machine"
+        reason = NO_GPU["reason"]
     if reason:
         refused = {"phase": "kernel", "status": "skipped", "reason": reason, "samples": 0}
         return [what | refused | {"cache": cache} for cache in own]
@@ -248,15 +251,9 @@ def point(
     factors["first", "cold"] = 3.0
     if kernel.on_gpu and shape.operation == "gemm":
         factors |= {(phase, "cold"): factor for phase, factor in COPIES.items()}
-    state = {
-        "sm_clock_mhz": 1980.0,
-        "memory_clock_mhz": 2619.0,
-        "power_w": 300.0,
-        "temperature_c": 50.0,
-    }
     return [
         what | span(phase, cache, time * factor, shape)
-        | (state if kernel.on_gpu and phase == "kernel" else {})
+        | (STATE if kernel.on_gpu and phase == "kernel" else {})
         for (phase, cache), factor in factors.items()
     ]  # fmt: skip
 
@@ -269,11 +266,7 @@ def study_rows(
     for sweep, (kernels, n, fills, modes) in studies.items():
         for variant in (v for v in variants if v.kernel.name in kernels):
             shape = parse_shape(n, variant.kernel.operation)
-            (row,) = (
-                row | {"sweep": sweep, "kernel": variant.kernel.name, "variant": variant.name}
-                for row in point(variant, shape, gpu, ["hot"], random)
-                if row["phase"] == "kernel"
-            )
+            row = point(variant, shape, gpu, ["hot"], random)[0] | named(variant) | {"sweep": sweep}
             for i, (fill, mode) in enumerate(itertools.product(fills, modes)):
                 own = {"fill": fill, "mode": mode}
                 if row["status"] == "ok" and mode == "sustained":
@@ -301,9 +294,8 @@ def random_rows(
             for variant in [*catalogue.rivals(dispatch.kernel), dispatch]:
                 library = variant.kernel.kind is Kind.LIBRARY
                 gain = random.uniform(0.9, 1.1) if library else random.lognormal(0.03, 0.15)
-                skipped = {"phase": "kernel", "cache": "hot", "status": "skipped", "samples": 0,
-                           "reason": "there is no GPU on this machine"}  # fmt: skip
-                own = {"kernel": variant.kernel.name, "variant": variant.name, "launches": 3}
+                skipped = {"phase": "kernel", "cache": "hot", "samples": 0} | NO_GPU
+                own = named(variant) | {"launches": 3}
                 own["ran"] = "" if library else dispatch.part(shape, arch).name
                 timed = span("kernel", "hot", base / gain, shape)
                 rows.append(what | own | (timed if gpu else skipped))
@@ -312,21 +304,12 @@ def random_rows(
 
 def span(phase: str, cache: str, time_ms: float, shape: Shape) -> dict:
     """The columns of one measured phase."""
-    timed = phase == "kernel"
-    return {
-        "phase": phase,
-        "cache": cache,
-        "status": "ok",
-        "samples": 20,
-        "time_ms": time_ms,
-        "time_low_ms": time_ms * 0.99,
-        "time_high_ms": time_ms * 1.01,
-        "tflops": shape.operations / time_ms / 1e9 if timed else None,
-        "error": 0.5 if timed else None,
-        "largest_error": 1e-6 if timed else None,
-        "mean_error": 1e-7 if timed else None,
-        "stopped": "interval" if timed else None,
-    }
+    row = {"phase": phase, "cache": cache, "status": "ok", "samples": 20, "time_ms": time_ms,
+           "time_low_ms": time_ms * 0.99, "time_high_ms": time_ms * 1.01}  # fmt: skip
+    if phase != "kernel":
+        return row
+    errors = {"error": 0.5, "largest_error": 1e-6, "mean_error": 1e-7}
+    return row | errors | {"tflops": shape.operations / time_ms / 1e9, "stopped": "interval"}
 
 
 def samples(summary: pd.DataFrame) -> pd.DataFrame:
@@ -346,11 +329,8 @@ def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
     key = [*POINT, "cache"]
     libraries = timed[["kernel", *key, "time_ms"]].rename(columns={"kernel": "baseline"})
-    held = [
-        (name, library.kernel.name)
-        for name, k in catalogue.items()
-        for library in catalogue.rivals(k)
-    ]
+    held = [(name, library.kernel.name) for name, k in catalogue.items() for library in
+            catalogue.rivals(k)]  # fmt: skip
     rivals = pd.DataFrame(held, columns=["kernel", "baseline"])
     pairs = timed.merge(rivals, on="kernel").merge(
         libraries, on=["baseline", *key], suffixes=("", "_library")
@@ -362,21 +342,14 @@ def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
 def verifications(variants: Sequence[Variant], gpu: bool) -> pd.DataFrame:
     """Two small products per variant."""
     rows = []
-    for variant in variants:
+    for variant, n in itertools.product(variants, (1, 17)):
         kernel = variant.kernel
         skipped = kernel.on_gpu and not gpu and kernel.library
         where = "cpu" if not kernel.on_gpu else "gpu" if gpu else "emulation"
-        for n in (1, 17):
-            rows.append(
-                product_of(kernel.dtype, parse_shape(n, kernel.operation))
-                | {
-                    "kernel": kernel.name, "variant": variant.name, "where": where,
-                    "status": "skipped" if skipped else "ok",
-                    "reason": "there is no GPU here" if skipped else "",
-                    "error": None if skipped else n / 100,
-                }
-            )  # fmt: skip
-    return pd.DataFrame(rows, columns=COLUMNS["verification.csv"])
+        row = product_of(kernel.dtype, parse_shape(n, kernel.operation)) | {"where": where}
+        found = NO_GPU if skipped else {"status": "ok", "reason": "", "error": n / 100}
+        rows.append(row | named(variant) | found)
+    return pd.DataFrame(rows)
 
 
 def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
@@ -386,8 +359,8 @@ def records(kernels: Sequence[Kernel]) -> pd.DataFrame:
         return 1024 // threads * threads / 2048
 
     rows = [
-        {"kernel": kernel.name, "variant": variant.name, "sha256": digest(variant), "status": "ok",
-         "registers": 32, "shared_bytes": 8192, "spill_bytes": 0, "occupancy": occupancy(variant)}
+        named(variant) | {"sha256": digest(variant), "status": "ok", "registers": 32,
+                          "shared_bytes": 8192, "spill_bytes": 0, "occupancy": occupancy(variant)}
         for kernel in kernels for variant in kernel.variants
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS["kernels.csv"])
@@ -404,7 +377,7 @@ def instructions(kernels: Sequence[Kernel]) -> pd.DataFrame:
         | (none if row["kernel"] == "direct" else loop)
         for row in own.to_dict("records")
     ]  # fmt: skip
-    return pd.DataFrame(rows, columns=COLUMNS["instructions.csv"])
+    return pd.DataFrame(rows)
 
 
 def counted(kernels: Sequence[Kernel], gpu: bool) -> pd.DataFrame:
@@ -413,25 +386,25 @@ def counted(kernels: Sequence[Kernel], gpu: bool) -> pd.DataFrame:
     small = dict.fromkeys(COUNTERS, 1.0) | {"load_store_percent": None, "memory_percent": 30.0}
     small |= {"stall_barrier": 3.0, "stall_not_selected": 9.0, "shared_wavefronts": 8.0}
     large = small | {"fma_percent": 90.0, "issue_percent": 85.0}
-    none = {"status": "skipped", "reason": "there is no GPU on this machine"}
-    rows = [
-        {"kernel": kernel.name, "variant": variant.name}
+    return pd.DataFrame(
+        named(variant)
         | product_of(kernel.dtype, parse_shape(n, kernel.operation))
-        | ({"status": "ok"} | found if gpu else none)
+        | ({"status": "ok"} | found if gpu else NO_GPU)
         for kernel in kernels
         if kernel.on_gpu
         for variant in kernel.variants
         for n, found in ((512, small), (4096, large))
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS["counters.csv"]).astype({"k": "Int64"})
+    )
 
 
 def jobs(variants: Sequence[Variant]) -> pd.DataFrame:
-    rows = [{"sweep": variant.kernel.operation, "variant": variant.name,
-             "uuid": DEVICE["uuid"] if variant.kernel.on_gpu else None,
-             "wall_s": 10.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 2.0,
-             "cooling_s": 0.0, "timed_s": 6.0} for variant in variants]  # fmt: skip
-    return pd.DataFrame(rows, columns=COLUMNS["jobs.csv"])
+    split = {"wall_s": 10.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 2.0,
+             "cooling_s": 0.0, "timed_s": 6.0}  # fmt: skip
+    return pd.DataFrame(
+        split | named(variant) | {"sweep": variant.kernel.operation,
+                                  "uuid": DEVICE["uuid"] if variant.kernel.on_gpu else None}
+        for variant in variants
+    )  # fmt: skip
 
 
 def ceilings(gpu: bool) -> pd.DataFrame:
@@ -442,13 +415,7 @@ def ceilings(gpu: bool) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=COLUMNS["ceilings.csv"])
     if gpu:
         return table.assign(status="ok", samples=20, gpu=DEVICE["gpu"], uuid=DEVICE["uuid"])
-    reason = "there is no GPU on this machine"
-    return table.assign(value=None, status="skipped", samples=0, reason=reason)
-
-
-def states(summary: pd.DataFrame) -> pd.DataFrame:
-    """The summary's states of the card, as read while the points were timed."""
-    return summary[summary.power_w.notna()].assign(when="during", readings=9)
+    return table.assign(value=None, samples=0, **NO_GPU)
 
 
 def cross_checks(summary: pd.DataFrame) -> pd.DataFrame:
@@ -474,4 +441,4 @@ def timer_checks() -> pd.DataFrame:
     )  # fmt: skip
     on |= {"ratio": 1.001, "ratio_low": 0.999, "ratio_high": 1.003}
     rows = [empty, *(row | {"n": n} for n in (320, 1024) for row in (off, on))]
-    return pd.DataFrame(rows).assign(uuid=DEVICE["uuid"]).astype({"n": "Int64"})
+    return pd.DataFrame(rows).assign(uuid=DEVICE["uuid"])

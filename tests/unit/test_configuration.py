@@ -9,13 +9,13 @@ import yaml
 from snakemake.utils import update_config
 from support import ROOT, the_catalogue
 
+from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan import configuration
 from matmul_sweep.experiment.plan.configuration import (
     check_configuration,
     chosen_jobs,
     resolve_device,
     spared,
-    sweep_of,
 )
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape

@@ -1,16 +1,23 @@
 """The data set's files: written whole, read back unchanged, and refused by name when broken."""
 
+import gzip
+import itertools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from support import ROOT
 
-from matmul_sweep.experiment.dataset.renamed import RENAMED
+from matmul_sweep.experiment.dataset.renamed import todays_name
 from matmul_sweep.experiment.dataset.tables import (
+    BEFORE,
     COLUMNS,
-    read_rows,
+    DICTIONARY,
+    TABLES,
+    Column,
     read_table,
     version_of,
     write_rows,
@@ -20,121 +27,122 @@ from matmul_sweep.process import files
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json, whole_file, write_json
 
-ROW = dict.fromkeys(COLUMNS["verification.csv"], "1")
+SAMPLES = "samples.csv.gz"
+ROWS = {kind: dict.fromkeys(columns, "1") for kind, columns in COLUMNS.items()}
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        lambda text: "",
-        lambda text: text[:20],
-        lambda text: text[: text.index("\n") + 6],
-        lambda text: text.replace("status", "state"),
-    ],
-    ids=["empty", "in the header", "in a row", "another column"],
-)
-def test_a_cut_verification_is_refused_by_name(tmp_path: Path, cut: Callable[[str], str]) -> None:
-    """An empty one would pass for a kernel without a mistake."""
-    path = tmp_path / "verification.csv"
-    write_rows([ROW], "verification.csv", path)
-    assert read_rows("verification.csv", path) == [ROW]
-    path.write_text(cut(path.read_text()))
-    with pytest.raises(UserError, match=r"verification\.csv: "):
-        read_rows("verification.csv", path)
+def described(column: Column) -> tuple[str, str, str]:
+    """What docs/data-sets.md says of a column."""
+    kind = column.kind + (f", {column.unit}" if column.unit else "")
+    low, high = column.low, column.high
+    bounds = f"{low:g} to {high:g}" if high < math.inf else f"from {low:g}" * (low > -math.inf)
+    words = f"`{column.words}`".replace("|", r"\|") if column.words else bounds
+    return kind, words, "" if column.since == BEFORE else column.since
 
 
-def test_a_table_without_rows_is_whole(tmp_path: Path) -> None:
-    for kind in ("samples.csv.gz", "points.csv"):
-        write_rows([], kind, tmp_path / kind)
-        assert read_table(kind, tmp_path / kind).empty
+def test_the_documentation_says_of_each_column_what_its_declaration_does() -> None:
+    rows = [
+        f"| {', '.join(f'`{column.name}`' for column in columns)} | {' | '.join(said)} |"
+        for said, columns in itertools.groupby(DICTIONARY.values(), described)
+    ]
+    page = (ROOT / "docs/data-sets.md").read_text()
+    told = page[page.index("## Columns") :].split("\n\n")[2].splitlines()
+    assert told[2:] == rows
+    assert {*DICTIONARY} == {name for columns in COLUMNS.values() for name in columns}
+    for kind, table in TABLES.items():
+        assert {*table.key} <= {*table.columns}
+        assert table.place != "set" or f"`{kind}`" in (ROOT / "docs/measuring.md").read_text()
 
 
 @pytest.mark.parametrize("write", [write_table, write_rows])
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path, write: Callable[..., None]) -> None:
-    rows = [dict.fromkeys(COLUMNS["samples.csv.gz"], 1)]
+def test_the_same_rows_give_the_same_bytes_and_none_a_whole_table(
+    tmp_path: Path, write: Callable[..., None]
+) -> None:
+    row = {name: 1 if column.kind != "text" else "x" for name, column in DICTIONARY.items()}
+    rows = [row, row | {"k": None}]
     for name in ("a.csv.gz", "b.csv.gz"):
-        write(
-            pd.DataFrame(rows) if write is write_table else rows, "samples.csv.gz", tmp_path / name
-        )
+        write(pd.DataFrame(rows) if write is write_table else rows, SAMPLES, tmp_path / name)
     first = (tmp_path / "a.csv.gz").read_bytes()
     assert first == (tmp_path / "b.csv.gz").read_bytes()
     assert first[:2] == b"\x1f\x8b"
+    assert b",1,1,1,x," in gzip.decompress(first) and b",1,1,,x," in gzip.decompress(first)
+    write_rows([], SAMPLES, tmp_path / SAMPLES)
+    assert read_table(SAMPLES, tmp_path / SAMPLES).empty
 
 
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A whole samples file of 2000 rows."""
-    path = tmp_path_factory.mktemp("whole") / "samples.csv.gz"
-    row = {"variant": "naive", "sweep": "gemm", "operation": "gemm", "dtype": "float32",
-           "m": 8, "n": 8, "k": 8, "fill": "uniform", "mode": "burst", "baseline_of": "",
-           "phase": "kernel", "cache": "hot"}  # fmt: skip
-    rows = [row | {"sample": i, "time_ms": math.sqrt(i + 1)} for i in range(2000)]
-    write_table(pd.DataFrame(rows), "samples.csv.gz", path)
-    return path.read_bytes()
+def damaged(data: bytes, place: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.99])
-def test_a_cut_samples_file_is_refused_by_name(
-    tmp_path: Path, samples: bytes, share: float
+def without(kind: str, *names: str) -> bytes:
+    return ",".join(name for name in COLUMNS[kind] if name not in names).encode() + b"\n"
+
+
+# The table, its content from that of a whole one, and what is said.
+BROKEN: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("verification.csv", lambda whole: b"", "cut short"),
+    ("verification.csv", lambda whole: whole[:20], "cut short"),
+    ("verification.csv", lambda whole: whole[:-1], "cut short"),
+    ("verification.csv", lambda whole: b"\xff\xfe\x00", "cut short"),
+    ("verification.csv", lambda whole: b"<html>", "cut short"),
+    ("verification.csv", lambda whole: whole.replace(b"status", b"state"), "no column status, "),
+    ("summary.csv", lambda whole: whole.replace(b"reason", b"reason,gflops", 1), "column gflops"),
+    ("ratios.csv", lambda whole: without("ratios.csv", "pairs", "ratio_low"),
+     "no column pairs, no column ratio_low, unlike ratios.csv of version 1."),
+    (SAMPLES, lambda whole: whole[: len(whole) // 3], "cut short"),
+    *((SAMPLES, lambda whole, lost=lost: whole[:-lost], "damaged") for lost in (1, 4, 8)),
+    *((SAMPLES, lambda whole, place=place: damaged(whole, place), "damaged")
+      for place in (0, 3, 40, -6)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "broken", "said"), BROKEN)
+def test_a_broken_table_is_refused_by_name(
+    tmp_path: Path, kind: str, broken: Callable[[bytes], bytes], said: str
 ) -> None:
-    path = tmp_path / "samples.csv.gz"
-    path.write_bytes(samples[: int(share * len(samples))])
+    """A verification that is empty would pass for a kernel without a mistake."""
+    path = tmp_path / kind
+    with pytest.raises(UserError, match=f"{kind}: there is no such file"):
+        read_table(kind, path)
+    write_rows([ROWS[kind]] * 50, kind, path)
+    assert len(read_table(kind, path)) == 50
+    path.write_bytes(broken(path.read_bytes()))
+    with pytest.raises(UserError, match=re.escape(said)) as caught:
+        read_table(kind, path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).endswith("; delete it and run again")
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "kind"),
+    [("time_ms", "oops", ""), ("m", "large", "whole "), ("k", "2.5", "whole "),
+     ("samples", "1.5", "whole "), ("tflops", "1,5", "")],
+)  # fmt: skip
+def test_text_where_a_number_belongs_is_named_with_its_line(
+    tmp_path: Path, column: str, text: str, kind: str
+) -> None:
+    path, row = tmp_path / "summary.csv", ROWS["summary.csv"]
+    write_rows([row, row | {column: text}, row], path.name, path)
     with pytest.raises(UserError) as caught:
-        read_table("samples.csv.gz", path)
-    assert str(path) in str(caught.value)
-    assert "delete it" in str(caught.value)
-
-
-@pytest.mark.parametrize("lost", [1, 4, 8])
-def test_a_samples_file_without_its_end_is_refused(
-    tmp_path: Path, samples: bytes, lost: int
-) -> None:
-    """Its rows are all there, but nothing vouches for them."""
-    path = tmp_path / "samples.csv.gz"
-    path.write_bytes(samples[:-lost])
-    with pytest.raises(UserError, match="damaged"):
-        read_table("samples.csv.gz", path)
-
-
-@pytest.mark.parametrize("place", [0, 3, 40, 0.2, 0.5, 0.8, -6])
-def test_a_samples_file_with_a_damaged_byte_is_refused(
-    tmp_path: Path, samples: bytes, place: float
-) -> None:
-    path, damaged = tmp_path / "samples.csv.gz", bytearray(samples)
-    damaged[int(place * len(samples)) if isinstance(place, float) else place] ^= 0xFF
-    path.write_bytes(damaged)
-    with pytest.raises(UserError, match="damaged"):
-        read_table("samples.csv.gz", path)
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"<html>"])
-def test_a_foreign_file_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "summary.csv"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=r"summary\.csv"):
-        read_table("summary.csv", path)
-
-
-def test_missing_columns_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "ratios.csv"
-    present = [name for name in COLUMNS["ratios.csv"] if name not in ("pairs", "ratio_low")]
-    path.write_text(",".join(present) + "\n")
-    with pytest.raises(UserError, match=r"ratios\.csv: no column pairs, ratio_low"):
-        read_table("ratios.csv", path)
+        read_table(path.name, path)
+    said = f"{path}, line 3, column {column}: '{text}' is not a {kind}number; "
+    assert str(caught.value) == f"{said}delete it and run again"
 
 
 def test_columns_that_came_later_are_empty_in_an_older_set_and_missed_in_a_newer_one(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "summary.csv"
-    earlier = [name for name in COLUMNS["summary.csv"] if name != "ran"]
-    row = dict.fromkeys(earlier, "1")
-    path.write_text(",".join(earlier) + "\n" + ",".join(row.values()) + "\n")
-    assert read_table("summary.csv", path, "0").ran.to_list() == [""]
-    assert read_table("summary.csv", path, "0.9.12").columns.to_list() == COLUMNS["summary.csv"]
-    for version in ("1.0.0", "1.10.0"):
-        with pytest.raises(UserError, match=r"summary\.csv: no column ran, .* version 1\."):
-            read_table("summary.csv", path, version)
+    header = without("summary.csv", "ran", "launches")
+    path.write_bytes(header + b"1" + b",1" * header.count(b",") + b"\n")
+    for version in ("0", "0.9.12"):
+        table = read_table("summary.csv", path, version)
+        assert table.columns.to_list() == COLUMNS["summary.csv"]
+        assert table.ran.to_list() == [""] and table.launches.isna().all()
+    with pytest.raises(UserError, match=r"summary\.csv: no column ran, unlike .* version 1\.0\.0"):
+        read_table("summary.csv", path, "1.0.0")
+    with pytest.raises(UserError, match=r"no column ran, no column launches, .* version 1\.10\.0"):
+        read_table("summary.csv", path, "1.10.0")
 
 
 @pytest.mark.parametrize("version", ["", "1.x", "v1.0.0", None])
@@ -144,46 +152,21 @@ def test_a_version_that_is_none_is_refused_in_one_line(version: str | None) -> N
 
 
 def test_an_older_set_is_read_by_todays_names_of_its_variants(tmp_path: Path) -> None:
-    path = tmp_path / "samples.csv.gz"
-    row = dict.fromkeys(COLUMNS["samples.csv.gz"], "1")
-    old, new = "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]", "gram_register_tile/48"
-    names = {old: new, "lost[W=1]": "lost[W=1]", "cpu_loop": "cpu_loop"}
-    write_rows([row | {"variant": old, "baseline_of": old} for old in names], path.name, path)
+    names = {
+        "gram_register_tile[TILE_WIDTH=48,BLOCK_WIDTH=16]": "gram_register_tile/48",
+        "register_column[TILE_M=64,TILE_N=64,TILE_K=8,ROWS=8]": "register_column/64x64",
+        "thin[TILE_M=1,TILE_N=64,THREADS=512]": "thin/64",
+        "vectors[TILE=128,TILE_K=8]": "vectors/128",
+        "lost[W=1]": "lost[W=1]",
+        "cpu_loop": "cpu_loop",
+    }
+    assert [*map(todays_name, names)] == [*names.values()]
+    path = tmp_path / SAMPLES
+    rows = [ROWS[SAMPLES] | {"variant": old, "baseline_of": old} for old in names]
+    write_rows(rows, SAMPLES, path)
     for column in ("variant", "baseline_of"):
-        assert read_table(path.name, path, "0")[column].to_list() == [*names.values()]
-        assert read_table(path.name, path, "1.0.0")[column].to_list() == [*names]
-
-
-def test_each_renamed_variant_has_a_name_of_its_own() -> None:
-    assert len({*RENAMED.values()}) == len(RENAMED)
-    for old, new in RENAMED.items():
-        assert old.split("[")[0] == new.split("/")[0]
-
-
-@pytest.mark.parametrize(
-    ("column", "text"),
-    [("time_ms", "oops"), ("m", "large"), ("k", "2.5"), ("k", "oops"), ("ratio_low", "1,5")],
-)
-def test_text_where_a_number_belongs_is_named_with_its_line(
-    tmp_path: Path, column: str, text: str
-) -> None:
-    kind = "ratios.csv" if column == "ratio_low" else "summary.csv"
-    row = dict.fromkeys(COLUMNS[kind], "1")
-    path = tmp_path / kind
-    write_rows([row, row | {column: text}, row], kind, path)
-    with pytest.raises(UserError) as caught:
-        read_table(kind, path)
-    assert str(caught.value).startswith(f"{path}, line 3, column {column}: '{text}' is not a ")
-    assert str(caught.value).endswith("number; delete it and run again")
-
-
-def test_infinite_and_missing_numbers_are_numbers(tmp_path: Path) -> None:
-    row = dict.fromkeys(COLUMNS["summary.csv"], "1")
-    write_rows(
-        [row | {"error": "inf"}, row | {"error": ""}], "summary.csv", tmp_path / "summary.csv"
-    )
-    first, second = read_table("summary.csv", tmp_path / "summary.csv").error
-    assert math.isinf(first) and math.isnan(second)
+        assert read_table(SAMPLES, path, "0")[column].to_list() == [*names.values()]
+        assert read_table(SAMPLES, path, "1.0.0")[column].to_list() == [*names]
 
 
 def test_a_damaged_published_file_is_to_be_restored(
@@ -211,24 +194,12 @@ def test_missing_or_cut_json_is_refused_by_name(
         read_json(path)
 
 
-def test_a_missing_table_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"points\.csv: there is no such file"):
-        read_table("points.csv", tmp_path / "points.csv")
-
-
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "facts.json"
+    path = tmp_path / "new" / "facts.json"
     write_json({"a": 1}, path)
     with pytest.raises(KeyboardInterrupt), whole_file(path) as temporary:
         temporary.write_text('{"a": ')
+        assert read_json(path) == {"a": 1}
         raise KeyboardInterrupt
     assert read_json(path) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_nothing_appears_before_the_write_is_done(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "facts.json"
-    with whole_file(path) as temporary:
-        temporary.write_text("{}")
-        assert not path.exists()
-    assert path.read_text() == "{}"
+    assert list(path.parent.iterdir()) == [path]

@@ -9,10 +9,9 @@ from made_up_data import made_up, the_catalogue
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.experiment.dataset.selection import Results, load_results, short_commit
-from matmul_sweep.experiment.dataset.tables import DATA_SET, read_table, version_of, write_table
+from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.report.facts.report import data_set
 from matmul_sweep.experiment.report.figures.figure_base import source_line
-from matmul_sweep.process.files import read_json
 from matmul_sweep.process.project import ROOT
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
@@ -38,13 +37,6 @@ def test_published_figures_are_of_a_clean_checkout_without_failures(results: Res
 @folders
 def test_a_published_set_names_no_place_on_the_machine_that_measured_it(folder: Path) -> None:
     assert not re.findall(r'"/[^"]*"', (folder / "device.json").read_text())
-
-
-@folders
-def test_every_table_of_the_data_set_has_the_columns_of_its_version(folder: Path) -> None:
-    version = version_of(read_json(folder / "device.json"))
-    for name in set(DATA_SET) - {"device.json"}:
-        assert not read_table(name, folder / name, version).empty
 
 
 @folders

@@ -256,13 +256,6 @@ def reported():
     return ["local", *(published() if config["published"] == "rebuild" else [])]
 
 
-def other_reports(wildcards):
-    """Reports and pages of other GPU models that jobs ran on, as `collect` found them."""
-    folder = Path(checkpoints.collect.get().output.others)
-    names = sorted(file.parent.name for file in folder.glob("*/device.json"))
-    return expand("results/others/{name}/{file}", name=names, file=["report.pdf", "explore.html"])
-
-
 def folder_of(wildcards):
     """The folder of a data set: collected ones are local, published ones are in the repository."""
     dataset = wildcards.dataset

@@ -92,8 +92,7 @@ rule measure:
         ceilings(),
 
 
-# A checkpoint: on a cluster jobs may run on several GPU models, known only when all jobs are done.
-checkpoint collect:
+rule collect:
     input:
         program("collect"),
         measured(),
@@ -102,7 +101,6 @@ checkpoint collect:
         rules.compile.input,
     output:
         expand("results/local/{name}", name=collected()),
-        others=directory("results/local/others"),
     log:
         "results/local/logs/collect.log",
     conda:
@@ -111,9 +109,9 @@ checkpoint collect:
         experiment=EXPERIMENT_FILE,
         script=program("collect")[0],
         configuration=json.dumps(config),
-        results=subpath(output.others, parent=True),
+        results=subpath(output[0], parent=True),
     message:
         "collect the data set"
     shell:
         "python {params.script:q} --experiment {params.experiment} --results {params.results}"
-        " --output {params.results} --others {output.others} --log {log:q}"
+        " --output {params.results} --log {log:q}"

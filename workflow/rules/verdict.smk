@@ -6,7 +6,6 @@ rule verdict:
     input:
         program("verdict"),
         data=expand("results/local/{name}", name=DATA_SET),
-        others="results/local/others",
     output:
         VERDICT,
     log:

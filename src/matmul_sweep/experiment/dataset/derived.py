@@ -5,11 +5,10 @@ import pandas as pd
 from scipy.stats import bootstrap
 
 from matmul_sweep.experiment.dataset.intervals import SMALLEST, median_interval
-from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.dataset.tables import POINT, SPAN
 from matmul_sweep.operations import shape_of
 from matmul_sweep.process.errors import UserError
 
-SPAN = ["variant", *POINT, "phase", "cache"]
 RESAMPLES = 999
 
 
@@ -24,7 +23,6 @@ def summarise(points: pd.DataFrame, samples: pd.DataFrame, kernels: dict[str, st
     ).reset_index()
     summary = points.merge(medians, on=SPAN, how="left", validate="one_to_one")
     summary["samples"] = summary["samples"].fillna(0).astype(int)
-    summary["launches"] = summary["launches"].astype("Int64")  # empty where nothing was timed
     lost = summary[(summary.status == "ok") & (summary["samples"] == 0)]
     if not lost.empty:
         row = lost.iloc[0]
@@ -46,8 +44,9 @@ def pair_ratios(samples: pd.DataFrame, kernels: dict[str, str]) -> pd.DataFrame:
     own = timed[timed.baseline_of == ""][["variant", *key, "time_ms"]]
     pairs = baselines.merge(own, on=["variant", *key], validate="many_to_one")
     pairs["ratio"] = pairs.baseline_ms / pairs.time_ms
-    span = ["variant", "baseline", *POINT, "cache"]
-    grouped = pairs.groupby(span, sort=False, dropna=False).ratio
+    grouped = pairs.groupby(
+        ["variant", "baseline", *POINT, "cache"], sort=False, dropna=False
+    ).ratio
     ratios = grouped.agg(pairs="size", ratio="median").reset_index()
     ends = [resampled_interval(values.to_numpy()) for _, values in grouped]
     ratios[["ratio_low", "ratio_high"]] = np.array(ends).reshape(-1, 2)

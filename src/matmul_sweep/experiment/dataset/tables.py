@@ -1,4 +1,8 @@
-"""The files of a data set: their columns, writing them whole, and naming a broken one."""
+"""The tables of a data set, declared once for reading, writing, checking and docs/data-sets.md; the
+files, written whole and refused by name when broken.
+
+A name of a column means the same in every table.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,15 @@ import io
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.experiment.dataset import renamed
+from matmul_sweep.experiment.dataset.words import CACHES, MODES, REASONS
+from matmul_sweep.operations.shapes import LARGEST
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import remedy, write_text
 
@@ -21,9 +29,33 @@ if TYPE_CHECKING:
 
     from matmul_sweep.operations.shapes import Shape
 
-PRODUCT = ["operation", "dtype", "m", "n", "k"]
-POINT = ["sweep", *PRODUCT, "fill", "mode"]
-STATE = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "throttled"]
+BEFORE = "0"  # for data sets and jobs from before versions
+DIGEST = r"[0-9a-f]{64}"
+REASON = f"({'|'.join(REASONS)})"
+WHEN = ("before", "during", "after")
+LEAST = 1e-9  # of what is above zero
+TEXT, NUMBER, WHOLE = "text", "number", "whole number"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a cell holds; it may be empty.
+
+    low, high: what a number can be. words: what a text can be, a regular expression. measured: a
+    kernel's row with status ok has it. since: the version of the project that added it; older data
+    sets lack it.
+    """
+
+    name: str
+    kind: str
+    unit: str = ""
+    low: float = -inf
+    high: float = inf
+    words: str | None = None
+    measured: bool = False
+    since: str = BEFORE
+
+
 # The kinds of instructions of a hot loop; each instruction is of one.
 LOOP = [
     "ffma", "dfma", "tensor", "copies",
@@ -31,90 +63,162 @@ LOOP = [
     "shared_loads_32", "shared_loads_64", "shared_loads_128",
     "stores", "local", "barriers", "integer", "rest",
 ]  # fmt: skip
-# Hardware counters of a product: nanoseconds, counts, bytes, percent of a peak, and how many warps
-# wait for what at an issue.
-COUNTERS = [
-    "duration_ns", "shared_wavefronts", "bank_conflicts", "l1_bytes", "l2_bytes", "dram_bytes",
-    "fma_percent", "fp64_percent", "tensor_percent", "load_store_percent", "memory_percent",
-    "dram_percent", "issue_percent", "occupancy_percent",
-    "stall_barrier", "stall_lg_throttle", "stall_long_scoreboard", "stall_math_pipe_throttle",
-    "stall_mio_throttle", "stall_not_selected", "stall_no_instruction", "stall_short_scoreboard",
-    "stall_wait",
-]  # fmt: skip
-COLUMNS = {
-    "kernels.csv": [
-        "kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
-        "occupancy", "status", "reason",
-    ],
-    "samples.csv.gz": [
-        "variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
-    ],
-    "points.csv": [
-        "variant", "ran", *POINT, "phase", "cache", "status", "reason", "stopped",
-        "launches", "error", "largest_error", "mean_error", *STATE,
-    ],
-    "states.csv": ["variant", *POINT, "phase", "cache", "when", "readings", *STATE],
-    "summary.csv": [
-        "kernel", "variant", "ran", *POINT, "phase", "cache", "status", "reason", "samples",
-        "launches", "stopped", "time_ms", "time_low_ms", "time_high_ms", "tflops",
-        "error", "largest_error", "mean_error", *STATE,
-    ],
-    "ratios.csv": [
-        "kernel", "variant", "baseline", *POINT, "cache", "pairs",
-        "ratio", "ratio_low", "ratio_high",
-    ],
-    "verification.csv": ["kernel", "variant", *PRODUCT, "where", "status", "reason", "error"],
-    "jobs.csv": [
-        "sweep", "variant", "uuid",
-        "wall_s", "start_s", "inputs_s", "verification_s", "cooling_s", "timed_s",
-    ],
-    "cross_check.csv": [
-        "variant", *POINT, "cache", "rounds", "do_bench_ms", "do_bench_low_ms", "do_bench_high_ms",
-        "torch", "triton", "cublas", "uuid",
-    ],
-    "timer_check.csv": [
-        "variant", "n", "recorder", "readings", "samples", "time_ms", "time_low_ms", "time_high_ms",
-        "ratio", "ratio_low", "ratio_high", "uuid",
-    ],
-    "ceilings.csv": [
-        "name", "unit", "value", "value_low", "value_high", "samples", "status", "reason", *STATE,
-        "gpu", "uuid", "sha256",
-    ],
-    "instructions.csv": [
-        "kernel", "variant", "architecture", "sha256", "status", "reason", "registers",
-        "spill_bytes", "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt",
-    ],
-    "counters.csv": ["kernel", "variant", *PRODUCT, "status", "reason", *COUNTERS],
-    "loads.csv": [
-        "kernel", "variant", "operation", "m", "n", "k", "loads", "multiply_adds", "status",
-        "reason",
-    ],
+# Hardware counters of a product: percent of a peak, and how many warps wait for what at an issue.
+COUNTED = {
+    "duration_ns": "ns", "shared_wavefronts": "", "bank_conflicts": "",
+    **dict.fromkeys(["l1_bytes", "l2_bytes", "dram_bytes"], "bytes"),
+    **dict.fromkeys(
+        ["fma_percent", "fp64_percent", "tensor_percent", "load_store_percent", "memory_percent",
+         "dram_percent", "issue_percent", "occupancy_percent"], "%"),
+    **dict.fromkeys(
+        ["stall_barrier", "stall_lg_throttle", "stall_long_scoreboard",
+         "stall_math_pipe_throttle", "stall_mio_throttle", "stall_not_selected",
+         "stall_no_instruction", "stall_short_scoreboard", "stall_wait"], "warps"),
 }  # fmt: skip
-# The version of the project that added a column, for columns that older data sets lack.
-ADDED = {
-    ("points.csv", "ran"): "1.0.0",
-    ("summary.csv", "ran"): "1.0.0",
-    ("points.csv", "launches"): "1.1.0",
-    ("summary.csv", "launches"): "1.1.0",
-}
-BEFORE = "0"  # for data sets and jobs from before versions
-# Files that the checks of the timing leave beside a data set.
-CHECKS = ["cross_check.csv", "timer_check.csv"]
-# A data set is complete without these: checks are run by hand, older ones lack others, and loads
-# are the same on every machine, so that none is published with them.
-OPTIONAL = [*CHECKS, "ceilings.csv", "instructions.csv", "counters.csv", "loads.csv"]
-# A finished data set. points.csv belongs to a job, before its samples are summarised.
-DATA_SET = ["device.json", *(name for name in COLUMNS if name not in ("points.csv", *OPTIONAL))]
-TEXT = [
-    "kernel", "variant", "ran", "baseline", "baseline_of", "operation", "dtype", "phase", "cache",
-    "status", "reason", "sha256", "throttled", "where", "sweep", "fill", "mode", "stopped", "when",
-    "torch", "triton", "cublas", "uuid", "recorder", "name", "unit", "gpu",
+ERRORS = ["error", "largest_error", "mean_error"]
+PARTS = ["start_s", "inputs_s", "verification_s", "cooling_s", "timed_s"]  # of a job
+COUNTERS = [*COUNTED]
+# Texts of which nothing is known but that they are.
+PLAIN = [
+    "kernel", "variant", "baseline", "baseline_of", "sweep", "operation", "dtype", "fill", "phase",
+    "reason", "stopped", "where", "uuid", "torch", "triton", "cublas", "name", "unit", "gpu",
     "architecture", "excerpt",
 ]  # fmt: skip
+DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
+    *(Column(name, TEXT) for name in PLAIN),
+    Column("ran", TEXT, since="1.0.0"),
+    *(Column(name, WHOLE, low=1, high=LARGEST) for name in ("m", "n", "k")),
+    Column("mode", TEXT, words="|".join(MODES)),
+    Column("cache", TEXT, words="|".join(CACHES)),
+    Column("status", TEXT, words="ok|skipped|failed"),
+    *(Column(name, WHOLE, low=0) for name in ("sample", "samples", "pairs")),
+    Column("launches", WHOLE, low=1, high=1e6, since="1.1.0"),
+    Column("time_ms", NUMBER, "ms", LEAST, 1e9, measured=True),
+    *(Column(name, NUMBER, "ms") for name in ("time_low_ms", "time_high_ms")),
+    Column("tflops", NUMBER, "TFLOP/s", low=0),
+    Column("ratio", NUMBER, low=LEAST, high=1e9),
+    *(Column(name, NUMBER) for name in ("ratio_low", "ratio_high")),
+    *(Column(name, NUMBER, low=0, high=1, measured=True) for name in ERRORS),
+    Column("when", TEXT, words="|".join(WHEN)),
+    Column("readings", WHOLE, low=0, high=1e6),
+    *(Column(name, NUMBER, "MHz", 1, 1e5) for name in ("sm_clock_mhz", "memory_clock_mhz")),
+    Column("power_w", NUMBER, "W", 1, 1e5),
+    Column("temperature_c", NUMBER, "°C", 1, 110),
+    Column("throttled", TEXT, words=rf"({REASON}(\+{REASON})*)?"),
+    Column("sha256", TEXT, words=f"({DIGEST})?"),
+    Column("registers", WHOLE, low=1, high=255),
+    Column("shared_bytes", WHOLE, "bytes", 0, 232448),
+    Column("spill_bytes", WHOLE, "bytes", 0, 1e6),
+    Column("occupancy", NUMBER, low=LEAST, high=1),
+    Column("wall_s", NUMBER, "s", LEAST, 1e9),
+    *(Column(name, NUMBER, "s", 0, 1e9) for name in PARTS),
+    Column("rounds", WHOLE, low=1, high=1e6),
+    Column("do_bench_ms", NUMBER, "ms", LEAST, 1e9),
+    *(Column(name, NUMBER, "ms") for name in ("do_bench_low_ms", "do_bench_high_ms")),
+    Column("recorder", TEXT, words="off|on"),
+    Column("value", NUMBER, "as in `unit`", LEAST, 1e9, measured=True),
+    *(Column(name, NUMBER, "as in `unit`", measured=True) for name in ("value_low", "value_high")),
+    Column("code_bytes", WHOLE, "bytes", measured=True),
+    Column("loop_start", WHOLE, "bytes"),
+    Column("loop_instructions", WHOLE),
+    *(Column(name, WHOLE, measured=True) for name in LOOP),
+    *(Column(name, NUMBER, unit, measured=name == "duration_ns")
+      for name, unit in COUNTED.items()),
+    *(Column(name, WHOLE, low=0) for name in ("loads", "multiply_adds")),
+]}  # fmt: skip
+
+PRODUCT = ["operation", "dtype", "m", "n", "k"]
+POINT = ["sweep", *PRODUCT, "fill", "mode"]
+SPAN = ["variant", *POINT, "phase", "cache"]
+STATE = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "throttled"]
+# What a table is: a part of each data set, of some, of a job only, or of a folder of results only.
+SET, EXTRA, JOB, LOCAL = "set", "extra", "job", "local"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's place, its columns in order, and those by which a row is known, if by any."""
+
+    place: str
+    columns: list[str]
+    key: list[str]
+
+
+CEILING = ["value", "value_low", "value_high", "samples", "status", "reason", *STATE]
+TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
+RATIO = ["ratio", "ratio_low", "ratio_high"]
+WHY = ["status", "reason"]
+TABLES: Mapping[str, Table] = {
+    "kernels.csv": Table(
+        SET,
+        ["kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes", "occupancy",
+         *WHY],
+        ["variant"],
+    ),
+    "samples.csv.gz": Table(
+        SET,
+        ["variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms"],
+        [*SPAN, "baseline_of", "sample"],
+    ),
+    "points.csv": Table(
+        JOB,
+        ["variant", "ran", *POINT, "phase", "cache", *WHY, "stopped", "launches", *ERRORS, *STATE],
+        SPAN,
+    ),
+    "states.csv": Table(SET, [*SPAN, "when", "readings", *STATE], [*SPAN, "when"]),
+    "summary.csv": Table(
+        SET,
+        ["kernel", "variant", "ran", *POINT, "phase", "cache", *WHY, "samples", "launches",
+         "stopped", *TIMES, "tflops", *ERRORS, *STATE],
+        SPAN,
+    ),
+    "ratios.csv": Table(
+        SET,
+        ["kernel", "variant", "baseline", *POINT, "cache", "pairs", *RATIO],
+        ["variant", "baseline", *POINT, "cache"],
+    ),
+    "verification.csv": Table(SET, ["kernel", "variant", *PRODUCT, "where", *WHY, "error"], []),
+    "jobs.csv": Table(SET, ["sweep", "variant", "uuid", "wall_s", *PARTS], ["sweep", "variant"]),
+    "cross_check.csv": Table(
+        EXTRA,
+        ["variant", *POINT, "cache", "rounds", "do_bench_ms", "do_bench_low_ms",
+         "do_bench_high_ms", "torch", "triton", "cublas", "uuid"],
+        ["variant", *POINT, "cache"],
+    ),
+    "timer_check.csv": Table(
+        EXTRA,
+        ["variant", "n", "recorder", "readings", "samples", *TIMES, *RATIO, "uuid"],
+        ["variant", "n", "recorder"],
+    ),
+    "ceilings.csv": Table(
+        EXTRA, ["name", "unit", *CEILING, "gpu", "uuid", "sha256"], ["name"]
+    ),
+    "instructions.csv": Table(
+        EXTRA,
+        ["kernel", "variant", "architecture", "sha256", *WHY, "registers", "spill_bytes",
+         "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt"],
+        ["variant", "architecture"],
+    ),
+    "counters.csv": Table(
+        EXTRA, ["kernel", "variant", *PRODUCT, *WHY, *COUNTERS], ["variant", *PRODUCT]
+    ),
+    "loads.csv": Table(
+        LOCAL,
+        ["kernel", "variant", "operation", "m", "n", "k", "loads", "multiply_adds", *WHY],
+        ["variant"],
+    ),
+}  # fmt: skip
+COLUMNS = {name: table.columns for name, table in TABLES.items()}
+# Files that the checks of the timing leave beside a data set.
+CHECKS = ["cross_check.csv", "timer_check.csv"]
+# A data set is complete without these.
+OPTIONAL = [name for name, table in TABLES.items() if table.place in (EXTRA, LOCAL)]
+DATA_SET = ["device.json", *(name for name, table in TABLES.items() if table.place == SET)]
+TEXTS = [column.name for column in DICTIONARY.values() if column.kind == TEXT]
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None:
-    """Write rows as one of the kinds of COLUMNS, gzipped if the name says so, and whole.
+    """Write rows as one of TABLES, gzipped if the name says so, and whole.
 
     This is for measuring jobs, to save them the time of importing pandas.
     """
@@ -125,30 +229,17 @@ def write_rows(rows: Sequence[Mapping[str, Any]], kind: str, path: Path) -> None
     write_text(text.getvalue(), path)
 
 
-def read_rows(kind: str, path: Path) -> list[dict[str, str]]:
-    """The rows of a plain table, as text. Raises UserError for a missing or foreign file."""
-    try:
-        text = path.read_bytes().decode()
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        names, rows = reader.fieldnames, list(reader)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise UserError(f"{path}: damaged; {remedy(path)}") from None
-    whole = all(None not in row and None not in row.values() for row in rows)
-    if not text.endswith("\n") or not whole or names != COLUMNS[kind]:
-        raise UserError(f"{path}: cut short or not a {kind}; {remedy(path)}")
-    return rows
-
-
 def write_table(table: pd.DataFrame, kind: str, path: Path) -> None:
-    """Write `table` as one of the kinds of COLUMNS, gzipped if the name says so, and whole."""
-    write_text(table[COLUMNS[kind]].to_csv(None, index=False, lineterminator="\n"), path)
+    """Write `table` as one of TABLES, gzipped if the name says so, and whole. Whole numbers are
+    written without a point, in columns with empty cells too."""
+    whole = [name for name in COLUMNS[kind] if DICTIONARY[name].kind == WHOLE]
+    rows = table[COLUMNS[kind]].astype(dict.fromkeys(whole, "Int64"))
+    write_text(rows.to_csv(None, index=False, lineterminator="\n"), path)
 
 
 def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
-    """Read one of the kinds of COLUMNS as `version` of the project wrote it. Later columns are
-    empty, and variants have today's names.
+    """Read one of TABLES as `version` of the project wrote it. Later columns are empty, and
+    variants have today's names.
 
     Raises UserError for a missing, cut or foreign file, and for text in the place of a number.
     """
@@ -159,36 +250,38 @@ def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
         data = gzip.decompress(data) if path.suffix == ".gz" else data
         if not data.endswith(b"\n"):  # pandas would fill up an incomplete last line
             raise EOFError("its last line does not end")
-        empty = {column: [""] for column in COLUMNS[kind] if column not in TEXT}
-        types = dict.fromkeys(TEXT, str)
+        empty = {column: [""] for column in COLUMNS[kind] if column not in TEXTS}
+        types = dict.fromkeys(TEXTS, str)
         table = pd.read_csv(io.BytesIO(data), dtype=types, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
     except (EOFError, ValueError, OSError, zlib.error) as error:
         raise UserError(f"{path}: cut short or damaged ({error}); {remedy(path)}") from None
-    if missing := [name for name in columns_of(kind, version) if name not in table.columns]:
-        raise UserError(
-            f"{path}: no column {', '.join(missing)}, which {kind} of version {version} has; "
-            f"{remedy(path)}"
-        )
+    check_header(kind, [*table.columns], version, path)
     if order_of(version) < order_of(renamed.SINCE):
         for column in table.columns.intersection(["variant", "baseline_of"]):
-            table[column] = table[column].map(lambda name: renamed.RENAMED.get(name, name))
+            table[column] = table[column].map(renamed.todays_name)
     for column in COLUMNS[kind]:
         if column not in table.columns:
-            table[column] = "" if column in TEXT else float("nan")
-        elif column not in TEXT:
+            table[column] = "" if column in TEXTS else float("nan")
+        elif column not in TEXTS:
             table[column] = numbers(table[column], path)
     return table[COLUMNS[kind]]
 
 
-def columns_of(kind: str, version: str) -> list[str]:
-    """The columns that `version` of the project wrote."""
-    return [
-        column
-        for column in COLUMNS[kind]
-        if order_of(ADDED.get((kind, column), BEFORE)) <= order_of(version)
+def check_header(kind: str, found: Sequence[str], version: str, path: Path) -> None:
+    """Raise UserError unless a table has the columns that this version writes, and none that no
+    version does."""
+    early = [
+        name for name in COLUMNS[kind] if order_of(DICTIONARY[name].since) <= order_of(version)
     ]
+    missing = [f"no column {name}" for name in early if name not in found]
+    foreign = [f"column {name}" for name in found if name not in COLUMNS[kind]]
+    if missing or foreign:
+        raise UserError(
+            f"{path}: {', '.join(missing + foreign)}, unlike {kind} of version {version}; "
+            f"{remedy(path)}"
+        )
 
 
 def version_of(device: Mapping[str, Any]) -> str:
@@ -209,13 +302,13 @@ def order_of(version: str) -> tuple[int, ...]:
 
 
 def numbers(column: pd.Series, path: Path) -> pd.Series:
-    """A column of numbers; k, which gram lacks, as whole numbers. Raises UserError for text."""
+    """A column of numbers; k, which gram lacks, as pandas' whole numbers with gaps. Raises
+    UserError for text, and for a fraction of a whole number."""
     import pandas as pd
 
-    whole = column.name == "k"
-    if column.dtype.kind in "iuf" and not whole:
-        return column
-    read = pd.to_numeric(column.astype(object), errors="coerce")
+    whole, read = DICTIONARY[str(column.name)].kind == WHOLE, column
+    if column.dtype.kind not in "iuf":
+        read = pd.to_numeric(column.astype(object), errors="coerce")
     wrong = read.isna() & column.notna() & (column != "nan")
     if whole:
         wrong |= read % 1 > 0
@@ -223,9 +316,9 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
         line = column.index[wrong][0]
         raise UserError(
             f"{path}, line {line + 2}, column {column.name}: '{column[line]}' is not a "
-            f"{'whole ' if whole else ''}number; {remedy(path)}"
+            f"{WHOLE if whole else NUMBER}; {remedy(path)}"
         )
-    return read.astype("Int64") if whole else read
+    return read.astype("Int64") if column.name == "k" else read
 
 
 def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:

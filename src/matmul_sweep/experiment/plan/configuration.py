@@ -7,10 +7,10 @@ from typing import Any
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.catalogue.schema import check
 from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
-from matmul_sweep.operations.random_shapes import drawn_shapes
 from matmul_sweep.process.errors import UserError
 
 
@@ -74,22 +74,6 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
             raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
 
 
-def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The full settings of a sweep: its own keys override the common ones.
-
-    `shapes` is a list of texts; `random` says how they were drawn, or is None. Raises UserError for
-    shapes that cannot be drawn.
-    """
-    common = {key: config[key] for key in ("fills", "modes", "caches")}
-    unset = {"kernels": "all", "cold": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
-    own = unset | config["sweeps"][name]
-    merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
-    shapes = own["shapes"]
-    rule = shapes if isinstance(shapes, Mapping) else None
-    drawn = {"shapes": drawn_shapes(rule, own["operation"]) if rule else shapes, "random": rule}
-    return common | own | merged | drawn
-
-
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
     """Whether `kernels` ("all", or names of kernels and variants) includes the variant."""
     return kernels == "all" or bool({variant.kernel.name, variant.name} & {*kernels})
@@ -108,11 +92,6 @@ def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
     operation = sweep["operation"]
     left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
     return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
-
-
-def takes_place(sweep: Mapping[str, Any], on_gpu: bool) -> bool:
-    """Whether a sweep measures anything in a run with a GPU, or without one."""
-    return bool(sweep["shapes"]) and not (on_gpu and sweep.get("without_gpu", False))
 
 
 def chosen_jobs(

@@ -15,6 +15,7 @@ from matmul_sweep.build.binaries import digest, flags, recipe
 from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan import configuration
 from matmul_sweep.experiment.plan.settings import (
     CPU,
@@ -55,7 +56,7 @@ class Experiment:
     @cached_property
     def sweeps(self) -> dict[str, dict[str, Any]]:
         """The whole settings of each sweep."""
-        return {name: configuration.sweep_of(self.configuration, name) for name in self.jobs}
+        return {name: sweep_of(self.configuration, name) for name in self.jobs}
 
     def own_sweeps(self, variant: Variant) -> list[dict[str, Any]]:
         """The settings of every sweep that measures a variant."""

@@ -10,13 +10,19 @@ runs; the allowance covers everything else in which two runs differ.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import Results, processor
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    processor,
+    published_name,
+)
 from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.process.errors import UserError
 
 # The columns that identify a point in two data sets; the phase is always `kernel`. A new axis of
 # the sweep is one more name here.
@@ -81,6 +87,59 @@ def comparable(reference: Results, new: Results) -> str:
     """Which of VALUES can compare two data sets: times if the devices are of one model."""
     same = processor(reference.device) == processor(new.device)
     return "times" if same else "ratios"
+
+
+def reference_folder(given: Path, device: dict[str, Any]) -> Path:
+    """`given` itself, or the data set of `device` in that folder, or else the first one there."""
+    if (given / "device.json").exists():
+        return given
+    inside = sorted(file.parent for file in given.glob("*/device.json"))
+    if not inside:
+        raise UserError(f"{given}: neither a data set nor a folder of data sets (no device.json)")
+    own = given / published_name(device)
+    return own if own in inside else inside[0]
+
+
+def chosen_values(asked: str, reference: Results, new: Results) -> str:
+    """Which of VALUES to compare. Raises UserError for times of different devices."""
+    fit = comparable(reference, new)
+    if asked == "times" and fit != "times":
+        raise UserError(
+            f"--what times: A is from {processor(reference.device)}, B from "
+            f"{processor(new.device)}; compare times relative to the library with --what ratios"
+        )
+    return fit if asked == "auto" else asked
+
+
+def heading(what: str, reference: Results, new: Results) -> str:
+    """What is compared, and why."""
+    if what == "times":
+        return f"compared: times on {processor(new.device)}"
+    differ = comparable(reference, new) != "times"
+    why = ", because the devices are of different models" if differ else ""
+    return f"compared: kernel times relative to the library{why}"
+
+
+def common_points(
+    what: str, folders: Sequence[Path], sides: Sequence[Results], tolerance: float
+) -> tuple[pd.DataFrame, str | None]:
+    """compare_points of A and B, and a line on the points that B lacks, if any.
+
+    Raises UserError if there is nothing to compare.
+    """
+    values = [VALUES[what](side) for side in sides]
+    for folder, side, table in zip(folders, sides, values, strict=True):
+        if table.empty:
+            raise UserError(
+                f"{folder}: has no kernel {what} of {processor(side.device)}; compare data sets of "
+                "one device, or of GPUs, because only they have ratios"
+            )
+    points = compare_points(values[0], values[1], tolerance)
+    if points.empty:
+        raise UserError(
+            f"{folders[0]} and {folders[1]}: no common point; measure the same kernels and shapes"
+        )
+    return points, lacking_line(*values)
 
 
 def compare_points(reference: pd.DataFrame, new: pd.DataFrame, tolerance: float) -> pd.DataFrame:
@@ -159,9 +218,10 @@ def summary_line(points: pd.DataFrame, variants: pd.DataFrame) -> str:
 def points_line(points: pd.DataFrame) -> str:
     """`248 points: 235 same, 1 faster, 0 slower, 12 unclear`."""
     counts = points.verdict.value_counts().reindex(VERDICTS, fill_value=0)
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     lacking = points.change_low.isna().sum()
     note = f" ({lacking} with too few samples for an interval)" if lacking else ""
-    return f"{len(points)} points: {counted(counts)}{note}"
+    return f"{len(points)} points: {said}{note}"
 
 
 def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
@@ -171,7 +231,10 @@ def lacking_line(reference: pd.DataFrame, new: pd.DataFrame) -> str | None:
     if lacking.empty:
         return None
     counts = lacking.groupby(COMPARED, sort=False).size().reset_index(name="points")
-    names = [f"{row.points} of {name_of(row)}" for row in counts.head(NAMED).itertuples()]
+    names = [
+        f"{row.points} of {row.variant}" + (f" / {row.baseline}" if row.baseline else "")
+        for row in counts.head(NAMED).itertuples()
+    ]
     names += [f"and of {len(counts) - NAMED} more variants"] if len(counts) > NAMED else []
     return f"B lacks {len(lacking)} of A's {len(both)} points: {', '.join(names)}"
 
@@ -207,20 +270,6 @@ def row_of(row: pd.Series) -> list[str]:
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     """Lines with columns of one width; TEXTS columns stand left, the others right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if i < TEXTS else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    ]
-
-
-def name_of(row: Any) -> str:
-    """The variant, and the library that it is compared with, if any."""
-    return f"{row.variant} / {row.baseline}" if row.baseline else row.variant
-
-
-def counted(counts: pd.Series) -> str:
-    """`12 same, 0 faster, 0 slower, 2 unclear`."""
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    side = "<" * TEXTS + ">" * len(widths)
+    form = "  ".join(f"{{:{end}{width}}}" for end, width in zip(side, widths, strict=False))
+    return [form.format(*row) for row in cells]

@@ -23,7 +23,7 @@ from matmul_sweep.experiment.dataset.selection import (
     size_name,
     version_words,
 )
-from matmul_sweep.experiment.plan.configuration import sweep_of, takes_place
+from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import cards
 from matmul_sweep.experiment.report.facts.findings import findings, marked
