@@ -81,7 +81,8 @@ def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: s
 
 def test_a_step_that_the_card_does_not_run_is_left_out() -> None:
     old, new = (
-        card.ladder(the_catalogue(), Kernel(name="mine", operation="gemm"), arch) for arch in ("sm_75", "sm_90")
+        card.ladder(the_catalogue(), Kernel(name="mine", operation="gemm"), arch)
+        for arch in ("sm_75", "sm_90")
     )
     assert len(old) < len(new)
     assert all(rung in new for rung in old)

@@ -64,7 +64,8 @@ class Plain:
         (Settings, {"device": "gpuu"}, "device: 'gpuu': input should be 'auto', 'gpu' or 'cpu'; "
          "did you mean 'gpu'?; wanted: Where it runs"),
         (Settings, {"device": "gpu", "limits": {"hot": {"seconds": 0}}},
-         "limits.hot.seconds: '0': input should be greater than 0; wanted: Of a launch, or of several"),
+         "limits.hot.seconds: '0': input should be greater than 0; wanted: Of a launch, or of "
+         "several"),
         (Settings, {"device": "gpu", "limits": {"hot": {"second": 1}}},
          "limits.hot: unknown key 'second'; did you mean 'seconds'?; known are seconds"),
         (Settings, {"device": "gpu", "sizes": [1, 2, 3]},

@@ -17,7 +17,6 @@ from matmul_sweep.launch import direct, products, tensor_maps
 from matmul_sweep.launch.products import NoRoom, Preparation, parameter_format
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
-from matmul_sweep.process.errors import UserError
 
 HOPPER = load_catalogue(Path(__file__).parent / "hopper" / "catalogue.yaml")
 MAP = {"of": "A", "extents": ["m", "k"], "box": [64, 32]}
