@@ -100,7 +100,7 @@ def found(content: Any, location: Sequence[Any]) -> tuple[list[Any], Any]:
     names the branches of unions."""
     keys, value = [], content
     for key in location:
-        here = value if isinstance(value, Mapping) else ()
+        here: Any = value if isinstance(value, Mapping) else ()
         if isinstance(value, (list, tuple)):
             here = range(len(value))
         if key in here:
