@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support import Entry, WriteCatalogue, work_of
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.catalogue.sharing import shares_of, stretched
+from matmul_sweep.catalogue.sharing import LIGHT, shares_of, stretched
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.catalogue.sharing import LIGHT, NEAR_MEGABYTES, TERMS, Cost, additions
+from matmul_sweep.dispatch.cost import NEAR_MEGABYTES, TERMS, Cost, additions
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import ceil_div

@@ -1,17 +1,17 @@
 """The fit: costs from times, limits from errors, and the few variants that a dispatch needs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from support import Entry, WriteCatalogue, work_of
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.dispatch.cost import TERMS
+from matmul_sweep.dispatch.cost import TERMS, Cost
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.random_shapes import random_shapes
@@ -24,6 +24,7 @@ LOW, TALL = Gemm(64, 64, 64), Gemm(2048, 2048, 2048)  # little work, and much
 
 Planted = Mapping[str, Mapping[str, float]]
 Times = Callable[[str, str], float]
+Table = dict[str, Cost]
 
 
 @pytest.fixture
@@ -50,21 +51,38 @@ def microseconds(variants: list[Variant], planted: Planted) -> Times:
     return time
 
 
+Rows = list[dict[str, Any]]
+
+
 def found(
     times: Mapping[tuple[str, str], float], kind: str = "fitted", library: float = LIBRARY,
     errors: Mapping[tuple[str, str], float] | None = None,
-) -> pd.DataFrame:  # fmt: skip
+) -> Rows:  # fmt: skip
     """Rows of a search: of a variant at a shape."""
-    rows = [
-        (kind, shape, name, time, library, (errors or {}).get((name, shape), 1.0), 1.0)
+    return [
+        {"set": kind, "shape": shape, "variant": name, "microseconds": time, "library": library,
+         "error": (errors or {}).get((name, shape), 1.0), "largest_error": 1.0}
         for (name, shape), time in times.items()
-    ]
-    columns = ["set", "shape", "variant", "microseconds", "library", "error", "largest_error"]
-    return pd.DataFrame(rows, columns=columns)
+    ]  # fmt: skip
 
 
 def at_all(time: Times, names: list[str], shapes: list[str] = SHAPES) -> dict:
     return {(name, shape): time(name, shape) for shape in shapes for name in names}
+
+
+def by_name(variants: list[Variant], rows: Rows, everywhere: str | None = "fixed") -> Table:
+    """The rows of a table by the names of their variants."""
+    costs = fit.fitted(rows, variants, GEMM, ARCH, everywhere)
+    return {cost.variant.name: cost for cost in costs}
+
+
+def costs_of(variants: list[Variant], time: Times, rows: Rows) -> dict[str, dict[str, float]]:
+    """The fitted coefficients by variant and term."""
+    own = fit.Measured(rows, variants, GEMM, ARCH)
+    return {
+        v.name: dict(zip(TERMS, own.costs(i), strict=True))
+        for i, v in enumerate(variants) if own.competes[i]
+    }  # fmt: skip
 
 
 def test_costs_are_recovered_from_the_times_that_they_make(variants: list[Variant]) -> None:
@@ -74,78 +92,78 @@ def test_costs_are_recovered_from_the_times_that_they_make(variants: list[Varian
         "fixed": {"launch": 7, "slabs": 0.08, "waits": 2, "sums": 0.3, "far_megabytes": 0.4},
     }  # fmt: skip
     time = microseconds(variants, planted)
-    own = fit.Measured(found(at_all(time, ["grid", "fixed"])), variants, GEMM, ARCH)
-    assert own.names == ["grid", "fixed"]
-    for name in planted:
-        costs = own.costs(name)
-        assert (costs >= 0).all()
-        again = own.work[name] @ costs
-        assert again == pytest.approx([time(name, shape) for shape in own.shapes], rel=0.01)
-    costs = dict(zip(TERMS, own.costs("fixed"), strict=True))
-    assert costs["waits"] == pytest.approx(2, abs=0.3)
-    assert costs["sums"] == pytest.approx(0.3, rel=0.1)
-    assert costs["far_megabytes"] == pytest.approx(0.4, rel=0.1)
+    costs = costs_of(variants, time, found(at_all(time, ["grid", "fixed"])))
+    assert costs.keys() == planted.keys()
+    known = {variant.name: variant for variant in variants}
+    for name, own in costs.items():
+        assert min(own.values()) >= 0
+        row = Cost(ARCH, known[name], tuple(own.values()))
+        again = [row.microseconds(parse_shape(s, "gemm"), MULTIPROCESSORS) for s in SHAPES]
+        assert again == pytest.approx([time(name, shape) for shape in SHAPES], rel=0.01)
+    fixed = costs["fixed"]
+    assert fixed["waits"] == pytest.approx(2, abs=0.3)
+    assert fixed["sums"] == pytest.approx(0.3, rel=0.1)
+    assert fixed["far_megabytes"] == pytest.approx(0.4, rel=0.1)
 
 
-def test_costs_do_not_follow_single_times(variants: list[Variant]) -> None:
+def test_costs_do_not_follow_single_times_and_a_launch_costs_its_share(
+    variants: list[Variant],
+) -> None:
     time = microseconds(variants, {"grid": {"launch": 2, "slabs": 0.05, "tiles": 0.6}})
     times = at_all(time, ["grid"])
     times["grid", SHAPES[7]] *= 3  # the only time there, so also the fastest
     own = fit.Measured(found(times), variants, GEMM, ARCH)
-    right = [shape != SHAPES[7] for shape in own.shapes]
-    again = own.work["grid"] @ own.costs("grid")
-    expected = np.array([time("grid", shape) for shape in own.shapes])
-    assert again[right] == pytest.approx(expected[right], rel=0.05)
-
-
-def test_a_launch_costs_its_share_of_the_shortest_time(variants: list[Variant]) -> None:
-    """Also where the times alone would not say so."""
+    again = own.work[:, 0] @ own.costs(0)
+    right = [shape for shape in SHAPES if shape != SHAPES[7]]
+    expected = [time("grid", shape) for shape in right]
+    assert np.delete(again, 7) == pytest.approx(expected, rel=0.05)
+    # Also where the times alone would not say so.
     time = microseconds(variants, {"grid": {"slabs": 0.5}})
-    own = fit.Measured(found(at_all(time, ["grid"])), variants, GEMM, ARCH)
-    shortest = min(time("grid", shape) for shape in SHAPES)
-    assert own.costs("grid")[TERMS.index("launch")] >= fit.LEAST_LAUNCH * shortest
+    launch = costs_of(variants, time, found(at_all(time, ["grid"])))["grid"]["launch"]
+    assert launch >= fit.LEAST_LAUNCH * min(time("grid", shape) for shape in SHAPES)
 
 
 def test_too_few_shapes_give_no_costs(variants: list[Variant]) -> None:
     time = microseconds(variants, {name: {"launch": 2} for name in ("grid", "other")})
     times = at_all(time, ["grid"]) | at_all(time, ["other"], SHAPES[: fit.SMALLEST - 1])
-    assert fit.Measured(found(times), variants, GEMM, ARCH).names == ["grid"]
+    assert list(costs_of(variants, time, found(times))) == ["grid"]
 
 
 def deep(terms: int) -> str:
     return f"64x64x{terms}"
 
 
-def limit(variants: list[Variant], erring: list[int], slow: list[int] | None = None) -> int:
-    """Up to how many terms a variant may run that errs at some of these 200 sums."""
+LATE = range(10000, 20100, 100)
+
+
+@pytest.mark.parametrize(
+    ("erring", "slow", "most"),
+    [
+        ([], [], 0),
+        # From 10000 on it errs: of the shapes up to 10200 these are 3 of 102, and up to 10100 2 of
+        # 101. The last slab of 10100 terms, of eight each, is not full.
+        (LATE, [], 10104),
+        ([500, 9000], [], 0),  # two of 200: as seldom as it may
+        (range(100, 20100, 100), [], fit.FEW_ADDITIONS),
+        (LATE, LATE, 0),  # errors do not count where it is slow
+    ],
+)
+def test_sums_are_limited_to_those_that_err_hardly_more(
+    variants: list[Variant], erring: list[int], slow: list[int], most: int
+) -> None:
     shapes = [deep(terms) for terms in range(100, 20100, 100)]
     times = {(name, shape): 10.0 for shape in shapes for name in ("grid", "other")}
-    times |= {("grid", deep(terms)): 20.0 for terms in slow or []}
-    errors = {("grid", deep(terms)): 1.6 for terms in erring}
-    rows = found(times, errors=errors)
-    return fit.Measured(rows, variants, GEMM, ARCH).most_additions("grid")
-
-
-def test_sums_are_limited_to_those_that_err_hardly_more(variants: list[Variant]) -> None:
-    assert limit(variants, []) == 0
-    # From 10000 on it errs: of the shapes up to 10200 these are 3 of 102, and up to 10100 2 of 101.
-    # The last slab of 10100 terms, of eight each, is not full.
-    assert limit(variants, list(range(10000, 20100, 100))) == 10104
-    assert limit(variants, [500, 9000]) == 0  # two of 200: as seldom as it may
-    assert limit(variants, list(range(100, 20100, 100))) == fit.FEW_ADDITIONS
-
-
-def test_errors_do_not_count_where_a_variant_is_slow(variants: list[Variant]) -> None:
-    late = list(range(10000, 20100, 100))
-    assert limit(variants, late, slow=late) == 0
+    times |= {("grid", deep(terms)): 20.0 for terms in slow}
+    rows = found(times, errors={("grid", deep(terms)): 1.6 for terms in erring})
+    assert fit.Measured(rows, variants, GEMM, ARCH).most_additions(0) == most
 
 
 def test_an_error_counts_in_the_mean_and_at_most(variants: list[Variant]) -> None:
     rows = found({("grid", shape): 10.0 for shape in SHAPES[:4]})
-    rows.loc[0, "error"], rows.loc[1, "largest_error"] = 1.51, 1.51
-    rows.loc[2, ["error", "largest_error"]] = 1.49
+    for row, mean, largest in zip(rows, (1.51, 1, 1.49, 1), (1, 1.51, 1.49, 1), strict=True):
+        row |= {"error": mean, "largest_error": largest}
     own = fit.Measured(rows, variants, GEMM, ARCH)
-    assert list(own.errs["grid"]) == [True, True, False, False]
+    assert list(own.errs[:, 0]) == [True, True, False, False]
 
 
 # `grid` is for little work, `other` for much; `third` is between them, and never the fastest.
@@ -160,37 +178,30 @@ NAMES = list(SPECIALISTS)
 
 def test_the_few_are_those_that_complete_one_another(variants: list[Variant]) -> None:
     time = microseconds(variants, SPECIALISTS)
-    own = fit.fitted(found(at_all(time, NAMES)), variants, GEMM, ARCH, "fixed")
-    assert list(own.index[:1]) == ["fixed"]  # runs on every card, though it is never the fastest
-    assert set(own.index) == {"fixed", "grid", "other"}
-    assert own[list(TERMS)].notna().all(axis=None)
-    assert list(own.most_additions) == [0, 0, 0] and list(own.shapes) == ["", "", ""]
-
-
-def test_without_a_variant_for_every_card_there_are_those_that_are_chosen(
-    variants: list[Variant],
-) -> None:
-    time = microseconds(variants, SPECIALISTS)
-    own = fit.fitted(found(at_all(time, NAMES)), variants, GEMM, ARCH, None)
-    assert set(own.index) == {"grid", "other"}
+    own = by_name(variants, found(at_all(time, NAMES)))
+    assert next(iter(own)) == "fixed"  # runs on every card, though it is never the fastest
+    assert own.keys() == {"fixed", "grid", "other"}
+    assert all(len(cost.coefficients) == len(TERMS) for cost in own.values())
+    assert {(cost.most_additions, cost.shapes) for cost in own.values()} == {(0, ())}
+    assert by_name(variants, found(at_all(time, NAMES)), None).keys() == {"grid", "other"}
+    # Times at judged shapes do not count.
+    nonsense = {key: 1 / value for key, value in at_all(time, NAMES, ["99", "98"]).items()}
+    assert own == by_name(variants, found(at_all(time, NAMES)) + found(nonsense, "judged"))
 
 
 def test_a_known_shape_is_remembered_where_the_choice_loses(variants: list[Variant]) -> None:
     time = microseconds(variants, SPECIALISTS)
-    times = at_all(time, NAMES)
-    odd, kept, erring = "640", "100", "1024"
-    special = at_all(time, NAMES, [odd, kept, erring])
-    fastest = {shape: min(special[name, shape] for name in NAMES) for shape in (odd, kept, erring)}
-    special["third", odd] = fastest[odd] * 0.9
-    special["third", kept] = fastest[kept] * (1 - fit.SLACK / 2)
-    special["third", erring] = fastest[erring] * 0.9
-    rows = pd.concat([
-        found(times), found(special, "known", errors={("third", erring): 1.6}),
-    ])  # fmt: skip
-    own = fit.fitted(rows, variants, GEMM, ARCH, "fixed")
-    assert own.loc["third"].shapes == odd
-    assert own.loc["third", list(TERMS)].isna().all()  # it runs there only
-    assert list(own.drop("third").shapes) == ["", "", ""]
+    odd, kept, erring, hopeless = "640", "100", "1024", "99"
+    special = at_all(time, NAMES, [odd, kept, erring, hopeless])
+    share = {odd: 0.9, kept: 1 - fit.SLACK / 2, erring: 0.9}
+    for shape, less in share.items():
+        special["third", shape] = less * min(special[name, shape] for name in NAMES)
+    errors = {("third", erring): 1.6} | {(name, hopeless): 1.6 for name in NAMES}
+    own = by_name(variants, found(at_all(time, NAMES)) + found(special, "known", errors=errors))
+    assert {name: [str(s) for s in cost.shapes] for name, cost in own.items() if cost.shapes} == {
+        "third": ["640x640x640"]
+    }
+    assert own["third"].coefficients == ()  # it runs there only
 
 
 def test_a_chosen_variant_that_errs_at_a_known_shape_is_not_chosen_there(
@@ -198,27 +209,16 @@ def test_a_chosen_variant_that_errs_at_a_known_shape_is_not_chosen_there(
 ) -> None:
     time = microseconds(variants, SPECIALISTS)
     special = at_all(time, NAMES, ["640"])
-    chosen, *others = sorted(NAMES, key=lambda name: special[name, "640"])
-    rows = pd.concat([
-        found(at_all(time, NAMES)), found(special, "known", errors={(chosen, "640"): 1.6}),
-    ])  # fmt: skip
-    own = fit.fitted(rows, variants, GEMM, ARCH, "fixed")
-    assert own.loc[others[0]].shapes == "640"
-
-
-def test_judged_shapes_are_not_fitted_to(variants: list[Variant]) -> None:
-    time = microseconds(variants, SPECIALISTS)
-    judged = [str(s) for s in random_shapes(Gemm, 20, 2, Gemm(64, 64, 64), Gemm(999, 999, 999))]
-    nonsense = {key: 1 / value for key, value in at_all(time, NAMES, judged).items()}
-    alone = fit.fitted(found(at_all(time, NAMES)), variants, GEMM, ARCH, "fixed")
-    rows = pd.concat([found(at_all(time, NAMES)), found(nonsense, "judged")])
-    pd.testing.assert_frame_equal(fit.fitted(rows, variants, GEMM, ARCH, "fixed"), alone)
+    chosen, second, *_ = sorted(NAMES, key=lambda name: special[name, "640"])
+    known = found(special, "known", errors={(chosen, "640"): 1.6})
+    own = by_name(variants, found(at_all(time, NAMES)) + known)
+    assert own[second].shapes == (Gemm(640, 640, 640),)
 
 
 def test_the_judgement_says_what_the_choice_loses(variants: list[Variant]) -> None:
     time = microseconds(variants, SPECIALISTS)
     judged = [str(s) for s in random_shapes(Gemm, 20, 2, Gemm(64, 64, 64), Gemm(999, 999, 999))]
-    rows = pd.concat([found(at_all(time, NAMES)), found(at_all(time, NAMES, judged), "judged")])
+    rows = found(at_all(time, NAMES)) + found(at_all(time, NAMES, judged), "judged")
     costs = fit.fitted(rows, variants, GEMM, ARCH, "fixed")
     said = fit.judgement(rows, costs, variants, GEMM, ARCH)
     assert said.startswith("20 judged shapes, 3 variants: the choice loses 0.0% in the mean")
@@ -231,56 +231,35 @@ def test_the_judgement_says_what_the_choice_loses(variants: list[Variant]) -> No
 
 
 def test_a_search_at_another_clock_joins_by_the_librarys_time(variants: list[Variant]) -> None:
-    """The second search met a clock at which everything takes 1.4 times as long."""
+    """The second search met a clock at which everything takes 1.4 times as long. Rows of variants
+    that are no candidates any more are left out."""
     time = microseconds(variants, SPECIALISTS)
     first = found(at_all(time, ["grid", "fixed"]))
-    second = found(
-        {key: 1.4 * value for key, value in at_all(time, ["other", "third"]).items()},
-        library=1.4 * LIBRARY,
-    )
-    own = fit.Measured(pd.concat([first, second]), variants, GEMM, ARCH)
-    assert own.library.to_numpy() == pytest.approx(1.2 * LIBRARY)
-    for name in NAMES:
-        expected = [1.2 * time(name, shape) for shape in own.shapes]
-        assert own.times[name].to_numpy() == pytest.approx(expected)
-
-
-def test_rows_of_variants_that_are_no_candidates_any_more_are_left_out(
-    variants: list[Variant],
-) -> None:
-    time = microseconds(variants, SPECIALISTS)
-    rows = found(at_all(time, NAMES))
-    gone = rows[rows.variant == "grid"].assign(variant="grid/gone", microseconds=0.001)
-    own = fit.Measured(pd.concat([rows, gone]), variants, GEMM, ARCH)
-    assert own.names == NAMES
-    assert own.fastest.min() > 1
+    slower = {key: 1.4 * value for key, value in at_all(time, ["other", "third"]).items()}
+    gone = [row | {"variant": "grid/gone", "microseconds": 0.001} for row in first]
+    rows = [*first, *found(slower, library=1.4 * LIBRARY)]
+    own = fit.Measured(rows, variants, GEMM, ARCH)
+    assert own.library == pytest.approx(1.2 * LIBRARY)
+    for i, variant in enumerate(variants):
+        expected = [1.2 * time(variant.name, shape) for shape in SHAPES]
+        assert own.times[:, i] == pytest.approx(expected)
+    assert fit.Measured(rows + gone, variants, GEMM, ARCH).fastest.min() > 1
 
 
 def test_a_shape_that_a_variant_refuses_is_another_ones(variants: list[Variant]) -> None:
-    """It was not timed there, so it is not predicted either."""
+    """It was not timed there, so it is not predicted either; nor is a chain that is too long."""
     time = microseconds(variants, SPECIALISTS)
     times = {key: t for key, t in at_all(time, NAMES).items() if key != ("grid", SHAPES[0])}
     own = fit.Measured(found(times), variants, GEMM, ARCH)
-    costs = pd.DataFrame({name: own.costs(name) for name in NAMES}, index=TERMS).T
-    costs["most_additions"] = [0, 0, 0, 0]
-    assert own.chosen(costs)[SHAPES[0]] != "grid"
-    costs.loc["other", "most_additions"] = 1
-    assert "other" not in set(own.chosen(costs))
+    costs = [Cost(ARCH, v, own.costs(i)) for i, v in enumerate(variants)]
+    chosen = [variants[i].name for i in own.chosen(costs)]
+    assert chosen[0] != "grid" and {"grid", "other"} <= {*chosen}
+    costs = [replace(cost, most_additions=(cost.variant.name == "other") * 1) for cost in costs]
+    assert "other" not in {variants[i].name for i in own.chosen(costs)}
 
 
 def test_the_work_is_that_of_the_cards_multiprocessors(variants: list[Variant]) -> None:
     shape = Gemm(2048, 2048, 64)
     for arch, count in (("sm_90", 132), ("sm_75", 72)):
-        rows = found({("grid", str(shape)): 1.0})
-        own = fit.Measured(rows, variants, GEMM, arch)
-        assert tuple(own.work["grid"][0]) == astuple(work_of(variants[0], shape, count))
-
-
-def test_where_every_variant_errs_nothing_is_remembered(variants: list[Variant]) -> None:
-    time = microseconds(variants, SPECIALISTS)
-    errors = {(name, "640"): 1.6 for name in NAMES}
-    rows = pd.concat([
-        found(at_all(time, NAMES)), found(at_all(time, NAMES, ["640"]), "known", errors=errors),
-    ])  # fmt: skip
-    own = fit.fitted(rows, variants, GEMM, ARCH, "fixed")
-    assert not any(own.shapes)
+        own = fit.Measured(found({("grid", str(shape)): 1.0}), variants, GEMM, arch)
+        assert tuple(own.work[0, 0]) == astuple(work_of(variants[0], shape, count))
