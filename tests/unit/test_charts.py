@@ -393,3 +393,7 @@ def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(results: Results
 def test_every_figure_has_a_caption_and_every_caption_a_figure() -> None:
     assert set(captions()) == set(figure_base.FIGURES)
     assert all((CAPTIONS / file).read_text().strip() for file in captions().values())
+
+
+def test_results_order_is_the_catalogues(results: Results) -> None:
+    assert results.order == list(results.catalogue)

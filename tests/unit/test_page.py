@@ -187,7 +187,8 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(
     timed = results.of("gemm").timed()
     rates = squares(fastest(timed)).query("kernel == 'shared'").tflops.tolist()
     names = [results.title(name) for name in dict.fromkeys(timed.kernel)]
-    assert said["first"] == [names, "Imaginary GPU · 2026-01-02 · commit 0123456", rates]
+    source = "Imaginary GPU · 2026-01-02 · commit 0123456 · hot: inputs may lie in the L2"
+    assert said["first"] == [names, source, rates]
     assert said["buttons"]  # and none of them sends the page away
     assert not re.search("cloud|share", " ".join(said["buttons"]), re.IGNORECASE)
     assert (said["hidden"], said["title"]) == (["shared"], "time in ms")
