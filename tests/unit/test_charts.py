@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -212,31 +213,29 @@ def test_sizes_without_a_power_of_two_between_them_are_ticks(tmp_path: Path) -> 
     assert [*ticks] == [40, 45]
 
 
-def test_cold_times_are_called_cold(tmp_path: Path, results: Results) -> None:
-    assert "cold" in words_of(
-        FIGURES["rate"](made_up(tmp_path, kernels=["naive"], caches=["cold"]))
-    )
-    both = words_of(FIGURES["rate"](results))
-    assert "hot" in both and "cold" not in both
-
-
 def throttle(summary: pd.DataFrame) -> pd.DataFrame:
     hot = (summary.kernel == "naive") & (summary.n == 1024) & (summary.phase == "kernel")
     return summary.assign(throttled=np.where(hot, "power_cap+sw_thermal", ""))
 
 
-def test_points_of_a_hot_card_are_hollow(tmp_path: Path, results: Results) -> None:
-    assert "slowed down for heat" in words_of(
-        FIGURES["rate"](made_up(tmp_path, kernels=["naive"], change=throttle))
-    )
-    assert "slowed down" not in words_of(FIGURES["rate"](results))
+MODIFIED = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
 
 
-def test_modified_files_are_named_in_every_figure(tmp_path: Path) -> None:
-    device = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
-    words = words_of(FIGURES["rate"](made_up(tmp_path, kernels=["naive"], device=device)))
-    assert "commit aaaaaaa, modified files" in words
-    assert "peak" not in words  # of a card whose peak is not known
+@pytest.mark.parametrize(
+    ("made", "said", "unsaid"),
+    [
+        ({}, "hot: inputs", "cold"),
+        ({"caches": ["cold"]}, "cold: the L2 is cleared", "hot"),
+        ({}, "peak", "slowed down"),
+        ({"change": throttle}, "slowed down for heat", "modified"),
+        ({"device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),  # of an unknown card
+    ],
+)
+def test_the_source_below_a_figure_says_what_a_reader_has_to_know(
+    tmp_path: Path, made: dict[str, Any], said: str, unsaid: str
+) -> None:
+    words = words_of(FIGURES["rate"](made_up(tmp_path, kernels=["naive"], **made)))
+    assert said in words and unsaid not in words
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 12])

@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+import re
 from pathlib import Path
 from typing import Any
 
 import browser
 import pandas as pd
 import pytest
-from browser import Browser, Page
 from made_up_data import (
     RANDOM,
     SHAPES,
@@ -35,12 +34,6 @@ pytestmark = pytest.mark.slow
 
 LARGEST = 5_000_000  # bytes
 TEMPLATE = (ROOT / "reports" / "explore.html").read_text()
-PLOT = "document.getElementById('plot')"
-NAMES = "[...document.querySelectorAll('.legendtext')].map(found => found.textContent)"
-HOVER = "[...document.querySelectorAll('.hoverlayer tspan')].map(found => found.textContent)"
-READY = "document.querySelector('#plot .legend, #plot .annotation') !== null"
-
-Open = Callable[[Results], Page]
 
 
 @pytest.fixture(scope="module")
@@ -57,21 +50,13 @@ def fail(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def whole(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the data set without holes."""
-    file = tmp_path_factory.mktemp("whole") / "explore.html"
-    file.write_text(page.page(TEMPLATE, results))
-    return file
-
-
-@pytest.fixture(scope="module")
 def lines(results: Results) -> list[dict[str, Any]]:
     """What that page has to draw."""
     return page_data(results)["lines"]
 
 
-def test_the_same_data_give_the_same_bytes(tmp_path: Path, whole: Path) -> None:
-    assert whole.stat().st_size < LARGEST
+def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
+    assert len(page.page(TEMPLATE, results)) < LARGEST
     few = [page.page(TEMPLATE, made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
     assert few[0] == few[1]
 
@@ -85,7 +70,7 @@ def test_every_timed_point_is_on_a_line_of_each_quantity(
             drawn = [line["trace"]["y"] for line in lines
                      if (line["operation"], line["quantity"], line["variants"])
                      == (operation, quantity, "all")]  # fmt: skip
-            assert sum(map(len, drawn)) == len(view.launches)
+            assert sum(map(len, drawn)) == len(view.timed())
 
 
 def test_a_kernel_has_its_figures_colour(lines: list[dict[str, Any]], results: Results) -> None:
@@ -100,7 +85,7 @@ def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None
     modes = {line["series"] == "other": line["trace"]["mode"] for line in rates}
     assert modes == {False: "lines+markers", True: "markers"}
     (trace,) = [line["trace"] for line in rates if line["series"] == "other"
-                and line["trace"]["name"] == "cuBLAS SGEMM" and line["cache"] == "hot"
+                and line["trace"]["name"] == "cuBLAS SGEMM"
                 and line["variants"] == FASTEST]  # fmt: skip
     assert trace["x"] == ["3200×2400×1600"]
 
@@ -145,16 +130,13 @@ def test_one_kernel_alone_has_no_share(tmp_path: Path) -> None:
     assert [*found["choices"]["quantity"]["values"]] == ["rate", "time", "error"]
 
 
-def test_beside_a_processor_published_cards_can_be_chosen_in_one_unit(tmp_path: Path) -> None:
+def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path: Path) -> None:
     results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
-    found = page_data(results)
-    assert [*found["choices"]["card"]["values"]] == ["Imaginary GPU"]
-    rates = [line for line in found["lines"] if line.get("variants") == FASTEST
+    rates = [line for line in page_data(results)["lines"] if line.get("variants") == FASTEST
              and (line["quantity"], line["series"]) == ("rate", "square (m = n = k)")]  # fmt: skip
-    names = {line["trace"]["name"]: line.get("card") for line in rates}
-    assert names["CPU, triple loop"] is None
-    assert names["naive, Imaginary GPU"] == "Imaginary GPU"
-    assert "CPU, BLAS" in names and "CPU, BLAS, Imaginary GPU" not in names
+    names = {line["trace"]["name"] for line in rates}
+    assert {"CPU, triple loop", "CPU, BLAS", "naive, Imaginary GPU"} <= names
+    assert "CPU, BLAS, Imaginary GPU" not in names
     assert len({line["axes"]["yaxis"]["title"]["text"] for line in rates}) == 1
     (loop,) = [own["trace"] for own in rates if own["trace"]["name"] == "CPU, triple loop"]
     own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop'")
@@ -163,188 +145,6 @@ def test_beside_a_processor_published_cards_can_be_chosen_in_one_unit(tmp_path: 
 
 # The page in a browser.
 
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if reason := browser.missing():
-        pytest.skip(reason)
-    with browser.started(tmp_path_factory.mktemp("profile")) as running:
-        yield running
-
-
-@pytest.fixture
-def opened(chromium: Browser) -> Iterator[Callable[[Path], Page]]:
-    """Opens pages, each of which has to be without complaints and requests."""
-    tabs: dict[Path, Page] = {}
-
-    def open_page(file: Path) -> Page:
-        tabs[file] = chromium.open(file)
-        tabs[file].wait(READY)
-        return tabs[file]
-
-    yield open_page
-    for file, tab in tabs.items():
-        assert tab.complaints() == []
-        assert tab.requests() == [file.as_uri()]
-
-
-@pytest.fixture
-def shown(opened: Callable[[Path], Page], tmp_path: Path) -> Open:
-    """Opens a data set's page."""
-
-    def show(results: Results) -> Page:
-        file = tmp_path / "explore.html"
-        file.write_text(page.page(TEMPLATE, results))
-        return opened(file)
-
-    return show
-
-
-@pytest.fixture
-def tab(opened: Callable[[Path], Page], whole: Path) -> Page:
-    return opened(whole)
-
-
-def choose(tab: Page, choice: str, value: str) -> None:
-    """Click a button."""
-    button = f"document.querySelector('input[name={choice}][value={json.dumps(value)}]')"
-    tab.click(button)
-    tab.wait(f"{button}.checked")
-
-
-def offered(tab: Page, choice: str) -> list[str]:
-    """The values of a choice that can be seen."""
-    buttons = f"[...document.querySelectorAll('input[name={choice}]')]"
-    return list(tab.value(f"{buttons}.filter(b => b.checkVisibility()).map(b => b.value)"))
-
-
-def drawn(tab: Page) -> dict[str, list[float]]:
-    """The values of each line by its name."""
-    return dict(tab.value(f"{PLOT}.data.map(line => [line.name, line.y])"))
-
-
-def visible(tab: Page, name: str) -> bool:
-    found = tab.value(f"{PLOT}._fullData.find(line => line.name === {json.dumps(name)}).visible")
-    return found is True
-
-
-def rates(results: Results, kernel: str, cache: str) -> list[float]:
-    """The rates of the fastest variant of a kernel at each square size."""
-    rows = squares(fastest(results.of("gemm").timed(cache=cache)))
-    return list(rows[rows.kernel == kernel].tflops)
-
-
-def test_the_page_opens_with_every_kernel_and_offers_what_there_is(
-    tab: Page, results: Results
-) -> None:
-    timed = results.of("gemm").timed().kernel
-    assert tab.value(NAMES) == [results.title(name) for name in dict.fromkeys(timed)]
-    source = tab.value("document.getElementById('source').textContent")
-    assert source == "Imaginary GPU · 2026-01-02 · commit 0123456"
-    assert drawn(tab)["shared"] == rates(results, "shared", "hot")
-    titles = tab.value("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
-    assert titles  # and none of them sends the page away
-    assert not any("cloud" in title.lower() or "share" in title.lower() for title in titles)
-    assert offered(tab, "series") == ["square (m = n = k)", "other"]
-    choose(tab, "operation", "gram")
-    assert offered(tab, "series") == ["square (m = n)", "wide (m = n/2)", "tall (m = 2n)", "other"]
-    assert not offered(tab, "fill")  # there is one
-    assert not offered(tab, "card")
-    assert offered(tab, "cache") == ["hot", "cold"]
-
-
-def test_what_is_chosen_is_drawn(tab: Page, results: Results) -> None:
-    choose(tab, "cache", "cold")
-    assert (
-        drawn(tab)["shared"] == rates(results, "shared", "cold") != rates(results, "shared", "hot")
-    )
-    assert "CPU, BLAS" not in drawn(tab)
-    choose(tab, "variants", "all")
-    own = {name for name in drawn(tab) if name.startswith("shared/")}
-    assert own == {"shared/32", "shared/16"}
-    choose(tab, "operation", "gram")
-    choose(tab, "cache", "hot")
-    choose(tab, "variants", FASTEST)
-    choose(tab, "quantity", "share of cuBLAS DSYRK, mirrored")
-    choose(tab, "series", "wide (m = n/2)")
-    pairs = results.ratios.query(
-        "kernel == 'gram_naive' and baseline == 'cublas_dsyrk' and cache == 'hot'"
-    )
-    expected = of_series(pairs[pairs.sweep == "gram"], "wide (m = n/2)").ratio
-    assert drawn(tab)["AᵀA naive"] == expected.tolist()
-    assert len(tab.value(f"{PLOT}.layout.shapes")) == 1  # parity
-
-
-def test_a_point_tells_its_numbers(shown: Open, tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=["shared", "cublas_sgemm"])
-    tab = shown(results)
-    tab.point_at(f"[...{PLOT}.querySelectorAll('.scatterlayer .trace')][{PLOT}.data.findIndex("
-                 "line => line.name === 'shared')].querySelector('.point:last-child')")  # fmt: skip
-    told = tab.wait(f"{HOVER}.length && {HOVER}")
-    rows = squares(fastest(results.of("gemm").timed()))
-    last = rows[rows.kernel == "shared"].iloc[-1]
-    assert told[0] == f"shared ({last.variant})"
-    assert told[1] == "gemm 1024, float32"
-    assert told[2].startswith(f"{last.time_ms:.4g} ms [{last.time_low_ms:.4g}, ")
-    assert told[2].endswith("median of 20")
-    assert told[4].endswith("of cuBLAS SGEMM, pairs: 20")
-    assert told[5] == "SM at 1980 MHz, 300 W, 50 °C"
-    assert told[6] == "ok"
-
-
-def test_a_hidden_kernel_stays_hidden_in_another_quantity(tab: Page) -> None:
-    tab.click(f"document.querySelectorAll('.legendtoggle')[{NAMES}.indexOf('shared')]")
-    tab.wait(f"{PLOT}._fullData.find(line => line.name === 'shared').visible === 'legendonly'")
-    choose(tab, "quantity", "time")
-    assert not visible(tab, "shared")
-    assert visible(tab, "naive")
-    assert tab.value(f"{PLOT}.layout.yaxis.title.text") == "time in ms"
-
-
-def test_on_a_phone_the_names_stand_below_the_plot(tab: Page) -> None:
-    tab.ask("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1,
-            mobile=True)  # fmt: skip
-    box = "document.querySelector('#plot {}').getBoundingClientRect()"
-    plot, legend = box.format(".nsewdrag"), box.format(".legend")
-    tab.wait(f"innerWidth === 420 && {legend}.top >= {plot}.bottom")
-    assert tab.value(f"{plot}.width") > 280
-    assert tab.value(f"{plot}.height") > 250
-    assert tab.value("document.documentElement.scrollWidth") <= 420
-
-
-# Data sets with holes.
-
-ABSENT = "document.getElementById('absent')"
-
-
-def missing(tab: Page) -> list[str]:
-    """What the page says that it lacks, where it is seen without a click."""
-    assert tab.value(f"{ABSENT}.open")
-    return list(tab.value(f"[...{ABSENT}.querySelectorAll('li')].map(item => item.innerText)"))
-
-
-def test_without_a_gpu_the_cpu_is_shown_and_the_reason_said(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, gpu=False))
-    assert tab.value(NAMES) == ["CPU, triple loop", "CPU, BLAS"]
-    assert "Imaginary CPU" in tab.value("document.body.innerText")
-    choose(tab, "cache", "cold")
-    assert drawn(tab) == {}
-    assert "Nothing was measured" in tab.value(f"{PLOT}.textContent")
-    assert any("there is no GPU on this machine" in line for line in missing(tab))
-
-
-def test_failed_points_of_an_unknown_device_are_listed(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
-    assert "unknown device · date unknown" in tab.value("document.body.innerText")
-    assert drawn(tab) == {}
-    assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in missing(tab)
-
-
-def test_no_point_at_all_is_said(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, shapes={}, change=lambda summary: summary[:0]))
-    assert "Nothing was measured" in tab.value(f"{PLOT}.textContent")
-
-
 TITLES = {
     "naive": "$x^2$",
     "naive_rect": "<b>bold</b></script><script>fail()</script>",
@@ -352,9 +152,99 @@ TITLES = {
 }
 
 
-def test_titles_are_shown_as_they_stand(shown: Open, tmp_path: Path) -> None:
+def told(results: Results, script: str, folder: Path, width: int = 1300) -> Any:
+    """What a script returns in the page of a data set."""
+    if reason := browser.missing():
+        pytest.skip(reason)
+    return browser.told(page.page(TEMPLATE, results), script, folder, width)
+
+
+def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(
+    results: Results, tmp_path: Path
+) -> None:
+    script = f"""
+      const drawn = name => plot.data.find(line => line.name === name).y;
+      const first = [names(), document.getElementById("source").textContent, drawn("shared")];
+      const buttons = all(".modebar-btn").map(button => button.dataset.title);
+      const shapes = offered("series");
+      const toggle = all(".legendtoggle")[names().indexOf("shared")];
+      for (const kind of ["mousedown", "mouseup"])
+        toggle.dispatchEvent(new MouseEvent(kind, {{ bubbles: true }}));
+      while (plot._fullData.every(line => line.visible === true))
+        await new Promise(done => setTimeout(done, 20));
+      choose("quantity", "time");
+      const hidden = plot._fullData.filter(line => line.visible !== true).map(line => line.name);
+      const title = plot.layout.yaxis.title.text;
+      choose("variants", "all");
+      const variants = plot.data.map(line => line.name).filter(name => name.startsWith("shared/"));
+      choose("operation", "gram");
+      choose("variants", {json.dumps(FASTEST)});
+      choose("quantity", "share of cuBLAS DSYRK, mirrored");
+      choose("series", "wide (m = n/2)");
+      return {{ first, buttons, shapes, hidden, title, variants, gram: offered("series"),
+                share: drawn("AᵀA naive"), parity: plot.layout.shapes.length }};"""
+    said = told(results, script, tmp_path)
+    timed = results.of("gemm").timed()
+    rates = squares(fastest(timed)).query("kernel == 'shared'").tflops.tolist()
+    names = [results.title(name) for name in dict.fromkeys(timed.kernel)]
+    source = "Imaginary GPU · 2026-01-02 · commit 0123456 · hot: inputs may lie in the L2"
+    assert said["first"] == [names, source, rates]
+    assert said["buttons"]  # and none of them sends the page away
+    assert not re.search("cloud|share", " ".join(said["buttons"]), re.IGNORECASE)
+    assert (said["hidden"], said["title"]) == (["shared"], "time in ms")
+    assert {*said["variants"]} == {"shared/32", "shared/16"}
+    assert said["shapes"] == ["square (m = n = k)", "other"]
+    assert said["gram"] == ["square (m = n)", "wide (m = n/2)", "tall (m = 2n)", "other"]
+    pairs = results.ratios.query("kernel == 'gram_naive' and baseline == 'cublas_dsyrk'"
+                                 " and cache == 'hot' and sweep == 'gram'")  # fmt: skip
+    assert said["share"] == of_series(pairs, "wide (m = n/2)").ratio.tolist()
+    assert said["parity"] == 1
+
+
+def test_a_point_tells_its_numbers(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["shared", "cublas_sgemm"])
+    script = """
+      const curve = plot.data.findIndex(line => line.name === "shared");
+      Plotly.Fx.hover(plot, [{ curveNumber: curve, pointNumber: plot.data[curve].y.length - 1 }]);
+      return all(".hoverlayer tspan").map(found => found.textContent);"""
+    said = told(results, script, tmp_path)
+    last = squares(fastest(results.of("gemm").timed())).query("kernel == 'shared'").iloc[-1]
+    assert said[:2] == [f"shared ({last.variant})", "gemm 1024, float32"]
+    assert said[2].startswith(f"{last.time_ms:.4g} ms [{last.time_low_ms:.4g}, ")
+    assert said[2].endswith("median of 20")
+    assert said[4].endswith("of cuBLAS SGEMM, pairs: 20")
+    assert said[5:] == ["SM at 1980 MHz, 300 W, 50 °C", "ok"]
+
+
+def test_on_a_narrow_screen_the_names_stand_below_the_plot(
+    results: Results, tmp_path: Path
+) -> None:
+    script = """
+      const box = name => document.querySelector(`#plot ${name}`).getBoundingClientRect();
+      return [innerWidth, document.documentElement.scrollWidth, box(".nsewdrag").width,
+              box(".legend").top - box(".nsewdrag").bottom];"""
+    inner, whole, width, below = told(results, script, tmp_path, 600)
+    assert whole <= inner <= 720 and width > 280 and below >= 0
+
+
+def test_titles_are_shown_as_they_stand(tmp_path: Path) -> None:
     catalogue = Catalogue(the_catalogue())
     for name, title in TITLES.items():
         catalogue[name] = dataclasses.replace(catalogue[name], title=title)
-    tab = shown(made_up(tmp_path, kernels=[*TITLES], catalogue=catalogue))
-    assert tab.value(NAMES) == [*TITLES.values()]
+    results = made_up(tmp_path, kernels=[*TITLES], catalogue=catalogue)
+    assert told(results, "return names();", tmp_path) == [*TITLES.values()]
+
+
+SEEN = "return [names(), document.body.innerText, document.getElementById('absent').textContent];"
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    names, text, absent = told(made_up(tmp_path / "cpu", gpu=False), SEEN, tmp_path)
+    assert names == ["CPU, triple loop", "CPU, BLAS"] and "Imaginary CPU" in text
+    assert "there is no GPU on this machine" in absent
+    failed = made_up(tmp_path / "failed", kernels=["naive"], change=fail, device={})
+    _, text, _ = told(failed, SEEN, tmp_path)
+    assert "unknown device · date unknown" in text and "Nothing was measured" in text
+    assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in text  # without a click
+    nothing = made_up(tmp_path / "none", shapes={}, change=lambda summary: summary[:0])
+    assert "Nothing was measured" in told(nothing, SEEN, tmp_path)[1]

@@ -1,4 +1,4 @@
-"""Words in a figure: names at the ends of lines and inside the axes, and notes beside points."""
+"""Words in a figure: names at the ends of lines and inside the axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,9 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from matmul_sweep.experiment.report.figures.style import (
-    ASIDE,
     PAPER,
-    QUIET,
     SMALL_TEXT,
     Look,
     grid_of,
@@ -100,45 +98,24 @@ def name_beyond(ax: Axes, points: Mapping[float, str]) -> None:
 
 
 def label_inside(ax: Axes, name: str, words: str) -> None:
-    """Name a line inside the axes, above or below one of its points. Limits must be final."""
-    (line,) = [line for line in ax.get_lines() if line.get_label() == name]
-    place = free_place(ax, words, between(shares(ax, line)), [(0, 1), (0, -1)])
-    ax.annotate(words, place, xycoords="axes fraction", ha="center", va="center",
-                fontsize=SMALL_TEXT)  # fmt: skip
-
-
-def note(ax: Axes, words: str, point: tuple[float, float]) -> None:
-    """Words about a point, with a line to it. Limits must be final."""
-    sides = [(across, up) for up in (-1, 1) for across in (-1, -0.5, 0, 0.5, 1)]
-    ax.autoscale_view()  # pending changes
-    own = (ax.transData + ax.transAxes.inverted()).transform(point)
-    place = free_place(ax, words, own[np.newaxis], sides)
-    ax.annotate(words, point, place, ha="center", va="center", textcoords="axes fraction",
-                arrowprops={"arrowstyle": "-", "color": QUIET, "lw": 0.7}, **ASIDE)  # fmt: skip
-
-
-def free_place(
-    ax: Axes, words: str, points: np.ndarray, sides: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """A place for the middle of a text on one of these sides of a point, as near as possible
-    without a line crossing it, or at least inside the axes. Places are shares of the axes."""
-    half = label_extent(ax, words) / 2
-    others = np.concatenate([between(shares(ax, line)) for line in ax.get_lines()])
+    """Name a line inside the axes, above or below one of its points, as near as possible without a
+    line crossing the words, or at least inside. Limits must be final."""
+    paths = {line.get_label(): between(shares(ax, line)) for line in ax.get_lines()}
+    lines, half = np.concatenate([*paths.values()]), label_extent(ax, words) / 2
 
     def room(place: np.ndarray) -> float:
-        """The distance from the middle of the text to the nearest line, in half sizes; none outside
-        the axes."""
-        if np.any(place - half < 0) or np.any(place + half > 1):
-            return 0.0
-        return float(np.abs((others - place) / half).max(axis=1).min())
+        """The distance to the nearest line, in half sizes of the text."""
+        return float(np.abs((lines - place) / half).max(axis=1).min())
 
     for halves in range(2, 12):
-        places = [point + halves * half * side for point in points for side in np.array(sides)]
-        place = max(places, key=room)
+        up = np.array([0, halves * half[1]])
+        ways = [place for point in paths[name] for place in (point + up, point - up)]
+        inside = [place for place in ways if np.all(np.abs(place - 0.5) + half <= 0.5)]
+        place = max(inside or [np.clip(ways[0], half, 1 - half)], key=room)
         if room(place) > 1.3:
             break
-    inside = np.clip(place, half, 1 - half)
-    return float(inside[0]), float(inside[1])
+    ax.annotate(words, tuple(place), xycoords="axes fraction", ha="center", va="center",
+                fontsize=SMALL_TEXT)  # fmt: skip
 
 
 def between(points: np.ndarray, parts: int = 20) -> np.ndarray:

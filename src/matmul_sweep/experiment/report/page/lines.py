@@ -16,6 +16,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.cards import both
 from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
+from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.figures.style import Look
@@ -45,25 +46,23 @@ Unit = tuple[str, int]  # of rates, and its number per TFLOP/s
 
 
 def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]:
-    """The lines of an operation; beside a processor's those of the published cards' kernels, one
-    card of which can be chosen."""
-    view = results.of(operation)
-    cards = () if results.timed_gpu else results.others
-    everything = [view, *(card.of(operation) for card in cards)]
+    """The lines of an operation; beside a processor's those of a published card's kernels."""
+    card = None if results.timed_gpu else stand_in(results)
+    everything = [own.of(operation) for own in (results, card) if own]
     unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
     yield from lines_of(results.of(operation, reduced=True), unit)
-    for card in cards:
+    if card:
         name, own = processor(card.device), card.of(operation, reduced=True)
         own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
         for line in lines_of(own, unit, every=False):
             line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
                               "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
-            yield line | {"card": name}
+            yield line
 
 
 def lines_of(view: Results, unit: Unit, every: bool = True) -> Iterator[dict[str, Any]]:
     """One line for each kernel and, if wanted, one for each variant, for every choice."""
-    if view.launches.empty:
+    if view.timed().empty:
         return
     found = points(view, unit[1])
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
