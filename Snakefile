@@ -20,17 +20,9 @@ configfile: "config/config.yaml"
 include: "workflow/rules/common.smk"
 
 
-# Taken before the jobs are chosen, so that the choice sees what the run before this one left.
-LOCKED_OUT = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
-
-EXPERIMENT, COMPILER = settle()
 EXPERIMENT_FILE = "results/local/experiment.json"
 BUILD = "results/local/build"
 RECORDS = "results/local/journal/verified"
-DEVICE = EXPERIMENT.device
-MACHINE = machine_identity()
-VERDICT = "results/local/verdict.txt"
-BEGUN = time.time()
 
 
 wildcard_constraints:
@@ -40,7 +32,7 @@ wildcard_constraints:
     part=r"\w+",
     tool="|".join(TOOLS),
     arch=r"host|sm_[0-9]+[a-z]?",
-    dataset="local|(published|others)/[a-z0-9-]+",
+    dataset="local|published/[a-z0-9-]+",
 
 
 include: "workflow/rules/compile.smk"
@@ -55,19 +47,16 @@ include: "workflow/rules/compare.smk"
 
 
 onstart:
-    if LOCKED_OUT:
-        sys.exit(f"error: {LOCKED_OUT}")
-    check_run()
-    EXPERIMENT.write(Path(EXPERIMENT_FILE))
+    RUN.begin(EXPERIMENT_FILE)
 
 
 onsuccess:
-    tell_verdict()
+    RUN.tell_verdict()
 
 
 onerror:
-    tell_verdict()
-    tell_interruption(log)
+    RUN.tell_verdict()
+    RUN.tell_interruption(log)
 
 
 localrules:
@@ -95,7 +84,7 @@ rule all:
     default_target: True
     input:
         rules.disassemble.output,
-        rules.count.output if DEVICE == "gpu" else [],
+        rules.count.output if RUN.device == "gpu" else [],
         rules.report.input,
         rules.explore.input,
         rules.pass_verdict.output,

@@ -5,8 +5,8 @@
 # not declared as outputs: the text is the log, and the script writes table and figure whole.
 rule compare:
     input:
-        program("compare"),
-        expand(ROOT / "reports/{dataset}/{name}", dataset=published(), name=DATA_SET),
+        RUN.program("compare"),
+        RUN.published_tables(),
         data=expand("results/local/{name}", name=DATA_SET),
         catalogue=config["catalogue"],
     log:
@@ -14,7 +14,7 @@ rule compare:
     conda:
         "../../environment.yml"
     params:
-        script=program("compare")[0],
+        script=RUN.program("compare")[0],
         published=ROOT / "reports/published",
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
         table="results/local/compare.csv",

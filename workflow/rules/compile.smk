@@ -5,8 +5,8 @@
 
 rule compile_kernel:
     input:
-        sources,
-        program("compile"),
+        RUN.sources,
+        RUN.program("compile"),
         program_files(toolchain.NVRTC),
     output:
         directory("results/local/build/{arch}/{kernel}"),
@@ -15,12 +15,12 @@ rule compile_kernel:
     priority: 1
     conda:
         "../../environment.yml"
-    threads: lambda wildcards: len(EXPERIMENT.binaries[wildcards.arch, wildcards.kernel])
+    threads: lambda wildcards: len(RUN.experiment.binaries[wildcards.arch, wildcards.kernel])
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("compile")[0],
+        script=RUN.program("compile")[0],
         build=subpath(output[0], ancestor=2),
-        identity=build_identity,
+        identity=RUN.build_identity,
     message:
         "compile {wildcards.kernel} for {wildcards.arch}"
     shell:
@@ -31,7 +31,7 @@ rule compile_kernel:
 rule compile_tool:
     input:
         ROOT / "src/matmul_sweep/experiment/measure/{tool}.cu",
-        program("compile_tool"),
+        RUN.program("compile_tool"),
         program_files(toolchain.NVRTC),
     output:
         "results/local/build/{arch}/{tool}.cubin",
@@ -41,8 +41,8 @@ rule compile_tool:
     conda:
         "../../environment.yml"
     params:
-        script=program("compile_tool")[0],
-        identity=COMPILER,
+        script=RUN.program("compile_tool")[0],
+        identity=RUN.compiler,
     message:
         "compile the {wildcards.tool} for {wildcards.arch}"
     shell:
@@ -52,13 +52,13 @@ rule compile_tool:
 
 rule compile:
     input:
-        [f"results/local/build/{arch}/{kernel}" for arch, kernel in EXPERIMENT.binaries],
+        [f"results/local/build/{arch}/{kernel}" for arch, kernel in RUN.experiment.binaries],
 
 
 # What the binaries are made of. It reads them and runs nothing, so it needs no GPU.
 rule disassemble:
     input:
-        program("disassemble"),
+        RUN.program("disassemble"),
         rules.compile.input,
     output:
         "results/local/instructions.csv",
@@ -69,7 +69,7 @@ rule disassemble:
     threads: 4
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("disassemble")[0],
+        script=RUN.program("disassemble")[0],
         build=lambda wildcards: BUILD,
     message:
         "take the machine code apart"

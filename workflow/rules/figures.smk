@@ -4,10 +4,10 @@
 
 rule draw_figures:
     input:
-        program("figures"),
-        tables_beside,
-        data=data_of,
-        evidence=evidence_of,
+        RUN.program("figures"),
+        RUN.tables_beside,
+        data=RUN.data,
+        evidence=RUN.evidence,
         catalogue=config["catalogue"],
         captions=named(CAPTIONS / caption for caption in captions().values()),
     output:
@@ -24,9 +24,9 @@ rule draw_figures:
         "../../environment.yml"
     threads: 4
     params:
-        script=program("figures")[0],
+        script=RUN.program("figures")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        beside=beside,
+        beside=RUN.beside,
         captions={name: (CAPTIONS / file).read_text() for name, file in captions().items()},
     message:
         "draw the figures of {wildcards.dataset}"

@@ -5,23 +5,25 @@
 
 rule measure_part:
     input:
-        lambda wildcards: runnable(EXPERIMENT.measured[wildcards.sweep, wildcards.part]),
-        program("measure"),
+        RUN.to_measure,
+        RUN.program("measure"),
     output:
         directory("results/local/measured/{sweep}/{part}"),
     log:
         "results/local/logs/measure/{sweep}/{part}.log",
     conda:
         "../../environment.yml"
-    threads: undisturbed_cores
+    threads: RUN.undisturbed_cores
     resources:
-        gpu=gpus,
+        gpu=RUN.gpus,
         timing=1,
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("measure")[0],
-        identity=lambda wildcards: EXPERIMENT.measuring_identity(wildcards.sweep, wildcards.part),
-        machine=MACHINE,
+        script=RUN.program("measure")[0],
+        identity=lambda wildcards: RUN.experiment.measuring_identity(
+            wildcards.sweep, wildcards.part
+        ),
+        machine=RUN.machine,
         build=BUILD,
         records=RECORDS,
         journal="results/local/journal/{sweep}",
@@ -36,21 +38,21 @@ rule measure_part:
 # The highest rates of the card, once for all kernels. This takes seconds.
 rule measure_ceilings:
     input:
-        built_tools("instruments", "ceilings"),
-        program("ceilings"),
+        RUN.tools("instruments", "ceilings"),
+        RUN.program("ceilings"),
     output:
         "results/local/measured/ceilings.csv",
     log:
         "results/local/logs/measure/ceilings.log",
     conda:
         "../../environment.yml"
-    threads: undisturbed_cores
+    threads: RUN.undisturbed_cores
     resources:
-        gpu=gpus,
+        gpu=RUN.gpus,
         timing=1,
     params:
-        script=program("ceilings")[0],
-        machine=MACHINE,
+        script=RUN.program("ceilings")[0],
+        machine=RUN.machine,
         build=BUILD,
     message:
         "measure the highest rates of the card"
@@ -61,23 +63,23 @@ rule measure_ceilings:
 # What holds each kernel back, by hardware counters; where they are not to be had, rows say why.
 rule count:
     input:
-        built_tools("instruments"),
+        RUN.tools("instruments"),
         rules.compile.input,
-        program("counters"),
+        RUN.program("counters"),
     output:
         "results/local/counters.csv",
     log:
         "results/local/logs/measure/counters.log",
     conda:
         "../../environment.yml"
-    threads: undisturbed_cores
+    threads: RUN.undisturbed_cores
     resources:
-        gpu=gpus,
+        gpu=RUN.gpus,
         timing=1,
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("counters")[0],
-        machine=MACHINE,
+        script=RUN.program("counters")[0],
+        machine=RUN.machine,
         build=lambda wildcards: BUILD,
     message:
         "read the hardware counters"
@@ -88,26 +90,24 @@ rule count:
 
 rule measure:
     input:
-        measured(),
-        ceilings(),
+        RUN.measured(),
 
 
 rule collect:
     input:
-        program("collect"),
-        measured(),
-        ceilings(),
+        RUN.program("collect"),
+        RUN.measured(),
         rules.verify.input,
         rules.compile.input,
     output:
-        expand("results/local/{name}", name=collected()),
+        RUN.collected(),
     log:
         "results/local/logs/collect.log",
     conda:
         "../../environment.yml"
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("collect")[0],
+        script=RUN.program("collect")[0],
         configuration=json.dumps(config),
         results=subpath(output[0], parent=True),
     message:

@@ -4,7 +4,7 @@
 
 rule run_mistakes:
     input:
-        program("mistakes"),
+        RUN.program("mistakes"),
         named(mistake_results.sources()),
     output:
         f"results/mistakes/{mistake_results.RESULTS}",
@@ -14,7 +14,7 @@ rule run_mistakes:
         "../../environment.yml"
     threads: 4
     params:
-        script=program("mistakes")[0],
+        script=RUN.program("mistakes")[0],
         folder=subpath(output[0], parent=True),
     message:
         "run the gallery of mistakes"
@@ -24,7 +24,7 @@ rule run_mistakes:
 
 rule mistakes:
     input:
-        program("report"),
+        RUN.program("report"),
         chapters=[ROOT / f"reports/chapters/{name}.typ" for name in ("mistakes", "exhibits")],
         style=ROOT / "reports/style.typ",
         source=ROOT / "reports/mistakes.typ",
@@ -36,7 +36,7 @@ rule mistakes:
     conda:
         "../../environment.yml"
     params:
-        script=program("report")[0],
+        script=RUN.program("report")[0],
         folder=lambda wildcards, input: os.path.dirname(input.gallery[0]),
     message:
         "typeset the gallery of mistakes"

@@ -3,9 +3,9 @@
 
 rule write_page:
     input:
-        program("page"),
-        tables_beside,
-        data=data_of,
+        RUN.program("page"),
+        RUN.tables_beside,
+        data=RUN.data,
         template=ROOT / "reports/explore.html",
         catalogue=config["catalogue"],
     output:
@@ -20,9 +20,9 @@ rule write_page:
     conda:
         "../../environment.yml"
     params:
-        script=program("page")[0],
+        script=RUN.program("page")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        beside=beside,
+        beside=RUN.beside,
     message:
         "write the page of {wildcards.dataset}"
     shell:
@@ -32,8 +32,8 @@ rule write_page:
 
 rule gallery:
     input:
-        program("gallery"),
-        expand(ROOT / "reports/{dataset}/{name}", dataset=published(), name=DATA_SET),
+        RUN.program("gallery"),
+        RUN.published_tables(),
         template=ROOT / "reports/gallery.html",
         catalogue=config["catalogue"],
     output:
@@ -43,8 +43,8 @@ rule gallery:
     conda:
         "../../environment.yml"
     params:
-        script=program("gallery")[0],
-        folders=expand(ROOT / "reports/{dataset}", dataset=published()),
+        script=RUN.program("gallery")[0],
+        folders=RUN.published(),
     message:
         "write the page of the published data sets"
     shell:
@@ -54,4 +54,4 @@ rule gallery:
 
 rule explore:
     input:
-        expand("results/{dataset}/explore.html", dataset=reported()),
+        expand("results/{dataset}/explore.html", dataset=RUN.reported()),

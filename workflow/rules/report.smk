@@ -3,11 +3,11 @@
 
 rule tabulate:
     input:
-        program("tables"),
-        tables_beside,
-        data=data_of,
-        checks=checks_of,
-        evidence=evidence_of,
+        RUN.program("tables"),
+        RUN.tables_beside,
+        data=RUN.data,
+        checks=RUN.checks,
+        evidence=RUN.evidence,
         documents=ROOT / "reports/documents.yaml",
         catalogue=config["catalogue"],
         # Their marked lines and their headers are shown.
@@ -19,9 +19,9 @@ rule tabulate:
     conda:
         "../../environment.yml"
     params:
-        script=program("tables")[0],
+        script=RUN.program("tables")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        beside=beside,
+        beside=RUN.beside,
     message:
         "compute the tables of {wildcards.dataset}"
     shell:
@@ -31,13 +31,13 @@ rule tabulate:
 
 rule typeset:
     input:
-        program("report"),
+        RUN.program("report"),
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
         figures=rules.draw_figures.output,
-        mistakes=f"{mistakes_shown()}/{mistake_results.RESULTS}",
+        mistakes=f"{RUN.mistakes_shown}/{mistake_results.RESULTS}",
     output:
         report(
             "results/{dataset}/report.pdf",
@@ -50,7 +50,7 @@ rule typeset:
     conda:
         "../../environment.yml"
     params:
-        script=program("report")[0],
+        script=RUN.program("report")[0],
         mistakes=subpath(input.mistakes, parent=True),
     message:
         "typeset the report of {wildcards.dataset}"
@@ -61,4 +61,4 @@ rule typeset:
 
 rule report:
     input:
-        expand("results/{dataset}/report.pdf", dataset=reported()),
+        expand("results/{dataset}/report.pdf", dataset=RUN.reported()),

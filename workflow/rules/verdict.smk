@@ -4,17 +4,17 @@
 # Written before the report and independent of it; onsuccess and onerror print it last.
 rule verdict:
     input:
-        program("verdict"),
+        RUN.program("verdict"),
         data=expand("results/local/{name}", name=DATA_SET),
     output:
-        VERDICT,
+        "results/local/verdict.txt",
     log:
         "results/local/logs/verdict.log",
     priority: 1
     conda:
         "../../environment.yml"
     params:
-        script=program("verdict")[0],
+        script=RUN.program("verdict")[0],
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
     message:
         "write the verdict"
@@ -44,16 +44,16 @@ rule pass_verdict:
 # The pages are not outputs, because Snakemake would delete them before the job.
 rule readme:
     input:
-        program("readme"),
-        expand(ROOT / "reports/{dataset}/{name}", dataset=published(), name=DATA_SET),
+        RUN.program("readme"),
+        RUN.published_tables(),
         catalogue=config["catalogue"],
     log:
         "results/local/logs/readme.log",
     conda:
         "../../environment.yml"
     params:
-        script=program("readme")[0],
-        folders=expand(ROOT / "reports/{dataset}", dataset=published()),
+        script=RUN.program("readme")[0],
+        folders=RUN.published(),
         readme=ROOT / "README.md",
         kernels=ROOT / "docs/kernels.md",
         gallery=ROOT / "reports/published/README.md",
@@ -67,8 +67,8 @@ rule readme:
 # Whether the data set follows from its samples, before anybody else reads it.
 rule check:
     input:
-        program("check_set"),
-        data=expand("results/local/{name}", name=collected()),
+        RUN.program("check_set"),
+        data=RUN.collected(),
         catalogue=config["catalogue"],
     output:
         touch("results/local/checked"),
@@ -77,7 +77,7 @@ rule check:
     conda:
         "../../environment.yml"
     params:
-        script=program("check_set")[0],
+        script=RUN.program("check_set")[0],
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
     message:
         "hold the data set against its samples"
@@ -87,7 +87,7 @@ rule check:
 
 rule publish:
     input:
-        program("publish"),
+        RUN.program("publish"),
         rules.pass_verdict.output,
         rules.check.output,
         report="results/local/report.pdf",
@@ -96,7 +96,7 @@ rule publish:
     conda:
         "../../environment.yml"
     params:
-        script=program("publish")[0],
+        script=RUN.program("publish")[0],
         folder=lambda wildcards, input: os.path.dirname(input.report),
     message:
         "publish the data set"

@@ -4,8 +4,8 @@
 
 rule verify_operation:
     input:
-        verifiable,
-        program("verify"),
+        RUN.verifiable,
+        RUN.program("verify"),
     output:
         "results/local/verified/{operation}.csv",
     log:
@@ -13,15 +13,15 @@ rule verify_operation:
     priority: 1
     conda:
         "../../environment.yml"
-    threads: 1 if DEVICE == "gpu" else 4
+    threads: 1 if RUN.device == "gpu" else 4
     resources:
         # It times nothing, so on this machine such jobs share a card.
-        gpu=int(DEVICE == "gpu" and sent_off()),
+        gpu=int(RUN.device == "gpu" and RUN.sent_off()),
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("verify")[0],
-        machine=MACHINE,
-        identity=lambda wildcards: EXPERIMENT.verifying_identity(wildcards.operation),
+        script=RUN.program("verify")[0],
+        machine=RUN.machine,
+        identity=lambda wildcards: RUN.experiment.verifying_identity(wildcards.operation),
         build=BUILD,
         records=RECORDS,
     message:
@@ -34,15 +34,14 @@ rule verify_operation:
 
 rule verify:
     input:
-        expand("results/local/verified/{operation}.csv", operation=EXPERIMENT.operations),
+        expand("results/local/verified/{operation}.csv", operation=RUN.experiment.operations),
 
 
 # How many elements of its inputs a kernel reads for each multiply-add, counted thread by thread.
 rule count_loads:
     input:
-        [file for variant in EXPERIMENT.counted for file in source_files(variant.kernel.code)],
-        named(emulation.runtime()),
-        program("loads"),
+        RUN.counted(),
+        RUN.program("loads"),
     output:
         "results/local/loads.csv",
     log:
@@ -51,7 +50,7 @@ rule count_loads:
         "../../environment.yml"
     params:
         experiment=EXPERIMENT_FILE,
-        script=program("loads")[0],
+        script=RUN.program("loads")[0],
     message:
         "count the loads of the kernels"
     shell:
