@@ -67,7 +67,7 @@ def test_every_header_of_such_copies_is_known() -> None:
         if "cuda_on_cpu::issue_load" in file.read_text()
         or "cuda_on_cpu::issue_row" in file.read_text()
     }
-    assert callers == program.UNSEEN
+    assert callers == program.UNSEEN | {"instructions.cuh"}  # that is of tensor maps
 
 
 def test_a_data_set_is_read_with_its_loads(command: Command, tmp_path: Path) -> None:
