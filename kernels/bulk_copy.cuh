@@ -3,14 +3,7 @@
 #pragma once
 
 #include "async_copy.cuh"
-#include "mbarrier.cuh"
-#include "warp_roles.cuh"
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-constexpr bool BULK_COPIES = true;
-#else
-constexpr bool BULK_COPIES = false;
-#endif
+#include "instructions.cuh"
 
 // Set up mbarriers; the whole block calls this. A phase takes `arrivals` calls of expect_bytes.
 template <int count>

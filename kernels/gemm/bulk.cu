@@ -126,7 +126,7 @@ bulk(const float* __restrict__ A, const float* __restrict__ B, float* __restrict
     Block::Slab* ring = (Block::Slab*)memory;
     if (!Block::takes_fours(B, C, n, col)) {
         Block::compute_tile<Block::SlabCopies<false>>(A, B, C, m, n, k, row, col, ring);
-    } else if (BULK_COPIES && col + Tiling::tile_n <= n) {
+    } else if (col + Tiling::tile_n <= n) {
         init_mbarriers(arrived, warps);
         Block::compute_tile<BulkCopies>(A, B, C, m, n, k, row, col, ring);
     } else {

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "../async_copy.cuh"
-#include "../sync_warp.cuh"
+#include "../patches.cuh"
 #include "fours.cuh"
 
 template <class T>
@@ -56,12 +56,10 @@ struct BlockTile {
     // ---- Positions ----
 
     // The position of a tile of C, in tiles, by its number. Blocks that run at the same time have
-    // neighbouring numbers: they share a patch of T::patch tile rows, and so the slabs in the L2.
+    // neighbouring numbers.
     static __device__ __forceinline__ int2 tile_position(int tile, int tiles_m, int tiles_n)
     {
-        const int first = tile / (T::patch * tiles_n) * T::patch, height = min(T::patch, tiles_m - first);
-        const int within = tile - first * tiles_n;
-        return {first + within % height, within / height};
+        return place_in_patches<T::patch>(tile, tiles_m, tiles_n);
     }
 
     static __device__ __forceinline__ int team() { return T::teams == 1 ? 0 : threadIdx.x / team_threads; }
@@ -105,7 +103,7 @@ struct BlockTile {
         if constexpr (T::teams == 1) {
             __syncthreads();
         } else if constexpr (team_threads == 32) {
-            sync_warp();
+            __syncwarp();
         } else {
 #ifdef __CUDA_ARCH__
             asm volatile("bar.sync %0, %1;" :: "r"(team() + 1), "n"(team_threads) : "memory");
@@ -371,13 +369,13 @@ struct BlockTile {
 #pragma unroll
             for (int j = 0; j < T::thread_n; j++)
                 rows[lane_row() * pitch + lane_col() * 4 + j / 4 * 4 * lanes_n + j % 4] = results[i][j];
-            sync_warp();
+            __syncwarp();
 #pragma unroll
             for (int e = lane; e < lanes_m * T::warp_n; e += 32) {
                 const int r = row + e / T::warp_n * 4 + row_of_result(i), c = col + e % T::warp_n;
                 if (r < m && c < n) C[(size_t)r * n + c] = rows[e / T::warp_n * pitch + e % T::warp_n];
             }
-            sync_warp();
+            __syncwarp();
         }
     }
 

@@ -2,10 +2,7 @@
 // explains it, and of padded_split.cu.
 #pragma once
 
-#include <cuda_bf16.h>
-
-#include "../overlap.cuh"
-#include "../tile_copy.cuh"
+#include "../instructions.cuh"
 
 constexpr int of_thread = 4;  // pairs of elements, whose loads are under way together
 
@@ -31,17 +28,16 @@ __device__ __forceinline__ void copy_rows(const __nv_bfloat16* __restrict__ from
     }
 }
 
-// The first blocks copy A, the others B.
-extern "C" __global__ void pad_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
-                                    __nv_bfloat16* __restrict__ C, int m, int n, int k, void* a, void* b,
-                                    const __grid_constant__ CUtensorMap in_a,
-                                    const __grid_constant__ CUtensorMap in_b)
+// The first blocks copy A, the others B. `lets_next_begin`: whether the product's blocks may begin meanwhile.
+template <bool lets_next_begin>
+__device__ __forceinline__ void pad(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, int m,
+                                    int n, int k, __nv_bfloat162* a, __nv_bfloat162* b)
 {
-    if constexpr (RESIDENT == 1) let_next_launch_begin();  // of the product's blocks
+    if constexpr (lets_next_begin) let_next_launch_begin();
     wait_for_last_launch();
     const unsigned of_block = blockDim.x * of_thread, of_a = (m * ((k + 1) / 2) + of_block - 1) / of_block;
     if (blockIdx.x < of_a)
-        copy_rows(A, (__nv_bfloat162*)a, m, k, blockIdx.x);
+        copy_rows(A, a, m, k, blockIdx.x);
     else
-        copy_rows(B, (__nv_bfloat162*)b, k, n, blockIdx.x - of_a);
+        copy_rows(B, b, k, n, blockIdx.x - of_a);
 }

@@ -14,18 +14,36 @@
 //
 //             The tensor maps say how long the rows are in truth. What lies behind them comes as zeros.
 //
-// Order       pad_bf16, then the tiles as in persistent.cu; each waits for the launch before it (../overlap.cuh). C
-//             has rows that begin anywhere, which TMA does not take either: each warp writes 16 rows of a band to
-//             shared memory as there, and then stores row after row, neighbouring lanes neighbouring elements.
+// Order       pad_bf16 (pad.cuh), then the tiles as in persistent.cu; each waits for the launch before it. C has
+//             rows that begin anywhere, which TMA does not take either: each warp writes 16 rows of a band to shared
+//             memory as there, and then stores row after row, neighbouring lanes neighbouring elements.
 //
 // Traffic     As persistent.cu, and 4(mk + kn) bytes for the copies.
 // Limit       The copies where m or n is small; the stores, which no product of the block's hides.
-#include "band.cuh"
+#include "../hopper_tile.cuh"
 #include "pad.cuh"
-#include "persistent.cuh"
+
+struct Tiling : HopperTiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;                 // rows and columns of C of a block
+    static constexpr int stages = STAGES;                                  // slabs that the ring holds
+    static constexpr int cluster_m = CLUSTER_M, cluster_n = CLUSTER_N;     // blocks of a cluster, down and across
+    static constexpr int patch = PATCH;                                    // rows of clusters' tiles of a patch
+    static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
+    static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
+};
+
+using Tile = HopperTile<Tiling>;
+
+extern "C" __global__ void
+pad_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
+         int m, int n, int k, void* a, void* b, const __grid_constant__ CUtensorMap in_a,
+         const __grid_constant__ CUtensorMap in_b)
+{
+    pad<Tiling::resident == 1>(A, B, m, n, k, (__nv_bfloat162*)a, (__nv_bfloat162*)b);
+}
 
 // Store elements of a row of a band from `column` of C on: pairs where rows have an even number of elements.
-__device__ __forceinline__ void store_row(const Band& band, int row, __nv_bfloat16* to, int n, int column)
+__device__ __forceinline__ void store_row(const Tile::Band& band, int row, __nv_bfloat16* to, int n, int column)
 {
     const int lane = threadIdx.x % 32;
     const auto element = [&](int e) -> const __nv_bfloat16& { return band[row][(e / 8 ^ row % 8) * 8 + e % 8]; };
@@ -39,14 +57,14 @@ __device__ __forceinline__ void store_row(const Band& band, int row, __nv_bfloat
 }
 
 // Store a warpgroup's rows of a tile, which begin at (row, column) of C. A warp writes and reads rows of its own.
-__device__ __forceinline__ void store_rows(const SumsOf64& sums, Band& band, __nv_bfloat16* C, int m, int n, int row,
-                                           int column)
+__device__ __forceinline__ void store_rows(const Tile::SumsOf64& sums, Tile::Band& band, __nv_bfloat16* C, int m,
+                                           int n, int row, int column)
 {
     const int first = threadIdx.x / 32 % 4 * 16;
 #pragma unroll
-    for (int panel = 0; panel < TILE_N / 64; panel++) {
+    for (int panel = 0; panel < Tile::panels; panel++) {
         __syncwarp();  // the last panel's rows are read
-        write(band, &sums[32 * panel]);
+        Tile::write(band, &sums[32 * panel]);
         __syncwarp();
 #pragma unroll 4
         for (int r = first; r < first + 16; r++)
@@ -54,15 +72,17 @@ __device__ __forceinline__ void store_rows(const SumsOf64& sums, Band& band, __n
     }
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(threads + 128, RESIDENT)
+extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
+__launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 padded_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
             int m, int n, int k, void* a, void* b, const __grid_constant__ CUtensorMap in_a,
             const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
-    Slab* slabs = (Slab*)memory;
-    Band& band = ((Band*)(slabs + STAGES))[threadIdx.x / 128];
-    compute_tiles(slabs, in_a, in_b, m, n, k, [&](const Sums& sums, int2 tile) {
-        store_rows(sums[0], band, C, m, n, tile.x + threadIdx.x / 128 * 64, tile.y);
+    Tile::Slab* slabs = (Tile::Slab*)memory;
+    const int group = threadIdx.x / 128;
+    Tile::Band& band = ((Tile::Band*)(slabs + Tiling::stages))[group];
+    Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, [&](const Tile::Sums& sums, int2 tile) {
+        store_rows(sums[0], band, C, m, n, tile.x + group * 64, tile.y);
     });
 }

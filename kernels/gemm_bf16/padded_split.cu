@@ -11,14 +11,32 @@
 // Traffic     As split.cu, and 4(mk + kn) bytes for the copies.
 // Removes     The multiprocessors that have no tile in padded.cu.
 // Limit       Two launches, and the copies, which take as long as the product where m and n are small.
+#include "../hopper_tile.cuh"
 #include "pad.cuh"
-#include "split.cuh"
 
-extern "C" __global__ void __cluster_dims__(SPLITS, 1, 1) __launch_bounds__(threads + 128, RESIDENT)
+struct Tiling : HopperTiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                   // slabs that the ring holds
+    static constexpr int splits = SPLITS;                   // blocks of a cluster, which share a tile
+    static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
+};
+
+using Tile = HopperTile<Tiling>;
+
+extern "C" __global__ void
+pad_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
+         int m, int n, int k, void* a, void* b, const __grid_constant__ CUtensorMap in_a,
+         const __grid_constant__ CUtensorMap in_b)
+{
+    pad<Tiling::resident == 1>(A, B, m, n, k, (__nv_bfloat162*)a, (__nv_bfloat162*)b);
+}
+
+extern "C" __global__ void __cluster_dims__(Tiling::splits, 1, 1)
+__launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 padded_split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
                   __nv_bfloat16* __restrict__ C, int m, int n, int k, void* a, void* b,
                   const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
-    compute_together((Slab*)memory, in_a, in_b, C, m, n, k);
+    Tile::compute_together((Tile::Slab*)memory, {in_a, in_b}, C, m, n, k);
 }

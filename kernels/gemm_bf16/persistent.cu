@@ -1,11 +1,17 @@
 // C = A·B in bfloat16: blocks that stay, in clusters that share what they load, and stores behind products.
 //
-// Words       As in roles.cu, and
+// Words       tile         TILE_M×TILE_N elements of C, which a block computes
+//             slab         what 64 steps of k of a tile need, in shared memory
+//             ring, stage  the ring is room for STAGES slabs, a stage is room for one
+//             producer     the warpgroup of which one thread loads slabs, by TMA; the others are consumers, which
+//                          multiply them: roles.cu explains how they wait for each other
 //             cluster      CLUSTER_M×CLUSTER_N blocks on neighbouring multiprocessors, whose tiles are neighbours
 //             multicast    a load that TMA brings to several blocks of a cluster
 //             patch        PATCH rows of clusters' tiles, which are computed together
 //             band         64 rows and 64 columns of a tile, on their way to C
-//             overlap      A block begins before the last launch has ended, and waits (../overlap.cuh)
+//             overlap      a block begins before the last launch has ended, and waits (../instructions.cuh)
+//             early        slabs that a block loads before its cluster has met, whole and for itself alone, as the
+//                          others may have no mbarriers yet; two, or without a cluster as many as the ring holds
 //
 // Idea        In roles.cu a block computes one tile and ends. Here blocks stay, one on each multiprocessor, and
 //             take tile after tile. The producer does not notice where a tile ends: it fills the ring with the next
@@ -29,14 +35,20 @@
 //             tile is 256×192, the largest that fits. 2200×2200 is 108 such tiles, a single wave on 132
 //             multiprocessors; it is 162 tiles of 256×128, two waves.
 //
-// Order       Producer: waits for the last launch. Then, for each tile of its cluster and each slab: as in roles.cu.
-//             Consumers, for each tile: multiply its slabs as in roles.cu, then for each band of their rows:
+// Order       Producer: sets up the mbarriers, waits for the last launch, loads the early slabs, meets the cluster.
+//             Then, for each tile and each slab: waits until the stage is empty, and loads its parts of the slab.
+//             Consumers: meet the cluster. Then, for each tile:
+//             multiply its slabs, leaving each stage to all blocks that fill it; then for each band of their rows:
 //               1. Wait until TMA has read the band before the last one, whose place is free then.
 //               2. Round the sums and write them there, swizzled (stmatrix); meet the warpgroup.
 //               3. One thread gives TMA the band.
-//             Block   A block ends with its cluster: others may still write to its memory.
+//             A block ends when its ring is empty for good: until then others may write to its memory.
 //
-// Takes       As tma.cu. C is stored by TMA too.
+// Where       order of tiles   Order, Tiles        producer    produce_tiles
+//             shared loads     load                consumers   consume, store_bands
+//             All are in HopperTile (../hopper_tile.cuh), where compute_tiles puts them together.
+//
+// Takes       n and k that are multiples of 8: TMA wants rows that begin at 16 bytes, C's too.
 //
 // Traffic     2k(1/(CLUSTER_M·TILE_M) + 1/(CLUSTER_N·TILE_N)) bytes from the L2 per element of C. Tiles of a patch
 //             share their rows of A and their columns of B in the L2 cache. A block multiplies every second
@@ -45,15 +57,28 @@
 // Removes     The start and the end of a block, and half of the loads of B.
 // Limit       Power. Between the last product of a tile and the first of the next one the tensor cores wait for
 //             the sums to be written to shared memory.
-#include "bands.cuh"
+#include "../hopper_tile.cuh"
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(threads + 128, RESIDENT)
+struct Tiling : HopperTiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;                 // rows and columns of C of a block
+    static constexpr int group_m = GROUP_M;                                // rows of C of a consumer
+    static constexpr int stages = STAGES;                                  // slabs that the ring holds
+    static constexpr int cluster_m = CLUSTER_M, cluster_n = CLUSTER_N;     // blocks of a cluster, down and across
+    static constexpr int patch = PATCH;                                    // rows of clusters' tiles of a patch
+    static constexpr int bands = BANDS;                                    // places for bands of a consumer
+    static constexpr int resident = RESIDENT;                              // blocks of a multiprocessor
+    static constexpr int early = cluster_m * cluster_n == 1 ? stages : 2;  // slabs loaded before the cluster meets
+};
+
+using Tile = HopperTile<Tiling>;
+
+extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
+__launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 persistent_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B,
                 __nv_bfloat16* __restrict__ C, int m, int n, int k, const __grid_constant__ CUtensorMap in_a,
                 const __grid_constant__ CUtensorMap in_b, const __grid_constant__ CUtensorMap out)
 {
     extern __shared__ __align__(1024) char memory[];
-    compute_by_bands(memory, out, [&](Slab* slabs, auto store) {
-        compute_tiles(slabs, in_a, in_b, m, n, k, store);
-    });
+    Tile::Slab* slabs = (Tile::Slab*)memory;
+    Tile::compute_by_bands(slabs, out, [&](auto store) { Tile::compute_tiles(slabs, {in_a, in_b}, m, n, k, store); });
 }

@@ -1,7 +1,10 @@
 // C = A·B in bfloat16: one warpgroup brings slabs, the others multiply them.
 //
-// Words       As in tma.cu, and
-//             producer     the warpgroup of which one thread issues all copies
+// Words       tile         TILE_M×TILE_N elements of C, which a block computes
+//             slab         what 64 steps of k of a tile need, in shared memory
+//             ring, stage  the ring is room for STAGES slabs, a stage is room for one
+//             mbarrier     counts threads that arrive and bytes that arrive, phase after phase (tma.cu)
+//             producer     the warpgroup of which one thread issues all loads, by TMA
 //             consumers    the other warpgroups: each multiplies 64 rows of the tile
 //
 // Idea        In tma.cu the block meets at the end of each slab, so that a thread may fill its place again.
@@ -24,75 +27,56 @@
 //                                                    3. Wait for the products of slab s - 1. Each warp
 //                                                       arrives at the `empty` of its stage.
 //
-// Traffic     As tma.cu; the larger tile needs a quarter less.
+// Where       Ring, produce and multiply are in HopperTile (../hopper_tile.cuh).
+//
+// Takes       n and k that are multiples of 8: TMA wants rows that begin at 16 bytes.
+//
+// Traffic     2k(1/TILE_M + 1/TILE_N) bytes per element of C; a tile of 128×256 needs a quarter less than 128×128.
 // Removes     The barrier of the block, and the tensor cores' pause at it.
 // Limit       The end of a tile: its stores, and the first slabs of the next one, have no products beside
 //             them, since the multiprocessor holds a single block.
-#include "../tile_copy.cuh"
-#include "../warp_roles.cuh"
-#include "warpgroup_tile.cuh"
+#include "../hopper_tile.cuh"
 
-static_assert(TILE_M == 128, "two consumers and a producer share 65536 registers as said here");
-
-struct Ring {
-    Slab* slabs;
-    Mbarrier *full, *empty;
-
-    // Which round through the ring the slab is in, as a parity.
-    static __device__ int round(int slab) { return slab / STAGES % 2; }
+struct Tiling : HopperTiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                   // slabs that the ring holds
 };
 
-__device__ __forceinline__ void produce(const Ring& ring, const CUtensorMap& in_a, const CUtensorMap& in_b, int row,
-                                        int column, int slabs)
-{
-    for (int slab = 0; slab < slabs; slab++) {
-        const int stage = slab % STAGES;
-        Mbarrier& full = ring.full[stage];
-        wait_for_phase(ring.empty[stage], 1 - Ring::round(slab));
-        expect_bytes(full, sizeof(Slab));
-        load_tile(ring.slabs[stage].a, in_a, full, row, slab * TILE_K);
-        for (int panel = 0; panel < TILE_N / 64; panel++)
-            load_tile(ring.slabs[stage].b[panel], in_b, full, slab * TILE_K, column + 64 * panel);
-    }
-}
+using Tile = HopperTile<Tiling>;
 
-__device__ __forceinline__ void consume(const Ring& ring, Sums& sums, int slabs)
+static_assert(Tile::consumers == 2, "they and the producer share 65536 registers as said below");
+
+__device__ __forceinline__ void consume(Tile::Ring ring, Tile::Sums& sums, int slabs)
 {
     // <report roles_bf16>
-    for (int slab = 0; slab < slabs; slab++) {
-        wait_for_phase(ring.full[slab % STAGES], Ring::round(slab));
-        multiply(sums, ring.slabs[slab % STAGES]);
+    for (int slab = 0; slab < slabs; slab++, ring.next()) {
+        wait_for_phase(ring.full[ring.stage], ring.round);
+        Tile::multiply(sums, ring.slabs[ring.stage]);
         wait_for_products<1>();
-        if (slab > 0 && elected()) arrive(ring.empty[(slab - 1) % STAGES]);
+        if (slab > 0 && elected()) arrive(ring.empty[ring.last_stage()]);
     }
     // </report>
     wait_for_products<0>();
 }
 
-extern "C" __global__ void __launch_bounds__(threads + 128, 1)
+extern "C" __global__ void __launch_bounds__(Tile::consumer_threads + 128, 1)
 roles_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
            int m, int n, int k, const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
-    __shared__ Mbarrier full[STAGES], empty[STAGES];
-    const Ring ring = {(Slab*)memory, full, empty};
-    const int row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
-    const int slabs = (k + TILE_K - 1) / TILE_K;
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            init_mbarrier(full[stage], 1);
-            init_mbarrier(empty[stage], threads / 32);
-        }
-        publish_mbarriers();
-    }
+    __shared__ Mbarrier full[Tiling::stages], empty[Tiling::stages];
+    Tile::Ring ring = {(Tile::Slab*)memory, full, empty};
+    const int row = blockIdx.y * Tiling::tile_m, column = blockIdx.x * Tiling::tile_n;
+    const int slabs = Tile::slabs_of(k);
+    if (threadIdx.x == 0) ring.set_up(Tile::consumer_warps);
     __syncthreads();
-    if (threadIdx.x >= threads) {
+    if (threadIdx.x >= Tile::consumer_threads) {
         keep_registers<40>();
-        if (threadIdx.x == threads) produce(ring, in_a, in_b, row, column, slabs);
+        if (threadIdx.x == Tile::consumer_threads) Tile::produce(ring, {in_a, in_b}, {row, column}, 0, slabs);
     } else {
         take_registers<232>();
-        Sums sums = {};
+        Tile::Sums sums = {};
         consume(ring, sums, slabs);
-        store(sums, C, m, n, row, column);
+        Tile::store(sums, C, m, n, row, column);
     }
 }

@@ -17,24 +17,36 @@
 //                                                    added by block 0    1    2    3
 //
 // Order       Producer and consumers as in roles.cu, for the slabs of the share, once the last launch has ended
-//             (../overlap.cuh). Then
+//             (Launches that overlap in ../instructions.cuh). Then
 //               1. The consumers of a block meet: nobody reads the ring any more. They write their sums there.
 //               2. The cluster meets.
 //               3. Each consumer adds what the same thread of each block has for its block's columns, and
 //                  stores it.
 //               4. The cluster meets: nobody reads another block's sums any more.
 //
-// Takes       As tma.cu.
+// Where       compute_together, leave_sums (step 1) and store_total (step 3) in HopperTile (../hopper_tile.cuh)
+//
+// Takes       n and k that are multiples of 8: TMA wants rows that begin at 16 bytes.
 //
 // Traffic     2k(1/TILE_M + 1/TILE_N) bytes from the L2 per element of C, and 4(SPLITS - 1) between blocks.
 // Removes     The idle multiprocessors where C is small and k long.
 // Limit       What does not shrink with k: a launch, the first slabs, and the exchange of the sums.
-#include "split.cuh"
+#include "../hopper_tile.cuh"
 
-extern "C" __global__ void __cluster_dims__(SPLITS, 1, 1) __launch_bounds__(threads + 128, RESIDENT)
+struct Tiling : HopperTiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                   // slabs that the ring holds
+    static constexpr int splits = SPLITS;                   // blocks of a cluster, which share a tile
+    static constexpr int resident = RESIDENT;               // blocks of a multiprocessor
+};
+
+using Tile = HopperTile<Tiling>;
+
+extern "C" __global__ void __cluster_dims__(Tiling::splits, 1, 1)
+__launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
 split_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
            int m, int n, int k, const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
-    compute_together((Slab*)memory, in_a, in_b, C, m, n, k);
+    Tile::compute_together((Tile::Slab*)memory, {in_a, in_b}, C, m, n, k);
 }

@@ -4,7 +4,7 @@
 //             slab         what TILE_K steps of k of a tile need: TILE_M×TILE_K of A and TILE_K×TILE_N of B
 //             ring, stage  the ring is room for STAGES slabs in shared memory, a stage is room for one
 //             piece        16 bytes, eight elements of a row
-//             fragment     a lane's share of an operand, in its registers (../mma.cuh)
+//             fragment     a lane's share of an operand, in its registers (../instructions.cuh)
 //
 // Idea        In naive.cu a thread loads two numbers for each multiply-add. Here a warp multiplies whole
 //             matrices: one instruction (mma.sync) takes 16×16 elements of A and 16×8 of B from the registers
@@ -37,24 +37,24 @@
 // Removes     The loads of each thread, and the multiply-adds themselves: they are the tensor cores' now.
 // Limit       The bandwidth of shared memory, which every fragment comes through. On compute capability 9.0
 //             these instructions also reach no more than some two thirds of the tensor cores' rate.
-#include <cuda_bf16.h>
+#include "../async_copy.cuh"
+#include "../instructions.cuh"
 
-#include "../mma.cuh"
-#include "pieces.cuh"
-#include "store.cuh"
+using Matrix = Source<__nv_bfloat16>;
 
+constexpr int length = piece<__nv_bfloat16>;  // elements of a piece
 constexpr int warps_across = TILE_N / WARP_N, threads = 32 * (TILE_M / WARP_M) * warps_across;
 struct Slab {
-    __nv_bfloat16 a[TILE_M][TILE_K + piece];
-    __nv_bfloat16 b[TILE_K][TILE_N + piece];
+    __nv_bfloat16 a[TILE_M][TILE_K + length];
+    __nv_bfloat16 b[TILE_K][TILE_N + length];
 };
 
 // A thread's copies of a part of a slab, which begins at (row, column).
 template <int rows, int pitch>
-__device__ __forceinline__ void stage(__nv_bfloat16 (&part)[rows][pitch], const Place& from, int row, int column)
+__device__ __forceinline__ void stage(__nv_bfloat16 (&part)[rows][pitch], const Matrix& from, int row, int column)
 {
-    constexpr int across = (pitch - piece) / piece;  // pieces of a row
-    copy_pieces<rows, across, threads>(from, row, column, [&](int r, int p) { return &part[r][p * piece]; });
+    constexpr int across = (pitch - length) / length;  // pieces of a row
+    copy_pieces<rows, across, threads>(from, row, column, [&](int r, int p) { return &part[r][p * length]; });
 }
 
 // A warp's tile of sums, 16×8 at a time.
@@ -63,7 +63,7 @@ using Sums = float[WARP_M / 16][WARP_N / 8][4];
 // sums += a·b for a slab; (row, column) is where the warp's tile begins in the block's.
 __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, int row, int column)
 {
-    const int lane = threadIdx.x % 32, down = lane % 16, across = lane / 16 * piece;
+    const int lane = threadIdx.x % 32, down = lane % 16, across = lane / 16 * length;
 #pragma unroll
     for (int k = 0; k < TILE_K; k += 16) {
         unsigned a[WARP_M / 16][4], b[WARP_N / 16][4];
@@ -86,7 +86,7 @@ tiled_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict_
 {
     extern __shared__ __align__(128) char memory[];
     Slab* ring = (Slab*)memory;
-    const Place in_a(A, m, k), in_b(B, k, n);
+    const Matrix in_a(A, m, k), in_b(B, k, n);
     const int row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
     const auto issue = [&](int slab) {
         stage(ring[slab % STAGES].a, in_a, row, slab * TILE_K);

@@ -1,6 +1,8 @@
 // C = A·B in bfloat16: the tensor memory accelerator (TMA) brings the slabs.
 //
-// Words       As in wgmma.cu, and
+// Words       tile         TILE_M×TILE_N elements of C, which a block computes, each warpgroup 64 rows
+//             slab         what 64 steps of k of a tile need, in shared memory as wgmma.cu draws it
+//             ring, stage  the ring is room for STAGES slabs, a stage is room for one
 //             tensor map   what TMA knows of a matrix: where it is, its extents, the box that a copy moves
 //             mbarrier     a counter in shared memory: it counts threads that arrive and bytes that arrive
 //             phase        what an mbarrier counts at a time; phases have parity 0, 1, 0, 1 ...
@@ -29,49 +31,49 @@
 // Takes       TMA wants rows that begin at 16 bytes, so k and n are multiples of 8. Any m, and any edge of a
 //             tile: what lies outside counts as bytes, too.
 //
-// Traffic     As wgmma.cu.
+// Where       Slab, load, multiply and store are in HopperTile (../hopper_tile.cuh).
+//
+// Traffic     2k(1/TILE_M + 1/TILE_N) bytes per element of C.
 // Removes     The copies' instructions, their addresses and registers, and the fence: TMA writes by the proxy
 //             by which the tensor cores read.
 // Limit       The tensor cores wait at the end of every slab, until all warpgroups have met and begun the
 //             next one; the block that waits has nothing else to multiply.
-#include "../tile_copy.cuh"
-#include "warpgroup_tile.cuh"
+#include "../hopper_tile.cuh"
 
-// Load a slab whose corner is at row `row` of A, column `column` of B and step `k` of both.
-__device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const CUtensorMap& in_a, const CUtensorMap& in_b,
-                                     int row, int column, int k)
-{
-    expect_bytes(full, sizeof slab);
-    load_tile(slab.a, in_a, full, row, k);
-    for (int panel = 0; panel < TILE_N / 64; panel++) load_tile(slab.b[panel], in_b, full, k, column + 64 * panel);
-}
+struct Tiling : HopperTiling {
+    static constexpr int tile_m = TILE_M, tile_n = TILE_N;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                   // slabs that the ring holds
+};
 
-extern "C" __global__ void __launch_bounds__(threads)
+using Tile = HopperTile<Tiling>;
+
+extern "C" __global__ void __launch_bounds__(Tile::consumer_threads)
 tma_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ B, __nv_bfloat16* __restrict__ C,
          int m, int n, int k, const __grid_constant__ CUtensorMap in_a, const __grid_constant__ CUtensorMap in_b)
 {
     extern __shared__ __align__(1024) char memory[];
-    __shared__ Mbarrier full[STAGES];
-    Slab* ring = (Slab*)memory;
-    const int row = blockIdx.y * TILE_M, column = blockIdx.x * TILE_N;
-    const int slabs = (k + TILE_K - 1) / TILE_K;
+    __shared__ Mbarrier full[Tiling::stages];
+    Tile::Slab* ring = (Tile::Slab*)memory;
+    const int row = blockIdx.y * Tiling::tile_m, column = blockIdx.x * Tiling::tile_n;
+    const int slabs = Tile::slabs_of(k);
+    const auto load = [&](int stage, int slab) {
+        Tile::load<false>(ring[stage], full[stage], {in_a, in_b}, {row, column}, slab * Tile::tile_k);
+    };
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) init_mbarrier(full[stage], 1);
+        for (int stage = 0; stage < Tiling::stages; stage++) init_mbarrier(full[stage], 1);
         publish_mbarriers();
-        for (int slab = 0; slab < min(STAGES, slabs); slab++)
-            load(ring[slab], full[slab], in_a, in_b, row, column, slab * TILE_K);
+        for (int slab = 0; slab < min(Tiling::stages, slabs); slab++) load(slab, slab);
     }
     __syncthreads();
 
-    Sums sums = {};
+    Tile::Sums sums = {};
     for (int slab = 0; slab < slabs; slab++) {
-        const int stage = slab % STAGES;
-        wait_for_phase(full[stage], slab / STAGES % 2);
-        multiply(sums, ring[stage]);
+        const int stage = slab % Tiling::stages;
+        wait_for_phase(full[stage], slab / Tiling::stages % 2);
+        Tile::multiply(sums, ring[stage]);
         wait_for_products<0>();
         __syncthreads();
-        if (threadIdx.x == 0 && slab + STAGES < slabs)
-            load(ring[stage], full[stage], in_a, in_b, row, column, (slab + STAGES) * TILE_K);
+        if (threadIdx.x == 0 && slab + Tiling::stages < slabs) load(stage, slab + Tiling::stages);
     }
-    store(sums, C, m, n, row, column);
+    Tile::store(sums, C, m, n, row, column);
 }

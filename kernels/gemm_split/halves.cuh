@@ -1,4 +1,15 @@
-// A float as two halves, and what is known of a line: a row of A or a column of B.
+// Floats as halves, for three_products.cu:
+//
+//     A float as two halves    and what is known of a line
+//     Splitting                the pass before the product
+//     Doubts                   elements of C of which halves may have lost too much
+#pragma once
+
+#include <cuda_fp16.h>
+
+// ---- A float as two halves ----
+//
+// A line is a row of A or a column of B.
 //
 //     x·2^exponent = high + low·2^-12 + left          |low·2^-12| ≤ 2^-11 |high|
 //
@@ -6,9 +17,6 @@
 // and so low to at most 2^15. Down to 2^-28 of the largest element, `left` is at most 2^-23 of an element. Below, low
 // is too small for all its bits. What is left then is at most 2^-51 of the largest element; where it is more than
 // 2^-21 of its own element, it is `lost`.
-#pragma once
-
-#include <cuda_fp16.h>
 
 constexpr float low_unit = 0x1p-12f, share_left = 0x1p-21f;
 
@@ -53,4 +61,236 @@ __device__ __forceinline__ Line finished(int exponent, float sum, float lost, fl
 {
     const bool alone = largest > 0 && sum <= 1.001f * Scale(exponent).of(largest);
     return {exponent, sum, alone ? INFINITY : lost};
+}
+
+// ---- Splitting ----
+//
+// The pass before the product: A and B as halves, in the workspace. A block has 32 rows of A or 32 columns of B.
+// It reads them twice, first for the largest elements. The second time it goes backwards, and finds in the caches
+// what it has read last. A thread has `batch` loads under way at a time: with one it would mostly wait.
+//
+//     rows of A       one to 32 warps for each, so that a row lies in the L2 when it is read again; lanes along k
+//     columns of B    a lane for each column, warps along k
+//
+// Layout      32 steps of k make a slab: 32 highs and then 32 lows, side by side in a row of A and below each other
+//             in a column of B. What is missing of the last slab is zeros.
+//
+//                   row of A   │ 32 highs │ 32 lows │ 32 highs │ 32 lows │ ...
+
+constexpr int slab_steps = 32, splitting_warps = 32;
+constexpr int batch = 8;  // elements that a thread loads before it uses the first
+
+struct Sum {
+    __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+struct Most {
+    __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+template <class Both>
+__device__ __forceinline__ float over_lanes(float x, Both both)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2) x = both(x, __shfl_xor_sync(~0u, x, lanes));
+    return x;
+}
+
+// Of the warps first, first + 1, ...: each of their lanes gets the same lane's values of all. All threads of
+// the block take part.
+template <class Both>
+__device__ __forceinline__ float over_warps(float x, int first, int warps, Both both)
+{
+    __shared__ float parts[splitting_warps][33];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    __syncthreads();
+    parts[warp][lane] = x;
+    __syncthreads();
+    x = parts[first][lane];
+    for (int other = first + 1; other < first + warps; other++) x = both(x, parts[other][lane]);
+    return x;
+}
+
+__device__ __forceinline__ int round_up(int number, int unit) { return (number + unit - 1) / unit * unit; }
+
+// use(step, x) for the elements x of a line at the steps first, first + stride, ... below `end` and for a few beyond,
+// which are zeros, as are those from k on. Backwards, it begins with what was read last before.
+template <bool backwards, class Use>
+__device__ __forceinline__ void for_elements(const float* __restrict__ line, int apart, int first, int stride, int k,
+                                             int end, Use use)
+{
+    const int batches = (end - first + batch * stride - 1) / (batch * stride);
+    for (int b = 0; b < batches; b++) {
+        const int begin = first + (backwards ? batches - 1 - b : b) * batch * stride;
+        const float* from = line + (size_t)begin * apart;
+        float x[batch];
+#pragma unroll
+        for (int i = 0; i < batch; i++, from += (size_t)stride * apart) x[i] = begin + i * stride < k ? *from : 0;
+#pragma unroll
+        for (int i = 0; i < batch; i++) use(begin + i * stride, x[i]);
+    }
+}
+
+// Split the rows from `first` on.
+__device__ __forceinline__ void split_rows(const float* __restrict__ A, __half* __restrict__ halves, Line* lines,
+                                           int m, int k, int first)
+{
+    int warps = 1;  // of a row
+    while (warps < splitting_warps && warps * 1024 < k) warps *= 2;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / warps, begin = team * warps;
+    const int padded = round_up(k, slab_steps), own = (warp - begin) * 32 + lane;
+    for (int row = first + team; row < first + 32; row += splitting_warps / warps) {
+        const float* from = A + (size_t)min(row, m - 1) * k;
+        __half* to = halves + (size_t)min(row, m - 1) * 2 * padded;
+        float largest = 0, sum = 0, lost = 0;
+        for_elements<false>(from, 1, own, 32 * warps, k, k, [&](int, float x) { largest = fmaxf(largest, fabsf(x)); });
+        largest = over_warps(over_lanes(largest, Most()), begin, warps, Most());
+        const Scale scale(exponent_for(largest));
+        for_elements<true>(from, 1, own, 32 * warps, k, padded, [&](int step, float x) {
+            __half high, low;
+            lost = split(x, scale, high, low, lost);
+            sum += fabsf(scale.of(x));
+            if (row < m && step < padded) to[2 * step - lane] = high, to[2 * step - lane + slab_steps] = low;
+        });
+        sum = over_warps(over_lanes(sum, Sum()), begin, warps, Sum());
+        lost = over_warps(over_lanes(lost, Most()), begin, warps, Most());
+        if (row < m && warp == begin && lane == 0) lines[row] = finished(exponent_for(largest), sum, lost, largest);
+    }
+}
+
+// Split the columns from `first` on. Rows of halves are `pitch` elements long.
+__device__ __forceinline__ void split_columns(const float* __restrict__ B, __half* __restrict__ halves, Line* lines,
+                                              int n, int k, int first)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = first + lane;
+    const int padded = round_up(k, slab_steps), pitch = round_up(n, 8);
+    const float* from = B + min(column, n - 1);
+    float largest = 0, sum = 0, lost = 0;
+    for_elements<false>(from, n, warp, splitting_warps, k, k,
+                        [&](int, float x) { largest = fmaxf(largest, fabsf(x)); });
+    largest = over_warps(largest, 0, splitting_warps, Most());
+    const Scale scale(exponent_for(largest));
+    for_elements<true>(from, n, warp, splitting_warps, k, padded, [&](int step, float x) {
+        __half* to = halves + (size_t)(2 * step - warp) * pitch + column;
+        __half high, low;
+        lost = split(x, scale, high, low, lost);
+        sum += fabsf(scale.of(x));
+        if (column < n && step < padded) to[0] = high, to[(size_t)slab_steps * pitch] = low;
+    });
+    sum = over_warps(sum, 0, splitting_warps, Sum());
+    lost = over_warps(lost, 0, splitting_warps, Most());
+    if (column < n && warp == 0) lines[column] = finished(exponent_for(largest), sum, lost, largest);
+}
+
+// ---- Doubts ----
+//
+// Elements of C of which halves may have lost too much: found, and computed by multiply-adds in float32.
+//
+// Test        What is lost of a row of A changes an element of C by at most lost·Σ|b|; the same holds the other way
+//             round. An element is in doubt if both together may exceed 2^-21 of it, so what passes has lost less
+//             than 2^-21 of its Σ|a||b|. A line with an infinity or NaN has lost all.
+//
+//                 a row of A       2^40   3   5       These have lost bits beside 2^40.
+//                 a column of B       7   1   2       The sum is large: what is lost does not show.
+//                 another one         0   1   2       The sum is 13: in doubt.
+//
+// Few doubts of a warp are settled one by one, its lanes sharing out the steps of k. Where there are more, the warp
+// computes all of its part of the tile again.
+
+constexpr int few_doubts = 32;  // of a warp
+constexpr int short_sum = 64;   // steps of k
+
+// Where a lane's sums lie in C (Products of a warpgroup, ../instructions.cuh).
+struct Lane {
+    int row, column;
+
+    __device__ int row_of(int sum) const { return row + sum / 2 % 2 * 8; }
+    __device__ int column_of(int sum) const { return column + sum / 4 * 8 + sum % 2; }
+};
+
+struct Factors {
+    const float *A, *B;
+    const Line *rows, *columns;
+    int m, n, k;
+};
+
+// Whether anything was lost of the warp's rows, from `row` on, and columns.
+__device__ __forceinline__ bool anything_lost(const Factors& of, int row, int column, int width)
+{
+    const int lane = threadIdx.x % 32;
+    bool lost = row + lane % 16 < of.m && of.rows[row + lane % 16].lost > 0;
+    for (int i = column + lane; i < min(column + width, of.n); i += 32) lost |= of.columns[i].lost > 0;
+    return __any_sync(~0u, lost);
+}
+
+// A bit for each of the lane's sums that is in doubt.
+template <int count>
+__device__ __forceinline__ unsigned long long doubts(const float (&sums)[count], const Factors& of, Lane lane)
+{
+    static_assert(count <= 64, "a bit for each");
+    unsigned long long found = 0;
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        const int row = lane.row_of(i), column = lane.column_of(i);
+        if (row >= of.m || column >= of.n) continue;
+        const Line a = of.rows[row], b = of.columns[column];
+        const bool sure = a.lost * b.sum + a.sum * b.lost <= share_left * fabsf(sums[i]);
+        found |= (unsigned long long)!sure << i;
+    }
+    return found;
+}
+
+__device__ __forceinline__ int doubts_of_warp(unsigned long long doubts)
+{
+    int count = 0;
+    for (; doubts; doubts &= doubts - 1) count++;
+    for (int lanes = 16; lanes > 0; lanes /= 2) count += __shfl_xor_sync(~0u, count, lanes);
+    return count;
+}
+
+// Compute a lane's sums; what lies outside of C is a copy of what lies at its edge. Short sums are added up to
+// long ones, so that fewer additions round a large number.
+template <int count>
+__device__ __forceinline__ void compute(float (&sums)[count], const Factors& of, Lane lane)
+{
+    const float* above = of.A + (size_t)min(lane.row_of(0), of.m - 1) * of.k;
+    const float* below = of.A + (size_t)min(lane.row_of(2), of.m - 1) * of.k;
+#pragma unroll
+    for (int i = 0; i < count; i++) sums[i] = 0;
+    for (int first = 0; first < of.k; first += short_sum) {
+        float part[count] = {};
+        for (int step = first; step < min(first + short_sum, of.k); step++) {
+            const float a[2] = {above[step], below[step]};
+            const float* b = of.B + (size_t)step * of.n;
+#pragma unroll
+            for (int i = 0; i < count; i++) part[i] = fmaf(a[i / 2 % 2], b[min(lane.column_of(i), of.n - 1)], part[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < count; i++) sums[i] += part[i];
+    }
+}
+
+// One element of C, by all lanes of a warp.
+__device__ __forceinline__ float element(const Factors& of, int row, int column)
+{
+    float sum = 0;
+#pragma unroll 4
+    for (int step = threadIdx.x % 32; step < of.k; step += 32)
+        sum = fmaf(of.A[(size_t)row * of.k + step], of.B[(size_t)step * of.n + column], sum);
+    return over_lanes(sum, Sum());
+}
+
+// Compute the elements in doubt, and store them.
+template <int count>
+__device__ __forceinline__ void settle(unsigned long long doubts, float* C, const Factors& of, Lane lane)
+{
+    for (int i = 0; i < count; i++) {
+        const unsigned lanes = __ballot_sync(~0u, doubts >> i & 1);
+        for (int other = 0; other < 32; other++) {
+            const int row = __shfl_sync(~0u, lane.row_of(i), other);
+            const int column = __shfl_sync(~0u, lane.column_of(i), other);
+            if (!(lanes >> other & 1)) continue;
+            const float sum = element(of, row, column);
+            if (threadIdx.x % 32 == other) C[(size_t)row * of.n + column] = sum;
+        }
+    }
 }

@@ -15,7 +15,6 @@
 #pragma once
 
 #include "../async_copy.cuh"
-#include "../sync_warp.cuh"
 #include "product.cuh"
 
 // The rows of products of a strip of warp_n columns that reach the triangle, in a tile on the diagonal.
@@ -415,7 +414,7 @@ struct GramTile {
                     put(y, x, square[0], square[1]);
                     put(y + 1, x, square[2], square[3]);
                 }
-            sync_warp();
+            __syncwarp();
             const int top = row + warp.row + 16 * first, left = col + warp.col;
             const int bottom = row + warp.row + 16 * warp.rows;
             constexpr int across = T::warp_n / size, down = rows / size;  // pieces of a row, of a column
@@ -434,7 +433,7 @@ struct GramTile {
                 else
                     C[(size_t)c * n + r] = *at(y, x);
             }
-            sync_warp();
+            __syncwarp();
         }
     }
 

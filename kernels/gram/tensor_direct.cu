@@ -38,14 +38,14 @@
 //                        that both are stored by rows.
 //             Sums are always added in the same order. A block waits only for blocks of lower index.
 //
-// Where       step 1   multiply_rows          step 3   add_left_sums, leave_sums; ../flags.cuh
+// Where       step 1   multiply_rows          step 3   add_left_sums, leave_sums; ../stream_k.cuh
 //             step 2   multiply               step 4   store
 //
 // Traffic     Global memory: 2m/TILE · n²/2 reads of 8 bytes, from the L2 cache mostly. Where two warps of a
 //             team need the same terms, one finds them in the L1. A split writes and reads a tile of sums.
 // Removes     The ring, the schedule and the barriers, which take longer than a small product.
 // Limit       Launch and latency; where n is some hundreds, the L2 cache's rate.
-#include "../flags.cuh"
+#include "../stream_k.cuh"
 #include "product.cuh"
 
 struct Tiling {

@@ -1,5 +1,6 @@
 """Hopper's instructions on the CPU: right kernels pass, and each planted bug is found."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -49,16 +50,18 @@ SHAPES = {
 
 
 def spoilt(variant: Variant, right: str, wrong: str, folder: Path) -> Path:
-    """The kernel's source with a bug in it, or in one of its headers beside it."""
-    own = variant.kernel.code
-    files = [file for file in source_files(own) if file.parent == own.parent]
-    (spoilt_file,) = [file for file in files if right in file.read_text()]
+    """The kernel's source with a bug in it, or in the first of its headers that has `right`."""
+    own = variant.kernel.code.resolve()
+    files = [file.resolve() for file in source_files(own)]
+    root = Path(os.path.commonpath(files))
+    spoilt_file = next(file for file in files if right in file.read_text())
+    assert spoilt_file.read_text().count(right) == 1, right
     for file in files:
-        (folder / file.name).write_text(file.read_text())
-    text = spoilt_file.read_text()
-    assert text.count(right) == 1, right
-    (folder / spoilt_file.name).write_text(text.replace(right, wrong))
-    return folder / own.name
+        text = file.read_text()
+        copy = folder / file.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text.replace(right, wrong) if file == spoilt_file else text)
+    return folder / own.relative_to(root)
 
 
 def shares(
@@ -174,7 +177,7 @@ def test_a_factor_may_come_from_registers(tmp_path: Path) -> None:
         for columns in (64, 128, 192, 256)
     }
     source = tmp_path / "registers.cu"
-    source.write_text(f'#include "{ROOT}/kernels/wgmma.cuh"\n' + "".join(kernels.values()))
+    source.write_text(f'#include "{ROOT}/kernels/instructions.cuh"\n' + "".join(kernels.values()))
     check_for_card(source, [*kernels], ["-O3", "-std=c++17"], tmp_path)
 
 

@@ -62,7 +62,7 @@ def test_what_threads_do_not_load_themselves_is_not_counted(tmp_path: Path) -> N
     assert "a unit of the hardware copies" in row["reason"]
     sources = {file: file.read_text() for file in (ROOT / "kernels").rglob("*.cu*")}
     callers = {file.name for file, text in sources.items() if re.search(HARDWARE_COPY, text)}
-    assert callers == loads.UNSEEN
+    assert callers == loads.UNSEEN | {"instructions.cuh"}
 
 
 def test_a_data_set_is_read_with_its_loads(command: Command, tmp_path: Path) -> None:

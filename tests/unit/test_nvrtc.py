@@ -33,7 +33,7 @@ extern "C" __global__ void mine(CUtensorMap map, float* x)
     x[threadIdx.x] = s[31 - threadIdx.x] < INFINITY ? 1 : 0;
 }
 """
-# As wgmma.cuh makes an operand. No macro begins without its parenthesis.
+# As instructions.cuh makes an operand of wgmma. No macro begins without its parenthesis.
 OPERAND = """
 #define KERNEL(name, function) \\
     extern "C" __global__ void name(unsigned long long* operand, int i) \\

@@ -147,7 +147,7 @@ class Entry:
     tensor_maps: How the tensor memory accelerator sees matrices and parts of the workspace, by
         the names of the arguments behind these.
     overlaps: Whether its launches may begin before the launch before them has ended: each
-        function waits for that before it touches memory (overlap.cuh).
+        function waits for that before it touches memory (instructions.cuh).
     shares: What the blocks of a grid with `blocks` take: whole tiles and equal stretches of
         slabs (stream_k.cuh), of each tile an equal split, or whole tiles only; cluster: there
         is a cluster for each tile, and its blocks take equal splits.

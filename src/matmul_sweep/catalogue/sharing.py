@@ -47,7 +47,7 @@ def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
 
 
 def whole(variant: Variant, shape: Shape, slabs: int) -> Shares:
-    """Whole tiles, by turns (kernels/gemm_bf16/persistent.cuh): as if each had a block of its own,
+    """Whole tiles, by turns (kernels/gemm_bf16/persistent.cu): as if each had a block of its own,
     that waits for a place."""
     tiles = variant.cluster_tiles(shape) * variant.cluster
     return Shares(tiles, slabs, tiles, tiles * slabs, 0)

@@ -1,13 +1,7 @@
 // C = A·B in bfloat16 by clusters of two blocks. Each block has a tile of 64×64 of the same rows. Its producer
 // loads half of the rows of A for both, and its own columns of B. Its consumers are a warpgroup that takes A
 // through registers and stores its tile by TMA.
-#include <cuda_bf16.h>
-
-#include "../../../kernels/cluster.cuh"
-#include "../../../kernels/mma.cuh"
-#include "../../../kernels/tile_copy.cuh"
-#include "../../../kernels/warp_roles.cuh"
-#include "../../../kernels/wgmma.cuh"
+#include "../../../kernels/instructions.cuh"
 
 using Tile = __nv_bfloat16[64][64];
 
@@ -85,7 +79,7 @@ exchange(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int m
         for (int step = 0; step < 4; step++) {
             const float* of = &sums[8 * step];
             const unsigned fragments[4] = {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]), pair(of[6], of[7])};
-            store_matrices<false>(fragments, matrix_row(memory.out, step));
+            store_matrices(fragments, matrix_row(memory.out, step));
         }
         fence_async_proxy();
         sync_at_barrier(2, 128);  // until the tile is written

@@ -1,10 +1,7 @@
 // C = A·B in float32 by halves: a launch for each factor splits it into a half and what is left, 2048 times as
 // large; the next one adds up three products of these on the tensor cores, with the sign turned round, so that
 // the last launch has something to do.
-#include <cuda_fp16.h>
-
-#include "../../../kernels/tile_copy.cuh"
-#include "../../../kernels/wgmma.cuh"
+#include "../../../kernels/instructions.cuh"
 
 __device__ void split(const float* matrix, void* parts, int rows, int columns)
 {

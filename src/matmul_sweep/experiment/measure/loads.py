@@ -22,13 +22,15 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 SEED = 2026
 LEAST = 128  # rows and columns of C, at least
 LAUNCH_SECONDS = 60
-# Headers of copies by the tensor memory accelerator, which are no accesses of a thread.
-UNSEEN = {"bulk_copy.cuh", "tile_copy.cuh"}
+# Headers of copies by the tensor memory accelerator, which are no accesses of a thread; other such
+# copies go by tensor maps.
+UNSEEN = {"bulk_copy.cuh"}
 
 
 def uncountable(variant: Variant) -> str | None:
     """Why the accesses of its threads are not all its loads, or None if they are."""
-    if UNSEEN & {file.name for file in source_files(variant.kernel.code)}:
+    kernel = variant.kernel
+    if kernel.tensor_maps or UNSEEN & {file.name for file in source_files(kernel.code)}:
         return "a unit of the hardware copies for its threads, and the CPU counts theirs only"
     return None
 

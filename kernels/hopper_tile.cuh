@@ -1,0 +1,472 @@
+// Tiles of C on Hopper's tensor cores: what the kernels of gemm_bf16/ and gemm_split/ for compute capability 9.0a
+// have in common. The pages of those kernels explain it, each what it brings:
+//
+//     Slabs                 what lies in shared memory, and its products        gemm_bf16/wgmma.cu
+//     Tiles                 which tiles a block computes, in which order        gemm_bf16/persistent.cu
+//     Loads                 a slab by TMA, also for other blocks of a cluster   gemm_bf16/tma.cu, persistent.cu
+//     Ring                  stages between a producer and consumers             gemm_bf16/roles.cu
+//     Registers             which the producer leaves to the consumers          gemm_bf16/roles.cu
+//     Stores                from registers, or in bands by TMA                  gemm_bf16/persistent.cu
+//     compute_tiles         the life of a block that stays                      gemm_bf16/persistent.cu
+//     compute_together      the life of a block that has a share of a tile      gemm_bf16/split.cu
+//
+// T is a kernel's tiling. At the top of its page a kernel says what its numbers are, in a `struct Tiling` that takes
+// what it leaves out from HopperTiling. Threads 0 to consumer_threads - 1 multiply, in warpgroups; one thread of the
+// warps behind them loads.
+#pragma once
+
+#include "instructions.cuh"
+#include "patches.cuh"
+
+struct HopperTiling {
+    using Input = __nv_bfloat16;   // an element of A and B; or __half
+    using Output = __nv_bfloat16;  // of C; or float
+
+    static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128
+    static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
+    static constexpr int resident = 1;                  // blocks of a multiprocessor
+};
+
+template <class T>
+struct HopperTile {
+    // ---- Slabs ----
+
+    using Input = typename T::Input;
+    using Output = typename T::Output;
+
+    static constexpr int tile_k = 64;                            // steps of k of a slab, 128 bytes of a row of A
+    static constexpr int panels = T::tile_n / 64;                // of 64 columns of B, 128 bytes of a row
+    static constexpr int consumers = T::tile_m / T::group_m;     // warpgroups that multiply
+    static constexpr int consumer_threads = 128 * consumers, consumer_warps = 4 * consumers;
+    static constexpr int cluster = T::cluster_m * T::cluster_n;  // blocks
+
+    // Rows of 128 bytes, swizzled.
+    struct Slab {
+        Input a[T::tile_m][tile_k];
+        Input b[panels][tile_k][64];
+    };
+
+    // A thread's sums, of 64 rows after 64 rows.
+    using SumsOf64 = float[T::tile_n / 2];
+    using Sums = SumsOf64[T::group_m / 64];
+
+    // Issue the product of 64 rows by all columns: 16 steps of k, from a_step of the slab's A and b_step of its B on.
+    static __device__ __forceinline__ void multiply_steps(SumsOf64& sums, const Slab& slab, int row, int a_step,
+                                                          int b_step, bool add)
+    {
+        constexpr int pattern = 1024;  // bytes of eight rows
+        multiply_tiles<Input, true>(sums, operand(&slab.a[row][a_step], pattern),
+                                    operand(slab.b[0][b_step], pattern, sizeof slab.b[0]), add);
+    }
+
+    // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
+    static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true)
+    {
+        const int group = threadIdx.x / 128;
+        fence_products();
+#pragma unroll
+        for (int k = 0; k < tile_k; k += 16)
+#pragma unroll
+            for (int half = 0; half < T::group_m / 64; half++)
+                multiply_steps(sums[half], slab, T::group_m * group + 64 * half, k, k, add || k > 0);
+        commit_products();
+    }
+
+    static __device__ __forceinline__ int slabs_of(int k) { return (k + tile_k - 1) / tile_k; }
+
+    // ---- Tiles ----
+
+    // This block's place in its cluster: blocks are numbered column by column.
+    static __device__ __forceinline__ int2 place_in_cluster()
+    {
+        const int rank = rank_in_cluster();
+        return {rank % T::cluster_m, rank / T::cluster_m};
+    }
+
+    // The order of the tiles: a cluster's are taken together, patch by patch, and in a patch column by column.
+    struct Order {
+        int rows, columns;  // of clusters' tiles
+
+        __device__ Order(int m, int n)
+            : rows((m + T::cluster_m * T::tile_m - 1) / (T::cluster_m * T::tile_m)),
+              columns((n + T::cluster_n * T::tile_n - 1) / (T::cluster_n * T::tile_n))
+        {
+        }
+
+        __device__ int tiles() const { return rows * columns; }
+
+        // The first row and column of C that the block at this place of its cluster computes.
+        __device__ int2 position(int index, int2 place) const
+        {
+            const int2 at = place_in_patches<T::patch>(index, rows, columns);
+            return {(at.x * T::cluster_m + place.x) * T::tile_m, (at.y * T::cluster_n + place.y) * T::tile_n};
+        }
+    };
+
+    // The tiles of this block, one after the other.
+    struct Tiles {
+        Order order;
+        int index = blockIdx.x / cluster, turn = 0;
+        int2 place = place_in_cluster(), first;  // the tile's first row and column of C
+
+        __device__ Tiles(int m, int n) : order(m, n) { find(); }
+
+        __device__ bool more() const { return index < order.tiles(); }
+
+        __device__ void next()
+        {
+            index += gridDim.x / cluster, turn++;
+            find();
+        }
+
+        __device__ void find()
+        {
+            if (more()) first = order.position(index, place);
+        }
+
+        // Whether the sums of this tile begin at the end of k.
+        __device__ bool backwards() const { return turn % 2; }
+    };
+
+    // ---- Loads ----
+
+    static constexpr int rows_of_a = T::tile_m / T::cluster_n, rows_of_b = tile_k / T::cluster_m;  // a block's part
+
+    // What A and B look like to TMA.
+    struct Inputs {
+        const CUtensorMap &a, &b;
+
+        __device__ void prefetch() const { prefetch_map(a), prefetch_map(b); }
+    };
+
+    // Load a part of a slab, for `blocks` of the cluster, as bits, or for this block alone.
+    template <bool shared>
+    static __device__ __forceinline__ void load_part(void* part, const CUtensorMap& map, Mbarrier& full, int row,
+                                                     int column, unsigned short blocks)
+    {
+        if constexpr (shared)
+            load_tile_to_blocks(part, map, full, row, column, blocks);
+        else
+            load_tile(part, map, full, row, column);
+    }
+
+    // Load the slab from step k on of the tile at row tile.x and column tile.y. `shared`: this block's parts of it,
+    // for all blocks that need them; else all parts, for this block.
+    template <bool shared>
+    static __device__ __forceinline__ void load(Slab& slab, Mbarrier& full, const Inputs& in, int2 tile, int k,
+                                                int2 place = {0, 0})
+    {
+        constexpr unsigned column = (1u << T::cluster_m) - 1, row = ((1u << cluster) - 1) / column;  // blocks, as bits
+        expect_bytes(full, sizeof slab);
+        for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : T::cluster_n); part++)
+            load_part<shared && (T::cluster_n > 1)>(slab.a[part * rows_of_a], in.a, full, tile.x + part * rows_of_a, k,
+                                                    row << place.x);
+        for (int panel = 0; panel < panels; panel++)
+            for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : T::cluster_m); part++)
+                load_part<shared && (T::cluster_m > 1)>(slab.b[panel][part * rows_of_b], in.b, full,
+                                                        k + part * rows_of_b, tile.y + 64 * panel,
+                                                        column << place.y * T::cluster_m);
+    }
+
+    // ---- Ring ----
+
+    struct Ring {
+        Slab* slabs;
+        Mbarrier *full, *empty;
+        int stage = 0, round = 0;  // of the next slab; the round as a parity
+
+        __device__ void next()
+        {
+            if (++stage == T::stages) stage = 0, round ^= 1;
+        }
+
+        __device__ int last_stage() const { return (stage + T::stages - 1) % T::stages; }
+
+        // Set up the mbarriers, by one thread: so many warps arrive when a stage is empty. The block, or its cluster,
+        // has to meet before others use them.
+        __device__ void set_up(int warps) const
+        {
+            for (int stage = 0; stage < T::stages; stage++) {
+                init_mbarrier(full[stage], 1);
+                init_mbarrier(empty[stage], warps);
+            }
+            publish_mbarriers();
+        }
+
+        // Wait until all stages are empty: then nobody reads or writes this block's ring any more.
+        __device__ void wait_until_empty()
+        {
+            for (int i = 0; i < T::stages; i++, next()) wait_for_phase(empty[stage], 1 - round);
+        }
+    };
+
+    // Whether this thread is the one that issues all loads.
+    static __device__ __forceinline__ bool produces()
+    {
+        return threadIdx.x / 32 == consumer_threads / 32 && elected();
+    }
+
+    // Load slabs of a tile into the first stages of a ring that nobody has used yet, whole ones: a block loads them
+    // before it knows that the others of its cluster have mbarriers.
+    static __device__ __forceinline__ void load_early(Ring& ring, const Inputs& in, int2 tile, int slabs, int2 place)
+    {
+#pragma unroll 1
+        for (int s = 0; s < slabs; s++, ring.next())
+            load<false>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, s * tile_k, place);
+    }
+
+    // Load slabs of a tile, each as soon as its stage is empty: numbers begin + step·s for s from `first` to end - 1.
+    static __device__ __forceinline__ void produce(Ring& ring, const Inputs& in, int2 tile, int first, int end,
+                                                   int2 place = {0, 0}, int begin = 0, int step = 1)
+    {
+#pragma unroll 1
+        for (int s = first; s < end; s++, ring.next()) {
+            wait_for_phase(ring.empty[ring.stage], 1 - ring.round);
+            load<true>(ring.slabs[ring.stage], ring.full[ring.stage], in, tile, (begin + step * s) * tile_k, place);
+        }
+    }
+
+    // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.
+    template <class Leave>
+    static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave)
+    {
+        for (int s = 0, last = 0; s < slabs; s++, last = ring.stage, ring.next()) {
+            wait_for_phase(ring.full[ring.stage], ring.round);
+            multiply(sums, ring.slabs[ring.stage], s > 0);
+            wait_for_products<1>();
+            if (s > 0) leave(last);
+        }
+        wait_for_products<0>();
+        leave(ring.last_stage());
+    }
+
+    // Blocks that share what they load lie in one row or one column of the cluster. A stage is empty when all warps
+    // that multiply have left it, in all these blocks.
+    static constexpr int warps_that_leave = (T::cluster_m + T::cluster_n - 1) * consumer_warps;
+
+    // Whether the block of this lane's number loads for this block: the lane tells it that a stage is empty.
+    static __device__ __forceinline__ bool serves()
+    {
+        const int lane = threadIdx.x % 32;
+        const int2 place = place_in_cluster();
+        return lane < cluster && (lane % T::cluster_m == place.x || lane / T::cluster_m == place.y);
+    }
+
+    // ---- Registers ----
+
+    // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
+    // begin with as many, as ptxas gives them by __launch_bounds__. What the producer does not keep is shared out
+    // among the consumers. They take no more than that: they would wait for ever.
+    static constexpr int initial_registers = 512 / T::resident / (consumers + 1) / 8 * 8, producer_registers = 32;
+    static constexpr int share_of_consumer =
+        (initial_registers + (initial_registers - producer_registers) / consumers) / 8 * 8;
+    static constexpr int consumer_registers = share_of_consumer < 240 ? share_of_consumer : 240;
+
+    static __device__ __forceinline__ void keep_producer_registers()
+    {
+        if constexpr (consumer_registers > initial_registers) keep_registers<producer_registers>();
+    }
+
+    static __device__ __forceinline__ void take_consumer_registers()
+    {
+        if constexpr (consumer_registers > initial_registers) take_registers<consumer_registers>();
+    }
+
+    // ---- Stores ----
+
+    // Store a tile that begins at (row, column), each thread its sums. A warpgroup has 64 rows.
+    static __device__ __forceinline__ void store(const Sums& sums, Output* C, int m, int n, int row, int column)
+    {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+        for (int j = 0; j < T::tile_n / 8; j++)
+            store_fragment(C, m, n, row + 16 * warp + lane / 4, column + 8 * j + lane % 4 * 2, &sums[0][4 * j]);
+    }
+
+    // A part of a tile, rounded and in shared memory, on its way to C.
+    using Band = Output[64][64];
+
+    static __device__ __forceinline__ unsigned rounded(const float* two)
+    {
+        const __nv_bfloat162 both = __floats2bfloat162_rn(two[0], two[1]);
+        return *(const unsigned*)&both;
+    }
+
+    // Write 64 columns of a warpgroup's sums to a band, swizzled as TMA takes it.
+    static __device__ __forceinline__ void write(Band& band, const float* sums)
+    {
+        static_assert(std::is_same_v<Output, __nv_bfloat16>, "stmatrix takes two elements in a register");
+        const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const float* own = &sums[8 * j];
+            const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
+            store_matrices(fragments, &band[row][((2 * j + lane / 16) ^ row % 8) * 8]);
+        }
+    }
+
+    // Whether this thread gives TMA the bands of its warpgroup.
+    static __device__ __forceinline__ bool stores() { return threadIdx.x % 128 == 0; }
+
+    // Store a consumer's rows of a tile, band by band through shared memory and by TMA, while it goes on to the next
+    // tile. It takes its places for bands by turns: one is written while the others are stored. `turn`: of the next
+    // band, counted over all tiles.
+    template <int places>
+    static __device__ __forceinline__ void store_bands(const Sums& sums, Band (&bands)[places], int& turn,
+                                                       const CUtensorMap& out, int2 tile)
+    {
+        const int group = threadIdx.x / 128, barrier = 1 + group;
+#pragma unroll
+        for (int half = 0; half < T::group_m / 64; half++)
+#pragma unroll
+            for (int panel = 0; panel < panels; panel++) {
+                Band& band = bands[turn++ % places];
+                if (stores()) wait_until_tiles_are_read<places - 1>();
+                sync_at_barrier(barrier, 128);
+                write(band, &sums[half][32 * panel]);
+                fence_async_proxy();
+                sync_at_barrier(barrier, 128);
+                if (stores()) {
+                    store_tile(out, band, tile.x + T::group_m * group + 64 * half, tile.y + 64 * panel);
+                    commit_tile_stores();
+                }
+            }
+    }
+
+    // Call compute(store), which calls store(sums, tile) for each tile of a consumer. Its places for bands lie behind
+    // the ring.
+    template <class Compute>
+    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out,
+                                                            Compute compute)
+    {
+        using Bands = Band[T::bands];
+        Bands& bands = ((Bands*)(slabs_of_ring + T::stages))[threadIdx.x / 128];
+        int turn = 0;
+        compute([&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
+        if (threadIdx.x < consumer_threads && stores()) wait_until_tiles_are_read<0>();
+    }
+
+    // ---- Blocks that stay ----
+
+    // Fill the ring with the slabs of all tiles but the first `early` ones, and stay until its last ones are read: then
+    // nobody writes to this block's shared memory any more.
+    static __device__ __forceinline__ void produce_tiles(Ring& ring, Tiles tiles, const Inputs& in, int slabs,
+                                                         int early)
+    {
+        for (; tiles.more(); tiles.next(), early = 0) {
+            const int begin = tiles.backwards() ? slabs - 1 : 0, step = tiles.backwards() ? -1 : 1;
+            produce(ring, in, tiles.first, early, slabs, tiles.place, begin, step);
+        }
+        ring.wait_until_empty();
+    }
+
+    // Compute this block's tiles. store(sums, tile): store a tile that begins at row tile.x and column tile.y.
+    template <class Store>
+    static __device__ __forceinline__ void compute_tiles(Slab* slabs_of_ring, const Inputs& in, int m, int n, int k,
+                                                         Store store)
+    {
+        __shared__ Mbarrier full[T::stages], empty[T::stages];
+        Ring ring = {slabs_of_ring, full, empty};
+        if constexpr (T::resident == 1) let_next_launch_begin();
+        if (produces()) in.prefetch();
+        Tiles tiles(m, n);  // the first one is found while the maps come
+        const int slabs = slabs_of(k);
+        const int early = tiles.more() ? min(slabs, T::early) : 0;
+        if (produces()) {
+            ring.set_up(warps_that_leave);
+            wait_for_last_launch();
+            load_early(ring, in, tiles.first, early, tiles.place);
+        }
+        __syncwarp();
+        meet_cluster();  // the mbarriers of all blocks are there
+        if (threadIdx.x >= consumer_threads) {
+            keep_producer_registers();
+            if (produces()) produce_tiles(ring, tiles, in, slabs, early);
+        } else {
+            take_consumer_registers();
+            const bool served = serves();
+            const auto leave = [&](int stage) {
+                if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
+            };
+            Sums sums = {};
+            for (; tiles.more(); tiles.next()) {
+                consume(ring, sums, slabs, leave);
+                store(sums, tiles.first);
+            }
+        }
+    }
+
+    // ---- Blocks that share a tile ----
+
+    // Sums of all consumers of a block: of each eight columns four of a thread.
+    using BlockSums = float4[T::tile_n / 8][consumer_threads];
+
+    // Write a thread's sums to the ring's memory, for all blocks of the cluster.
+    static __device__ __forceinline__ void leave_sums(const Sums& sums, BlockSums& block_sums)
+    {
+        static_assert(sizeof(BlockSums) <= T::stages * sizeof(Slab), "the sums find room in the ring");
+        sync_at_barrier(1, consumer_threads);  // nobody reads the ring any more
+#pragma unroll
+        for (int j = 0; j < T::tile_n / 8; j++)
+            block_sums[j][threadIdx.x] =
+                make_float4(sums[0][4 * j], sums[0][4 * j + 1], sums[0][4 * j + 2], sums[0][4 * j + 3]);
+    }
+
+    // Add what all blocks have left of this block's columns, and store them.
+    static __device__ __forceinline__ void store_total(BlockSums& block_sums, Output* C, int m, int n, int row,
+                                                       int column)
+    {
+        constexpr int columns = T::tile_n / T::splits;  // that a block adds and stores
+        static_assert(columns % 8 == 0, "four sums of a thread lie in eight columns");
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = rank_in_cluster() * columns;
+        float total[columns / 8][4] = {};
+#pragma unroll
+        for (int block = 0; block < T::splits; block++) {
+            const auto* theirs = in_block(&block_sums[own / 8], block);
+#pragma unroll
+            for (int j = 0; j < columns / 8; j++) {
+                const float4 sums = theirs[j][threadIdx.x];
+                total[j][0] += sums.x, total[j][1] += sums.y, total[j][2] += sums.z, total[j][3] += sums.w;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < columns / 8; j++)
+            store_fragment(C, m, n, row + 16 * warp + lane / 4, column + own + 8 * j + lane % 4 * 2, total[j]);
+    }
+
+    // Compute the tile of this block's cluster of T::splits blocks.
+    static __device__ __forceinline__ void compute_together(Slab* slabs_of_ring, const Inputs& in, Output* C, int m,
+                                                            int n, int k)
+    {
+        __shared__ Mbarrier full[T::stages], empty[T::stages];
+        Ring ring = {slabs_of_ring, full, empty};
+        BlockSums& block_sums = *(BlockSums*)slabs_of_ring;
+        if constexpr (T::resident == 1) let_next_launch_begin();
+        const int row = blockIdx.y * T::tile_m, column = blockIdx.x / T::splits * T::tile_n;
+        const int slabs = slabs_of(k), rank = rank_in_cluster();
+        const int begin = slabs * rank / T::splits, end = slabs * (rank + 1) / T::splits;
+        if (produces()) in.prefetch();
+        if (threadIdx.x == 0) ring.set_up(consumer_warps);
+        __syncthreads();
+        if (threadIdx.x >= consumer_threads) {
+            keep_producer_registers();
+            if (produces()) {
+                wait_for_last_launch();
+                produce(ring, in, {row, column}, begin, end);
+            }
+            __syncwarp();
+            sync_cluster();
+        } else {
+            take_consumer_registers();
+            Sums sums = {};
+            if (begin < end)
+                consume(ring, sums, end - begin, [&](int stage) {
+                    if (elected()) arrive(empty[stage]);
+                });
+            leave_sums(sums, block_sums);
+            sync_cluster();  // all sums of the tile are there
+            store_total(block_sums, C, m, n, row, column);
+        }
+        sync_cluster();
+    }
+};

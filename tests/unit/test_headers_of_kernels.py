@@ -1,0 +1,24 @@
+"""The headers of kernels/ take a kernel's numbers as template arguments."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support import ROOT, the_catalogue
+
+HEADERS = sorted((ROOT / "kernels").rglob("*.cuh"))
+MACROS = {
+    name
+    for kernel in the_catalogue().values()
+    for variant in kernel.every_variant
+    for name in variant.constants(None)
+}
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.name)
+def test_a_header_names_no_macro_of_who_includes_it(header: Path) -> None:
+    assert not MACROS & {*re.findall(r"\w+", header.read_text())}
+
+
+def test_the_macros_are_those_of_tilings_and_of_the_card() -> None:
+    assert {"TILE_M", "STAGES", "CLUSTER_M", "RESIDENT", "MULTIPROCESSORS"} <= MACROS
