@@ -123,7 +123,7 @@ class Function:
         return self
 
     def overlap(self) -> None:
-        """Let its launches begin before the one before them has ended (kernels/instructions.cuh)."""
+        """Let its launches begin before the one before them ends (kernels/instructions.cuh)."""
         self.attributes = (Attribute * 1)(Attribute(id=OVERLAPS, value=1))
 
     def prepared_async_call(

@@ -27,8 +27,10 @@ def checked(model: type[Checked], content: Any, file: Path | str, where: str = "
     try:
         return TypeAdapter(model).validate_python(content)
     except ValidationError as refused:
-        # A key that is misspelt is also missing: the first of these says more.
-        error = min(refused.errors(), key=lambda one: one["type"] not in UNKNOWN)
+        # A key that is misspelt is also missing, and of a union each branch has its say: those come
+        # first that say most.
+        ranks = (UNKNOWN, MISSING)
+        error = min(refused.errors(), key=lambda one: [one["type"] not in own for own in ranks])
         keys, message = explained(model, content, error)
         place = ".".join(map(str, [*([where] if where else []), *keys]))
         raise UserError(": ".join(part for part in (str(file), place, message) if part)) from None
@@ -113,7 +115,7 @@ def found(content: Any, location: Sequence[Any]) -> tuple[list[Any], Any]:
 
 def parts(annotation: Any) -> tuple[Any, ...]:
     """The types that a union or an Annotated is made of, and a type itself."""
-    if typing.get_origin(annotation) is Annotated:
+    if typing.get_origin(annotation) in (Annotated, typing.Required, typing.NotRequired):
         return parts(typing.get_args(annotation)[0])
     if typing.get_origin(annotation) in (Union, UnionType):
         return tuple(part for one in typing.get_args(annotation) for part in parts(one))

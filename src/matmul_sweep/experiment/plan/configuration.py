@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.catalogue.entries import Catalogue, Variant
-from matmul_sweep.catalogue.schema import check
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.models import checked
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -20,7 +20,12 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
     Raises UserError that names the sources (`origins`), the key and the mistake.
     """
     origin = " + ".join(map(str, origins)) or "configuration"
-    check(dict(config), "config", origin)
+    from matmul_sweep.experiment.plan import keys  # here, because jobs check nothing again
+
+    checked(keys.Configuration, dict(config), origin)
+    for section, known in {"sampling": keys.Sampling, "limits": keys.Limits}.items():
+        if missing := known.__annotations__.keys() - config[section].keys() - {"cpu_seconds"}:
+            raise UserError(f"{origin}: {section}: '{min(missing)}' is missing")
     catalogue = load_catalogue(Path(config["catalogue"]))
     check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
     for name in config["sweeps"]:
