@@ -274,7 +274,7 @@ def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path)
     assert ax.get_ylim()[1] > results.of("gemm").ratios.ratio.max()
 
 
-def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_path: Path) -> None:
+def test_one_point_far_above_the_others_does_not_set_the_axis(tmp_path: Path) -> None:
     kernels = [*PAIRED, "naive_rect", "shared_rect", "register_tile", "vectors", "sgemm"]
     results = made_up(tmp_path, kernels=kernels)
     ratios = results.ratios
@@ -282,7 +282,6 @@ def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_p
     ratios.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
     (ax,) = FIGURES["share"](results).axes
     assert ax.get_ylim()[1] < 3
-    assert "↑ 900%" in [text.get_text() for text in ax.texts]
 
 
 def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:

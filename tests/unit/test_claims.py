@@ -1,13 +1,9 @@
-"""What titles claim, and why points dip: words that follow from numbers."""
+"""What titles claim: words that follow from numbers."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from made_up_data import the_catalogue
 
 from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
-from matmul_sweep.experiment.report.figures.dips import dips, last_wave, unaligned
-from matmul_sweep.operations import parse_shape
 
 
 @pytest.mark.parametrize(
@@ -33,24 +29,3 @@ def test_words_are_listed_and_shares_rounded() -> None:
         "a", "a and b", "a, b and c"]  # fmt: skip
     assert [percent(share) for share in (0.004, 0.17, 0.9996, 1.564)] == [
         "0.40%", "17%", "100%", "156%"]  # fmt: skip
-
-
-def test_a_dip_is_lower_than_both_neighbours() -> None:
-    rows = pd.DataFrame({"n": [1, 2, 3, 4], "tflops": [10.0, 8.0, 10.0, 7.0]})
-    assert list(dips(rows).n) == [2]
-
-
-def test_a_last_wave_is_what_the_places_of_the_card_leave() -> None:
-    """576 tiles in 264 places: two full waves, and 48 tiles."""
-    catalogue = the_catalogue()
-    pipelined, streamed = catalogue["pipelined"].variants[0], catalogue["streamed"].variants[0]
-    shape = parse_shape(3000, "gemm")
-    assert last_wave(pipelined, shape, 132) == pytest.approx(48 / 264)
-    assert last_wave(pipelined, shape, 0) == 0  # of an unknown card
-    assert last_wave(streamed, shape, 132) == 0  # its blocks take equal shares
-
-
-def test_rows_that_begin_anywhere_are_a_reason() -> None:
-    pipelined = the_catalogue()["pipelined"].variants[0]
-    assert unaligned(pipelined, parse_shape("1000x1001x999", "gemm"))
-    assert not unaligned(pipelined, parse_shape("1000x1004x999", "gemm"))

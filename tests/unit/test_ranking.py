@@ -1,4 +1,4 @@
-"""Figures of the steps and of the card's state, and where words stand in a figure."""
+"""Figures of the steps and of the card's state."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from made_up_data import made_up
 from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.operations import OPERATIONS
@@ -75,19 +75,3 @@ def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> 
     words = FIGURES["ladder"](results).get_suptitle().replace("\n", " ")
     assert words == "sgemm is 4.1 times as fast as naive, at 82% of the speed of cuBLAS SGEMM"
     assert "grey: 2 other kernels" in FIGURES["rate"](results).get_supxlabel()
-
-
-def test_words_inside_the_axes_lie_over_no_line() -> None:
-    """Over the only free place between two rising lines."""
-    made, (ax,) = style.panels()
-    for name, factor in (("low", 1.0), ("high", 1.4)):
-        style.draw_line(ax, [1, 2, 4, 8], [factor * x**2 for x in (1, 2, 4, 8)],
-                        style.Look("black", "o"), name)  # fmt: skip
-    ax.set_xlim(0, 9)
-    ax.set_ylim(0, 100)
-    labels.label_inside(ax, "high", "a name of some length")
-    made.get_layout_engine().execute(made)
-    box = ax.texts[0].get_window_extent()
-    for line in ax.get_lines():
-        for place in labels.between(ax.transData.transform(line.get_xydata()), 100):
-            assert not box.contains(*place)

@@ -1,21 +1,13 @@
-"""All figures by name, with the function that draws each; these modules register theirs."""
+"""All figures by name, with the function that draws each: the modules of this folder register
+theirs."""
 
-from matmul_sweep.experiment.report.figures import (
-    cards,
-    clocks,
-    durations,
-    figure_base,
-    phases,
-    processor,
-    random_shapes,
-    ranking,
-    sizes,
-    studies,
-    times,
-)
+import importlib
+import pkgutil
+
+from matmul_sweep.experiment.report import figures
+from matmul_sweep.experiment.report.figures import figure_base
 from matmul_sweep.experiment.report.figures.names import captions
 
-MODULES = (
-    times, cards, clocks, durations, phases, processor, random_shapes, ranking, sizes, studies,
-)  # fmt: skip
+for module in pkgutil.iter_modules(figures.__path__):
+    importlib.import_module(f"{figures.__name__}.{module.name}")
 FIGURES = {name: figure_base.FIGURES[name] for name in captions()}

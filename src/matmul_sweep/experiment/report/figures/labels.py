@@ -1,4 +1,4 @@
-"""Words in a figure: names at the ends of lines and inside the axes, and notes beside points."""
+"""The names of lines: at their ends, and inside the axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,9 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from matmul_sweep.experiment.report.figures.style import (
-    ASIDE,
     PAPER,
-    QUIET,
     SMALL_TEXT,
     Look,
     grid_of,
@@ -55,24 +53,12 @@ def shares(ax: Axes, line: Line2D) -> np.ndarray:
     return (line.get_transform() + ax.transAxes.inverted()).transform(line.get_xydata())
 
 
-def inches(ax: Axes) -> np.ndarray:
-    """The approximate width and height of the axes."""
-    grid, figure = grid_of(ax), ax.get_figure(root=True)
-    assert figure is not None, "the axes are in a figure"
-    width, height = figure.get_size_inches()
-    return np.array([0.67 * width / grid.ncols, 0.6 * height / grid.nrows])
-
-
-def label_extent(ax: Axes, words: str) -> np.ndarray:
-    """The approximate width and height of a text, as shares of the axes."""
-    lines = words.split("\n")
-    size = np.array([0.6 * max(map(len, lines)), 1.25 * len(lines)])
-    return SMALL_TEXT / 72 * size / inches(ax)
-
-
 def label_heights(ax: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """The positions of labels under one another, from the lowest on."""
-    _, gap = label_extent(ax, "")
+    grid, figure = grid_of(ax), ax.get_figure(root=True)
+    assert figure is not None, "the axes are in a figure"
+    height = 0.6 * figure.get_figheight() / grid.nrows  # of the axes, in inches, approximately
+    gap = SMALL_TEXT / 72 * 1.25 / height
     names = sorted(points, key=lambda name: points[name][1])
     return dict(zip(names, spread([points[name][1] for name in names], gap), strict=True))
 
@@ -90,60 +76,8 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
     return placed
 
 
-def name_beyond(ax: Axes, points: Mapping[float, str]) -> None:
-    """Words below the upper edge, by their value of x, for points that lie above it."""
-    for x, words in points.items():
-        across = (ax.transData + ax.transAxes.inverted()).transform((x, ax.get_ylim()[1]))[0]
-        ax.annotate(f"↑ {words}", (x, 1), (2, -1), xycoords=ax.get_xaxis_transform(), va="top",
-                    textcoords="offset points", ha="right" if across > 0.6 else "left",
-                    fontsize=SMALL_TEXT, bbox=PAPER, zorder=5)  # fmt: skip
-
-
 def label_inside(ax: Axes, name: str, words: str) -> None:
-    """Name a line inside the axes, above or below one of its points. Limits must be final."""
+    """Name a line inside the axes, below its last point. Limits must be final."""
     (line,) = [line for line in ax.get_lines() if line.get_label() == name]
-    place = free_place(ax, words, between(shares(ax, line)), [(0, 1), (0, -1)])
-    ax.annotate(words, place, xycoords="axes fraction", ha="center", va="center",
-                fontsize=SMALL_TEXT)  # fmt: skip
-
-
-def note(ax: Axes, words: str, point: tuple[float, float]) -> None:
-    """Words about a point, with a line to it. Limits must be final."""
-    sides = [(across, up) for up in (-1, 1) for across in (-1, -0.5, 0, 0.5, 1)]
-    ax.autoscale_view()  # pending changes
-    own = (ax.transData + ax.transAxes.inverted()).transform(point)
-    place = free_place(ax, words, own[np.newaxis], sides)
-    ax.annotate(words, point, place, ha="center", va="center", textcoords="axes fraction",
-                arrowprops={"arrowstyle": "-", "color": QUIET, "lw": 0.7}, **ASIDE)  # fmt: skip
-
-
-def free_place(
-    ax: Axes, words: str, points: np.ndarray, sides: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """A place for the middle of a text on one of these sides of a point, as near as possible
-    without a line crossing it, or at least inside the axes. Places are shares of the axes."""
-    half = label_extent(ax, words) / 2
-    others = np.concatenate([between(shares(ax, line)) for line in ax.get_lines()])
-
-    def room(place: np.ndarray) -> float:
-        """The distance from the middle of the text to the nearest line, in half sizes; none outside
-        the axes."""
-        if np.any(place - half < 0) or np.any(place + half > 1):
-            return 0.0
-        return float(np.abs((others - place) / half).max(axis=1).min())
-
-    for halves in range(2, 12):
-        places = [point + halves * half * side for point in points for side in np.array(sides)]
-        place = max(places, key=room)
-        if room(place) > 1.3:
-            break
-    inside = np.clip(place, half, 1 - half)
-    return float(inside[0]), float(inside[1])
-
-
-def between(points: np.ndarray, parts: int = 20) -> np.ndarray:
-    """Points along a line, this many for each of its segments."""
-    places = np.linspace(0, len(points) - 1, parts * (len(points) - 1) + 1)
-    return np.stack(
-        [np.interp(places, np.arange(len(points)), column) for column in points.T], axis=1
-    )
+    ax.annotate(words, shares(ax, line)[-1], (4, -6), xycoords="axes fraction", ha="right", va="top",
+                textcoords="offset points", fontsize=SMALL_TEXT, bbox=PAPER)  # fmt: skip

@@ -19,7 +19,6 @@ from matmul_sweep.experiment.dataset.selection import (
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
 from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.claims import beside, faster_at, largest, of_peak, times
-from matmul_sweep.experiment.report.figures.dips import dips, reason
 from matmul_sweep.experiment.report.figures.figure_base import (
     NothingToDraw,
     best_ratios,
@@ -53,13 +52,12 @@ def rate(results: Results) -> Figure:
         raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
     rows = visible(rows)
     unit, per_tflops = rate_unit(rows.tflops)
-    made, (ax,) = style.panels(height=3.1)  # room for the reason of a dip
+    made, (ax,) = style.panels(height=3.1)
     drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
     peaks = peak_lines(ax, results, rows.n, per_tflops) if on_gpu.any() else {}
     style.size_axis(ax, rows.n, words="n, columns of C")
     ax.set_ylim(bottom=0)
     ax.set_ylabel(unit)
-    name_dips(ax, results, rows, per_tflops)
     name_lines([ax], results, [drawn], peaks)
     style.claim(made, of_peak(results))
     return made
@@ -70,18 +68,6 @@ def visible(rows: pd.DataFrame) -> pd.DataFrame:
     lines lie on the axis there."""
     best = rows.groupby("n").tflops.max()
     return rows[rows.n >= best[best >= LEAST * best.max()].index.min()]
-
-
-def name_dips(ax: Axes, results: Results, rows: pd.DataFrame, per_tflops: float) -> None:
-    """Say of the deepest dip of the steps why it is there, if that is known."""
-    found = [dips(rows[rows.kernel == kernel]) for kernel in results.told]
-    known = [
-        (row, why) for own in found for _, row in own.iterrows() if (why := reason(results, row))
-    ]
-    if known:
-        row, why = max(known, key=lambda one: one[0].tflops)
-        words = f"n = {row.n}, {results.title(row.kernel)}:\n{why}"
-        labels.note(ax, words, (row.n, row.tflops * per_tflops))
 
 
 def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) -> dict[str, Look]:
@@ -122,16 +108,11 @@ def share(results: Results) -> Figure:
 
 
 def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
-    """Draw ratios to one library with intervals and the line of parity, and name those above the
-    axes; return the kernels."""
+    """Draw ratios to one library with intervals and the line of parity; return the kernels."""
     drawn = kernel_lines(ax, results, rows, "ratio")
     known = rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT)
     interval_bars(ax, results, rows[known], RATIO)
     style.draw_line(ax, [rows.n.min(), rows.n.max()], [1, 1], PARITY, EQUAL)
-    above = rows[known & (rows.ratio > ax.get_ylim()[1])]
-    labels.name_beyond(
-        ax, {n: f"{ratio:.0%}" for n, ratio in above.groupby("n").ratio.max().items()}
-    )
     return drawn
 
 

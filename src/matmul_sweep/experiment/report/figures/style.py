@@ -29,7 +29,6 @@ CLAIM_LETTERS, NOTE_LETTERS = 64, 116  # of a line of a title, and of the source
 MANY = 5  # sizes in an octave
 TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
-ASIDE: dict[str, Any] = {"fontsize": SMALL_TEXT, "color": QUIET}  # words that explain a point
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {
     "markersize": 3.2,
