@@ -1,6 +1,6 @@
 """Write a data set as one interactive page that works offline.
 
-A reader chooses product, shapes, cache, variants and quantity, and reads the numbers of each point.
+A reader chooses product, shapes, variants and quantity, and reads the numbers of each point.
 The page contains its data and plotly.js, both packed. The same data give the same bytes.
 """
 

@@ -12,9 +12,7 @@ import pytest
 from browser import Browser, Page
 from made_up_data import (
     RANDOM,
-    SHAPES,
     TF32,
-    beside_a_card,
     made_up,
     speed_up_tf32,
     the_catalogue,
@@ -40,8 +38,6 @@ NAMES = "[...document.querySelectorAll('.legendtext')].map(found => found.textCo
 HOVER = "[...document.querySelectorAll('.hoverlayer tspan')].map(found => found.textContent)"
 READY = "document.querySelector('#plot .legend, #plot .annotation') !== null"
 
-Open = Callable[[Results], Page]
-
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
@@ -49,43 +45,21 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return made_up(tmp_path_factory.mktemp("data"))
 
 
-def fail(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
-
-
-# What the page is made from.
-
-
-@pytest.fixture(scope="module")
-def whole(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the data set without holes."""
-    file = tmp_path_factory.mktemp("whole") / "explore.html"
-    file.write_text(page.page(TEMPLATE, results))
-    return file
-
-
 @pytest.fixture(scope="module")
 def lines(results: Results) -> list[dict[str, Any]]:
-    """What that page has to draw."""
+    """What its page has to draw."""
     return page_data(results)["lines"]
-
-
-def test_the_same_data_give_the_same_bytes(tmp_path: Path, whole: Path) -> None:
-    assert whole.stat().st_size < LARGEST
-    few = [page.page(TEMPLATE, made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
-    assert few[0] == few[1]
 
 
 def test_every_timed_point_is_on_a_line_of_each_quantity(
     lines: list[dict[str, Any]], results: Results
 ) -> None:
     for operation in ("gemm", "gram"):
-        view = results.of(operation)
         for quantity in ("rate", "time"):
             drawn = [line["trace"]["y"] for line in lines
                      if (line["operation"], line["quantity"], line["variants"])
                      == (operation, quantity, "all")]  # fmt: skip
-            assert sum(map(len, drawn)) == len(view.launches)
+            assert sum(map(len, drawn)) == len(results.of(operation).timed())
 
 
 def test_a_kernel_has_its_figures_colour(lines: list[dict[str, Any]], results: Results) -> None:
@@ -95,14 +69,20 @@ def test_a_kernel_has_its_figures_colour(lines: list[dict[str, Any]], results: R
         assert colours == {look(results, kernel).colour}
 
 
-def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None:
+def test_only_shapes_in_a_series_are_joined_and_variants_have_markers_of_their_own(
+    lines: list[dict[str, Any]],
+) -> None:
     rates = [line for line in lines if line["quantity"] == "rate"]
     modes = {line["series"] == "other": line["trace"]["mode"] for line in rates}
     assert modes == {False: "lines+markers", True: "markers"}
-    (trace,) = [line["trace"] for line in rates if line["series"] == "other"
-                and line["trace"]["name"] == "cuBLAS SGEMM" and line["cache"] == "hot"
-                and line["variants"] == FASTEST]  # fmt: skip
+    traces = [line["trace"] for line in rates
+              if (line["series"], line["variants"]) == ("other", FASTEST)]  # fmt: skip
+    (trace,) = [trace for trace in traces if trace["name"] == "cuBLAS SGEMM"]
     assert trace["x"] == ["3200×2400×1600"]
+    traces = [line["trace"] for line in lines if line["variants"] == "all"]
+    own = {trace["name"]: trace["marker"]["symbol"] for trace in traces
+           if trace["name"].startswith("gram_register_tile")}  # fmt: skip
+    assert len(own) == len(set(own.values())) > 1
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
@@ -118,47 +98,22 @@ def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=kernels, drawn=RANDOM)
     drawn = [line for line in page_data(results)["lines"] if line["series"] == DRAWN]
     assert [line["operation"] for line in drawn] == ["gemm", "gram"]
-    shares = drawn[0]["trace"]["y"]
-    assert shares == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
+    assert drawn[0]["trace"]["y"] == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
     assert drawn[0]["trace"]["x"][-1] == 1
 
 
-def test_variants_have_markers_of_their_own(lines: list[dict[str, Any]]) -> None:
-    traces = [line["trace"] for line in lines if line["variants"] == "all"]
-    own = {trace["name"]: trace["marker"]["symbol"] for trace in traces
-           if trace["name"].startswith("gram_register_tile")}  # fmt: skip
-    assert len(own) == len(set(own.values())) > 1
-
-
-def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
-    ends = ["time_low_ms", "time_high_ms"]
-    results = made_up(tmp_path, kernels=["naive"], change=lambda rows: rows.assign(
-        **dict.fromkeys(ends), sm_clock_mhz=None, power_w=None, temperature_c=None))  # fmt: skip
-    written = json.dumps(page_data(results), allow_nan=False)
+def test_one_kernel_alone_without_intervals_is_json_without_shares(tmp_path: Path) -> None:
+    lacking = dict.fromkeys(
+        ["time_low_ms", "time_high_ms", "sm_clock_mhz", "power_w", "temperature_c"]
+    )
+    results = made_up(tmp_path, kernels=["naive"], change=lambda rows: rows.assign(**lacking))
+    found = page_data(results)
+    written = json.dumps(found, allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
-
-
-def test_one_kernel_alone_has_no_share(tmp_path: Path) -> None:
-    found = page_data(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
-    assert {line["trace"]["name"] for line in found["lines"]} == {"naive", "naive/32", "naive/16"}
     assert [*found["choices"]["quantity"]["values"]] == ["rate", "time", "error"]
-
-
-def test_beside_a_processor_published_cards_can_be_chosen_in_one_unit(tmp_path: Path) -> None:
-    results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
-    found = page_data(results)
-    assert [*found["choices"]["card"]["values"]] == ["Imaginary GPU"]
-    rates = [line for line in found["lines"] if line.get("variants") == FASTEST
-             and (line["quantity"], line["series"]) == ("rate", "square (m = n = k)")]  # fmt: skip
-    names = {line["trace"]["name"]: line.get("card") for line in rates}
-    assert names["CPU, triple loop"] is None
-    assert names["naive, Imaginary GPU"] == "Imaginary GPU"
-    assert "CPU, BLAS" in names and "CPU, BLAS, Imaginary GPU" not in names
-    assert len({line["axes"]["yaxis"]["title"]["text"] for line in rates}) == 1
-    (loop,) = [own["trace"] for own in rates if own["trace"]["name"] == "CPU, triple loop"]
-    own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop'")
-    assert loop["y"] == own.sort_values("n").tflops.tolist()  # TFLOP/s, as the card's
+    first, again = (page.page(TEMPLATE, results) for _ in range(2))
+    assert first == again
 
 
 # The page in a browser.
@@ -172,37 +127,25 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture
-def opened(chromium: Browser) -> Iterator[Callable[[Path], Page]]:
-    """Opens pages, each of which has to be without complaints and requests."""
-    tabs: dict[Path, Page] = {}
-
-    def open_page(file: Path) -> Page:
-        tabs[file] = chromium.open(file)
-        tabs[file].wait(READY)
-        return tabs[file]
-
-    yield open_page
-    for file, tab in tabs.items():
-        assert tab.complaints() == []
-        assert tab.requests() == [file.as_uri()]
+Show = Callable[[Results], Page]
 
 
 @pytest.fixture
-def shown(opened: Callable[[Path], Page], tmp_path: Path) -> Open:
-    """Opens a data set's page."""
+def shown(chromium: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Opens a data set's page, which has to be small and without complaints and requests."""
+    file, tabs = tmp_path / "explore.html", list[Page]()
 
     def show(results: Results) -> Page:
-        file = tmp_path / "explore.html"
         file.write_text(page.page(TEMPLATE, results))
-        return opened(file)
+        assert file.stat().st_size < LARGEST
+        tabs.append(chromium.open(file))
+        tabs[-1].wait(READY)
+        return tabs[-1]
 
-    return show
-
-
-@pytest.fixture
-def tab(opened: Callable[[Path], Page], whole: Path) -> Page:
-    return opened(whole)
+    yield show
+    for tab in tabs:
+        assert tab.complaints() == []
+        assert tab.requests() == [file.as_uri()]
 
 
 def choose(tab: Page, choice: str, value: str) -> None:
@@ -219,51 +162,34 @@ def offered(tab: Page, choice: str) -> list[str]:
 
 
 def drawn(tab: Page) -> dict[str, list[float]]:
-    """The values of each line by its name."""
-    return dict(tab.value(f"{PLOT}.data.map(line => [line.name, line.y])"))
+    """The values of each line that is seen, by its name."""
+    return dict(tab.value(f"{PLOT}._fullData.filter(line => line.visible === true)"
+                          ".map(line => [line.name, [...line.y]])"))  # fmt: skip
 
 
-def visible(tab: Page, name: str) -> bool:
-    found = tab.value(f"{PLOT}._fullData.find(line => line.name === {json.dumps(name)}).visible")
-    return found is True
-
-
-def rates(results: Results, kernel: str, cache: str) -> list[float]:
-    """The rates of the fastest variant of a kernel at each square size."""
-    rows = squares(fastest(results.of("gemm").timed(cache=cache)))
-    return list(rows[rows.kernel == kernel].tflops)
-
-
-def test_the_page_opens_with_every_kernel_and_offers_what_there_is(
-    tab: Page, results: Results
+def test_the_page_opens_with_every_kernel_and_draws_what_is_chosen(
+    shown: Show, results: Results
 ) -> None:
-    timed = results.of("gemm").timed().kernel
-    assert tab.value(NAMES) == [results.title(name) for name in dict.fromkeys(timed)]
+    tab = shown(results)
+    timed = results.of("gemm").timed()
+    assert tab.value(NAMES) == [results.title(name) for name in dict.fromkeys(timed.kernel)]
     source = tab.value("document.getElementById('source').textContent")
     assert source == "Imaginary GPU · 2026-01-02 · commit 0123456"
-    assert drawn(tab)["shared"] == rates(results, "shared", "hot")
+    rows = squares(fastest(timed))
+    assert drawn(tab)["shared"] == list(rows[rows.kernel == "shared"].tflops)
     titles = tab.value("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
     assert titles  # and none of them sends the page away
     assert not any("cloud" in title.lower() or "share" in title.lower() for title in titles)
     assert offered(tab, "series") == ["square (m = n = k)", "other"]
+    tab.click(f"document.querySelectorAll('.legendtoggle')[{NAMES}.indexOf('shared')]")
+    tab.wait(f"{PLOT}._fullData.find(line => line.name === 'shared').visible === 'legendonly'")
+    choose(tab, "quantity", "time")
+    assert "shared" not in drawn(tab) and "naive" in drawn(tab)  # what is hidden stays hidden
+    assert tab.value(f"{PLOT}.layout.yaxis.title.text") == "time in ms"
+    choose(tab, "variants", "all")
+    assert {name for name in drawn(tab) if name.startswith("shared/")} == {"shared/32", "shared/16"}
     choose(tab, "operation", "gram")
     assert offered(tab, "series") == ["square (m = n)", "wide (m = n/2)", "tall (m = 2n)", "other"]
-    assert not offered(tab, "fill")  # there is one
-    assert not offered(tab, "card")
-    assert offered(tab, "cache") == ["hot", "cold"]
-
-
-def test_what_is_chosen_is_drawn(tab: Page, results: Results) -> None:
-    choose(tab, "cache", "cold")
-    assert (
-        drawn(tab)["shared"] == rates(results, "shared", "cold") != rates(results, "shared", "hot")
-    )
-    assert "CPU, BLAS" not in drawn(tab)
-    choose(tab, "variants", "all")
-    own = {name for name in drawn(tab) if name.startswith("shared/")}
-    assert own == {"shared/32", "shared/16"}
-    choose(tab, "operation", "gram")
-    choose(tab, "cache", "hot")
     choose(tab, "variants", FASTEST)
     choose(tab, "quantity", "share of cuBLAS DSYRK, mirrored")
     choose(tab, "series", "wide (m = n/2)")
@@ -275,7 +201,7 @@ def test_what_is_chosen_is_drawn(tab: Page, results: Results) -> None:
     assert len(tab.value(f"{PLOT}.layout.shapes")) == 1  # parity
 
 
-def test_a_point_tells_its_numbers(shown: Open, tmp_path: Path) -> None:
+def test_a_point_tells_its_numbers(shown: Show, tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["shared", "cublas_sgemm"])
     tab = shown(results)
     tab.point_at(f"[...{PLOT}.querySelectorAll('.scatterlayer .trace')][{PLOT}.data.findIndex("
@@ -283,25 +209,15 @@ def test_a_point_tells_its_numbers(shown: Open, tmp_path: Path) -> None:
     told = tab.wait(f"{HOVER}.length && {HOVER}")
     rows = squares(fastest(results.of("gemm").timed()))
     last = rows[rows.kernel == "shared"].iloc[-1]
-    assert told[0] == f"shared ({last.variant})"
-    assert told[1] == "gemm 1024, float32"
+    assert told[:2] == [f"shared ({last.variant})", "gemm 1024, float32, uniform, hot"]
     assert told[2].startswith(f"{last.time_ms:.4g} ms [{last.time_low_ms:.4g}, ")
     assert told[2].endswith("median of 20")
     assert told[4].endswith("of cuBLAS SGEMM, pairs: 20")
-    assert told[5] == "SM at 1980 MHz, 300 W, 50 °C"
-    assert told[6] == "ok"
+    assert told[5:] == ["SM at 1980 MHz, 300 W, 50 °C", "ok"]
 
 
-def test_a_hidden_kernel_stays_hidden_in_another_quantity(tab: Page) -> None:
-    tab.click(f"document.querySelectorAll('.legendtoggle')[{NAMES}.indexOf('shared')]")
-    tab.wait(f"{PLOT}._fullData.find(line => line.name === 'shared').visible === 'legendonly'")
-    choose(tab, "quantity", "time")
-    assert not visible(tab, "shared")
-    assert visible(tab, "naive")
-    assert tab.value(f"{PLOT}.layout.yaxis.title.text") == "time in ms"
-
-
-def test_on_a_phone_the_names_stand_below_the_plot(tab: Page) -> None:
+def test_on_a_phone_the_names_stand_below_the_plot(shown: Show, results: Results) -> None:
+    tab = shown(results)
     tab.ask("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1,
             mobile=True)  # fmt: skip
     box = "document.querySelector('#plot {}').getBoundingClientRect()"
@@ -312,49 +228,33 @@ def test_on_a_phone_the_names_stand_below_the_plot(tab: Page) -> None:
     assert tab.value("document.documentElement.scrollWidth") <= 420
 
 
-# Data sets with holes.
-
-ABSENT = "document.getElementById('absent')"
-
-
-def missing(tab: Page) -> list[str]:
-    """What the page says that it lacks, where it is seen without a click."""
-    assert tab.value(f"{ABSENT}.open")
-    return list(tab.value(f"[...{ABSENT}.querySelectorAll('li')].map(item => item.innerText)"))
+def fail(summary: pd.DataFrame) -> pd.DataFrame:
+    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
 
 
-def test_without_a_gpu_the_cpu_is_shown_and_the_reason_said(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, gpu=False))
-    assert tab.value(NAMES) == ["CPU, triple loop", "CPU, BLAS"]
-    assert "Imaginary CPU" in tab.value("document.body.innerText")
-    choose(tab, "cache", "cold")
-    assert drawn(tab) == {}
-    assert "Nothing was measured" in tab.value(f"{PLOT}.textContent")
-    assert any("there is no GPU on this machine" in line for line in missing(tab))
+HOLES: list[tuple[dict[str, Any], list[str], str]] = [  # a data set, its names, and what it says
+    ({"gpu": False}, ["CPU, triple loop", "CPU, BLAS"], "there is no GPU on this machine"),
+    ({"kernels": ["naive"], "change": fail, "device": {}}, [],
+     "naive/32 at 32, 320, 640, 1024, hot: failed, wrong result"),
+    ({"shapes": {}, "change": lambda summary: summary[:0]}, [], "Nothing was measured"),
+]  # fmt: skip
 
 
-def test_failed_points_of_an_unknown_device_are_listed(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
-    assert "unknown device · date unknown" in tab.value("document.body.innerText")
-    assert drawn(tab) == {}
-    assert "naive/32 at 32, 320, 640, 1024: failed, wrong result" in missing(tab)
+@pytest.mark.parametrize(("options", "names", "words"), HOLES, ids=["no GPU", "failed", "empty"])
+def test_what_was_not_measured_is_said(
+    shown: Show, tmp_path: Path, options: dict[str, Any], names: list[str], words: str
+) -> None:
+    tab = shown(made_up(tmp_path, **options))
+    assert tab.value(NAMES) == names == [*drawn(tab)]
+    assert words in tab.value("document.body.textContent")
+    assert tab.value("document.getElementById('absent').open") != bool(names)
 
 
-def test_no_point_at_all_is_said(shown: Open, tmp_path: Path) -> None:
-    tab = shown(made_up(tmp_path, shapes={}, change=lambda summary: summary[:0]))
-    assert "Nothing was measured" in tab.value(f"{PLOT}.textContent")
-
-
-TITLES = {
-    "naive": "$x^2$",
-    "naive_rect": "<b>bold</b></script><script>fail()</script>",
-    "shared": "{{ data }} & co. %{y}",
-}
-
-
-def test_titles_are_shown_as_they_stand(shown: Open, tmp_path: Path) -> None:
+def test_titles_are_shown_as_they_stand(shown: Show, tmp_path: Path) -> None:
+    titles = ["$x^2$", "<b>bold</b></script><script>fail()</script>", "{{ data }} & co. %{y}"]
     catalogue = Catalogue(the_catalogue())
-    for name, title in TITLES.items():
+    named = dict(zip(["naive", "naive_rect", "shared"], titles, strict=True))
+    for name, title in named.items():
         catalogue[name] = dataclasses.replace(catalogue[name], title=title)
-    tab = shown(made_up(tmp_path, kernels=[*TITLES], catalogue=catalogue))
-    assert tab.value(NAMES) == [*TITLES.values()]
+    tab = shown(made_up(tmp_path, kernels=[*named], catalogue=catalogue))
+    assert tab.value(NAMES) == titles

@@ -79,5 +79,5 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 def label_inside(ax: Axes, name: str, words: str) -> None:
     """Name a line inside the axes, below its last point. Limits must be final."""
     (line,) = [line for line in ax.get_lines() if line.get_label() == name]
-    ax.annotate(words, shares(ax, line)[-1], (4, -6), xycoords="axes fraction", ha="right", va="top",
-                textcoords="offset points", fontsize=SMALL_TEXT, bbox=PAPER)  # fmt: skip
+    ax.annotate(words, shares(ax, line)[-1], (4, -16), xycoords="axes fraction", ha="right",
+                va="top", textcoords="offset points", fontsize=SMALL_TEXT, bbox=PAPER)  # fmt: skip

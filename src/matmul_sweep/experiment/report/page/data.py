@@ -4,28 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words
-from matmul_sweep.experiment.dataset.words import CACHES, MODES
 from matmul_sweep.experiment.report.page.axes import CONFIG, LAYOUT, NOTHING
 from matmul_sweep.experiment.report.page.lines import (
     ALL,
     FASTEST,
     RANDOM,
     beside_other_cards,
+    lines_of,
     random_lines,
-    with_published,
 )
-from matmul_sweep.experiment.report.page.points import ERROR, RATE, SQUARE, TIME, absent
+from matmul_sweep.experiment.report.page.points import ERROR, RATE, SQUARE, absent
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.operation import OTHER
 
 # What a choice is called on the page, where its name in the data says little.
 WORDS = {
-    "hot": "hot: inputs may lie there",
-    "rotated": "rotated: other inputs each time",
-    "cold": "cold: cleared before each launch",
-    "burst": "at once",
-    "sustained": "after seconds of load",
     RATE: "speed",
     ERROR: "error against speed",
 } | {name: in_words(known) for name, known in OPERATIONS.items()}
@@ -34,7 +27,7 @@ WORDS = {
 def page_data(results: Results) -> dict[str, Any]:
     """Everything that the page draws, and the choices that it offers."""
     views = [results.of(operation) for operation in OPERATIONS]
-    lines = [line for name in OPERATIONS for line in with_published(results, name)]
+    lines = [line for name in OPERATIONS for line in lines_of(results.of(name, reduced=True))]
     lines += [line for view in views for line in beside_other_cards(results, view)]
     lines += random_lines(results)
     return {
@@ -49,20 +42,11 @@ def page_data(results: Results) -> dict[str, Any]:
 
 def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order of the page."""
-    found_here = dict.fromkeys(line["quantity"] for line in lines)
-    shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
-    cards = dict.fromkeys(line["card"] for line in lines if "card" in line)
-    # Beside a card, a processor's rates all lie on the axis.
-    order = (TIME, RATE, *shares, ERROR) if cards else (RATE, *shares, TIME, ERROR)
-    quantities = [name for name in order if name in found_here]
+    quantities = dict.fromkeys(line["quantity"] for line in lines)
     forms = [name for operation in OPERATIONS.values() for name in operation.series]
     found: dict[str, tuple[str, Iterable[str]]] = {
         "operation": ("product", OPERATIONS),
-        "card": ("published, not measured here", cards),
         "series": ("shapes", [SQUARE, *forms, OTHER, RANDOM]),
-        "cache": ("L2 cache", CACHES),
-        "fill": ("inputs", FILLS),
-        "mode": ("samples", MODES),
         "variants": ("variants", [FASTEST, ALL]),
         "quantity": ("show", quantities),
     }

@@ -1,6 +1,5 @@
 """The lines of a data set as plotly.js draws them, each with the choice that shows it."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -41,41 +40,20 @@ SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v"
 LINE = 1.5  # pixels
 
 
-Unit = tuple[str, int]  # of rates, and its number per TFLOP/s
-
-
-def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]:
-    """The lines of an operation; beside a processor's those of the published cards' kernels, one
-    card of which can be chosen."""
-    view = results.of(operation)
-    cards = () if results.timed_gpu else results.others
-    everything = [view, *(card.of(operation) for card in cards)]
-    unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
-    yield from lines_of(results.of(operation, reduced=True), unit)
-    for card in cards:
-        name, own = processor(card.device), card.of(operation, reduced=True)
-        own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
-        for line in lines_of(own, unit, every=False):
-            line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
-                              "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
-            yield line | {"card": name}
-
-
-def lines_of(view: Results, unit: Unit, every: bool = True) -> Iterator[dict[str, Any]]:
-    """One line for each kernel and, if wanted, one for each variant, for every choice."""
+def lines_of(view: Results) -> Iterator[dict[str, Any]]:
+    """One line for each kernel and one for each variant, for every choice."""
     if view.launches.empty:
         return
-    found = points(view, unit[1])
-    best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
-    drawn = pd.concat(best).assign(variants=FASTEST)
-    if every:
-        drawn = pd.concat([drawn, found.assign(variants=ALL)])
+    unit, per_tflops = rate_unit(view.launches.tflops)
+    found = points(view, per_tflops)
+    best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE], sort=False)]
+    drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
     drawn = drawn.sort_values(["place", "work"], kind="stable")
     drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
-        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit)}
 
 
 def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
