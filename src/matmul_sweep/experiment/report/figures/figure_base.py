@@ -171,8 +171,29 @@ def kernel_lines(
     return drawn
 
 
+def size_panels(
+    results: Results, panels: Mapping[str, pd.DataFrame], column: str, words: str,
+    bars: Sequence[str] = (),
+) -> tuple[Figure, Sequence[Axes], list[list[str]]]:  # fmt: skip
+    """A panel of kernels' lines over n for each table, by its title, with the line of parity and
+    the interval_bars of the columns `bars`. Returns the kernels of each panel too."""
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel(words)
+    drawn = []
+    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, rows, column))
+        if bars:
+            interval_bars(ax, results, rows, bars)
+        style.size_axis(ax, rows.n)
+        ax.set_title(title, loc="left")
+        style.parity(ax)
+    return made, axes, drawn
+
+
 def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Bars over n in each kernel's colour; `columns`: value, lower end and upper end."""
+    """Bars over n in each kernel's colour, but those of the context; `columns`: value, lower end
+    and upper end."""
+    rows = rows[rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT).astype(bool)]
     for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
         value, low, high = (own[column] for column in columns)
         ax.errorbar(own.n, value, [value - low, high - value], fmt="none",
@@ -199,15 +220,20 @@ def name_lines(
             labels.label_inside(ax, kernel, names[kernel])
 
 
+def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
+    """Rows with their `rate`; the unit of the rate, and its number per TFLOP/s."""
+    unit, per_tflops = rate_unit(rows.tflops)
+    return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
+
+
 def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
-    """The fastest variant of each GPU kernel at the shape of the comparison, with its `rate`; the
-    unit of the rate, and its number per TFLOP/s. Raises NothingToDraw."""
+    """What `rated` gives for the fastest variant of each GPU kernel at the shape of the comparison.
+    Raises NothingToDraw."""
     rows = results.at_compared(fastest(results.timed()))
     rows = rows[results.gpu(rows)]
     if rows.empty:
         raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    unit, per_tflops = rate_unit(rows.tflops)
-    return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
+    return rated(rows)
 
 
 def best_ratios(results: Results) -> pd.DataFrame:
