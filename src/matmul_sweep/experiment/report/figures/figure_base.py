@@ -97,7 +97,7 @@ def cache_note(results: Results) -> str:
 
 def notes(results: Results, made: Figure) -> Iterator[str]:
     """What a reader has to know of the drawn lines."""
-    drawn = [kernel for kernel in results.order if style.has_line(made, kernel)]
+    drawn = [kernel for kernel in results.order if style.has(made, kernel)]
     words = {text.get_text() for ax in made.axes for text in ax.texts}
     named = [kernel for kernel in drawn if results.title(kernel) in words]
     context = [kernel for kernel in drawn if look(results, kernel) == style.CONTEXT]
@@ -234,12 +234,3 @@ def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
     if rows.empty:
         raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     return rated(rows)
-
-
-def best_ratios(results: Results) -> pd.DataFrame:
-    """Ratios of square products to cuBLAS, each kernel's best variant. Raises NothingToDraw."""
-    rows = results.square_ratios()
-    if rows.empty:
-        reason = results.gpu_absence()
-        raise NothingToDraw(f"No kernel was timed beside cuBLAS ({reason}).")
-    return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]

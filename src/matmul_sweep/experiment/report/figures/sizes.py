@@ -20,7 +20,6 @@ from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.claims import beside, faster_at, largest, of_peak, times
 from matmul_sweep.experiment.report.figures.figure_base import (
     NothingToDraw,
-    best_ratios,
     each_figure,
     ends,
     figure,
@@ -85,7 +84,8 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
 def share(results: Results) -> Figure:
     """Library time over kernel time for squares, neighbours in time, one panel per library routine
     that fills C, with the median's 95% interval."""
-    rows = best_ratios(results)
+    rows = results.square_ratios()
+    rows = rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]
     rivals = results.full_rivals
     panels = {f"against {results.title(name)}": own for name in rivals
               if len(own := rows[rows.baseline == name])}  # fmt: skip

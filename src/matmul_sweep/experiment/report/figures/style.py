@@ -190,13 +190,10 @@ def cross(ax: Axes, x: float, y: float, colour: str) -> None:
 
 
 def has(figure: Figure, mark: str) -> bool:
-    """Whether it has points or lines with a mark: HOLLOW, CROSS or PUBLISHED."""
-    return any(line.get_gid() == mark for ax in figure.axes for line in ax.get_lines())
-
-
-def has_line(figure: Figure, name: str) -> bool:
-    """Whether a line was drawn under `name`."""
-    return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
+    """Whether it has a line of that name, or points or lines with a mark: HOLLOW, CROSS or
+    PUBLISHED."""
+    lines = (line for ax in figure.axes for line in ax.get_lines())
+    return any(mark in (line.get_gid(), line.get_label()) for line in lines)
 
 
 def linear_sizes(ax: Axes, words: str = SIZE, ticks: int = TICKS) -> None:
