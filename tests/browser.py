@@ -50,8 +50,7 @@ class Browser:
         while (answer := self.read()).get("id") != self.asked:
             self.said.append(answer)
         assert "error" not in answer, f"{method}: {answer['error']}"
-        result: dict[str, Any] = answer["result"]
-        return result
+        return dict(answer["result"])
 
     def read(self) -> dict[str, Any]:
         """The next message."""
@@ -62,8 +61,7 @@ class Browser:
             assert part, "Chromium has ended"
             self.unread += part
         message, _, self.unread = self.unread.partition(b"\0")
-        said: dict[str, Any] = json.loads(message)
-        return said
+        return dict(json.loads(message))
 
     def open(self, path: Path) -> "Page":
         """A file in a tab of its own, without a network."""
@@ -97,9 +95,7 @@ class Page:
         """Errors and warnings in its console, and exceptions that nothing caught."""
         logged = [event["entry"]["text"] for event in self.events("Log.entryAdded")]
         written = [str(event["args"]) for event in self.events("Runtime.consoleAPICalled")]
-        thrown = [
-            str(event["exceptionDetails"]) for event in self.events("Runtime.exceptionThrown")
-        ]
+        thrown = [str(event) for event in self.events("Runtime.exceptionThrown")]
         return logged + written + thrown
 
     def requests(self) -> list[str]:
@@ -122,12 +118,11 @@ class Page:
 
     def middle(self, element: str) -> dict[str, float]:
         """The place of what an expression finds, scrolled into view."""
-        place: dict[str, float] = self.value(
+        return dict(self.value(
             f"(() => {{ const found = {element}; found.scrollIntoView({{block: 'nearest'}});"
             "const {x, y, width, height} = found.getBoundingClientRect();"
             "return {x: x + width / 2, y: y + height / 2}; })()"
-        )
-        return place
+        ))  # fmt: skip
 
     def mouse(self, kind: str, place: dict[str, float], **parameters: Any) -> None:
         self.ask("Input.dispatchMouseEvent", type=kind, **place, **parameters)

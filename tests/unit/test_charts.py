@@ -366,7 +366,7 @@ def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(drawn: dict[str,
     assert len(drawn["clocks"].axes) == 2 * len(OPERATIONS)
 
 
-CLAIMS = [
+CLAIMS = [  # a ratio, the ends of its interval, and how far it goes
     (1.08, 1.07, 1.09, "8.0% faster than"),
     (2.14, 2.1, 2.2, "2.1 times as fast as"),
     (1.01, 0.99, 1.03, "as fast as"),
