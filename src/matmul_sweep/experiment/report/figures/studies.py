@@ -47,16 +47,13 @@ def sustained(results: Results) -> Figure:
 def of_load(results: Results) -> str:
     """What seconds of load cost the kernel that loses most, if the intervals do not overlap."""
     rows = results.study_points("mode")
-    losses = {}
-    for kernel, own in rows.groupby("kernel", sort=False):
-        modes = own.set_index("mode")
-        if {"burst", "sustained"} <= set(modes.index):
-            burst, sustained = modes.loc["burst"], modes.loc["sustained"]
-            if sustained.time_low_ms > burst.time_high_ms:
-                losses[str(kernel)] = 1 - burst.time_ms / sustained.time_ms
-    if not losses:
+    burst, later = (rows[rows["mode"] == mode].set_index("kernel") for mode in AXES["mode"])
+    both = burst.join(later, rsuffix="_later", how="inner")
+    sure = both[both.time_low_ms_later > both.time_high_ms]
+    if sure.empty:
         return ""
-    kernel = max(losses, key=lambda name: losses[name])
+    losses = 1 - sure.time_ms / sure.time_ms_later
+    kernel = losses.idxmax()
     return (
         f"Under sustained load, {results.title(kernel)} loses {percent(losses[kernel])} of its rate"
     )
