@@ -91,6 +91,7 @@ def cache_note(results: Results) -> str:
     timed = results.timed()
     caches = set(timed.cache[results.gpu(timed)])
     words = {"hot": " · hot: inputs may lie in the L2",
+             "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     return "".join(words[cache] for cache in sorted(caches))
 

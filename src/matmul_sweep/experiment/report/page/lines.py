@@ -61,12 +61,9 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
     first = rows.iloc[0]
     own = look(view, first.kernel)
     joined = first.series != OTHER and first.quantity != ERROR
-    return {
-        "uid": uid(first["name"]),
-        "name": plain(first["name"]),
+    drawn = dots(view, first.kernel, rows.x, rows.value, rows.words, first["name"])
+    return drawn | {
         "mode": "lines+markers" if joined else "markers",
-        "x": rows.x.tolist(),
-        "y": rows.value.tolist(),
         "error_y": {
             "array": known(rows.high - rows.value),
             "arrayminus": known(rows.value - rows.low),
@@ -74,8 +71,6 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
             "thickness": 1,
             "width": 2,
         },
-        "hovertext": rows.words.tolist(),
-        "hoverinfo": "text",
         "line": {"color": own.colour, "dash": dashes(own), "width": LINE},
         "marker": {"symbol": symbol(view, own, first), "size": 7},
     }
@@ -152,11 +147,12 @@ def at_parity(
 
 
 def dots(
-    view: Results, kernel: str, x: Iterable[float], y: Iterable[float], texts: Iterable[str]
-) -> dict[str, Any]:
-    """Markers of one kernel as plotly.js draws them."""
+    view: Results, kernel: str, x: Iterable[float], y: Iterable[float], texts: Iterable[str],
+    name: str = "",
+) -> dict[str, Any]:  # fmt: skip
+    """Markers of one kernel as plotly.js draws them, under its title or another name."""
     own = look(view, kernel)
-    name = view.title(kernel)
+    name = name or view.title(kernel)
     return {
         "uid": uid(name), "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
         "hovertext": list(texts), "hoverinfo": "text",
