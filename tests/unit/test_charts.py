@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import STUDIES, TF32, made_up, speed_up_tf32, with_tf32
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
@@ -32,11 +34,15 @@ GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks",
 pytestmark = pytest.mark.slow
 
 
-def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Any]:
-    """The data lines of a panel, or of all, by the name that they were drawn under."""
-    axes = figure.axes if panel is None else [figure.axes[panel]]
+def lines_in(*axes: Axes) -> dict[str, Line2D]:
+    """The data lines of these panels, by the name that they were drawn under."""
     lines = {str(line.get_label()): line for ax in axes for line in ax.get_lines()}
     return {name: line for name, line in lines.items() if not name.startswith("_")}
+
+
+def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Line2D]:
+    """Those of one panel of a figure, or of all."""
+    return lines_in(*(figure.axes if panel is None else [figure.axes[panel]]))
 
 
 def titles_of(figure: Figure) -> list[str]:
