@@ -47,8 +47,8 @@ def sustained(results: Results) -> Figure:
 def of_load(results: Results) -> str:
     """What seconds of load cost the kernel that loses most, if the intervals do not overlap."""
     rows = results.study_points("mode")
-    burst, later = (rows[rows["mode"] == mode].set_index("kernel") for mode in AXES["mode"])
-    both = burst.join(later, rsuffix="_later", how="inner")
+    burst, later = (rows[rows["mode"] == mode] for mode in AXES["mode"])
+    both = burst.merge(later, on="kernel", suffixes=("", "_later")).set_index("kernel")
     sure = both[both.time_low_ms_later > both.time_high_ms]
     if sure.empty:
         return ""
