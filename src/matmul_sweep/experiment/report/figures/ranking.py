@@ -78,8 +78,8 @@ def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
 
 
 def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tflops: float) -> None:
-    """A dash over each step for each library that fills C, at its rate beside that step: rates of
-    separate series differ by the card's clock."""
+    """A dash over each step for each library that fills C, at its rate beside that step: rates that
+    were not measured in turn differ by the card's clock."""
     for name in results.full_rivals:
         own = results.ratios[results.ratios.baseline == name]
         for place, row in enumerate(steps):

@@ -10,10 +10,10 @@ from matmul_sweep.experiment.report.page.lines import (
     FASTEST,
     RANDOM,
     beside_other_cards,
-    lines_of,
     random_lines,
+    with_published,
 )
-from matmul_sweep.experiment.report.page.points import ERROR, RATE, SQUARE, absent
+from matmul_sweep.experiment.report.page.points import ERROR, RATE, SQUARE, TIME, absent
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import OTHER
 
@@ -27,11 +27,11 @@ WORDS = {
 def page_data(results: Results) -> dict[str, Any]:
     """Everything that the page draws, and the choices that it offers."""
     views = [results.of(operation) for operation in OPERATIONS]
-    lines = [line for name in OPERATIONS for line in lines_of(results.of(name, reduced=True))]
+    lines = [line for name in OPERATIONS for line in with_published(results, name)]
     lines += [line for view in views for line in beside_other_cards(results, view)]
     lines += random_lines(results)
     return {
-        "choices": choices(lines),
+        "choices": choices(lines, results.timed_gpu),
         "lines": lines,
         "absent": [item for view in views for item in absent(view)],
         "layout": LAYOUT,
@@ -40,9 +40,13 @@ def page_data(results: Results) -> dict[str, Any]:
     }
 
 
-def choices(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def choices(lines: Sequence[Mapping[str, Any]], timed_gpu: bool) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order of the page."""
-    quantities = dict.fromkeys(line["quantity"] for line in lines)
+    found_here = dict.fromkeys(line["quantity"] for line in lines)
+    shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
+    # Beside a card, a processor's rates all lie on the axis.
+    order = (RATE, *shares, TIME, ERROR) if timed_gpu else (TIME, RATE, *shares, ERROR)
+    quantities = [name for name in order if name in found_here]
     forms = [name for operation in OPERATIONS.values() for name in operation.series]
     found: dict[str, tuple[str, Iterable[str]]] = {
         "operation": ("product", OPERATIONS),

@@ -1,5 +1,6 @@
 """The lines of a data set as plotly.js draws them, each with the choice that shows it."""
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.cards import both
 from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
+from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.figures.style import Look
@@ -40,20 +42,39 @@ SYMBOLS = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "v"
 LINE = 1.5  # pixels
 
 
-def lines_of(view: Results) -> Iterator[dict[str, Any]]:
-    """One line for each kernel and one for each variant, for every choice."""
-    if view.launches.empty:
+Unit = tuple[str, int]  # of rates, and its number per TFLOP/s
+
+
+def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]:
+    """The lines of an operation; beside a processor's those of a published card's kernels."""
+    card = None if results.timed_gpu else stand_in(results)
+    everything = [own.of(operation) for own in (results, card) if own]
+    unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
+    yield from lines_of(results.of(operation, reduced=True), unit)
+    if card:
+        name, own = processor(card.device), card.of(operation, reduced=True)
+        own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
+        for line in lines_of(own, unit, every=False):
+            line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
+                              "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
+            yield line
+
+
+def lines_of(view: Results, unit: Unit, every: bool = True) -> Iterator[dict[str, Any]]:
+    """One line for each kernel and, if wanted, one for each variant, for every choice."""
+    if view.timed().empty:
         return
-    unit, per_tflops = rate_unit(view.launches.tflops)
-    found = points(view, per_tflops)
-    best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE], sort=False)]
-    drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
+    found = points(view, unit[1])
+    best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
+    drawn = pd.concat(best).assign(variants=FASTEST)
+    if every:
+        drawn = pd.concat([drawn, found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
     drawn = drawn.sort_values(["place", "work"], kind="stable")
     drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
-        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit)}
+        yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
 
 
 def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from matmul_sweep.experiment.dataset.selection import (
     size_name,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.dataset.words import CACHES
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
@@ -22,8 +23,7 @@ from matmul_sweep.operations.shapes import Shape
 KEY = ["kernel", "variant", *POINT, "cache"]
 SQUARE = "square (m = n = k)"  # of gemm
 RATE, TIME, ERROR = "rate", "time", "error"
-# The columns that select points; one without a time has them too.
-PLACE = ["operation", "series"]
+PLACE = ["operation", "series"]  # what selects points; one without a time has them too
 LIMITS = {"p": "at its power limit", "h": "slowed down for heat"}
 
 
@@ -49,10 +49,10 @@ def placed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def points(view: Results, per_tflops: int) -> pd.DataFrame:
-    """A row for every timed point, hot if possible, and each of its quantities, with `value`,
-    and with `low` and `high` where it has an interval. Rates are in the unit of
-    which `per_tflops` are a TFLOP/s. Kernels with reduced arithmetic do other work, so their
-    speed stands beside their error only."""
+    """A row for every point that the figures draw too and each of its quantities, with `value`, and
+    with `low` and `high` where it has an interval. Rates are in the unit of which `per_tflops` are
+    a TFLOP/s. Kernels with reduced arithmetic do other work, so their speed stands beside their
+    error only."""
     rows = placed(view.timed()).reset_index(names="row")
     held = rows.merge(view.ratios, on=KEY)
     said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
@@ -83,7 +83,7 @@ def words(view: Results, row: Any, shares: Sequence[str]) -> str:
               "{:.0f} °C": row.temperature_c}  # fmt: skip
     lines = [
         f"{view.title(row.kernel)} ({row.variant})",
-        f"{row.operation} {row.size}, {row.dtype}, {row.fill}, {row.cache}",
+        f"{row.operation} {row.size}, {row.dtype}",
         f"{significant(row.time_ms, 4)} ms{between(row.time_low_ms, row.time_high_ms)}, "
         f"median of {row.samples:.0f}",
         f"{significant(row.tflops * per_tflops, 4)} {unit}",
@@ -115,11 +115,14 @@ def plain(text: str) -> str:
 
 
 def absent(view: Results) -> list[dict[str, Any]]:
-    """The points without a time, in words, grouped by cache, variant and reason."""
-    rows = view.summary[(view.summary.phase == "kernel") & (view.summary.status != "ok")]
-    groups = placed(rows).groupby([*PLACE, "cache", "variant", "status", "reason"], sort=False)
+    """The points without a time, in words, grouped by variant and reason; of the first cache state
+    that was asked for, whose times the page shows."""
+    rows = view.summary[view.summary.phase == "kernel"]
+    cache = next((name for name in CACHES if name in set(rows.cache)), None)
+    rows = placed(rows[(rows.cache == cache) & (rows.status != "ok")])
+    groups = rows.groupby([*PLACE, "variant", "status", "reason"], sort=False)
     return [
-        dict(zip(PLACE, key, strict=True))
-        | {"words": f"{variant} at {', '.join(own['size'])}, {cache}: {status}, {reason}"}
-        for (*key, cache, variant, status, reason), own in groups
+        dict(zip(PLACE, key, strict=False))
+        | {"words": f"{key[-3]} at {', '.join(own['size'])}: {key[-2]}, {key[-1]}"}
+        for key, own in groups
     ]
