@@ -5,7 +5,6 @@ nothing there is written by hand.
 """
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -274,7 +273,8 @@ def table(view: Results, rungs: pd.DataFrame, page: Path) -> str:
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
     """A table from its cells; the second line says how columns are aligned."""
-    return "\n".join(f"| {' | '.join(map(plain, cells))} |" for cells in lines)
+    safe = ([cell.replace("|", "\\|") for cell in cells] for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in safe)
 
 
 def linked(view: Results, kernel: str, page: Path) -> str:
@@ -284,19 +284,6 @@ def linked(view: Results, kernel: str, page: Path) -> str:
     if file is None:
         return view.title(kernel)
     return f"[{view.title(kernel)}]({os.path.relpath(file, page.parent)})"
-
-
-def plain(text: str) -> str:
-    """Text that is safe in a cell of a table."""
-    return text.replace("|", "\\|")
-
-
-def with_block(page: str, name: str, text: str) -> str:
-    """The page with a new part between its markers. Raises UserError if it has no markers."""
-    marked = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
-    if not marked.search(page):
-        raise UserError(f"the page has no lines <!-- {name} --> and <!-- end of {name} -->")
-    return marked.sub(lambda _: text, page)
 
 
 def pages(
@@ -310,10 +297,12 @@ def pages(
     }
     written = {}
     for page, (name, text) in blocks.items():
-        try:
-            written[page] = with_block(page.read_text(), name, text)
-        except UserError as error:
-            raise UserError(f"{page}: {error}") from None
+        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        before, found, marked = page.read_text().partition(start)
+        _, ended, after = marked.partition(end)
+        if not (found and ended):
+            raise UserError(f"{page}: it has no lines {start.strip()} and {end}")
+        written[page] = before + start + text + end + after
     return written
 
 

@@ -1,8 +1,9 @@
 """The figures: same bytes, same colours, right points, and none without data."""
 
+import dataclasses
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +19,34 @@ from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.figures import figure_base, labels, style
-from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
+from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
+from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
+from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.fills import FILLS
 
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
+GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "fills",
+            "error_and_speed", "sustained", "gram_share", "gram_ladder"}  # fmt: skip
 
 pytestmark = pytest.mark.slow
 
 
-def lines_of(figure: Figure) -> Iterator[tuple[str, Line2D]]:
-    """Every data line by the name that it was drawn under."""
-    for ax in figure.axes:
-        for line in ax.get_lines():
-            yield line.get_label(), line
-
-
-def lines_in(ax: Axes) -> dict[str, Line2D]:
-    """The named lines of a panel."""
-    lines = {str(line.get_label()): line for line in ax.get_lines()}
+def lines_in(*axes: Axes) -> dict[str, Line2D]:
+    """The data lines of these panels, by the name that they were drawn under."""
+    lines = {str(line.get_label()): line for ax in axes for line in ax.get_lines()}
     return {name: line for name, line in lines.items() if not name.startswith("_")}
+
+
+def lines_of(figure: Figure, panel: int | None = None) -> dict[str, Line2D]:
+    """Those of one panel of a figure, or of all."""
+    return lines_in(*(figure.axes if panel is None else [figure.axes[panel]]))
+
+
+def titles_of(figure: Figure) -> list[str]:
+    return [ax.get_title(loc="left") for ax in figure.axes]
 
 
 def words_of(figure: Figure) -> str:
@@ -70,19 +77,19 @@ def all_drawn(results: Results) -> tuple[dict[str, Figure], dict[str, str]]:
     return figures, reasons
 
 
-@pytest.fixture(scope="module")
-def without_gpu(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return made_up(tmp_path_factory.mktemp("cpu"), gpu=False)
+def test_every_figure_has_a_caption_and_every_caption_a_figure() -> None:
+    assert set(captions()) == set(figure_base.FIGURES)
+    assert all((CAPTIONS / file).read_text().strip() for file in captions().values())
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
     for folder in ("a", "b"):
         style.save(FIGURES["share"](results), tmp_path / folder, "share")
     for file in ("share.svg", "share.png"):
-        drawn = (tmp_path / "a" / file).read_bytes()
-        assert drawn == (tmp_path / "b" / file).read_bytes()
-        assert b"Matplotlib" not in drawn  # nor its version, nor the date of drawing
-        assert b"<dc:date>" not in drawn
+        written = (tmp_path / "a" / file).read_bytes()
+        assert written == (tmp_path / "b" / file).read_bytes()
+        assert b"Matplotlib" not in written  # nor its version, nor the date of drawing
+        assert b"<dc:date>" not in written
 
 
 def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -95,40 +102,66 @@ def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> N
             assert "$" not in (tmp_path / f"{name}.svg").read_text(), name
 
 
-def test_a_kernel_has_one_colour_in_all_figures(results: Results, drawn: dict[str, Figure]) -> None:
+def test_a_colour_has_one_meaning(results: Results, drawn: dict[str, Figure]) -> None:
     colours: dict[str, set[str]] = {}
-    for figure in drawn.values():
-        for name, line in lines_of(figure):
-            if name in results.catalogue:
-                colours.setdefault(name, set()).add(to_hex(line.get_color()))
+    lines = [line for figure in drawn.values() for ax in figure.axes for line in ax.get_lines()]
+    for line in lines:
+        if (name := str(line.get_label())) in results.catalogue:
+            colours.setdefault(name, set()).add(to_hex(line.get_color()))
     # Lines are of squares, which thin and narrow do not take; made up are not those by name only.
-    lineless = {"thin", "narrow", "cpu_loop_rows"}
-    assert set(colours) == set(results.catalogue) - lineless
+    assert set(colours) == set(results.catalogue) - {"thin", "narrow", "cpu_loop_rows"}
     assert all(len(seen) == 1 for seen in colours.values()), colours
+    of_gemm = results.of("gemm")
+    of_cpu = [name for name in of_gemm.order if not results.on_gpu(name)]
+    assert len({look(of_gemm, name) for name in of_cpu}) == len(of_cpu) >= 3
+    for count in (1, 2, 5):  # steps get darker, so that grey print keeps their order
+        shades = [style.step_look(place, count).colour for place in range(count)]
+        lightness = [sum(to_rgb(shade)) for shade in shades]
+        assert lightness == sorted(lightness, reverse=True)
+        assert len(set(shades)) == count
 
 
-def test_the_kernels_of_the_cpu_are_told_apart(without_gpu: Results) -> None:
-    of_gemm = without_gpu.of("gemm")
-    names = [name for name in of_gemm.order if not without_gpu.on_gpu(name)]
-    assert len({figure_base.look(of_gemm, name) for name in names}) == len(names) >= 3
+def best(results: Results, kernel: str, column: str = "tflops") -> list[list[float]]:
+    """Size and highest rate, or shortest time, of each hot square product."""
+    rows = results.summary.query(
+        "kernel == @kernel and phase == 'kernel' and cache == 'hot' and m == n"
+    )
+    sizes = rows[(rows.status == "ok") & (rows.sweep == rows.operation)].groupby("n")[column]
+    return [[n, value] for n, value in (sizes.max() if column == "tflops" else sizes.min()).items()]
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_steps_get_darker(count: int) -> None:
-    """So that grey print keeps their order."""
-    shades = [style.step_look(place, count).colour for place in range(count)]
-    lightness = [sum(to_rgb(shade)) for shade in shades]
-    assert lightness == sorted(lightness, reverse=True)
-    assert len(set(shades)) == count
+def ratios(results: Results, library: str) -> list[list[float]]:
+    rows = results.ratios.query(
+        "kernel == 'gram_naive' and baseline == @library and m == n and cache == 'hot'"
+    )
+    return [[n, ratio] for n, ratio in rows.groupby("n").ratio.max().items()]
 
 
-def test_rates_are_those_of_the_fastest_variant(results: Results) -> None:
-    line = dict(lines_of(FIGURES["rate"](results)))["shared"]
-    rows = results.summary.query("kernel == 'shared' and phase == 'kernel' and cache == 'hot'")
-    best = rows[rows.status == "ok"].groupby("n").tflops.max()
-    best = best[best.index > 32]  # where all lines would lie on the axis
-    assert np.array_equal(line.get_xdata(), best.index)
-    assert np.array_equal(line.get_ydata(), best.to_numpy())
+def of_fills(results: Results) -> list[float]:
+    return list(results.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'").tflops)
+
+
+POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
+    ("rate", 0, "shared", lambda r: best(r, "shared")[1:]),  # without n = 32: all lie on the axis
+    ("gram_rate", 0, "cublas_dsyrk", lambda r: best(r, "cublas_dsyrk")),
+    ("gram_rate", 0, "peak, float64 vector units", lambda _: [[500, 30], [4500, 30]]),
+    ("gram_rate", 0, "peak, float64 tensor cores", lambda _: [[500, 65], [4500, 65]]),
+    ("time_seconds", 1, "naive", lambda r: [[n, t / 1000] for n, t in best(r, "naive", "time_ms")]),
+    ("gram_share", 0, "gram_naive", lambda r: ratios(r, "cublas_dgemm")),
+    ("gram_share", 1, "gram_naive", lambda r: ratios(r, "cublas_dsyrk")),
+    ("accuracy", 0, "cublas_sgemm", lambda r: [[best(r, "cublas_sgemm")[-1][1], 1e-7]]),
+    ("fills", 0, "cublas_sgemm", lambda r: [[i, rate] for i, rate in enumerate(of_fills(r))]),
+    ("error_and_speed", -1, "cublas_sgemm", lambda r: [[of_fills(r)[-1], 1e-7]]),
+    ("clocks", 0, "naive", lambda r: [[n, 1980] for n, _ in best(r, "naive")]),
+    ("clocks", 3, "gram_naive", lambda r: [[n, 300] for n, _ in best(r, "gram_naive")]),
+]
+
+
+@pytest.mark.parametrize(("name", "panel", "line", "points"), POINTS)
+def test_the_points_are_those_of_the_data(
+    results: Results, drawn: dict[str, Figure], name: str, panel: int, line: str, points: Any
+) -> None:
+    assert lines_of(drawn[name], panel)[line].get_xydata().tolist() == points(results)
 
 
 def crosses(figure: Figure) -> set[tuple[float, float]]:
@@ -138,56 +171,56 @@ def crosses(figure: Figure) -> set[tuple[float, float]]:
     return {(x, round(float(y), 6)) for x, y in found}
 
 
-def test_time_is_charted_as_in_the_documents(results: Results, drawn: dict[str, Figure]) -> None:
-    rows = results.summary.query("kernel == 'naive' and phase == 'kernel' and cache == 'hot'")
-    best = rows[rows.status == "ok"].groupby("n").time_ms.min()
-    seconds = lines_in(drawn["time_seconds"].axes[1])
-    assert seconds.keys() == {"naive", "shared"}
-    assert seconds["naive"].get_xydata().tolist() == [[n, ms / 1000] for n, ms in best.items()]
+def test_time_is_charted_as_in_the_documents(drawn: dict[str, Figure]) -> None:
+    assert lines_of(drawn["time_seconds"], 1).keys() == {"naive", "shared"}
     assert crosses(drawn["time_seconds"]) == {(14400, 60), (14400, 12.75)}
     assert crosses(drawn["time_milliseconds"]) == {
         (32, 0.034816), (32, 0.013088), (1024, 4.70298), (1024, 3.57853),
     }  # fmt: skip
-    assert dict(lines_of(drawn["time_milliseconds"])).keys() >= {"naive", "shared", "cublas_sgemm"}
-    assert dict(lines_of(drawn["time_loglog"])).keys() >= {
+    assert lines_of(drawn["time_milliseconds"]).keys() >= {"naive", "shared", "cublas_sgemm"}
+    assert lines_of(drawn["time_loglog"]).keys() >= {
         "cpu_loop", "cpu_blas", "naive", "shared", "naive_rect", "shared_rect", "sgemm",
         "shared_rect_split", "cublas_sgemm", "slope of n³",
     }  # fmt: skip
     assert len(crosses(drawn["time_loglog"])) == 14  # of 001, 002 and 003
-    gram = drawn["gram_time"].axes
-    assert [ax.get_title(loc="left").split()[0] for ax in gram[:3]] == ["square", "wide", "tall"]
-    for ax in gram[:3]:
-        assert lines_in(ax).keys() == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
-    assert lines_in(gram[2])["cublas_dgemm"].get_xdata().tolist() == [2250]
-    assert (18500, 360222.531) in crosses(drawn["gram_time"])
+    gram = drawn["gram_time"]
+    assert [title.split()[0] for title in titles_of(gram)[:3]] == ["square", "wide", "tall"]
+    for panel in range(3):
+        assert lines_of(gram, panel).keys() == {"cublas_dgemm", "gram_naive", "gram_register_tile"}
+    assert lines_of(gram, 2)["cublas_dgemm"].get_xdata().tolist() == [2250]
+    assert (18500, 360222.531) in crosses(gram)
 
 
-GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "fills",
-            "error_and_speed", "sustained", "gram_share", "gram_ladder"}  # fmt: skip
-
-
-def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(without_gpu: Results) -> None:
-    figures, reasons = all_drawn(without_gpu)
-    assert reasons.keys() >= GPU_ONLY
+def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(
+    command: Command, tmp_path: Path
+) -> None:
+    results = made_up(tmp_path / "data", gpu=False)
+    figures, reasons = all_drawn(results)
+    assert {*CHARTS} <= figures.keys() and reasons.keys() >= GPU_ONLY
     assert all("there is no GPU on this machine" in reasons[name] for name in GPU_ONLY)
-    assert dict(lines_of(figures["rate"])).keys() >= {"cpu_loop", "cpu_blas"}
-    assert dict(lines_of(figures["speedup"])).keys() >= {"cpu_blas"}
+    assert lines_of(figures["rate"]).keys() >= {"cpu_loop", "cpu_blas"}
+    assert lines_of(figures["speedup"]).keys() >= {"cpu_blas"}
     assert "Imaginary CPU" in words_of(figures["rate"])
-    assert "kernel times" not in words_of(figures["rate"])
+    options = ["--data", results.folder, "--output", tmp_path]
+    assert command("figures", *options).code == 0
+    written = json.loads((tmp_path / "drawn.json").read_text())
+    assert {file.stem for file in tmp_path.glob("*.svg")} == {*written} == {*figures}
+    assert written["rate"].startswith("Rate by size")
 
 
-@pytest.mark.parametrize("kernel", ["naive", "cpu_loop"])
-def test_one_kernel_alone_has_figures(tmp_path: Path, kernel: str) -> None:
-    figures, reasons = all_drawn(made_up(tmp_path, kernels=[kernel]))
-    assert {*CHARTS, "rate"} <= figures.keys()
-    assert all(kernel in dict(lines_of(figures[name])) for name in ("rate", "time_loglog"))
-    assert "not in this data set" in reasons["gram_ladder"]
+def test_one_kernel_alone_has_figures(tmp_path: Path) -> None:
+    for kernel in ("naive", "cpu_loop"):
+        figures, reasons = all_drawn(made_up(tmp_path / kernel, kernels=[kernel]))
+        assert {*CHARTS, "rate"} <= figures.keys()
+        assert all(kernel in lines_of(figures[name]) for name in ("rate", "time_loglog"))
+        assert "not in this data set" in reasons["gram_ladder"]
+
+
+def fail(summary: pd.DataFrame) -> pd.DataFrame:
+    return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
 
 
 def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path) -> None:
-    def fail(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.assign(status="failed", reason="wrong result", time_ms=None, tflops=None)
-
     figures, _ = all_drawn(made_up(tmp_path, kernels=["naive"], change=fail, device={}))
     assert {*figures} == {*CHARTS}
     for name, figure in figures.items():
@@ -195,205 +228,164 @@ def test_of_nothing_at_all_only_the_documents_own_times_are_drawn(tmp_path: Path
         assert "unknown device · date unknown" in words_of(figure)
 
 
-def test_only_what_is_drawn_is_written_with_its_caption(
-    command: Command, tmp_path: Path, without_gpu: Results
-) -> None:
-    options = ["--data", without_gpu.folder, "--output", tmp_path]
-    assert command("figures", *options).code == 0
-    written = json.loads((tmp_path / "drawn.json").read_text())
-    assert (
-        {file.stem for file in tmp_path.glob("*.svg")} == {*written} == {*all_drawn(without_gpu)[0]}
-    )
-    assert written["rate"].startswith("Rate by size")
-
-
-def test_sizes_without_a_power_of_two_between_them_are_ticks(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=["naive"], shapes={"gemm": (40, 45)})
-    ticks = FIGURES["rate"](results).axes[0].get_xticks()
-    assert [*ticks] == [40, 45]
-
-
 def throttle(summary: pd.DataFrame) -> pd.DataFrame:
     hot = (summary.kernel == "naive") & (summary.n == 1024) & (summary.phase == "kernel")
     return summary.assign(throttled=np.where(hot, "power_cap+sw_thermal", ""))
 
 
+def half(summary: pd.DataFrame) -> pd.DataFrame:
+    """A summary in which the library writes one half of C under load."""
+    other = (summary.sweep == "sustained") & (summary.kernel == "cublas_dsyrk")
+    named = {name: summary[name].mask(other, "cublas_dsyrk_triangle")
+             for name in ("kernel", "variant")}  # fmt: skip
+    return summary.assign(**named)
+
+
+STEPS = {"naive": 1.0, "naive_rect": 1.2, "shared": 1.5, "shared_rect": 1.6, "register_tile": 4.0,
+         "sgemm": 4.1, "cublas_sgemm": 5.0}  # fmt: skip
+
+
+def steps(summary: pd.DataFrame) -> pd.DataFrame:
+    """A summary in which kernels have the rates of STEPS, whatever the shape."""
+    timed = summary.kernel.isin(STEPS) & (summary.status == "ok") & (summary.phase == "kernel")
+    factor = (summary.tflops / summary.kernel.map(STEPS)).where(timed, 1.0)
+    columns = ("time_ms", "time_low_ms", "time_high_ms")
+    times = {column: summary[column] * factor for column in columns}
+    return summary.assign(**times, tflops=summary.tflops / factor)
+
+
 MODIFIED = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
+SYRK = [*STUDIES["sustained"][0], "cublas_dsyrk_triangle"]
+SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, words, and no words
+    ("rate", {"kernels": ["naive"], "caches": ["cold"]}, "cold: the L2", "hot: inputs"),
+    ("rate", {"kernels": ["naive"]}, "hot: inputs", "slowed down for heat"),
+    ("rate", {"kernels": ["naive"], "change": throttle}, "slowed down for heat", "cold:"),
+    ("rate", {"kernels": ["naive"], "device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),
+    ("sustained", {"kernels": SYRK, "change": half}, "triangle: writes one half", "slowed down"),
+    ("sustained", {"kernels": SYRK}, "Burst against sustained load", "one half"),
+    ("rate", {"kernels": [*STEPS], "change": steps}, "grey: 2 other kernels", "grey: 3"),
+    ("ladder", {"kernels": [*STEPS], "change": steps},
+     "sgemm is 4.1 times as fast as naive, at 82% of the speed of cuBLAS SGEMM", "grey"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("made", "said", "unsaid"),
-    [
-        ({}, "hot: inputs", "cold"),
-        ({"caches": ["cold"]}, "cold: the L2 is cleared", "hot"),
-        ({}, "peak", "slowed down"),
-        ({"change": throttle}, "slowed down for heat", "modified"),
-        ({"device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),  # of an unknown card
-    ],
-)
-def test_the_source_below_a_figure_says_what_a_reader_has_to_know(
-    tmp_path: Path, made: dict[str, Any], said: str, unsaid: str
+@pytest.mark.parametrize(("name", "options", "words", "others"), SAID)
+def test_what_a_reader_has_to_know_is_said(
+    tmp_path: Path, name: str, options: dict[str, Any], words: str, others: str
 ) -> None:
-    words = words_of(FIGURES["rate"](made_up(tmp_path, kernels=["naive"], **made)))
-    assert said in words and unsaid not in words
+    said = " ".join(words_of(FIGURES[name](made_up(tmp_path, **options))).split())
+    assert words in said and others not in said
+
+
+def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=[*STEPS], change=steps)
+    assert results.of("gemm").told == ["naive", "shared", "register_tile", "sgemm"]
+    assert set(results.told) >= {*results.of("gemm").told}
+    looks = {kernel: look(results, kernel) for kernel in STEPS}
+    assert looks["naive_rect"] == looks["shared_rect"] == style.CONTEXT
+    assert len({own.colour for own in looks.values()}) == 6
+
+
+def test_a_step_is_as_high_as_its_rate_below_the_library_beside_it(
+    results: Results, drawn: dict[str, Figure]
+) -> None:
+    (ax,) = drawn["ladder"].axes
+    told = results.of("gemm").told
+    rate = best(results, "naive")[-1][1]
+    assert ax.patches[told.index("naive")].get_height() == rate
+    assert len(ax.patches) == len(told)
+    own = results.of("gemm").ratios.query("kernel == 'naive' and n == 1024 and cache == 'hot'")
+    dash = next(line for line in ax.get_lines() if line.get_label() == "cublas_sgemm")
+    assert dash.get_ydata()[0] == pytest.approx(rate / own.ratio.max())
+
+
+def test_sizes_without_a_power_of_two_between_them_are_ticks(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=["naive"], shapes={"gemm": (40, 45)})
+    assert [*FIGURES["rate"](results).axes[0].get_xticks()] == [40, 45]
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 12])
 def test_labels_keep_apart(count: int) -> None:
     wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)
     placed = labels.spread(wanted, 0.05)
-    gaps = [b - a for a, b in itertools.pairwise(placed)]
-    assert all(gap > 0.0499 for gap in gaps)
+    assert all(b - a > 0.0499 for a, b in itertools.pairwise(placed))
     assert max(placed) <= 1
 
 
-def hot(results: Results, kernel: str) -> pd.DataFrame:
-    """The hot kernel times of AᵀA by one kernel."""
-    return results.of("gram").summary.query(
-        "kernel == @kernel and phase == 'kernel' and cache == 'hot' and status == 'ok'"
-    )
-
-
-def test_ratios_stand_in_the_panel_of_their_library(results: Results) -> None:
-    figure = FIGURES["gram_share"](results)
-    for ax, library in zip(figure.axes, ("cublas_dgemm", "cublas_dsyrk"), strict=True):
-        assert results.title(library) in ax.get_title(loc="left")
-        (line,) = [line for line in ax.get_lines() if line.get_label() == "gram_naive"]
-        rows = results.ratios.query(
-            "kernel == 'gram_naive' and baseline == @library and m == n and cache == 'hot'"
-        )
-        assert np.array_equal(line.get_ydata(), rows.groupby("n").ratio.max().to_numpy())
-
-
-def test_a_large_ratio_without_an_interval_stays_inside_the_axes(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=PAIRED)
-    results.ratios[["ratio_low", "ratio_high"]] = np.nan
-    results.ratios["ratio"] += 2
-    (ax,) = FIGURES["share"](results).axes
-    assert ax.get_ylim()[1] > results.of("gemm").ratios.ratio.max()
-
-
-def test_one_point_far_above_the_others_is_named_and_does_not_set_the_axis(tmp_path: Path) -> None:
+def test_a_large_ratio_is_inside_the_axes_unless_it_is_far_above_all_others(tmp_path: Path) -> None:
     kernels = [*PAIRED, "naive_rect", "shared_rect", "register_tile", "vectors", "sgemm"]
     results = made_up(tmp_path, kernels=kernels)
-    ratios = results.ratios
-    far = (ratios.kernel == "naive") & (ratios.n == 32)
-    ratios.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
-    (ax,) = FIGURES["share"](results).axes
-    assert ax.get_ylim()[1] < 3
-    assert "↑ 900%" in [text.get_text() for text in ax.texts]
-
-
-def test_rates_of_squares_stand_under_the_peaks(results: Results) -> None:
-    (ax,) = FIGURES["gram_rate"](results).axes
-    lines = {line.get_label(): line for line in ax.get_lines()}
-    assert set(lines["gram_naive"].get_xdata()) <= {500, 2500, 4500}
-    assert set(lines["peak, float64 vector units"].get_ydata()) == {30.0}
-    assert set(lines["peak, float64 tensor cores"].get_ydata()) == {65.0}
-    assert "gram_cpu_blas" not in lines
-    rows = hot(results, "cublas_dsyrk").query("m == n and n == 4500")
-    assert lines["cublas_dsyrk"].get_ydata()[-1] == rows.tflops.item()
+    found = results.ratios
+    far = (found.kernel == "naive") & (found.n == 32)
+    found.loc[far, ["ratio", "ratio_low", "ratio_high"]] = 9.0, 8.9, 9.1
+    assert FIGURES["share"](results).axes[0].get_ylim()[1] < 3
+    found[["ratio_low", "ratio_high"]] = np.nan  # and without an interval
+    found["ratio"] = 5.0
+    assert FIGURES["share"](dataclasses.replace(results)).axes[0].get_ylim()[1] > 5
 
 
 def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     kernels = [*PAIRED, TF32, "cpu_loop", "sgemm"]
     results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
     figures, _ = all_drawn(results)
-    drawn = {name for name, figure in figures.items() if TF32 in dict(lines_of(figure))}
-    assert drawn == {"accuracy", "error_and_speed"}
-
-
-def test_an_error_stands_over_its_rate_with_a_line_to_the_largest(results: Results) -> None:
-    (ax,) = FIGURES["accuracy"](results).axes
-    (line,) = [line for line in ax.get_lines() if line.get_label() == "cublas_sgemm"]
-    rows = results.of("gemm").summary.query(
-        "kernel == 'cublas_sgemm' and n == 1024 and phase == 'kernel' and cache == 'hot'"
-    )
-    assert line.get_xydata().tolist() == [[rows.tflops.item(), 1e-7]]
-    segments = [segment.tolist() for segment in ax.collections[0].get_segments()]
-    assert [[rows.tflops.item(), 1e-7], [rows.tflops.item(), 1e-6]] in segments
+    beside_error = {name for name, figure in figures.items() if TF32 in lines_of(figure)}
+    assert beside_error == {"accuracy", "error_and_speed"}
 
 
 @pytest.mark.parametrize(("mean", "largest"), [(1.3e-8, 2.8e-7), (2e-8, 9e-8), (1e-8, 3e-5)])
 def test_errors_near_one_another_stand_between_named_powers_of_ten(
     tmp_path: Path, mean: float, largest: float
 ) -> None:
-    results = made_up(
-        tmp_path,
-        kernels=PAIRED,
-        change=lambda summary: summary.assign(mean_error=mean, largest_error=largest),
-    )
-    drawn = FIGURES["accuracy"](results)
-    style.save(drawn, tmp_path, "accuracy", ["svg"])
-    assert "$" not in (tmp_path / "accuracy.svg").read_text()
-    (errors,) = drawn.axes
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        return summary.assign(mean_error=mean, largest_error=largest)
+
+    (errors,) = FIGURES["accuracy"](made_up(tmp_path, kernels=PAIRED, change=change)).axes
+    segments = [segment[:, 1].tolist() for segment in errors.collections[0].get_segments()]
+    assert [mean, largest] in segments
     low, high = errors.get_ylim()
     assert low <= mean < largest <= high
     named = [label.get_text() for label in errors.get_yticklabels(which="both")]
     assert len([words for words in named if words.startswith("10")]) >= 2
 
 
-def test_a_study_has_a_panel_for_each_quantity_that_is_known(tmp_path: Path) -> None:
-    def titles(name: str, results: Results) -> list[str]:
-        return [ax.get_title(loc="left").split(" in ")[0] for ax in FIGURES[name](results).axes]
-
+def test_a_study_has_a_panel_for_each_quantity_and_fill_that_is_known(tmp_path: Path) -> None:
     def change(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.assign(power_w=np.nan, sm_clock_mhz=np.nan)
+        exact = summary.mean_error.mask(summary.fill == "constant", 0)
+        return summary.assign(power_w=np.nan, sm_clock_mhz=np.nan, mean_error=exact)
 
     studied = [*STUDIES["fills"][0][:2], *STUDIES["sustained"][0]]
-    whole = made_up(tmp_path / "a", kernels=studied)
-    bare = made_up(tmp_path / "b", kernels=studied, change=change)
-    assert titles("fills", whole) == ["rate", "power"]
-    assert titles("sustained", whole) == ["rate", "SM clock", "power"]
-    assert titles("fills", bare) == titles("sustained", bare) == ["rate"]
-
-
-def test_the_fills_are_points_in_their_order(results: Results) -> None:
-    ax = FIGURES["fills"](results).axes[0]
+    whole, bare = (made_up(tmp_path / name, kernels=studied, **options)
+                   for name, options in (("whole", {}), ("bare", {"change": change})))  # fmt: skip
+    panels = [[title.split(" in ")[0] for title in titles_of(FIGURES[name](own))]
+              for own in (whole, bare) for name in ("fills", "sustained")]  # fmt: skip
+    assert panels == [["rate", "power"], ["rate", "SM clock", "power"], ["rate"], ["rate"]]
+    assert titles_of(FIGURES["error_and_speed"](bare)) == [f for f in FILLS if f != "constant"]
+    ax = FIGURES["fills"](whole).axes[0]
     assert [label.get_text() for label in ax.get_xticklabels()] == list(FILLS)
-    (line,) = [line for line in ax.get_lines() if line.get_label() == "cublas_sgemm"]
-    rows = results.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'")
-    assert line.get_ydata().tolist() == rows.tflops.to_list()
-    assert line.get_linestyle() == "None"
+    with pytest.raises(NothingToDraw, match="no reading is on record"):
+        FIGURES["clocks"](bare)
 
 
-def test_errors_stand_over_rates_in_a_panel_for_each_fill(tmp_path: Path) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.assign(mean_error=summary.mean_error.mask(summary.fill == "constant", 0))
-
-    results = made_up(tmp_path, kernels=STUDIES["fills"][0][:2], change=change)
-    axes = FIGURES["error_and_speed"](results).axes
-    assert [ax.get_title(loc="left") for ax in axes] == [f for f in FILLS if f != "constant"]
-    (line,) = [line for line in axes[-1].get_lines() if line.get_label() == "cublas_sgemm"]
-    (row,) = results.summary.query(
-        f"kernel == 'cublas_sgemm' and sweep == 'fills' and fill == '{FILLS[-1]}'"
-    ).itertuples()
-    assert line.get_xydata().tolist() == [[row.tflops, row.mean_error]]
+def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(drawn: dict[str, Figure]) -> None:
+    named = ["CPU, BLAS" in [t.get_text() for t in ax.texts] for ax in drawn["speedup"].axes]
+    assert named == [True, False]
+    assert len(drawn["clocks"].axes) == 2 * len(OPERATIONS)
 
 
-def test_a_library_that_writes_half_of_c_is_said_to(tmp_path: Path, results: Results) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        other = (summary.sweep == "sustained") & (summary.kernel == "cublas_dsyrk")
-        half = {name: summary[name].mask(other, "cublas_dsyrk_triangle")
-                for name in ("kernel", "variant")}  # fmt: skip
-        return summary.assign(**half)
-
-    kernels = [*STUDIES["sustained"][0], "cublas_dsyrk_triangle"]
-    drawn = FIGURES["sustained"](made_up(tmp_path, kernels=kernels, change=change))
-    assert "triangle: writes one half" in words_of(drawn)
-    assert "one half" not in words_of(FIGURES["sustained"](results))
+CLAIMS = [  # a ratio, the ends of its interval, and how far it goes
+    (1.08, 1.07, 1.09, "8.0% faster than"),
+    (2.14, 2.1, 2.2, "2.1 times as fast as"),
+    (1.01, 0.99, 1.03, "as fast as"),
+    (0.17, 0.16, 0.18, "at 17% of the speed of"),
+    (0.99, 0.985, 0.994, "at 99.0% of the speed of"),
+    (1.003, 1.002, 1.004, "as fast as"),  # sure, and too little to matter
+    (3.0, np.nan, np.nan, ""),  # too few pairs to claim anything
+]
 
 
-def test_a_kernel_that_the_last_panel_lacks_is_named_in_another(results: Results) -> None:
-    over_loop, over_blas = FIGURES["speedup"](results).axes
-    assert "CPU, BLAS" in [text.get_text() for text in over_loop.texts]
-    assert "CPU, BLAS" not in [text.get_text() for text in over_blas.texts]
-
-
-def test_every_figure_has_a_caption_and_every_caption_a_figure() -> None:
-    assert set(captions()) == set(figure_base.FIGURES)
-    assert all((CAPTIONS / file).read_text().strip() for file in captions().values())
-
-
-def test_results_order_is_the_catalogues(results: Results) -> None:
-    assert results.order == list(results.catalogue)
+def test_a_claim_goes_as_far_as_its_interval() -> None:
+    assert [beside(*numbers) for *numbers, _ in CLAIMS] == [words for *_, words in CLAIMS]
+    assert [listed(["a", "b", "c"][:count]) for count in (1, 2, 3)] == [
+        "a", "a and b", "a, b and c"]  # fmt: skip
+    assert [percent(share) for share in (0.004, 0.17, 0.9996, 1.564)] == [
+        "0.40%", "17%", "100%", "156%"]  # fmt: skip

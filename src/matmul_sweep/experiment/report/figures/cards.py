@@ -57,15 +57,8 @@ def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.Data
 
 def table(here: Results, there: Results) -> pd.DataFrame:
     """The points of both cards, from few operations per byte to many."""
-    rows = [
-        {
-            "kernel": point.kernel,
-            "intensity": point.intensity,
-            "faster": point.faster,
-        }
-        for point in points(here, there, both(here, there))
-    ]
-    return pd.DataFrame(rows).sort_values("intensity") if rows else pd.DataFrame()
+    rows = pd.DataFrame(points(here, there, both(here, there)))
+    return rows.sort_values("intensity") if len(rows) else rows
 
 
 def draw(ax: Axes, here: Results, there: Results, rows: pd.DataFrame) -> None:

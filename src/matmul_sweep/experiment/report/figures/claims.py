@@ -1,8 +1,7 @@
 """What the data show, in a sentence: the titles of the figures. Where the data do not bear out a
 claim, it is an empty text, and the figure has its plain title."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -99,13 +98,6 @@ def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in own.itertuples()]
     kernel, library = view.title(own.kernel.iloc[0]), view.title(own.baseline.iloc[0])
     return f"{kernel} is faster than {library} at {verdicts.count('faster')} of {len(own)} {what}"
-
-
-def largest(tables: Mapping[str, pd.DataFrame], column: str) -> tuple[str, Any]:
-    """The name of a table, of several, and its row, with the largest value of a column."""
-    rows = {name: own.loc[own[column].idxmax()] for name, own in tables.items()}
-    name = max(rows, key=lambda name: rows[name][column])
-    return name, rows[name]
 
 
 def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from matmul_sweep.experiment.dataset.selection import Results, fastest, squares, state_absence
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.claims import largest
 from matmul_sweep.experiment.report.figures.figure_base import (
     NothingToDraw,
     ends,
@@ -50,13 +49,11 @@ def clocks(results: Results) -> Figure:
 
 def lowest_clock(results: Results, found: dict[str, pd.DataFrame]) -> str:
     """How far the clock falls, and at which product."""
-    known = {name: rows for name, rows in found.items() if rows.sm_clock_mhz.notna().any()}
+    rows = pd.concat(found.values(), ignore_index=True).dropna(subset=["sm_clock_mhz"])
     highest = results.device.get("clock_mhz")
-    if not known or not highest:
+    if rows.empty or not highest:
         return ""
-    _, row = largest(
-        {name: rows.assign(low=-rows.sm_clock_mhz) for name, rows in known.items()}, "low"
-    )
+    row = rows.loc[rows.sm_clock_mhz.idxmin()]
     if row.sm_clock_mhz >= highest:
         return f"The clock stays at its highest, {highest:.0f} MHz"
     return (f"The clock falls to {row.sm_clock_mhz:.0f} of {highest:.0f} MHz while "
@@ -77,7 +74,7 @@ def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> lis
     _, fact, words = STATES[name]
     drawn = kernel_lines(ax, results, rows.dropna(subset=[name]), name)
     style.size_axis(ax, rows.n)
-    if fact and (limit := results.device.get(fact)):
+    if limit := results.device.get(fact):
         ax.axhline(limit, color=style.INK, linewidth=0.9, linestyle=LIMIT.dashes)
         ax.annotate(f"{words}: {limit:.0f}", (0.02, limit), xytext=(0, 2), va="bottom",
                     xycoords=("axes fraction", "data"), textcoords="offset points",

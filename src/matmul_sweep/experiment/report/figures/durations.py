@@ -10,8 +10,8 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     NothingToDraw,
     best_squares,
     figure,
-    kernel_lines,
     name_lines,
+    size_panels,
 )
 from matmul_sweep.operations.gemm import GEMM
 
@@ -20,19 +20,14 @@ from matmul_sweep.operations.gemm import GEMM
 def speedup(results: Results) -> Figure:
     """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
     rows = best_squares(results)
-    bases = {base: speedups(results, rows, base) for base in ("cpu_loop", "cpu_blas")}
-    bases = {base: found for base, found in bases.items() if not found.empty}
+    bases = {base: found for base in ("cpu_loop", "cpu_blas")
+             if len(found := speedups(results, rows, base))}  # fmt: skip
     if not bases:
         raise NothingToDraw("No size was measured both on the CPU and by another kernel.")
-    made, axes = style.panels(len(bases))
-    axes[0].set_ylabel("CPU time / kernel time")
-    drawn = []
-    for ax, (base, found) in zip(axes, bases.items(), strict=True):
-        drawn.append(kernel_lines(ax, results, found, "speedup"))
-        style.size_axis(ax, found.n)
+    panels = {f"over {results.title(base)}": found for base, found in bases.items()}
+    made, axes, drawn = size_panels(results, panels, "speedup", "CPU time / kernel time")
+    for ax in axes:
         style.log_values(ax)
-        style.parity(ax)
-        ax.set_title(f"over {results.title(base)}", loc="left")
     name_lines(axes, results, drawn)
     style.claim(made, highest_speedup(results, *list(bases.items())[-1]))
     return made

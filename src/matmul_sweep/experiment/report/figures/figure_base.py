@@ -91,13 +91,14 @@ def cache_note(results: Results) -> str:
     timed = results.timed()
     caches = set(timed.cache[results.gpu(timed)])
     words = {"hot": " · hot: inputs may lie in the L2",
+             "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
     return "".join(words[cache] for cache in sorted(caches))
 
 
 def notes(results: Results, made: Figure) -> Iterator[str]:
     """What a reader has to know of the drawn lines."""
-    drawn = [kernel for kernel in results.order if style.has_line(made, kernel)]
+    drawn = [kernel for kernel in results.order if style.has(made, kernel)]
     words = {text.get_text() for ax in made.axes for text in ax.texts}
     named = [kernel for kernel in drawn if results.title(kernel) in words]
     context = [kernel for kernel in drawn if look(results, kernel) == style.CONTEXT]
@@ -171,8 +172,29 @@ def kernel_lines(
     return drawn
 
 
+def size_panels(
+    results: Results, panels: Mapping[str, pd.DataFrame], column: str, words: str,
+    bars: Sequence[str] = (),
+) -> tuple[Figure, Sequence[Axes], list[list[str]]]:  # fmt: skip
+    """A panel of kernels' lines over n for each table, by its title, with the line of parity and
+    the interval_bars of the columns `bars`. Returns the kernels of each panel too."""
+    made, axes = style.panels(len(panels))
+    axes[0].set_ylabel(words)
+    drawn = []
+    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
+        drawn.append(kernel_lines(ax, results, rows, column))
+        if bars:
+            interval_bars(ax, results, rows, bars)
+        style.size_axis(ax, rows.n)
+        ax.set_title(title, loc="left")
+        style.parity(ax)
+    return made, axes, drawn
+
+
 def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Bars over n in each kernel's colour; `columns`: value, lower end and upper end."""
+    """Bars over n in each kernel's colour, but those of the context; `columns`: value, lower end
+    and upper end."""
+    rows = rows[rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT).astype(bool)]
     for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
         value, low, high = (own[column] for column in columns)
         ax.errorbar(own.n, value, [value - low, high - value], fmt="none",
@@ -199,21 +221,17 @@ def name_lines(
             labels.label_inside(ax, kernel, names[kernel])
 
 
-def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
-    """The fastest variant of each GPU kernel at the shape of the comparison, with its `rate`; the
-    unit of the rate, and its number per TFLOP/s. Raises NothingToDraw."""
-    rows = results.at_compared(fastest(results.timed()))
-    rows = rows[results.gpu(rows)]
-    if rows.empty:
-        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
+    """Rows with their `rate`; the unit of the rate, and its number per TFLOP/s."""
     unit, per_tflops = rate_unit(rows.tflops)
     return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
 
 
-def best_ratios(results: Results) -> pd.DataFrame:
-    """Ratios of square products to cuBLAS, each kernel's best variant. Raises NothingToDraw."""
-    rows = results.square_ratios()
+def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
+    """What `rated` gives for the fastest variant of each GPU kernel at the shape of the comparison.
+    Raises NothingToDraw."""
+    rows = results.at_compared(fastest(results.timed()))
+    rows = rows[results.gpu(rows)]
     if rows.empty:
-        reason = results.gpu_absence()
-        raise NothingToDraw(f"No kernel was timed beside cuBLAS ({reason}).")
-    return rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]
+        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    return rated(rows)

@@ -1,4 +1,4 @@
-"""Words in a figure: names at the ends of lines and inside the axes."""
+"""The names of lines: at their ends, and inside the axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -53,24 +53,12 @@ def shares(ax: Axes, line: Line2D) -> np.ndarray:
     return (line.get_transform() + ax.transAxes.inverted()).transform(line.get_xydata())
 
 
-def inches(ax: Axes) -> np.ndarray:
-    """The approximate width and height of the axes."""
-    grid, figure = grid_of(ax), ax.get_figure(root=True)
-    assert figure is not None, "the axes are in a figure"
-    width, height = figure.get_size_inches()
-    return np.array([0.67 * width / grid.ncols, 0.6 * height / grid.nrows])
-
-
-def label_extent(ax: Axes, words: str) -> np.ndarray:
-    """The approximate width and height of a text, as shares of the axes."""
-    lines = words.split("\n")
-    size = np.array([0.6 * max(map(len, lines)), 1.25 * len(lines)])
-    return SMALL_TEXT / 72 * size / inches(ax)
-
-
 def label_heights(ax: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """The positions of labels under one another, from the lowest on."""
-    _, gap = label_extent(ax, "")
+    grid, figure = grid_of(ax), ax.get_figure(root=True)
+    assert figure is not None, "the axes are in a figure"
+    height = 0.6 * figure.get_figheight() / grid.nrows  # of the axes, in inches, approximately
+    gap = SMALL_TEXT / 72 * 1.25 / height
     names = sorted(points, key=lambda name: points[name][1])
     return dict(zip(names, spread([points[name][1] for name in names], gap), strict=True))
 
@@ -88,39 +76,8 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
     return placed
 
 
-def name_beyond(ax: Axes, points: Mapping[float, str]) -> None:
-    """Words below the upper edge, by their value of x, for points that lie above it."""
-    for x, words in points.items():
-        across = (ax.transData + ax.transAxes.inverted()).transform((x, ax.get_ylim()[1]))[0]
-        ax.annotate(f"↑ {words}", (x, 1), (2, -1), xycoords=ax.get_xaxis_transform(), va="top",
-                    textcoords="offset points", ha="right" if across > 0.6 else "left",
-                    fontsize=SMALL_TEXT, bbox=PAPER, zorder=5)  # fmt: skip
-
-
 def label_inside(ax: Axes, name: str, words: str) -> None:
-    """Name a line inside the axes, above or below one of its points, as near as possible without a
-    line crossing the words, or at least inside. Limits must be final."""
-    paths = {line.get_label(): between(shares(ax, line)) for line in ax.get_lines()}
-    lines, half = np.concatenate([*paths.values()]), label_extent(ax, words) / 2
-
-    def room(place: np.ndarray) -> float:
-        """The distance to the nearest line, in half sizes of the text."""
-        return float(np.abs((lines - place) / half).max(axis=1).min())
-
-    for halves in range(2, 12):
-        up = np.array([0, halves * half[1]])
-        ways = [place for point in paths[name] for place in (point + up, point - up)]
-        inside = [place for place in ways if np.all(np.abs(place - 0.5) + half <= 0.5)]
-        place = max(inside or [np.clip(ways[0], half, 1 - half)], key=room)
-        if room(place) > 1.3:
-            break
-    ax.annotate(words, tuple(place), xycoords="axes fraction", ha="center", va="center",
-                fontsize=SMALL_TEXT)  # fmt: skip
-
-
-def between(points: np.ndarray, parts: int = 20) -> np.ndarray:
-    """Points along a line, this many for each of its segments."""
-    places = np.linspace(0, len(points) - 1, parts * (len(points) - 1) + 1)
-    return np.stack(
-        [np.interp(places, np.arange(len(points)), column) for column in points.T], axis=1
-    )
+    """Name a line inside the axes, below its last point. Limits must be final."""
+    (line,) = [line for line in ax.get_lines() if line.get_label() == name]
+    ax.annotate(words, shares(ax, line)[-1], (4, -16), xycoords="axes fraction", ha="right",
+                va="top", textcoords="offset points", fontsize=SMALL_TEXT, bbox=PAPER)  # fmt: skip

@@ -66,15 +66,11 @@ def ratio_axis(ax: Axes, low: float, high: float) -> None:
     style.log_values(ax)
     ax.set_ylim(bottom, top)
     gap = APART * math.log(top / bottom)
-    ticks = [1.0]
-    for side in (
-        sorted(t for t in TICKS if t > 1),
-        sorted((t for t in TICKS if t < 1), reverse=True),
-    ):
-        last = 1.0
-        for tick in side:
-            if bottom <= tick <= top and abs(math.log(tick / last)) >= gap:
-                ticks.append(last := tick)
+    ticks: list[float] = []
+    for tick in sorted(TICKS, key=lambda tick: abs(math.log(tick))):
+        apart = all(abs(math.log(tick / other)) >= gap for other in ticks)
+        if apart and bottom <= tick <= top:
+            ticks.append(tick)
     ax.yaxis.set_major_locator(FixedLocator(ticks))
 
 

@@ -11,7 +11,6 @@ from matmul_sweep.experiment.dataset.selection import (
     Results,
     at,
     compared_errors,
-    rate_unit,
     size_name,
 )
 from matmul_sweep.experiment.report.facts.quotients import quotient
@@ -28,6 +27,7 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     kernel_lines,
     look,
     name_lines,
+    rated,
 )
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
@@ -113,8 +113,7 @@ def accuracy(results: Results) -> Figure:
         raise NothingToDraw(
             f"No error of a timed product is on record ({results.absence(results.order)})."
         )
-    unit, per_tflops = rate_unit(rows.tflops)
-    rows = rows.assign(rate=rows.tflops * per_tflops)
+    rows, unit, _ = rated(rows)
     made, (ax,) = style.panels()
     ax.vlines(rows.rate, rows.mean_error, rows.largest_error, linewidth=0.8, zorder=1,
               colors=[look(results, kernel).colour for kernel in rows.kernel])  # fmt: skip

@@ -12,23 +12,21 @@ from matmul_sweep.experiment.dataset.selection import (
     over_hot,
     quotable,
     quotient_interval,
-    rate_unit,
     squares,
     thermally_throttled,
 )
 from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
 from matmul_sweep.experiment.report.figures import labels, style
-from matmul_sweep.experiment.report.figures.claims import beside, faster_at, largest, of_peak, times
+from matmul_sweep.experiment.report.figures.claims import beside, faster_at, of_peak, times
 from matmul_sweep.experiment.report.figures.figure_base import (
     NothingToDraw,
-    best_ratios,
     each_figure,
     ends,
     figure,
-    interval_bars,
     kernel_lines,
-    look,
     name_lines,
+    rated,
+    size_panels,
 )
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations.gemm import GEMM
@@ -36,7 +34,6 @@ from matmul_sweep.operations.gemm import GEMM
 LEAST = 0.05  # of the highest rate
 USUAL, ABOVE = 0.95, 1.4  # a share axis ends at 1.4 times the ratio that 95% do not exceed
 RATIO = ("ratio", "ratio_low", "ratio_high")
-EQUAL, PARITY = "equally fast", Look(style.INK, "", (0, (6, 2)))
 
 
 @each_figure("Rate of square products")
@@ -50,10 +47,9 @@ def rate(results: Results) -> Figure:
     rows = next((own for own in forms if len(own)), None)
     if rows is None:
         raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
-    rows = visible(rows)
-    unit, per_tflops = rate_unit(rows.tflops)
+    rows, unit, per_tflops = rated(visible(rows))
     made, (ax,) = style.panels(height=3.1)
-    drawn = kernel_lines(ax, results, rows.assign(rate=rows.tflops * per_tflops), "rate")
+    drawn = kernel_lines(ax, results, rows, "rate")
     peaks = peak_lines(ax, results, rows.n, per_tflops) if on_gpu.any() else {}
     style.size_axis(ax, rows.n, words="n, columns of C")
     ax.set_ylim(bottom=0)
@@ -74,7 +70,7 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
     """Draw the card's peaks, from number of units and clock, if they are known; return the look of
     each by its text."""
     dashes = [(0, (6, 2)), (0, (6, 2, 1, 2))]
-    looks = {}
+    looks: dict[str, Look] = {}
     for (unit, words), pattern in zip(results.product.units.items(), dashes, strict=False):
         if peak := unit_peak(results, unit):
             named = f"peak, {words}"
@@ -88,37 +84,19 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
 def share(results: Results) -> Figure:
     """Library time over kernel time for squares, neighbours in time, one panel per library routine
     that fills C, with the median's 95% interval."""
-    rows = best_ratios(results)
+    rows = results.square_ratios()
+    rows = rows.loc[rows.groupby(["kernel", "baseline", "n"], sort=False).ratio.idxmax()]
     rivals = results.full_rivals
-    panels = {name: own for name in rivals if len(own := rows[rows.baseline == name])}
+    panels = {f"against {results.title(name)}": own for name in rivals
+              if len(own := rows[rows.baseline == name])}  # fmt: skip
     if not panels:
         names = " and ".join(map(results.title, rivals))
         raise NothingToDraw(f"No kernel was timed beside {names} ({results.absence(rivals)}).")
-    made, axes = style.panels(len(panels))
-    axes[0].set_ylabel("library time / kernel time")
+    made, axes, drawn = size_panels(results, panels, "ratio", "library time / kernel time", RATIO)
     share_axis(axes[0], pd.concat(panels.values()))
-    drawn = []
-    for ax, (library, own) in zip(axes, panels.items(), strict=True):
-        drawn.append(share_lines(ax, results, own))
-        style.size_axis(ax, own.n)
-        ax.set_title(f"against {results.title(library)}", loc="left")
-    name_lines(axes, results, drawn, {EQUAL: PARITY})
-    style.claim(made, faster_at(results, panels[list(panels)[-1]], "square sizes"))
+    name_lines(axes, results, drawn, {style.EQUAL: style.PARITY})
+    style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
     return made
-
-
-def share_lines(ax: Axes, results: Results, rows: pd.DataFrame) -> list[str]:
-    """Draw ratios to one library with intervals and the line of parity, and name those above the
-    axes; return the kernels."""
-    drawn = kernel_lines(ax, results, rows, "ratio")
-    known = rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT)
-    interval_bars(ax, results, rows[known], RATIO)
-    style.draw_line(ax, [rows.n.min(), rows.n.max()], [1, 1], PARITY, EQUAL)
-    above = rows[known & (rows.ratio > ax.get_ylim()[1])]
-    labels.name_beyond(
-        ax, {n: f"{ratio:.0%}" for n, ratio in above.groupby("n").ratio.max().items()}
-    )
-    return drawn
 
 
 def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
@@ -142,30 +120,27 @@ def tile_width(results: Results) -> Figure:
     made, axes = style.panels(len(timed))
     axes[0].set_ylabel("TFLOP/s")
     for ax, kernel in zip(axes, timed, strict=True):
-        names, looks = draw_widths(ax, results, kernel, rows)
+        looks = draw_widths(ax, results, kernel, rows)
         style.size_axis(ax, rows.n)
         ax.set_title(results.title(kernel), loc="left")
     axes[0].set_ylim(bottom=0)
-    labels.label_ends(axes[-1], names, looks)
+    labels.label_ends(axes[-1], {name: name for name in looks}, looks)
     style.claim(made, wider(results, rows))
     return made
 
 
-def draw_widths(
-    ax: Axes, results: Results, kernel: str, rows: pd.DataFrame
-) -> tuple[dict[str, str], dict[str, Look]]:
-    """Draw a line for each tile width of a kernel; return their names and looks."""
-    names, looks = {}, {}
+def draw_widths(ax: Axes, results: Results, kernel: str, rows: pd.DataFrame) -> dict[str, Look]:
+    """Draw a line for each tile width of a kernel, the widest first; return their looks by name."""
+    looks: dict[str, Look] = {}
+    shown = [Look(style.INK, "o"), Look(style.INK, "s", (0, (2, 1.2)))]
     widths = tile_widths(results, kernel)
-    for variant, width in sorted(widths.items(), key=lambda item: -item[1]):
-        points, wide = rows[rows.variant == variant], width == max(widths.values())
-        name = f"TILE_WIDTH={width}"
-        names[name] = f"tiles of {width}"
-        looks[name] = Look(style.INK, "o" if wide else "s", "-" if wide else (0, (2, 1.2)))
+    for variant in sorted(widths, key=lambda name: -widths[name]):
+        points, name = rows[rows.variant == variant], f"tiles of {widths[variant]}"
+        looks[name] = shown[bool(looks)]
         style.draw_line(ax, points.n, points.tflops, looks[name], name)
         hot = points[thermally_throttled(points.throttled)]
         style.hollow(ax, hot.n, hot.tflops, looks[name])
-    return names, looks
+    return looks
 
 
 def wider(results: Results, rows: pd.DataFrame) -> str:
@@ -201,19 +176,12 @@ def hot_and_cold(results: Results) -> Figure:
     if not panels:
         reason = results.gpu_absence()
         raise NothingToDraw(f"No kernel was timed both hot and cold ({reason}).")
-    made, axes = style.panels(len(panels))
-    axes[0].set_ylabel("time / hot time")
-    drawn = []
-    for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-        drawn.append(kernel_lines(ax, results, rows, "ratio"))
-        interval_bars(ax, results, rows, RATIO)
-        style.parity(ax)
-        style.size_axis(ax, rows.n)
-        ax.set_title(title, loc="left")
+    made, axes, drawn = size_panels(results, panels, "ratio", "time / hot time", RATIO)
     name_lines(axes, results, drawn)
-    title, row = largest(panels, "ratio")
+    every = pd.concat([rows.assign(after=name) for name, rows in panels.items()], ignore_index=True)
+    row = every.loc[every.ratio.idxmax()]
     where = {"rotating buffers": "on rotating buffers", "L2 cleared": "after the L2 was cleared"}
     if row.ratio_low > 1:
         style.claim(made, f"{results.title(row.kernel)} takes up to {times(row.ratio)} as long "
-                          f"{where[title]}, at n = {row.n}")  # fmt: skip
+                          f"{where[row.after]}, at n = {row.n}")  # fmt: skip
     return made

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import AXES, Results, rate_unit, shapes_of, size_name
+from matmul_sweep.experiment.dataset.selection import AXES, Results, shapes_of, size_name
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import percent, reduced_beside_full
 from matmul_sweep.experiment.report.figures.figure_base import (
@@ -12,6 +12,7 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     figure,
     kernel_lines,
     name_lines,
+    rated,
 )
 
 
@@ -46,16 +47,13 @@ def sustained(results: Results) -> Figure:
 def of_load(results: Results) -> str:
     """What seconds of load cost the kernel that loses most, if the intervals do not overlap."""
     rows = results.study_points("mode")
-    losses = {}
-    for kernel, own in rows.groupby("kernel", sort=False):
-        modes = own.set_index("mode")
-        if {"burst", "sustained"} <= set(modes.index):
-            burst, sustained = modes.loc["burst"], modes.loc["sustained"]
-            if sustained.time_low_ms > burst.time_high_ms:
-                losses[str(kernel)] = 1 - burst.time_ms / sustained.time_ms
-    if not losses:
+    burst, later = (rows[rows["mode"] == mode] for mode in AXES["mode"])
+    both = burst.merge(later, on="kernel", suffixes=("", "_later")).set_index("kernel")
+    sure = both[both.time_low_ms_later > both.time_high_ms]
+    if sure.empty:
         return ""
-    kernel = max(losses, key=lambda name: losses[name])
+    losses = 1 - sure.time_ms / sure.time_ms_later
+    kernel = losses.idxmax()
     return (
         f"Under sustained load, {results.title(kernel)} loses {percent(losses[kernel])} of its rate"
     )
@@ -68,8 +66,7 @@ def error_and_speed(results: Results) -> Figure:
     rows = results.study_points("fill", reduced=True).query("mean_error > 0")
     if rows.empty:
         raise NothingToDraw(f"Not measured: {results.study_absence('fill')}.")
-    unit, per_tflops = rate_unit(rows.tflops)
-    rows = rows.assign(rate=rows.tflops * per_tflops)
+    rows, unit, _ = rated(rows)
     values = [value for value in AXES["fill"] if value in set(rows.fill)]
     made, axes = style.panels(len(values))
     drawn = []
@@ -92,8 +89,7 @@ def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined
     if rows.empty:
         raise NothingToDraw(f"Not measured: {results.study_absence(axis)}.")
     values = [value for value in AXES[axis] if value in set(rows[axis])]
-    unit, per_tflops = rate_unit(rows.tflops)
-    rows = rows.assign(place=rows[axis].map(values.index), rate=rows.tflops * per_tflops)
+    rows, unit, _ = rated(rows.assign(place=rows[axis].map(values.index)))
     known = {column: words for column, words in columns.items() if rows[column].notna().any()}
     panels = {"rate": f"rate in {unit}"} | known
     sizes = ", ".join(dict.fromkeys(map(size_name, shapes_of(rows))))

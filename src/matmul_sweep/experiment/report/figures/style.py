@@ -29,7 +29,6 @@ CLAIM_LETTERS, NOTE_LETTERS = 64, 116  # of a line of a title, and of the source
 MANY = 5  # sizes in an octave
 TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
-ASIDE: dict[str, Any] = {"fontsize": SMALL_TEXT, "color": QUIET}  # words that explain a point
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {
     "markersize": 3.2,
@@ -92,6 +91,7 @@ LIBRARIES = [
 REDUCED = [Look("#009e73", "<"), Look("#004d40", ">"), Look("#66c2a5", "p", (0, (4, 1.6)))]
 CPU = [Look(INK, "o"), Look(INK, "^"), Look(QUIET, "s")]
 CONTEXT = Look("#c4c4c4", "")
+EQUAL, PARITY = "equally fast", Look(INK, "", (0, (6, 2)))
 
 
 def step_look(place: int, count: int) -> Look:
@@ -190,13 +190,10 @@ def cross(ax: Axes, x: float, y: float, colour: str) -> None:
 
 
 def has(figure: Figure, mark: str) -> bool:
-    """Whether it has points or lines with a mark: HOLLOW, CROSS or PUBLISHED."""
-    return any(line.get_gid() == mark for ax in figure.axes for line in ax.get_lines())
-
-
-def has_line(figure: Figure, name: str) -> bool:
-    """Whether a line was drawn under `name`."""
-    return any(line.get_label() == name for ax in figure.axes for line in ax.get_lines())
+    """Whether it has a line of that name, or points or lines with a mark: HOLLOW, CROSS or
+    PUBLISHED."""
+    lines = (line for ax in figure.axes for line in ax.get_lines())
+    return any(mark in (line.get_gid(), line.get_label()) for line in lines)
 
 
 def linear_sizes(ax: Axes, words: str = SIZE, ticks: int = TICKS) -> None:
@@ -255,8 +252,8 @@ def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y")
 
 
 def parity(ax: Axes) -> None:
-    """The line where both are equally fast."""
-    ax.axhline(1, color=INK, linewidth=0.9, linestyle=(0, (6, 2)))
+    """The line where both are equally fast, under the name EQUAL."""
+    ax.axhline(1, color=PARITY.colour, linewidth=0.9, linestyle=PARITY.dashes, label=EQUAL)
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:

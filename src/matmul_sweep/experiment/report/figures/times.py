@@ -84,21 +84,20 @@ def draw_lines(ax: Axes, lines: Iterable[Line], per_ms: float = 1.0) -> None:
             style.hollow(ax, hot.n, hot.time_ms * per_ms, line.look)
 
 
-def draw_crosses(ax: Axes, lines: Sequence[Line], points: pd.DataFrame, per_ms: float) -> None:
-    """The documents' own times, each in the colour of the kernel that it is compared with."""
-    colours = {line.kernel: line.look.colour for line in lines}
+def draw_crosses(
+    ax: Axes, lines: Sequence[Line], points: pd.DataFrame, per_ms: float, named: bool = False
+) -> None:
+    """The documents' own times, each in the colour of the kernel that it is compared with; `named`:
+    in words too at their largest size."""
+    known = {line.kernel: line for line in lines}
     for point in points.itertuples():
-        style.cross(ax, point.n, point.time_ms * per_ms, colours.get(point.kernel, style.INK))
-
-
-def name_crosses(ax: Axes, lines: Sequence[Line], points: pd.DataFrame, per_ms: float) -> None:
-    """Say what the documents print at their largest size, beside its crosses."""
-    titles = {line.kernel: line.title for line in lines}
-    for point in points[points.n == points.n.max()].itertuples():
-        words = f"{titles.get(point.kernel, point.kernel)}: {point.text}"
-        ax.annotate(words, (point.n, point.time_ms * per_ms), (-6, 0), ha="right", va="center",
-                    textcoords="offset points", bbox=style.PAPER,
-                    fontsize=style.SMALL_TEXT)  # fmt: skip
+        line, y = known.get(point.kernel), point.time_ms * per_ms
+        style.cross(ax, point.n, y, line.look.colour if line else style.INK)
+        if named and point.n == points.n.max():
+            words = f"{line.title if line else point.kernel}: {point.text}"
+            ax.annotate(words, (point.n, y), (-6, 0), ha="right", va="center",
+                        textcoords="offset points", bbox=style.PAPER,
+                        fontsize=style.SMALL_TEXT)  # fmt: skip
 
 
 def name_lines(ax: Axes, lines: Sequence[Line], others: dict[str, Look] | None = None) -> None:
@@ -147,13 +146,7 @@ def time_seconds(results: Results) -> Figure:
     n = points.n.max()
     own, loop = ([line.up_to(n) for line in lines_of(results, names)]
                  for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
-    made, axes = style.panels(2, height=3.0, sharey=False)
-    linear(axes[0], own, points, "s", loop)
-    linear(axes[1], own, NO_POINTS, "s")
-    axes[0].set_title("with document 002's times", loc="left")
-    axes[1].set_title("without them", loc="left")
-    style.claim(made, took(own))
-    return made
+    return side_by_side("s", "002", own, points, loop, "without them", own)
 
 
 @figure(GEMM, "Time of square products in milliseconds, as in document 003")
@@ -166,12 +159,22 @@ def time_milliseconds(results: Results) -> Figure:
     small, blas = ([line.up_to(points.n.max()) for line in own]
                    for own in (lines, lines_of(results, PROCESSOR[1:])))  # fmt: skip
     most = common_size([line.up_to(time_ms=IN_MS) for line in lines])
+    large = [line.up_to(most) for line in lines]
+    return side_by_side("ms", "003", small, points, blas, "larger products", large)
+
+
+def side_by_side(
+    unit: str, document: str, left: Sequence[Line], points: pd.DataFrame, beside: Sequence[Line],
+    title: str, right: Sequence[Line],
+) -> Figure:  # fmt: skip
+    """A document's points with the lines on the left and those beside them; other lines on the
+    right."""
     made, axes = style.panels(2, height=3.0, sharey=False)
-    linear(axes[0], small, points, "ms", blas)
-    linear(axes[1], [line.up_to(most) for line in lines], NO_POINTS, "ms")
-    axes[0].set_title("with document 003's times", loc="left")
-    axes[1].set_title("larger products", loc="left")
-    style.claim(made, took(small))
+    linear(axes[0], left, points, unit, beside)
+    linear(axes[1], right, NO_POINTS, unit)
+    axes[0].set_title(f"with document {document}'s times", loc="left")
+    axes[1].set_title(title, loc="left")
+    style.claim(made, took(left))
     return made
 
 
@@ -182,14 +185,12 @@ def linear(
     which may leave the axes."""
     per_ms = {"s": 1 / PER_SECOND, "ms": 1.0}[unit]
     draw_lines(ax, lines, per_ms)
-    draw_crosses(ax, lines, points, per_ms)
+    draw_crosses(ax, lines, points, per_ms, named=True)
     _, top = ax.get_ylim()
     draw_lines(ax, beside, per_ms)
     ax.set_ylim(0, top)
     ax.set_ylabel(f"time in {unit}")
     style.linear_sizes(ax, ticks=8)
-    if len(points):
-        name_crosses(ax, lines, points, per_ms)
     name_lines(ax, [line for line in (*lines, *beside) if len(line.rows)])
 
 
@@ -218,14 +219,11 @@ def fell(lines: Sequence[Line]) -> str:
     if not n:
         return ""
     slow, fast = (
-        f"{in_words(line.rows.set_index('n').time_ms[n])} ({line.title}{on_card(line)})"
+        f"{in_words(line.rows.set_index('n').time_ms[n])} "
+        f"({', '.join(filter(None, [line.title, line.card]))})"
         for line in ends
     )
     return f"At n = {n} the time falls from {slow} to {fast}"
-
-
-def on_card(line: Line) -> str:
-    return f", {line.card}" if line.card else ""
 
 
 def logarithmic(ax: Axes, lines: Sequence[Line], points: pd.DataFrame) -> None:

@@ -82,12 +82,9 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
     first = rows.iloc[0]
     own = look(view, first.kernel)
     joined = first.series != OTHER and first.quantity != ERROR
-    return {
-        "uid": uid(first["name"]),
-        "name": plain(first["name"]),
+    drawn = dots(view, first.kernel, rows.x, rows.value, rows.words, first["name"])
+    return drawn | {
         "mode": "lines+markers" if joined else "markers",
-        "x": rows.x.tolist(),
-        "y": rows.value.tolist(),
         "error_y": {
             "array": known(rows.high - rows.value),
             "arrayminus": known(rows.value - rows.low),
@@ -95,8 +92,6 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
             "thickness": 1,
             "width": 2,
         },
-        "hovertext": rows.words.tolist(),
-        "hoverinfo": "text",
         "line": {"color": own.colour, "dash": dashes(own), "width": LINE},
         "marker": {"symbol": symbol(view, own, first), "size": 7},
     }
@@ -131,62 +126,54 @@ def symbol(view: Results, own: Look, row: pd.Series) -> str:
 
 def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, Any]]:
     """Points of each other card's time over this one's, of the fastest kernel and the library."""
+    across = LOG | titled("operations per byte, if each matrix is moved once")
     for other in results.others:
-        there = other.of(view.product.name)
+        card, there = processor(other.device), other.of(view.product.name)
+        upright = titled(f"time on {card} / time here")
         found = points_of_cards(view, there, both(view, there))
-        rows = pd.DataFrame({"kernel": [point.kernel for point in found],
-                             "series": [form(point.shape) for point in found],
-                             "x": [point.intensity for point in found],
-                             "y": [point.faster for point in found],
-                             "size": [size_name(point.shape) for point in found]})  # fmt: skip
-        card = processor(other.device)
-        rows["words"] = [f"{row.size}: {significant(row.y)} times as fast as {card}"
-                         for row in rows.itertuples()]  # fmt: skip
-        across = titled("operations per byte, if each matrix is moved once")
-        for (series, kernel), own in rows.groupby(["series", "kernel"], sort=False):
-            yield {
-                "operation": view.product.name,
-                "series": series,
-                "quantity": f"beside {card}",
-                "trace": dots(view, kernel, own.x, own.y, own.words),
-                "axes": {
-                    "xaxis": GRID | LOG | across,
-                    "yaxis": GRID | titled(f"time on {card} / time here"),
-                    "shapes": [PARITY],
-                },
-            }
+        for series, kernel in dict.fromkeys((form(own.shape), own.kernel) for own in found):
+            own = [one for one in found if (form(one.shape), one.kernel) == (series, kernel)]
+            texts = [f"{size_name(one.shape)}: {significant(one.faster)} times as fast as {card}"
+                     for one in own]  # fmt: skip
+            drawn = dots(view, kernel, [one.intensity for one in own],
+                         [one.faster for one in own], texts)  # fmt: skip
+            yield at_parity(view, series, f"beside {card}", drawn, across, upright)
 
 
 def random_lines(results: Results) -> Iterator[dict[str, Any]]:
     """The shares of each dispatch at shapes drawn at random, the lowest first."""
+    across = PERCENT | titled("shapes with this ratio or a lower one")
+    upright = PERCENT | titled("time of the fastest library / kernel time")
     for kernel in drawn_kernels(results):
         rows = drawn_ratios(results, kernel)
-        if rows.empty:
-            continue
-        view = results.of(rows.operation.iloc[0])
-        texts = [f"{size_name(shape_of(row))}<br>{plain(share_words(view, row))}"
-                 for row in rows.itertuples()]  # fmt: skip
-        places = [(place + 1) / len(rows) for place in range(len(rows))]
-        across = titled("shapes with this ratio or a lower one")
-        yield {
-            "operation": view.product.name,
-            "series": RANDOM,
-            "quantity": "share of the library",
-            "trace": dots(view, kernel, places, rows.ratio, texts),
-            "axes": {
-                "xaxis": GRID | PERCENT | across,
-                "yaxis": GRID | PERCENT | titled("time of the fastest library / kernel time"),
-                "shapes": [PARITY],
-            },
-        }
+        if len(rows):
+            view = results.of(rows.operation.iloc[0])
+            texts = [f"{size_name(shape_of(row))}<br>{plain(share_words(view, row))}"
+                     for row in rows.itertuples()]  # fmt: skip
+            places = [(place + 1) / len(rows) for place in range(len(rows))]
+            drawn = dots(view, kernel, places, rows.ratio, texts)
+            yield at_parity(view, RANDOM, "share of the library", drawn, across, upright)
+
+
+def at_parity(
+    view: Results, series: str, quantity: str, trace: dict[str, Any], across: dict[str, Any],
+    upright: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """A line with its choice, on these axes with the line of parity."""
+    axes = {"xaxis": GRID | across, "yaxis": GRID | upright, "shapes": [PARITY]}
+    return {
+        "operation": view.product.name, "series": series, "quantity": quantity, "trace": trace,
+        "axes": axes,
+    }  # fmt: skip
 
 
 def dots(
-    view: Results, kernel: str, x: Iterable[float], y: Iterable[float], texts: Iterable[str]
-) -> dict[str, Any]:
-    """Markers of one kernel as plotly.js draws them."""
+    view: Results, kernel: str, x: Iterable[float], y: Iterable[float], texts: Iterable[str],
+    name: str = "",
+) -> dict[str, Any]:  # fmt: skip
+    """Markers of one kernel as plotly.js draws them, under its title or another name."""
     own = look(view, kernel)
-    name = view.title(kernel)
+    name = name or view.title(kernel)
     return {
         "uid": uid(name), "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
         "hovertext": list(texts), "hoverinfo": "text",
