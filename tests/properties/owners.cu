@@ -5,7 +5,7 @@
 // C has to hold NaN, and the grid one layer more in z than the kernel's, which is z = 0: what a
 // block wrote is noted when the next one begins, the last time in layer 1.
 //
-// Compile with -DOBSERVED=function -DNAMES=A,B,C,m,n,k: the names of its parameters.
+// Compile with -DELEMENT=float, the type of C, -DOBSERVED=function -DNAMES=A,B,C,m,n,k: the names of its parameters.
 #include <string.h>
 
 static ELEMENT* owners;
@@ -13,7 +13,7 @@ static size_t running = 0;  // the number of the block that runs
 
 static void note()
 {
-    ELEMENT* c = cuda_on_cpu::C.data;
+    ELEMENT* c = cuda_on_cpu::C;
     const size_t elements = cuda_on_cpu::C.bytes / sizeof(ELEMENT);
     if (!owners) owners = static_cast<ELEMENT*>(calloc(elements, sizeof(ELEMENT)));
     for (size_t i = 0; i < elements; ++i) {

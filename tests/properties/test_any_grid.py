@@ -81,7 +81,8 @@ def executables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         constants.pop("OVERLAPS", None)  # some blocks only look, and wait for no launch
         emulation.build(
             source, ["owners_of_c"], kernel.product,
-            {**constants, "OBSERVED": kernel.function, "NAMES": ",".join(names)},
+            {**constants, "ELEMENT": product.dtypes[-1].cpp, "OBSERVED": kernel.function,
+             "NAMES": ",".join(names)},
             executable, None, [kernel.source.parent.resolve()], *extra,
         )  # fmt: skip
         return executable
@@ -120,11 +121,11 @@ def test_each_element_is_written_by_the_block_of_its_tile_and_by_no_other(
     plan = variant.plan(shape)
     [launch_] = plan.launches
     observed = replace(plan, launches=(replace(launch_, grid=(*launch_.grid[:2], 2)),))
-    dtype = variant.kernel.dtype
+    product = variant.kernel.product
     owners = emulation.launch(
         executables[variant.slug], observed, shape,
-        [np.ones(extents, dtype) for extents in shape.inputs],
-        np.full(shape.output, np.nan, dtype),
+        [np.ones(extents, product.dtype) for extents in shape.inputs],
+        np.full(shape.output, np.nan, product.output),
     )  # fmt: skip
     (rows, columns), found = variant.tile, {}
     for i, j in np.ndindex(grid_of(shape, variant.tile)[1::-1]):

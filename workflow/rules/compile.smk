@@ -7,7 +7,7 @@ rule compile_kernel:
     input:
         RUN.sources,
         RUN.program("compile"),
-        program_files(toolchain.NVRTC),
+        named(program_files(toolchain.NVRTC)),
     output:
         directory("results/local/build/{arch}/{kernel}"),
     log:
@@ -32,7 +32,7 @@ rule compile_tool:
     input:
         ROOT / "src/matmul_sweep/experiment/measure/{tool}.cu",
         RUN.program("compile_tool"),
-        program_files(toolchain.NVRTC),
+        named(program_files(toolchain.NVRTC)),
     output:
         "results/local/build/{arch}/{tool}.cubin",
     log:

@@ -82,9 +82,9 @@ class Signature:
 
 
 def operation_of(matrices: int, dtype: str) -> Operation:
-    """The operation with so many matrices of this dtype, or the first one in another dtype."""
+    """The operation with so many matrices, all of this dtype, or the first one in another dtype."""
     alike = [one for one in OPERATIONS.values() if len(one.matrices) == matrices]
-    return next((one for one in alike if one.dtype == dtype), alike[0])
+    return next((one for one in alike if one.dtype == one.output == dtype), alike[0])
 
 
 def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> Signature:

@@ -164,10 +164,10 @@ class Run:
     # ---- Programs and binaries ----
 
     @cache  # noqa: B019 - there is one run
-    def program(self, name: str) -> list[Path]:
+    def program(self, name: str) -> list[str]:
         """The script of a step and the modules that it imports."""
         [script] = (self.root / "scripts").rglob(f"{name}.py")
-        return program_files(script)
+        return named(program_files(script))
 
     def sources(self, wildcards: Any) -> list[Path]:
         """The source of a kernel and the headers that it includes."""
