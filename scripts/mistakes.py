@@ -9,7 +9,6 @@ the docs. The second command renews what the repository has of them. It needs no
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -68,67 +67,43 @@ ENTRY = """## {title}
 """
 
 
-def record_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> dict[str, Any]:
+def record_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> dict[str, Any]:
     """mistakes.json."""
     return {
         "digest": results.digest(),
         "checks": CHECKS,
-        "exhibits": [as_record(one) for one in shown],
-        "habits_of_checking": [asdict(one) for one in wrong_habits],
+        "exhibits": [
+            vars(one) | {"picture": f"{one.name}.png" if one.picture else None} for one in shown
+        ],
+        "habits_of_checking": [*map(vars, habits)],
         "habits_of_measuring": HABITS_OF_MEASURING,
     }
 
 
-def as_record(exhibit: Exhibit) -> dict[str, Any]:
-    """An exhibit for JSON."""
-    mistake = exhibit.mistake
-    return {
-        "name": exhibit.name,
-        "title": exhibit.entry["title"],
-        "documents": exhibit.entry["documents"],
-        "kind": mistake.kind,
-        "line": mistake.line,
-        "shape": str(mistake.run.shape),
-        "what": mistake.what,
-        "rule": exhibit.rule,
-        "cure": exhibit.entry["cure"],
-        "caught": dict(exhibit.caught),
-        "source": exhibit.source,
-        "picture": f"{exhibit.name}.png" if exhibit.picture else None,
-    }
-
-
-def page_of(shown: Sequence[Exhibit], wrong_habits: Sequence[Habit]) -> str:
+def page_of(shown: Sequence[Exhibit], habits: Sequence[Habit]) -> str:
     """docs/mistakes.md."""
-    head = f"| mistake | document | kind | {' | '.join(CHECKS.values())} |\n"
-    head += f"|{'---|' * (3 + len(CHECKS))}\n"
-    rows = [
-        f"| {one.entry['title']} | {', '.join(one.entry['documents']) or '–'} | "
-        f"{one.mistake.kind} | "
-        f"{' | '.join(one.caught.values())} |"
-        for one in shown
-    ]
-    told = "".join(f"**{one.title}.** {one.shown} {one.cure}\n\n" for one in wrong_habits).rstrip()
+    rows = [["mistake", "document", "kind", *CHECKS.values()]]
+    for one in shown:
+        rows += [[one.title, ", ".join(one.documents) or "–", one.kind, *one.caught.values()]]
+    head, *others = (f"| {' | '.join(row)} |" for row in rows)
     return PAGE.format(
-        table=head + "\n".join(rows),
-        exhibits="".join(map(told_exhibit, shown)).rstrip(),
-        habits_of_checking=told,
+        table="\n".join([head, f"|{'---|' * len(rows[0])}", *others]),
+        exhibits="".join(map(told, shown)).rstrip(),
+        habits_of_checking="\n\n".join(f"**{h.title}.** {h.shown} {h.cure}" for h in habits),
         habits_of_measuring="\n".join(
             f"| {title} | {cure} |" for title, cure in HABITS_OF_MEASURING.values()
         ),
     )
 
 
-def told_exhibit(exhibit: Exhibit) -> str:
-    mistake, picture = exhibit.mistake, ""
-    if exhibit.picture:
-        rows = "\n".join(in_characters(exhibit.picture))
-        picture = f"C at {exhibit.picture.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
-    return ENTRY.format(
-        title=exhibit.entry["title"], source=exhibit.source.strip(), kind=mistake.kind.capitalize(),
-        line=mistake.line, shape=mistake.run.shape, what=mistake.what, picture=picture,
-        rule=f" In general, {exhibit.rule}." if exhibit.rule else "", cure=exhibit.entry["cure"],
-    )  # fmt: skip
+def told(exhibit: Exhibit) -> str:
+    run, picture = exhibit.picture, ""
+    if run:
+        rows = "\n".join(in_characters(run))
+        picture = f"C at {run.shape} ({LEGEND}):\n\n```text\n{rows}\n```\n\n"
+    rule = f" In general, {exhibit.rule}." if exhibit.rule else ""
+    changed = {"source": exhibit.source.strip(), "kind": exhibit.kind.capitalize(), "rule": rule}
+    return ENTRY.format_map(vars(exhibit) | changed | {"picture": picture})
 
 
 @command_line
@@ -137,19 +112,17 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder of the results")
     parser.add_argument("--page", type=Path, help="docs/mistakes.md, to write it anew")
     parser.add_argument("--gallery", type=Path, default=GALLERY)
-    parser.add_argument(
-        "--processes", type=int, default=1, help="number of processes that run them"
-    )
+    parser.add_argument("--processes", type=int, default=1, help="how many run the kernels")
     options = arguments.parsed(parser)
 
-    shown, wrong_habits = exhibits(options.gallery, options.processes), [*habits_of_checking()]
+    shown, habits = exhibits(options.gallery, options.processes), [*habits_of_checking()]
     options.output.mkdir(parents=True, exist_ok=True)
     for one in shown:
         if one.picture:
             (options.output / f"{one.name}.png").write_bytes(as_png(one.picture))
-    write_json(record_of(shown, wrong_habits), options.output / results.RESULTS)
+    write_json(record_of(shown, habits), options.output / results.RESULTS)
     if options.page:
-        write_text(page_of(shown, wrong_habits), options.page)
+        write_text(page_of(shown, habits), options.page)
 
 
 if __name__ == "__main__":

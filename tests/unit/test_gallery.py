@@ -24,22 +24,16 @@ def shown() -> list[Exhibit]:
     return exhibits(processes=2)
 
 
-def test_every_kernel_of_the_folder_is_shown() -> None:
-    assert {file.stem for file in GALLERY.parent.glob("*.cu")} == set(read_yaml(GALLERY))
-
-
 @pytest.mark.long
 def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
     """`uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md`
     writes it."""
     for one in shown:
-        documents = ", ".join(one.entry["documents"]) or "–"
-        row = f"| {one.entry['title']} | {documents} | {one.mistake.kind} | "
-        assert row + " | ".join(one.caught.values()) in PAGE
+        documents = ", ".join(one.documents) or "–"
         assert (
-            f"{one.mistake.line}. The smallest shape that shows it is {one.mistake.run.shape}:"
-            in PAGE
+            f"| {one.title} | {documents} | {one.kind} | {' | '.join(one.caught.values())}" in PAGE
         )
+        assert f"{one.line}. The smallest shape that shows it is {one.shape}: {one.what}" in PAGE
         assert one.source.strip() in PAGE
     assert all(f"| {title} | {cure} |" in PAGE for title, cure in HABITS_OF_MEASURING.values())
 
@@ -56,6 +50,7 @@ def test_the_gallery_can_be_typeset(shown: list[Exhibit], tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
+    assert {one.name for one in shown} == {file.stem for file in GALLERY.parent.glob("*.cu")}
     missed = [one.name for one in shown if one.caught["ones"] == MISSED]
     assert len(missed) > len(shown) / 2
     assert all(set(one.caught.values()) != {MISSED} for one in shown)
@@ -73,12 +68,10 @@ def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path: Path) -> None:
 
 
 def test_habits_of_checking_hide_what_is_wrong() -> None:
-    told = {habit.name: habit.shown for habit in habits_of_checking()}
-    assert "0 of 10000 elements are wrong" in told["constant_input"]
-    assert "0 elements are wrong" in told["index_modulo_100"]
-    assert "12 of 12 elements are wrong" in told["column_major"]
-    assert "exchanged, 0 are" in told["column_major"]
-    assert "differ in 0 elements" in told["second_wrong_result"]
+    told = " ".join(habit.shown for habit in habits_of_checking())
+    for part in ("0 of 10000 elements are wrong", "0 elements are wrong", "differ in 0 elements",
+                 "12 of 12 elements are wrong. With A and B exchanged, 0 are"):  # fmt: skip
+        assert part in told
 
 
 def test_the_committed_results_are_of_todays_sources(

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
+from emulated import product_on_cpu
 from support import ROOT, the_catalogue
 
 from matmul_sweep.build.binaries import flags
@@ -15,14 +15,11 @@ from matmul_sweep.build.packages import installed
 from matmul_sweep.build.toolchain import cubin_command, read_ptxas, run
 from matmul_sweep.catalogue.architectures import target
 from matmul_sweep.catalogue.entries import Catalogue, Variant
-from matmul_sweep.catalogue.plans import Launch, Plan
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.operations import fills, parse_shape
-from matmul_sweep.operations.gemm import Gemm
+from matmul_sweep.operations import parse_shape
 from matmul_sweep.process.yaml_files import read_yaml
 
 pytestmark = pytest.mark.long
@@ -70,18 +67,11 @@ def shares(
     sanitizer: str | None = None,
 ) -> Iterator[float]:  # fmt: skip
     """The largest error of each product as a share of its bound."""
-    kernel, executable = variant.kernel, folder / f"{variant.slug}-{sanitizer}"
-    emulation.build(
-        source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
-        executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
-        [*kernel.tensor_maps],
-    )  # fmt: skip
+    executable = folder / f"{variant.slug}-{sanitizer}"
+    emulation.build_variant(variant, executable, sanitizer, source)
     for text in shapes:
-        shape = parse_shape(text, kernel.operation)
-        inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
-        c = np.full(shape.output, np.nan, kernel.dtype)
-        c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60)
-        yield accuracy(kernel, c, *inputs).share
+        shape = parse_shape(text, variant.kernel.operation)
+        yield product_on_cpu(variant, executable, shape)[1].share
 
 
 # The others of the catalogue are held under the build for verdicts, which finds more than these
@@ -89,48 +79,15 @@ def shares(
 BY_SANITIZERS = [name for name in SHAPES if name not in OWN and KERNELS[name].tensor_maps]
 
 
-@pytest.mark.parametrize("name", BY_SANITIZERS)
-@pytest.mark.usefixtures("unoptimised")
-def test_a_right_kernel_keeps_within_its_arrays(name: str, tmp_path: Path) -> None:
-    shape = SHAPES[name][2:3]
-    assert max(shares(KERNELS.variant(name), shape, tmp_path, sanitizer="address")) <= 1
-
-
-@pytest.mark.parametrize("name", BY_SANITIZERS)
-def test_a_right_kernel_has_no_race(name: str, tmp_path: Path) -> None:
-    shape = SHAPES[name][2:3]
-    assert max(shares(KERNELS.variant(name), shape, tmp_path, sanitizer="thread")) <= 1
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_a_kernel_of_these_tests_is_right(name: str, tmp_path: Path) -> None:
-    """The workflow verifies those of the catalogue."""
-    assert max(shares(KERNELS.variant(name), SHAPES[name], tmp_path)) <= 1
-
-
-def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
-    """Zeros, ties, denormals, what overflows, infinities and NaN too."""
-    source = tmp_path / "halves.cu"
-    source.write_text(
-        """
-        #include <cuda_fp16.h>
-        extern "C" __global__ void f(const float* A, const float* B, float* C, int m, int n, int k)
-        {
-            for (int i = 0; i < m * n; i++) C[i] = __half2float(__float2half(A[i]));
-        }
-        """
-    )
-    emulation.build(source, ["f"], KERNELS["naive"].product, {}, tmp_path / "halves")
-    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-    rng = np.random.default_rng(0)
-    others = np.ldexp(rng.uniform(-1, 1, 1 << 16), rng.integers(-30, 20, 1 << 16))
-    with np.errstate(invalid="ignore"):
-        ties = (every[:-1] + every[1:]) / 2
-        a = np.concatenate([every, others, ties, [1e9]]).astype(np.float32).reshape(-1, 1)
-    plan, b = Plan((Launch((1, 1, 1), (1, 1, 1)),)), np.zeros((1, 1), np.float32)
-    c = emulation.launch(tmp_path / "halves", plan, Gemm(a.size, 1, 1), (a, b), np.empty_like(a))
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(c, a.astype(np.float16).astype(np.float32))
+@pytest.mark.parametrize(
+    ("name", "sanitizer"),
+    [*((name, None) for name in OWN),  # the workflow verifies those of the catalogue
+     *((name, sanitizer) for name in BY_SANITIZERS for sanitizer in ("address", "thread"))],
+)  # fmt: skip
+def test_a_kernel_is_right(name: str, sanitizer: str | None, tmp_path: Path) -> None:
+    """It keeps within its arrays, and has no race, where a sanitizer looks."""
+    shapes = SHAPES[name][2:3] if sanitizer else SHAPES[name]
+    assert max(shares(KERNELS.variant(name), shapes, tmp_path, sanitizer=sanitizer)) <= 1
 
 
 def check_for_card(

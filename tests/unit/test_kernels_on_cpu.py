@@ -2,17 +2,16 @@
 tiling of the catalogue does at a shape that a CPU multiplies in a moment."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
+from emulated import product_on_cpu
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.experiment.verify.verification import accuracy
-from matmul_sweep.operations import fills
+from matmul_sweep.experiment.verify.verification import Accuracy
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
 from matmul_sweep.operations.gram import Gram
@@ -21,36 +20,26 @@ from matmul_sweep.operations.shapes import Shape
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
 
-def products(
-    variant: Variant, folder: Path, shapes: Sequence[Shape], sanitizer: str | None = None
-) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
-    """The shapes, with the inputs and C."""
-    kernel, executable = variant.kernel, folder / "kernel"
-    emulation.build(
-        kernel.code, kernel.functions, kernel.product, variant.constants(None), executable,
-        sanitizer, [kernel.code.parent], [*kernel.workspace], [*kernel.tensor_maps],
-    )  # fmt: skip
-    for shape in shapes:
-        inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
-        c = np.full(shape.output, np.nan, kernel.dtype)
-        c = emulation.launch(executable, variant.plan(shape), shape, inputs, c)
-        yield shape, inputs, c
-
-
 def multiply(
     variant: Variant, folder: Path, shapes: Sequence[Shape], sanitizer: str | None = None
-) -> None:
-    """Every shape, right or an exception."""
-    for shape, inputs, c in products(variant, folder, shapes, sanitizer):
-        assert accuracy(variant.kernel, c, *inputs).share <= 1, shape
+) -> list[Accuracy]:
+    """The accuracy of every product, which is right."""
+    emulation.build_variant(variant, folder / "kernel", sanitizer)
+    found = {shape: product_on_cpu(variant, folder / "kernel", shape)[1] for shape in shapes}
+    assert all(one.share <= 1 for one in found.values()), found
+    return [*found.values()]
+
+
+def tiled(name: str, own: Mapping[str, int]) -> Variant:
+    """The kernel's first tiling with other parameters."""
+    kernel = the_catalogue()[name]
+    return kernel.tiled("test", {**kernel.variants[0].parameters, **own})
 
 
 def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(tmp_path: Path) -> None:
     """512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
     nine multiprocessors one full wave, whose free blocks share the four."""
-    kernel = the_catalogue()["gram_tensor_streamed"]
-    own = {"MULTIPROCESSORS": 9, "PATCH": 2}
-    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
+    variant = tiled("gram_tensor_streamed", {"MULTIPROCESSORS": 9, "PATCH": 2})
     multiply(variant, tmp_path, [Gram(64, 512), Gram(33, 641)])
 
 
@@ -78,14 +67,11 @@ def test_clusters_take_tile_after_tile_in_patches(
 ) -> None:
     """One cluster, and up to two rows and three columns of its tiles. Slabs go round the ring from
     one tile to the next, and the last tiles lie partly or wholly outside of C."""
-    kernel = the_catalogue()[name]
-    known = dict(kernel.variants[0].parameters)
     size = {"TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1], "PATCH": 1}
     alone = {"MULTIPROCESSORS": max(math.prod(cluster) // own.get("RESIDENT", 1), 1)}
-    variant = kernel.tiled("test", known | size | alone | own)
     odd = name == "padded_bf16"
     shapes = [GemmBf16(264, 136 + odd, 200), GemmBf16(9, 192, 64 + odd), GemmBf16(130, 8, 8)]
-    multiply(variant, tmp_path, shapes)
+    multiply(tiled(name, size | alone | own), tmp_path, shapes)
 
 
 @pytest.mark.parametrize(
@@ -100,24 +86,20 @@ def test_clusters_share_out_slabs(
     cluster: tuple[int, int], clusters: int, own: dict[str, int], tmp_path: Path
 ) -> None:
     """More clusters than tiles, and tiles that are whole, shared by two, and by many."""
-    kernel = the_catalogue()["streamed_bf16"]
     blocks = clusters * math.prod(cluster) // own.get("RESIDENT", 1)
     size = {"TILE_M": 64, "TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1],
             "PATCH": 2, "LEAST": 1, "MULTIPROCESSORS": blocks}  # fmt: skip
-    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | size | own)
     shapes = [GemmBf16(264, 136, 200), GemmBf16(9, 8, 1000), GemmBf16(130, 72, 520),
               GemmBf16(600, 320, 136)]  # fmt: skip
-    multiply(variant, tmp_path, shapes)
+    multiply(tiled("streamed_bf16", size | own), tmp_path, shapes)
 
 
 @pytest.mark.parametrize(("splits", "columns"), [(2, 256), (8, 64)])
 def test_blocks_of_a_cluster_share_a_tile(splits: int, columns: int, tmp_path: Path) -> None:
     """Some have no slab at all."""
-    kernel = the_catalogue()["split_bf16"]
     own = {"TILE_M": 64, "TILE_N": columns, "STAGES": 2 + columns // 128, "SPLITS": splits}
-    variant = kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
     shapes = [GemmBf16(70, 136, 720), GemmBf16(9, 264, 128)]
-    multiply(variant, tmp_path, shapes)
+    multiply(tiled("split_bf16", own), tmp_path, shapes)
 
 
 # Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of
@@ -140,10 +122,9 @@ def test_few_vectors_are_right_however_blocks_share_them(
 
 def in_chains(chains: int) -> Variant:
     """Two blocks that share tiles of 64×64, whose sums start again that often."""
-    kernel = the_catalogue()["streamed"]
     own = {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
            "MULTIPROCESSORS": 2, "CHAINS": chains}  # fmt: skip
-    return kernel.tiled("test", dict(kernel.variants[0].parameters) | own)
+    return tiled("streamed", own)
 
 
 def test_no_chain_of_a_tile_is_lost(tmp_path: Path) -> None:
@@ -155,9 +136,5 @@ def test_no_chain_of_a_tile_is_lost(tmp_path: Path) -> None:
 
 def test_chains_err_less_than_one(tmp_path: Path) -> None:
     """By 1/√3 where errors are those of random signs."""
-    means = []
-    for chains in (1, 3):
-        variant = in_chains(chains)
-        [(_, inputs, c)] = products(variant, tmp_path, [Gemm(128, 64, 1536)])
-        means.append(accuracy(variant.kernel, c, *inputs).mean)
-    assert means[1] < 0.7 * means[0]
+    one, three = (multiply(in_chains(n), tmp_path, [Gemm(128, 64, 1536)])[0] for n in (1, 3))
+    assert three.mean < 0.7 * one.mean

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emulated import product_on_cpu
 from kinds import KINDS, factors, hard_kinds, in_order, not_finite
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.experiment.verify.verification import accuracy
+from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations.gemm import Gemm
 
 pytestmark = pytest.mark.slow
@@ -21,54 +22,42 @@ SHAPE = (40, 70, 130)
 @pytest.fixture(scope="module")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("split") / "split"
-    build(KERNEL.variants[0], path)
+    emulation.build_variant(KERNEL.variants[0], path)
     return path
 
 
-def build(variant: Variant, path: Path) -> None:
-    emulation.build(
-        KERNEL.code, KERNEL.functions, KERNEL.product, variant.constants(None), path,
-        include=[KERNEL.code.parent], workspace=[*KERNEL.workspace],
-        tensor_maps=[*KERNEL.tensor_maps],
-    )  # fmt: skip
-
-
-def multiply(executable: Path, variant: Variant, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    shape = Gemm(len(a), b.shape[1], len(b))
-    c = np.full(shape.output, np.nan, np.float32)
-    return emulation.launch(executable, variant.plan(shape), shape, (a, b), c, 60)
+def multiply(
+    executable: Path, a: np.ndarray, b: np.ndarray, variant: Variant = KERNEL.variants[0]
+) -> tuple[np.ndarray, Accuracy]:
+    return product_on_cpu(variant, executable, Gemm(len(a), b.shape[1], len(b)), a, b)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_errs_no_more_than_sgemm(executable: Path, kind: str) -> None:
     a, b = factors(kind, *SHAPE)
-    own = accuracy(KERNEL, multiply(executable, KERNEL.variants[0], a, b), a, b)
-    other = accuracy(KERNEL, in_order(a, b), a, b)
+    own, other = multiply(executable, a, b)[1], accuracy(KERNEL, in_order(a, b), a, b)
     assert own.mean <= other.mean
     assert own.largest <= other.largest
 
 
 @pytest.mark.parametrize("kind", hard_kinds(10, 10, 10))
 def test_it_is_right_where_halves_are_not(executable: Path, kind: str) -> None:
-    a, b = hard_kinds(*SHAPE)[kind]
-    c = multiply(executable, KERNEL.variants[0], a, b)
-    assert accuracy(KERNEL, c, a, b).share <= 1
+    assert multiply(executable, *hard_kinds(*SHAPE)[kind])[1].share <= 1
 
 
 def test_infinities_and_nan_are_those_of_sgemm(executable: Path) -> None:
     a, b = not_finite(*SHAPE)
-    c, expected = multiply(executable, KERNEL.variants[0], a, b), in_order(a, b)
+    c, expected = multiply(executable, a, b)[0], in_order(a, b)
     np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.usefixtures("unoptimised")
 def test_a_tiling_whose_sums_move_later_is_right(tmp_path: Path) -> None:
     [variant] = (v for v in KERNEL.every_variant if v.tiling == "128x64-move2")
-    build(variant, tmp_path / "split")
+    emulation.build_variant(variant, tmp_path / "split")
     for m, n, k in ((1, 1, 1), (37, 41, 70), (130, 137, 330)):
-        a, b = factors("normal", m, n, k)
-        c = multiply(tmp_path / "split", variant, a, b)
-        assert accuracy(KERNEL, c, a, b).share <= 1
+        found = multiply(tmp_path / "split", *factors("normal", m, n, k), variant)
+        assert found[1].share <= 1
 
 
 def cut(x: np.ndarray, unit: np.ndarray) -> np.ndarray:

@@ -2,8 +2,10 @@
 half and bfloat16, cooperative groups, printf; and what it skips, with a reason."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,38 +18,30 @@ from matmul_sweep.operations.gram import GRAM, Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
-FLOATS = replace(GRAM, dtype="float32", output="float32")
 LANES = np.arange(64, dtype=np.float32)
 WARPS = LANES.reshape(2, 32)
-ARGUMENTS = "(const float* A, float* C, int m, int n)"
 
 
-def kernel(body: str, top: str = "", arguments: str = ARGUMENTS) -> str:
-    return f'{top}\nextern "C" __global__ void f{arguments}\n{{\n{body}\n}}\n'
+def kernel(body: str, top: str = "", type_: str = "float") -> str:
+    parameters = f"const {type_}* A, {type_}* C, int m, int n"
+    return f'{top}\nextern "C" __global__ void f({parameters})\n{{\n{body}\n}}\n'
 
 
-def in_blocks(threads: int, blocks: int = 1) -> Plan:
-    return Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
-
-
-def run(
-    text: str, folder: Path, sanitizer: str | None = None, block: int = 64, dtype: str = "float32",
-    blocks: int = 1,
-) -> np.ndarray:  # fmt: skip
-    """64 elements of C for each block, with A = 0, 1, 2 ... 63."""
+def launched(
+    text: str, folder: Path, sanitizer: str | None = None, threads: int = 64, blocks: int = 1,
+    dtype: str = "float32", values: np.ndarray = LANES,
+) -> Any:  # fmt: skip
+    """C, or what a watched launch did, with 64 elements for each block or one for each value of
+    A."""
     source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
     source.write_text(text)
     operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
     emulation.build(source, ["f"], operation, {}, executable, sanitizer)
-    n = math.isqrt(64 * blocks - 1) + 1  # of C's rows and columns
-    a = np.resize(LANES.astype(dtype), (8, n))
-    shape = Gram(*a.shape)
-    launch = (executable, in_blocks(block, blocks), shape, (a,), np.zeros((n, n), a.dtype))
-    if sanitizer == WATCH:
-        done = watched.launch(*launch, seconds=10)
-        assert done.c is not None and done.findings == ()
-        return done.c.ravel()[: 64 * blocks]
-    return emulation.launch(*launch).ravel()[: 64 * blocks]
+    n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
+    a = np.resize(values.astype(dtype), (n, n))
+    plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
+    launch = (executable, plan, Gram(*a.shape), (a,), np.zeros((n, n), a.dtype))
+    return watched.launch(*launch, seconds=10) if sanitizer == WATCH else emulation.launch(*launch)
 
 
 def pairs(values: np.ndarray) -> np.ndarray:
@@ -115,70 +109,61 @@ def test_a_word_means_what_cuda_says(sanitizer: str | None, tmp_path: Path) -> N
         f" switch (blockIdx.x) {{\n{chr(10).join(bodies)}\n}}",
         TOP,
     )
-    found = run(text, tmp_path, sanitizer, blocks=len(WORDS)).reshape(-1, 64)
-    wrong = {
-        word: got
-        for (word, (_, expected)), got in zip(WORDS.items(), found, strict=True)
-        if (got != expected).any()
-    }
-    assert not wrong
+    found = launched(text, tmp_path, sanitizer, blocks=len(WORDS))
+    if sanitizer == WATCH:
+        assert found.findings == ()
+        found = found.c
+    found = found.ravel()[: 64 * len(WORDS)].reshape(-1, 64)
+    rows = zip(WORDS.items(), found, strict=True)
+    assert not {word: got for (word, (_, wanted)), got in rows if (got != wanted).any()}
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_short_floats_round_like_ieee(dtype: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "header", "kind"),
+    [("__half", "cuda_fp16.h", np.float16), ("__nv_bfloat16", "cuda_bf16.h", ml_dtypes.bfloat16)],
+)
+def test_short_floats_round_like_ieee(name: str, header: str, kind: Any, tmp_path: Path) -> None:
     """Sums, products and conversions, bit for bit, of numbers that need rounding."""
-    name, header = {
-        "float16": ("__half", "cuda_fp16.h"),
-        "bfloat16": ("__nv_bfloat16", "cuda_bf16.h"),
-    }[dtype]
     body = (
         f"const int i = threadIdx.x; {name} x = A[i]; {name} y = float(x) / 3.0f + 1e-6f * i;"
         " C[i] = __hfma(x, y, __hadd(x, y)); C[i] += y;"
     )
-    text = kernel(body, f"#include <{header}>", f"(const {name}* A, {name}* C, int m, int n)")
-    kind = np.float16 if dtype == "float16" else ml_dtypes.bfloat16
+    text = kernel(body, f"#include <{header}>", name)
     y = (LANES / np.float32(3) + np.float32(1e-6) * LANES).astype(kind)
     x = LANES.astype(kind)
     wide = x.astype(np.float64) * y.astype(np.float64)
     total = (wide + (x + y).astype(np.float64)).astype(np.float32).astype(kind)
-    np.testing.assert_array_equal(run(text, tmp_path, dtype=dtype), total + y)
+    c = launched(text, tmp_path, dtype=np.dtype(kind).name)
+    np.testing.assert_array_equal(c.ravel(), total + y)
 
 
-def test_every_half_survives_a_round_trip(tmp_path: Path) -> None:
-    """All 65536, by way of float, and halves of floats between two of them."""
-    body = (
-        "int wrong = 0; for (int b = 0; b < 65536; ++b) { __half h; h.bits = b; const float x = h;"
-        " if (x != x) continue; const __half back = x; wrong += back.bits != b; } C[threadIdx.x] ="
-        " wrong;"
-    )
-    assert not run(kernel(body, "#include <cuda_fp16.h>"), tmp_path, block=1)[0]
+def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
+    """Zeros, ties, denormals, what overflows, infinities and NaN too."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    rng = np.random.default_rng(0)
+    others = np.ldexp(rng.uniform(-1, 1, 1 << 16), rng.integers(-30, 20, 1 << 16))
+    with np.errstate(all="ignore"):
+        ties = (every[:-1] + every[1:]) / 2
+        values = np.concatenate([every, others, ties, [1e9]]).astype(np.float32)
+        rounded = values.astype(np.float16).astype(np.float32)
+    body = "for (int i = 0; i < n * n; i++) C[i] = __half2float(__float2half(A[i]));"
+    text = kernel(body, "#include <cuda_fp16.h>")
+    c = launched(text, tmp_path, threads=1, values=values)
+    np.testing.assert_array_equal(c.ravel()[: values.size], rounded)
 
 
 def test_the_cpu_says_what_a_kernel_prints(tmp_path: Path) -> None:
-    source, executable = tmp_path / "f.cu", tmp_path / "f"
-    source.write_text(kernel('if (threadIdx.x == 1) printf("x = %g\\n", A[1]);'))
-    emulation.build(source, ["f"], FLOATS, {}, executable, WATCH)
-    a = LANES.reshape(8, 8)
-    done = watched.launch(executable, in_blocks(2), Gram(8, 8), (a,), a, seconds=10)
-    assert done.printed == "x = 1\n"
+    text = kernel('if (threadIdx.x == 1) printf("x = %g\\n", A[1]);')
+    assert launched(text, tmp_path, WATCH, threads=2).printed == "x = 1\n"
 
 
-@pytest.mark.parametrize("sanitizer", [None, WATCH])
-def test_a_lane_that_others_wait_for_in_vain_is_reported(
-    sanitizer: str | None, tmp_path: Path
-) -> None:
+def test_a_lane_that_others_wait_for_in_vain_is_reported(tmp_path: Path) -> None:
     text = kernel("if (threadIdx.x != 5) C[threadIdx.x] = __shfl_sync(~0u, A[0], 0);")
-    source, executable = tmp_path / "f.cu", tmp_path / "f"
-    source.write_text(text)
-    emulation.build(source, ["f"], FLOATS, {}, executable, sanitizer)
-    a = LANES.reshape(8, 8)
-    launch = (executable, in_blocks(64), Gram(8, 8), (a,), a)
-    if sanitizer == WATCH:
-        [finding] = watched.launch(*launch, seconds=10).findings
-        assert "divergent warp" in finding["text"] and "line 4" in finding["text"]
-    else:
-        with pytest.raises(EmulationError, match=r"divergent warp in block .* waits at line 4"):
-            emulation.launch(*launch)
+    said = r"divergent warp in block .* waits at line 4"
+    [finding] = launched(text, tmp_path, WATCH).findings
+    assert re.search(said, finding["text"])
+    with pytest.raises(EmulationError, match=said):
+        launched(text, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -192,4 +177,4 @@ def test_a_lane_that_others_wait_for_in_vain_is_reported(
 )
 def test_what_the_cpu_lacks_is_named(text: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(NotRunnable, match=rf"^not runnable on the CPU: {what}"):
-        run(text, tmp_path)
+        launched(text, tmp_path)

@@ -28,12 +28,16 @@ class Explanation:
     about: str
 
 
+Model = tuple[np.ndarray, Explanation]  # C, NaN where it is not known, and what gives it
+
+
 def explanations(run: Run, signature: Signature) -> set[Explanation]:
-    """Every model that gives the C of this run."""
+    """Every one that gives the C of this run."""
     if run.wrong is None or not run.wrong.any() or run.unwritten.all():
         return set()
-    models = (lost_terms, factors, operands_mixed_up, strides, tiles)
-    return {found for model in models for found in model(run, signature)}
+    own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides, tiles)
+    models = (pair for made in (lost_terms, multiples, *own) for pair in made(run, signature))
+    return {told for c, told in models if matches(run, c)} | {*oddities(run)}
 
 
 def matches(run: Run, model: np.ndarray) -> bool:
@@ -48,60 +52,58 @@ def matches(run: Run, model: np.ndarray) -> bool:
     return bool((np.abs(c - model)[known] <= allowed).all())
 
 
-def operands(run: Run, signature: Signature) -> tuple[np.ndarray, np.ndarray]:
-    left, right = signature.operation.factors(*run.inputs)
-    return left.astype(np.float64), right.astype(np.float64)
-
-
-def lost_terms(run: Run, signature: Signature) -> Iterator[Explanation]:
+def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
     """Sums that end early, or begin late."""
-    left, right = operands(run, signature)
-    terms = run.shape.terms
-    own = signature.terms_name
-    side = max(run.launch.block[:2])
+    left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
+    terms, side = run.shape.terms, max(run.launch.block[:2])
+
+    def lost(key: str, about: str = "k") -> Explanation:
+        return Explanation("lost terms", key, about)
+
     for kept in range(terms):
-        lost = terms - kept
-        if matches(run, left[:, :kept] @ right[:kept]):
-            key = "term of a sum is lost" if lost == 1 else f"{lost} terms of a sum are lost"
-            yield Explanation("lost terms", f"the last {key}", "k")
-            if kept == terms // side * side:
-                key = f"the last terms are lost where {own} is no multiple of {side}"
-                yield Explanation("lost terms", key, "k")
-        if matches(run, left[:, lost:] @ right[lost:]):
-            yield Explanation("lost terms", f"a sum begins at term {lost} instead of 0", "k")
-            if lost == (terms - 1) // side * side:
-                key = "only the last tile of terms is summed: each round begins the sum anew"
-                yield Explanation("lost terms", key, "k")
-    if terms > 1 and matches(run, left[:, -1:] @ right[-1:]):
+        gone = terms - kept
+        early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
+        last = "term of a sum is" if gone == 1 else f"{gone} terms of a sum are"
+        yield early, lost(f"the last {last} lost")
+        if kept == terms // side * side:
+            multiple = f"{signature.terms_name} is no multiple of {side}"
+            yield early, lost(f"the last terms are lost where {multiple}")
+        yield late, lost(f"a sum begins at term {gone} instead of 0")
+        if gone == (terms - 1) // side * side:
+            key = "only the last tile of terms is summed: each round begins the sum anew"
+            yield late, lost(key)
+    if terms > 1:
         key = "only the last term of a sum is left: each one takes the place of those before"
-        yield Explanation("lost terms", key, "sum")
-    if terms > 1 and matches(run, left[:, ::2] @ right[::2]):
-        yield Explanation("lost terms", "every second term of a sum is lost", "k")
+        yield left[:, -1:] @ right[-1:], lost(key, "sum")
+        yield left[:, ::2] @ right[::2], lost("every second term of a sum is lost")
 
 
-def factors(run: Run, _: Signature) -> Iterator[Explanation]:
-    """Sums that are counted several times, have a number added, or are cut to whole numbers."""
-    assert run.wrong is not None and run.result.c is not None
-    if matches(run, -run.expected.astype(np.float64)):
-        yield Explanation("wrong result", "every sum has the wrong sign", "sign")
-    whole = run.result.c.dtype.kind != "i" and (run.result.c == np.round(run.result.c)).all()
-    if whole and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
-        yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
+def multiples(run: Run, _: Signature) -> Iterator[Model]:
+    """Sums that are subtracted, or counted several times."""
+    expected = run.expected.astype(np.float64)
+    yield -expected, Explanation("wrong result", "every sum has the wrong sign", "sign")
     for times in (2, 3, 4):
-        if matches(run, times * run.expected.astype(np.float64)):
-            yield Explanation("wrong result", f"every sum is counted {times} times", "C")
-    off = (run.result.c - run.expected).astype(np.float64)[run.wrong]
+        key = f"every sum is counted {times} times"
+        yield times * expected, Explanation("wrong result", key, "C")
+
+
+def oddities(run: Run) -> Iterator[Explanation]:
+    """What is told by C alone: sums that have a number added, or are cut to whole numbers."""
+    assert run.wrong is not None and run.result.c is not None
+    c, fractions = run.result.c, run.result.c.dtype.kind != "i"
+    if fractions and (c == np.round(c)).all() and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
+        yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
+    off = (c - run.expected).astype(np.float64)[run.wrong]
     if len(off) > 2 and np.isfinite(off).all() and np.ptp(off) < CLOSE < abs(off.mean()):
         yield Explanation("wrong result", f"every sum is {off.mean():.4g} too large", "C")
-    near = ROUNDED * float(np.abs(run.expected).max())
-    if run.result.c.dtype.kind != "i" and len(off) and abs(off).max() < near:
+    if fractions and len(off) and abs(off).max() < ROUNDED * float(np.abs(run.expected).max()):
         key = "C is nearly right, as if a factor or a sum were rounded to a smaller type"
         yield Explanation("wrong result", key, "C")
 
 
-def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Explanation]:
+def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Model]:
     """One matrix taken for both, or the two exchanged, which square matrices allow."""
-    if len(run.inputs) == 1 or not signature.square:
+    if not signature.square:
         return
     a, b = (array.astype(np.float64) for array in run.inputs)
     name_a, name_b = signature.name_of("A"), signature.name_of("B")
@@ -110,62 +112,49 @@ def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Explanation]:
         (b @ b, f"{name_b}·{name_b}: {name_b} is read in the place of {name_a}", "B"),
         (b @ a, f"{name_b}·{name_a}: the matrices are exchanged", "A"),
     ):
-        if matches(run, model):
-            yield Explanation("wrong result", f"it computes {what}", about)
+        yield model, Explanation("wrong result", f"it computes {what}", about)
 
 
-def strides(run: Run, signature: Signature) -> Iterator[Explanation]:
+def strides(run: Run, signature: Signature) -> Iterator[Model]:
     """A matrix that is read, or C that is written, with another row length, or transposed."""
-    if len(run.inputs) == 1:
-        yield from strides_of_gram(run, signature)
-        return
     m, n, k = run.shape.dimensions
-    lengths = {"m": m, "n": n, "k": k, "1": 1}
     a, b = (array.astype(np.float64) for array in run.inputs)
-    for role, length in lengths.items():
-        for which, rows, columns, right_length in (
-            ("A", m, k, "k"),
-            ("B", k, n, "n"),
-            ("C", m, n, "n"),
-        ):
-            for turned in (False, True):
-                if (role == right_length and not turned) or (role == "1" and turned):
-                    continue
-                index = np.arange(rows)[:, None] * (1 if turned else length)
-                index = index + np.arange(columns) * (length if turned else 1)
-                model = (
-                    stored(run, index) if which == "C" else
-                    taken(a, index) @ b if which == "A" else a @ taken(b, index)
-                )  # fmt: skip
-                if matches(run, model):
-                    yield misread(signature, which, role, right_length, turned)
+    matrices = (("A", m, k, "k"), ("B", k, n, "n"), ("C", m, n, "n"))
+    lengths = {"m": m, "n": n, "k": k, "1": 1}.items()
+    for (which, rows, columns, right), (role, length), turned in itertools.product(
+        matrices, lengths, (False, True)
+    ):
+        if (role == right and not turned) or (role == "1" and turned):
+            continue
+        row, column = np.indices((rows, columns))
+        index = row + column * length if turned else row * length + column
+        model = (
+            stored(run, index) if which == "C" else
+            taken(a, index) @ b if which == "A" else a @ taken(b, index)
+        )  # fmt: skip
+        yield model, misread(signature, which, role, right, turned)
 
 
-def tiles(run: Run, signature: Signature) -> Iterator[Explanation]:
+def tiles(run: Run, signature: Signature) -> Iterator[Model]:
     """The row of C taken for its column, or the other way round, in all of C or in a block's tile;
     and tiles that are used transposed."""
-    if len(run.inputs) == 1:
-        return
     a, b = (array.astype(np.float64) for array in run.inputs)
-    m, n, _ = run.shape.dimensions
     side = run.launch.block[0]
-    rows, columns = np.arange(m)[:, None], np.arange(n)
+    row, column = np.indices(run.shape.output)
+    row_in_tile, column_in_tile = row % side, column % side
     name_a, name_b = signature.name_of("A"), signature.name_of("B")
-    of_tile = (columns // side * side + rows % side, rows // side * side + columns % side)
-    for about, (column, row) in (
-        ("B", (rows + 0 * columns, columns + 0 * rows)),
-        ("tile", of_tile),
-    ):
-        of = " of its tile" if about == "tile" else ""
-        if matches(run, pairwise(a, b, rows + 0 * columns, column)):
-            key = f"{name_b} is read in the column that is the row of C{of}"
-            yield Explanation("wrong index", key, about)
-        if matches(run, pairwise(a, b, row, columns + 0 * rows)):
-            key = f"{name_a} is read in the row that is the column of C{of}"
-            yield Explanation("wrong index", key, about if of else "A")
+    for of, other_row, other_column, abouts in (
+        ("", column, row, "AB"),
+        (" of its tile", row - row_in_tile + column_in_tile,
+         column - column_in_tile + row_in_tile, ("tile", "tile")),
+    ):  # fmt: skip
+        key = f"{name_b} is read in the column that is the row of C{of}"
+        yield pairwise(a, b, row, other_column), Explanation("wrong index", key, abouts[1])
+        key = f"{name_a} is read in the row that is the column of C{of}"
+        yield pairwise(a, b, other_row, column), Explanation("wrong index", key, abouts[0])
     for name, model in ((name_a, turned(a, side) @ b), (name_b, a @ turned(b, side))):
-        if matches(run, model):
-            yield Explanation("wrong index", f"the tiles of {name} are used transposed", "tile")
+        key = f"the tiles of {name} are used transposed"
+        yield model, Explanation("wrong index", key, "tile")
 
 
 def pairwise(a: np.ndarray, b: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -184,21 +173,21 @@ def turned(matrix: np.ndarray, side: int) -> np.ndarray:
     return blocks.transpose(0, 3, 2, 1).reshape(padded.shape)[:rows, :columns]
 
 
-def strides_of_gram(run: Run, signature: Signature) -> Iterator[Explanation]:
+def of_gram(run: Run, signature: Signature) -> Iterator[Model]:
+    """A that is read with another row length, or by rows, for one of the factors or for both."""
     m, n = run.shape.dimensions
     a = run.inputs[0].astype(np.float64)
-    terms, columns = np.arange(m)[:, None], np.arange(n)
-    wrong = taken(a, terms * m + columns)
-    for left, right in ((wrong, a), (a, wrong), (wrong, wrong)):
-        if m != n and matches(run, left.T @ right):
-            yield misread(signature, "A", "m", "n", False)
+    term, column = np.indices((m, n))
+    wrong = taken(a, term * m + column)
+    for left, right in ((wrong, a), (a, wrong), (wrong, wrong)) if m != n else ():
+        yield left.T @ right, misread(signature, "A", "m", "n", False)
     for length in (m, n):
-        rows = taken(a, columns * length + terms)
-        if matches(run, rows.T @ rows):
-            yield Explanation("wrong index", "it computes A·Aᵀ, not AᵀA: A is read by rows", "A")
-        if matches(run, rows.T @ a) or matches(run, a.T @ rows):
-            key = "it computes A·A: one of the factors is not transposed"
-            yield Explanation("wrong index", key, "A")
+        rows = taken(a, column * length + term)
+        key = "it computes A·Aᵀ, not AᵀA: A is read by rows"
+        yield rows.T @ rows, Explanation("wrong index", key, "A")
+        key = "it computes A·A: one of the factors is not transposed"
+        for model in (rows.T @ a, a.T @ rows):
+            yield model, Explanation("wrong index", key, "A")
 
 
 def taken(matrix: np.ndarray, index: np.ndarray) -> np.ndarray:

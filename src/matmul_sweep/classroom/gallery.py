@@ -2,7 +2,7 @@
 seen it."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,25 @@ CHECKS = {
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A mistake and what shows it. caught: for each of CHECKS, FOUND, WRONG or MISSED."""
+    """A mistake and what shows it.
+
+    documents: that have it. line: of the kernel. shape: the smallest that shows it. rule: where the
+    kernel is right, if that is simple. caught: for each of CHECKS, FOUND, WRONG or MISSED. picture:
+    the run whose C shows it.
+    """
 
     name: str
-    entry: Mapping[str, Any]
-    source: str
-    mistake: Mistake
+    title: str
+    documents: Sequence[str]
+    kind: str
+    line: int
+    shape: str
+    what: str
     rule: str
-    picture: Run | None
+    cure: str
     caught: Mapping[str, str]
+    source: str
+    picture: Run | None
 
 
 def exhibits(gallery: Path = GALLERY, processes: int = 1) -> list[Exhibit]:
@@ -60,7 +70,6 @@ def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
     rounded_down = entry.get("blocks") == "rounded down"
     with tempfile.TemporaryDirectory(prefix="gallery-") as name:
         watched = Path(name)
-        picture: Run | None
         if rounded_down:
             mistake, picture = of_the_grid(verdict, watched)
         elif not verdict.mistakes:
@@ -72,7 +81,11 @@ def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
                 f"{source}: kind: {entry['kind']} in gallery.yaml, {mistake.kind} when run"
             )
         caught = {check: seen(check, verdict, mistake, rounded_down, watched) for check in CHECKS}
-    return Exhibit(source.stem, entry, source.read_text(), mistake, verdict.rule, picture, caught)
+    return Exhibit(
+        source.stem, entry["title"], entry["documents"], mistake.kind, mistake.line,
+        str(mistake.run.shape), mistake.what, verdict.rule, entry["cure"], caught,
+        source.read_text(), picture,
+    )  # fmt: skip
 
 
 def grid_of(verdict: Verdict, shape: Any, rounded_down: bool) -> tuple[int, int, int]:
@@ -80,13 +93,12 @@ def grid_of(verdict: Verdict, shape: Any, rounded_down: bool) -> tuple[int, int,
     assert verdict.bench and verdict.bench.launch.tile
     if not rounded_down:
         return verdict.bench.launch.grid(shape)
-    rows, columns = (
-        max(1, n // t) for n, t in zip(shape.output, verdict.bench.launch.tile, strict=True)
-    )
+    tile = verdict.bench.launch.tile
+    rows, columns = (max(1, n // t) for n, t in zip(shape.output, tile, strict=True))
     return columns, rows, 1
 
 
-def of_the_grid(verdict: Verdict, folder: Path) -> tuple[Mistake, Run]:
+def of_the_grid(verdict: Verdict, folder: Path) -> tuple[Mistake, Run | None]:
     """The mistake of a launch with too few blocks, at the smallest n that shows it."""
     assert verdict.bench and verdict.bench.launch.tile
     side = verdict.bench.launch.tile[0] + 1

@@ -16,22 +16,16 @@ HABITS_OF_MEASURING = {
         "Wait for the device before you read the clock, or use its events.",
     ),
     "first_in_the_mean": (
-        "The first launch in the mean",
-        "Warm up, and give the median and its interval.",
+        "The first launch in the mean", "Warm up, and give the median and its interval."
     ),
     "copies": (
-        "Copies counted, or not",
-        "Say which of the two it is, and compare like with like.",
+        "Copies counted, or not", "Say which of the two it is, and compare like with like."
     ),
     "one_size": (
-        "One size only",
-        "Measure many sizes, because no single one speaks for the others.",
+        "One size only", "Measure many sizes, because no single one speaks for the others."
     ),
-    "one_run": (
-        "One run only",
-        "Repeat, time rivals in turn, and give an interval.",
-    ),
-}
+    "one_run": ("One run only", "Repeat, time rivals in turn, and give an interval."),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,11 +83,11 @@ def habits_of_checking() -> Iterator[Habit]:
     )  # fmt: skip
     m, n, k = 3, 4, 5
     a, b = matrices("uniform", m, n, k)
-    wrong = column_major(a, b)
+    wrong, exchanged = (sgemm(*call).reshape(m, n) for call in ((m, n, k, a, b), (n, m, k, b, a)))
     yield Habit(
         "column_major", "Row-major matrices for a column-major library",
         f"After sgemm(m, n, k, A, B) with row-major arrays, {differs(wrong, a @ b)} of {m * n} "
-        f"elements are wrong. With A and B exchanged, {differs(exchanged(a, b), a @ b)} are.",
+        f"elements are wrong. With A and B exchanged, {differs(exchanged, a @ b)} are.",
         "Call sgemm(n, m, k, B, A): C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns.",
     )  # fmt: skip
     square_a, square_b = matrices("uniform", 64, 64, 64)
@@ -121,15 +115,7 @@ def differs_at(n: int) -> int:
     return differs(np.roll(a, 7, axis=0) @ b, a @ b)
 
 
-def column_major(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """What a column-major product makes of row-major A and B, if it is called as if they were
-    its."""
-    (m, k), n = a.shape, b.shape[1]
-    by_columns = a.reshape(-1).reshape(k, m).T @ b.reshape(-1).reshape(n, k).T
-    return by_columns.T.reshape(m, n)
-
-
-def exchanged(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    (m, k), n = a.shape, b.shape[1]
-    by_columns = b.reshape(-1).reshape(k, n).T @ a.reshape(-1).reshape(m, k).T
-    return by_columns.T.reshape(m, n)
+def sgemm(m: int, n: int, k: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What a column-major product of these dimensions makes of the elements of A and B in their
+    order, as the elements of C in theirs."""
+    return (a.reshape(k, m).T @ b.reshape(n, k).T).T.ravel()

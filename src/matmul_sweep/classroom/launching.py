@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.source import Kernel, Source, word_set
+from matmul_sweep.classroom.source import Kernel, Source, split_at_commas, word_set
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -65,7 +65,7 @@ class Launch:
 
 def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
     """Raises UserError, with the question, for what nothing says."""
-    where = f"{source.path}"
+    where = str(source.path)
     constants = template_arguments(source, kernel)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
     for name, value in constants.items():
@@ -80,18 +80,14 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         raise UserError(
-            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? "
-            "Say for "
-            "instance block=16x16 after the file's name, or in a comment `// try: block=16x16` "
-            "at its "
-            "top"
+            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? Say "
+            "for instance block=16x16 after the file's name, or in a comment `// try: block=16x16` "
+            "at its top"
         )
-    block_x, block_y, block_z = (*block, 1, 1)[:3]
-    block = (block_x, block_y, block_z)
-    threads = block[0] * block[1] * block[2]
-    if not 1 <= threads <= MAXIMUM_THREADS:
+    x, y, z, *_ = (*block, 1, 1)
+    if not 1 <= x * y * z <= MAXIMUM_THREADS:
         raise UserError(
-            f"{where}: block {'×'.join(map(str, block))} has {threads} threads; a block has 1 to "
+            f"{where}: block {x}×{y}×{z} has {x * y * z} threads; a block has 1 to "
             f"{MAXIMUM_THREADS}"
         )
     tile = extents(settings, "tile", where)
@@ -109,7 +105,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
         return told
 
     return Launch(
-        block, (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
+        (x, y, z), (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
         most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
@@ -122,13 +118,8 @@ def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]
     texts = declared | dict(source.defines) | dict(constants)
     values: dict[str, int] = {}
     for _ in range(4):  # macros of macros
-        for name, text in texts.items():
-            try:
-                values[name] = evaluate(
-                    text.strip("() ").replace("/", "//").replace("////", "//"), values
-                )
-            except UserError:
-                continue
+        found = {name: valued(text.strip("() "), values) for name, text in texts.items()}
+        values |= {name: value for name, value in found.items() if value is not None}
     return values
 
 
@@ -157,54 +148,42 @@ def ask_for_constants(
     source: Source, kernel: Kernel, values: Mapping[str, int], constants: Mapping[str, str]
 ) -> None:
     """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
-    named = [
-        text for array in EXTENT.findall(kernel.body) for text in re.findall(r"\[([^\]]*)\]", array)
-    ]
-    words = [word for text in named for word in re.findall(r"[A-Za-z_]\w*", text)]
+    words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
     parameters = template_parameters(kernel)
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
     for name in dict.fromkeys([*parameters, *words]):
-        if (
-            name in values
-            or name in constants
-            or name in local
-            or (name not in parameters and defined(source, name))
-        ):
+        known = name in values or name in constants or name in local
+        if known or (name not in parameters and defined(source, name)):
             continue
         raise UserError(
-            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; "
-            "say for "
-            f"instance {name}=16 after the file's name, or write `#define {name} 16` at its top"
+            f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say "
+            f"for instance {name}=16 after the file's name, or write `#define {name} 16` at its "
+            "top"
         )
 
 
 def defined(source: Source, name: str) -> bool:
     """Whether the source, or a header beside it, may define the name."""
-    return bool(
-        re.search(rf"\b(?:define|constexpr|const|enum)\b[^;\n]*\b{name}\b", source.bare)
-    ) or bool(re.search(r'#\s*include\s*"', source.text))
+    declared = rf"\b(?:define|constexpr|const|enum)\b[^;\n]*\b{name}\b"
+    return bool(re.search(declared, source.bare) or re.search(r'#\s*include\s*"', source.text))
+
+
+def shared_arrays(kernel: Kernel) -> list[list[str]]:
+    """The extents of each of its arrays in shared memory, as they are written."""
+    return [re.findall(r"\[([^\]]*)\]", array) for array in EXTENT.findall(kernel.body)]
 
 
 def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
     """The block as the source has it, or None if it could be several."""
     if found := launched_block(source, kernel, values):
         return found
-    squares = []
-    for array in EXTENT.findall(kernel.body):
-        sides = [valued(text, values) for text in re.findall(r"\[([^\]]*)\]", array)]
-        if len(sides) == 2 and sides[0] and sides[1]:
-            squares.append((sides[0], sides[1]))
-    tiles = [name for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)]
-    sizes = {values[name] for name in tiles}
-    if len(sizes) == 1:
-        side = sizes.pop()
-        return (side, side) if side <= 32 else None
-    if not tiles and squares:
-        side = min(min(pair) for pair in squares)
-        return (side, side) if side <= 32 else None
+    tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
     if not tiles and "__shared__" not in kernel.body:
         return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
-    return None
+    arrays = ([valued(text, values) or 0 for text in one] for one in shared_arrays(kernel))
+    squares = [min(sides) for sides in arrays if len(sides) == 2 and all(sides)]
+    side = tiles.pop() if len(tiles) == 1 else min(squares, default=0) if not tiles else 0
+    return (side, side) if 0 < side <= 32 else None
 
 
 def in_a_line(source: Source, kernel: Kernel) -> bool:
@@ -237,18 +216,6 @@ def launched(source: Source, kernel: Kernel) -> list[str]:
     """The texts between <<< and >>> of the kernel's first launch in the source's own program."""
     launch = re.search(rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(.*?)>>>", source.bare, re.DOTALL)
     return split_at_commas(launch[1]) if launch else []
-
-
-def split_at_commas(text: str) -> list[str]:
-    """The parts of a text between the commas that no bracket encloses."""
-    depth, parts = 0, [""]
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
 
 
 def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:

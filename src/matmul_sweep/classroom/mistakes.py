@@ -4,7 +4,6 @@ import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,50 +13,52 @@ from matmul_sweep.classroom.explanation import Explanation, explanations
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.process.contained import MOST_BYTES
 
-# In the order in which they are told: what breaks the launch, then what makes C wrong.
-KINDS = (
-    "divergent barrier",
-    "wrong index",
-    "lost terms",
-    "uninitialised variable",
-    "out of shared memory",
-    "out of bounds",
-    "misaligned access",
-    "integer overflow",
-    "write to an input",
-    "endless loop",
-    "endless output",
-    "crash",
-    "missing barrier",
-    "race",
-    "uninitialised shared memory",
-    "uninitialised C",
-    "elements not written",
-    "wrong result",
-)
-PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
+# The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
+# what breaks the launch, then what makes C wrong.
 CURES = {
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
-    "out of bounds": "check the index and the guard: each dimension of C needs its own bound",
+    "wrong index": "",
+    "lost terms": "",
+    "uninitialised variable": "give it a value, such as 0 for a sum",
     "out of shared memory": "an array of N elements has the indices 0 to N - 1",
+    "out of bounds": "check the index and the guard: each dimension of C needs its own bound",
     "misaligned access": "an address of a float4 is a multiple of 16 bytes: every row has to begin "
     "at one",
     "integer overflow": "compute the index in size_t",
     "write to an input": "write to C only",
-    "endless output": "print from one thread, and only while you look for a mistake",
     "endless loop": "check what makes the loop end",
+    "endless output": "print from one thread, and only while you look for a mistake",
+    "crash": "",
+    "missing barrier": "",
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
-    "elements not written": "check the guard, and how a thread finds its row and column",
-    "uninitialised variable": "give it a value, such as 0 for a sum",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
+    "elements not written": "check the guard, and how a thread finds its row and column",
+    "wrong result": "",
+}
+PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
+# The kind of a finding that says all by its own fields, and what its thread does.
+SAYS = {
+    "index": ("out of shared memory", "uses index {index} of an array {type}"),
+    "misaligned": ("misaligned access", "accesses a '{type}' at an address that is not aligned"),
+    "overflow": ("integer overflow", "computes beyond an int"),
+    "input": ("write to an input", "writes to {name}"),
+    "division": ("crash", "divides by zero"),
+    "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
+}
+LOOP = r"\b(?:for|while)\s*\("
+# The lines of a kernel that an explanation is about.
+PATTERNS = {
+    "tile": r"\+=.*\*",  # adds up products
+    "sum": r"^\s*\w[\w\[\]]*\s*=[^=].*\*",  # puts a product in the place of a sum
+    "sign": r"-=|=\s*-",
 }
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """kind: one of KINDS. line: in the file, 0 if unknown."""
+    """kind: one of CURES. line: in the file, 0 if unknown."""
 
     kind: str
     line: int
@@ -67,7 +68,7 @@ class Mistake:
 
     @property
     def rank(self) -> tuple[int, int]:
-        return KINDS.index(self.kind), self.run.shape.operations
+        return [*CURES].index(self.kind), self.run.shape.operations
 
 
 def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> list[Mistake]:
@@ -95,67 +96,42 @@ class Teller:
 
     def made(self, kind: str, line: int, what: str, cure: str | None = None) -> Mistake:
         """A mistake; without `cure` with that of its kind."""
-        return Mistake(kind, line, what, CURES.get(kind, "") if cure is None else cure, self.run)
+        return Mistake(kind, line, what, CURES[kind] if cure is None else cure, self.run)
 
     def told(self, finding: Mapping[str, Any]) -> Mistake:
-        tell = getattr(self, f"tell_{finding['kind']}", None)
-        line = self.line(finding)
-        if tell:
+        line, kind = self.line(finding), finding["kind"]
+        if tell := getattr(self, f"tell_{kind}", None):
             return tell(finding, line)
-        return self.made("crash", line, f"{thread_of(finding)} dies: {finding['kind']}")
+        kind, does = SAYS.get(kind, ("crash", f"dies: {kind}"))
+        fields = {"name": self.program.signature.name_of(finding.get("array", "")), **finding}
+        fields["type"] = fields.get("type", "").strip("'")
+        return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
 
     def tell_divergent(self, finding: Mapping[str, Any], _: int) -> Mistake:
         line = re.search(r"at line (\d+)", finding["text"])
-        return self.made(
-            "divergent barrier", int(line[1]) if line else 0, shortened(finding["text"])
-        )
+        text = re.sub(r"\((\d+,\d+),0\)", r"(\1)", finding["text"])
+        text = text.replace("divergent __syncthreads in ", "in ")
+        return self.made("divergent barrier", int(line[1]) if line else 0, text)
 
     def tell_outside(self, finding: Mapping[str, Any], line: int) -> Mistake:
         does = "writes" if finding["writes"] else "reads"
         element, array = finding["element"], finding["array"]
         if array == "shared":
-            what = (
-                f"{thread_of(finding)} {does} byte {element} of dynamic shared memory, which has "
-            )
-            return self.made("out of shared memory", line, f"{what}{self.run.launch.shared_bytes}")
-        rows, columns = self.extent(array)
-        name = self.program.signature.name_of(array)
-        place = f"{name}[{element}]" if element < 0 else (
-            f"{name}[{element}], row {element // columns}, column {element % columns}"
-        )  # fmt: skip
+            has = f"of dynamic shared memory, which has {self.run.launch.shared_bytes}"
+            what = f"{thread_of(finding)} {does} byte {element} {has}"
+            return self.made("out of shared memory", line, what)
+        shape, name = self.run.shape, self.program.signature.name_of(array)
+        extents = dict(zip("AB", shape.inputs, strict=False))
+        rows, columns = extents.get(array, shape.output)
+        place = f"{name}[{element}]"
+        if element >= 0:
+            place += f", row {element // columns}, column {element % columns}"
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
         return self.made("out of bounds", line, what)
-
-    def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        kind = finding["type"].strip("'")
-        what = f"{thread_of(finding)} uses index {finding['index']} of an array {kind}"
-        return self.made("out of shared memory", line, what)
-
-    def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        what = (
-            f"{thread_of(finding)} accesses a {finding['type']} at an address that is not aligned"
-        )
-        return self.made("misaligned access", line, what)
-
-    def tell_overflow(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        return self.made("integer overflow", line, f"{thread_of(finding)} computes beyond an int")
-
-    def tell_input(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        name = self.program.signature.name_of(finding["array"])
-        return self.made("write to an input", line, f"{thread_of(finding)} writes to {name}")
 
     def tell_endless(self, finding: Mapping[str, Any], line: int) -> Mistake:
         who = thread_of(finding) if "thread" in finding else "the kernel"
         return self.made("endless loop", line, f"{who} has not ended after some seconds")
-
-    def tell_division(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        return self.made("crash", line, f"{thread_of(finding)} divides by zero")
-
-    def tell_crash(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        what = (
-            f"{thread_of(finding)} accesses memory far outside every array, or its stack overflows"
-        )
-        return self.made("crash", line, what)
 
     def tell_killed(self, finding: Mapping[str, Any], _: int) -> Mistake:
         died = signal.Signals(finding["signal"])
@@ -178,9 +154,8 @@ class Teller:
             where = f"{self.program.signature.name_of('C')}[{row}][{column}]"
         of = "the same block" if finding["same_block"] else "another block"
         thread = indices(finding["other_thread"], self.run.launch.block)
-        what = (
-            f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {past(first)}"
-        )
+        did = {"write": "wrote", "read": "read"}[first]
+        what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
         return self.made("race", line, f"{what} (line {other})" if other else what)
 
     def missing_barrier(self, finding: Mapping[str, Any], line: int, other: int) -> Mistake:
@@ -190,13 +165,12 @@ class Teller:
         back = writes < reads and any("sync" in text for text in between)
         what = (
             f"a thread writes shared memory in line {writes} while another one reads the same "
-            "element in "
-            f"line {reads}: nothing makes them wait for each other"
+            f"element in line {reads}: nothing makes them wait for each other"
         )
-        cure = (
-            f"put __syncthreads() behind line {reads}, before the next round writes line {writes}"
-            if back else f"put __syncthreads() between lines {writes} and {reads}"
-        )  # fmt: skip
+        cure = f"put __syncthreads() between lines {writes} and {reads}"
+        if back:
+            cure = f"put __syncthreads() behind line {reads}, before the next round writes line "
+            cure += str(writes)
         if writes == reads:
             cure = (
                 f"put __syncthreads() behind line {reads}, before any thread runs it again; if "
@@ -205,16 +179,15 @@ class Teller:
         return self.made("missing barrier", reads, what, cure)
 
     def explained(self, explanation: Explanation) -> Mistake:
-        find = {
-            "k": self.loop_line,
-            "tile": self.sum_line,
-            "sum": self.replacing_line,
-            "A again": self.second_line,
-            "sign": self.minus_line,
-        }.get(explanation.about, partial(self.access_line, explanation.about))
-        line = find()
-        what = f"{explanation.key}; {self.example()}"
-        return self.made(explanation.kind, line, what, "")
+        about = explanation.about
+        if about == "k":  # the first loop whose head names the number of terms, or the first
+            own = re.escape(self.program.signature.terms_name)
+            line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
+        elif about in PATTERNS:
+            line = self.body_line(PATTERNS[about]) or self.store_line()
+        else:  # the last line that takes A has it where B should stand
+            line = self.access_line(about.removesuffix(" again"), last=about == "A again")
+        return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")
 
     def wrong(self) -> Mistake:
         """What is wrong with C, where no other finding says why."""
@@ -239,12 +212,11 @@ class Teller:
         if nan.any() and "shared" in unset:
             what = f"a thread reads shared memory that no thread has written; {self.example()}"
             return self.made("uninitialised shared memory", unset["shared"], what)
-        if missing.any() and self.program.signature.operation.symmetric and is_triangle(missing):
-            what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
-            return self.made("elements not written", self.store_line(), what,
-                             "store the mirror image of each element too")  # fmt: skip
         if missing.any():
             what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
+            if self.program.signature.operation.symmetric and is_triangle(missing):
+                cure = "store the mirror image of each element too"
+                return self.made("elements not written", self.store_line(), what, cure)
             return self.made("elements not written", self.guard_line(), what)
         return self.made(
             "wrong result", self.store_line(), f"{described(run.wrong)} wrong; {self.example()}"
@@ -273,10 +245,6 @@ class Teller:
             f"{run.result.c[row, column]:.6g}; it should be {float(run.expected[row, column]):.6g}"
         )
 
-    def extent(self, array: str) -> tuple[int, int]:
-        shape = self.run.shape
-        return dict(zip("AB", shape.inputs, strict=False)).get(array, shape.output)
-
     def store_line(self) -> int:
         """The line that wrote the first wrong element, or any element."""
         assert self.run.result.writers is not None
@@ -303,29 +271,6 @@ class Teller:
         name = re.escape(self.program.signature.name_of(role))
         return self.body_line(rf"\b{name}\s*\[", last)
 
-    def second_line(self) -> int:
-        """The line that takes A where B should stand."""
-        return self.access_line("A", last=True)
-
-    def loop_line(self) -> int:
-        """The loop over the terms: the first whose head names their number, or the first."""
-        own = re.escape(self.program.signature.terms_name)
-        return self.body_line(rf"\b(?:for|while)\s*\(.*\b{own}\b") or self.body_line(
-            r"\b(?:for|while)\s*\("
-        )
-
-    def sum_line(self) -> int:
-        """The line that adds up products."""
-        return self.body_line(r"\+=.*\*") or self.store_line()
-
-    def replacing_line(self) -> int:
-        """The line that puts a product in the place of a sum."""
-        return self.body_line(r"^\s*\w[\w\[\]]*\s*=[^=].*\*") or self.store_line()
-
-    def minus_line(self) -> int:
-        """The line that subtracts, or changes the sign."""
-        return self.body_line(r"-=|=\s*-") or self.store_line()
-
     def body_line(self, pattern: str, last: bool = False) -> int:
         first = self.program.kernel.line
         body = self.source.bare.splitlines()[first:][: self.program.kernel.body.count("\n") + 1]
@@ -346,15 +291,6 @@ def indices(linear: int, extents: Sequence[int]) -> str:
     """A linear index as (x,y)."""
     x, rest = linear % extents[0], linear // extents[0]
     return shown((x, rest % extents[1], rest // extents[1]))
-
-
-def shortened(text: str) -> str:
-    """A report of the runtime with (x,y) instead of (x,y,0)."""
-    return re.sub(r"\((\d+,\d+),0\)", r"(\1)", text).replace("divergent __syncthreads in ", "in ")
-
-
-def past(verb: str) -> str:
-    return {"write": "wrote", "read": "read"}[verb]
 
 
 def is_triangle(mask: np.ndarray) -> bool:

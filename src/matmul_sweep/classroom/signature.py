@@ -4,10 +4,10 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from matmul_sweep.classroom.source import Kernel, word_set
+from matmul_sweep.classroom.source import Kernel, split_at_commas, word_set
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -28,14 +28,8 @@ COLUMNS = word_set(
 UNUSED = "unused "  # begins the role of a number without a name
 INNER = word_set("inner common shared depth mid middle kdim terms")
 OUTPUT = word_set("c p r out output res result results prod product ans resultat")
-EXTENTS = {("A", "rows"): "m", ("A", "columns"): "k", ("B", "rows"): "k", ("B", "columns"): "n",
-           ("C", "rows"): "m", ("C", "columns"): "n"}  # fmt: skip
-GRAM_EXTENTS = {
-    ("A", "rows"): "m",
-    ("A", "columns"): "n",
-    ("C", "rows"): "n",
-    ("C", "columns"): "n",
-}
+# The dimensions that rows and columns of each matrix are, by the number of matrices.
+EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
 TAKEN = (
     "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers to one "
     "type; one that takes more, such as a workspace or a tensor map, cannot be tried alone"
@@ -81,17 +75,11 @@ class Signature:
         return next((p.name for p in self.parameters if p.role == role), role)
 
 
-def operation_of(matrices: int, dtype: str) -> Operation:
-    """The operation with so many matrices, all of this dtype, or the first one in another dtype."""
-    alike = [one for one in OPERATIONS.values() if len(one.matrices) == matrices]
-    return next((one for one in alike if one.dtype == one.output == dtype), alike[0])
-
-
 def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> Signature:
     """Raises UserError for a signature that is no product's, or that could be several."""
     where = f"{path}: {kernel.name}"
-    texts = split_parameters(kernel.parameters)
-    parameters = [parsed(text, i, where) for i, text in enumerate(texts)]
+    texts = (text for text in split_at_commas(kernel.parameters) if text not in ("", "void"))
+    parameters = [parsed(" ".join(text.split()), i, where) for i, text in enumerate(texts)]
     parameters = [replace(p, type=settings.get(p.type, p.type)) for p in parameters]
     pointers = [p for p in parameters if p.pointer]
     if len(pointers) not in (2, 3):
@@ -103,7 +91,8 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
             f"{', '.join(ELEMENTS)}"
         )
     dtype = ELEMENTS[types.pop()]
-    known = operation_of(len(pointers), dtype)
+    alike = [one for one in OPERATIONS.values() if len(one.matrices) == len(pointers)]
+    known = next((one for one in alike if one.dtype == one.output == dtype), alike[0])
     operation = replace(known, dtype=dtype, output=dtype, sums=dtype)
     roles = {**matrices(pointers), **factors(parameters, where)}
     roles |= {p.name: p.name for p in parameters if p.name.startswith(UNUSED)}
@@ -111,12 +100,6 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
     letters = matrix_letters(pointers, roles)
     roles |= dimensions(numbers, letters, operation, settings, where)
     return Signature(operation, tuple(replace(p, role=roles[p.name]) for p in parameters))
-
-
-def split_parameters(text: str) -> Iterator[str]:
-    for part in re.split(r",(?![^<(\[]*[>)\]])", text):
-        if part.strip() not in ("", "void"):
-            yield " ".join(part.split())
 
 
 def parsed(text: str, position: int, where: str) -> Parameter:
@@ -135,14 +118,9 @@ def parsed(text: str, position: int, where: str) -> Parameter:
 
 def words_of(name: str) -> list[str]:
     """The words of widthAHeightB, num_cols_a, wA or numARows, in lower case."""
-    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    words = [part.lower() for part in parts]
-    pairs = [
-        tuple(word) if re.fullmatch(r"[hwrc][abc]|[mn][abc]", word) else (word,) for word in words
-    ]
-    ld = [("ld", word[2]) if re.fullmatch(r"ld[abc]", word) else pair
-          for word, pair in zip(words, pairs, strict=True)]  # fmt: skip
-    return [word for pair in ld for word in pair]
+    words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
+    pairs = ((re.fullmatch(r"(ld|[hwrcmn])([abc])", word), word) for word in words)
+    return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 
 def matrices(pointers: Sequence[Parameter]) -> dict[str, str]:
@@ -172,12 +150,9 @@ def factors(parameters: Sequence[Parameter], where: str) -> dict[str, str]:
 
 def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> dict[str, str]:
     """What the names of dimensions may call each matrix, in lower case."""
-    own = {}
-    for p in pointers:
-        for word in words_of(p.name):
-            if word not in ("d", "dev", "device", "g", "gpu", "mat", "matrix", "ptr"):
-                own[word] = roles[p.name]
-    return {"a": "A", "b": "B", "c": "C"} | own
+    common = word_set("d dev device g gpu mat matrix ptr")
+    own = {word: roles[p.name] for p in pointers for word in words_of(p.name)}
+    return {"a": "A", "b": "B", "c": "C"} | {w: own[w] for w in own if w not in common}
 
 
 def dimensions(
@@ -194,12 +169,9 @@ def dimensions(
         )
     if len(names) == 1:
         return {names[0]: wanted[0]}
-    extents = EXTENTS if len(wanted) == 3 else GRAM_EXTENTS
-    roles = {}
-    for name in names:
-        role = said.get(name) or role_of(name, letters, extents)
-        if role in wanted:
-            roles[name] = role
+    extents = EXTENTS[len(wanted)]
+    found = {name: said.get(name) or role_of(name, letters, extents) for name in names}
+    roles = {name: role for name, role in found.items() if role in wanted}
     rest_names = [name for name in names if name not in roles]
     rest_roles = [role for role in wanted if role not in roles.values()]
     if len(rest_names) == 1 and len(rest_roles) == 1:
@@ -209,18 +181,15 @@ def dimensions(
     if set(names) != roles.keys() or lacking:
         matrix = "C = A·B with A of m×k, B of k×n" if len(wanted) == 3 else "C = AᵀA with A of m×n"
         told = ", ".join(names) or "no numbers"
+        example = " ".join(f"{role}={name}" for role, name in zip(wanted, names, strict=False))
         raise UserError(
-            f"{where} takes {told}: which is which in {matrix}? Say for instance "
-            f"{' '.join(f'{role}={name}' for role, name in zip(wanted, names, strict=False))} "
-            "after "
+            f"{where} takes {told}: which is which in {matrix}? Say for instance {example} after "
             "the file's name, or in a comment `// try: ...` at its top"
         )
     return roles
 
 
-def role_of(
-    name: str, letters: Mapping[str, str], extents: Mapping[tuple[str, str], str]
-) -> str | None:
+def role_of(name: str, letters: Mapping[str, str], extents: Mapping[str, str]) -> str | None:
     """m, n or k if a name says it: by itself, or as the rows or columns of a matrix."""
     bare = re.sub(r"^(?:num|n|dim|size|len)_?(?=[MNKmnk]$)", "", name)
     if bare.lower() in ("m", "n", "k"):
@@ -228,12 +197,11 @@ def role_of(
     words = words_of(name)
     if INNER & set(words):
         return "k"
-    directions = [(i, "rows" if w in ROWS else "columns") for i, w in enumerate(words)
+    directions = [(i, int(w in COLUMNS)) for i, w in enumerate(words)
                   if w in ROWS | COLUMNS and not (w in letters and w in "rc")]  # fmt: skip
     found = set()
     for i, direction in directions:
-        near = sorted((abs(i - j), letters[w]) for j, w in enumerate(words)
-                      if w in letters and j != i)  # fmt: skip
-        matrix = near[0][1] if near else "C" if ("B", "rows") in extents else "A"
-        found.add(extents.get((matrix, direction)))
+        near = [(abs(i - j), letters[w]) for j, w in enumerate(words) if w in letters and j != i]
+        matrix = min(near)[1] if near else "C" if "B" in extents else "A"
+        found.add(extents[matrix][direction] if matrix in extents else None)
     return found.pop() if len(found) == 1 else None

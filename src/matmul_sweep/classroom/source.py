@@ -82,9 +82,8 @@ class Source:
             end = closing(bare, one.end() - 1)
             line = bare.count("\n", 0, one.start("name")) + 1
             body = bare[one.end() : end]
-            found[one["name"]] = Kernel(
-                one["name"], one["template"] or "", one["parameters"], line, body
-            )
+            name = one["name"]
+            found[name] = Kernel(name, one["template"] or "", one["parameters"], line, body)
         return found
 
     @cached_property
@@ -108,46 +107,38 @@ class Source:
 
     def kernel(self, name: str | None) -> Kernel:
         """The kernel of that name, or the only one. Raises UserError."""
+        names = ", ".join(self.kernels)
         if not self.kernels and "__global__" in self.bare:
-            raise UserError(
-                f"{self.path}: no whole kernel in it: after the parameters of __global__ comes its "
-                "body in { }"
-            )
-        if not self.kernels:
-            raise UserError(
-                f"{self.path}: no kernel in it: a kernel is a function `__global__ void name(...) "
-                "{...}` in CUDA C++"
-            )
-        if name is None and len(self.kernels) > 1:
-            names = ", ".join(self.kernels)
-            raise UserError(
-                f"{self.path}: {len(self.kernels)} kernels: {names}; which one? Say "
-                f"kernel={next(iter(self.kernels))} after the file's name"
-            )
-        if name is not None and name not in self.kernels:
-            raise UserError(f"{self.path}: kernel={name}: it has {', '.join(self.kernels)}")
-        return self.kernels[name or next(iter(self.kernels))]
+            said = "no whole kernel in it: after the parameters of __global__ comes its body in { }"
+        elif not self.kernels:
+            said = "no kernel in it: a kernel is a function `__global__ void name(...) {...}` in "
+            said += "CUDA C++"
+        elif name is None and len(self.kernels) > 1:
+            said = f"{len(self.kernels)} kernels: {names}; which one? Say "
+            said += f"kernel={next(iter(self.kernels))} after the file's name"
+        elif name is not None and name not in self.kernels:
+            said = f"kernel={name}: it has {names}"
+        else:
+            return self.kernels[name or names]
+        raise UserError(f"{self.path}: {said}")
 
     def needed_by(self, kernel: Kernel) -> str:
         """The text with only the kernel and what it uses; the rest is blank."""
         items = split_items(self.bare)
-        kept = {i for i, item in enumerate(items) if item.kernel == kernel.name}
-        used = set().union(*(items[i].words for i in kept))
-        waiting = True
-        while waiting:
-            more = {
-                i for i, item in enumerate(items)
-                if i not in kept and not item.directive and item.names & used and not item.host_only
-            }  # fmt: skip
-            waiting = bool(more)
-            kept |= more
-            used |= set().union(*(items[i].words for i in more))
+        kept = [item for item in items if item.kernel == kernel.name]
+        used: set[str] = set()
+        more = kept
+        while more:
+            used |= set().union(*(item.words for item in more))
             used |= {word for name in used & self.defines.keys()
                      for word in re.findall(r"\w+", self.defines[name])}  # fmt: skip
+            more = [item for item in items if item not in kept and not item.directive
+                    and item.names & used and not item.host_only]  # fmt: skip
+            kept += more
+        kept += [item for item in items if item.directive and self.keeps(item)]
         chars = list(blank(self.text))
-        for i, item in enumerate(items):
-            if i in kept or (item.directive and self.keeps(item)):
-                chars[item.start : item.end] = self.text[item.start : item.end]
+        for item in kept:
+            chars[item.start : item.end] = self.text[item.start : item.end]
         return "".join(chars)
 
     def keeps(self, directive: "Item") -> bool:
@@ -167,11 +158,11 @@ class Source:
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
         """Line and name of headers in quotes that are not there."""
-        return [
-            (self.text.count("\n", 0, one.start()) + 1, one[2])
-            for one in INCLUDE.finditer(self.text)
-            if one[1] == '"' and not (self.path.parent / one[2]).is_file()
-        ]
+        found = (
+            (self.text.count("\n", 0, one.start()) + 1, one) for one in INCLUDE.finditer(self.text)
+        )
+        return [(line, one[2]) for line, one in found
+                if one[1] == '"' and not (self.path.parent / one[2]).is_file()]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -223,6 +214,18 @@ class Item:
 def blank(text: str) -> str:
     """White space with the same lines."""
     return re.sub(r"[^\n]", " ", text)
+
+
+def split_at_commas(text: str) -> list[str]:
+    """The parts of a text between the commas that no bracket encloses."""
+    depth, parts = 0, [""]
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def closing(bare: str, opening: int) -> int:
@@ -300,10 +303,8 @@ def read(path: Path) -> Source:
 def repaired(text: str) -> str:
     """What copying from a notebook or a PDF breaks, mended without moving a line: fences and cell
     magics, numbers before the lines, and comments that went on in a line of their own."""
-    lines = [
-        "" if re.match(r"\s*(```|%%|In \[\d*\]:|Out\[)", line) else line
-        for line in text.split("\n")
-    ]
+    fence = re.compile(r"\s*(```|%%|In \[\d*\]:|Out\[)")
+    lines = ["" if fence.match(line) else line for line in text.split("\n")]
     numbers = [re.match(r"\s*(\d+)(?=\s|$)", line) for line in lines if line.strip()]
     if len(numbers) > 4 and sum(map(bool, numbers)) > 0.6 * len(numbers):
         lines = [re.sub(r"^\s*\d+(?=\s|$)", "", line) for line in lines]

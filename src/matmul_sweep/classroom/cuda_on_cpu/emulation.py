@@ -16,6 +16,7 @@ import numpy as np
 from matmul_sweep.build import cache
 from matmul_sweep.build.toolchain import check_machine, no_kernel, version
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.operations.dtypes import Dtype
@@ -138,6 +139,19 @@ def build(
             raise EmulationError(_explained(report, functions, operation, parameters))
     compiled.unlink()
     cache.keep(key, executable, "")
+
+
+def build_variant(
+    variant: Variant, executable: Path, sanitizer: str | None = None, source: Path | None = None
+) -> None:
+    """Compile a kernel of a catalogue, or a source in its place, with the parameters of a variant;
+    raises as build does."""
+    kernel = variant.kernel
+    build(
+        source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
+        executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
+        [*kernel.tensor_maps],
+    )  # fmt: skip
 
 
 def _read_first(headers: Sequence[str], include: Sequence[Path]) -> list[str]:

@@ -1,0 +1,22 @@
+"""A kernel of a catalogue on the CPU."""
+
+from pathlib import Path
+
+import numpy as np
+
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
+from matmul_sweep.operations import fills
+from matmul_sweep.operations.shapes import Shape
+
+
+def product_on_cpu(
+    variant: Variant, executable: Path, shape: Shape, *given: np.ndarray
+) -> tuple[np.ndarray, Accuracy]:
+    """C, from NaN, of these inputs or of random ones."""
+    kernel = variant.kernel
+    inputs = given or fills.inputs("uniform", 3, shape, kernel.dtype)
+    c = np.full(shape.output, np.nan, kernel.dtype)
+    c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60)
+    return c, accuracy(kernel, c, *inputs)
