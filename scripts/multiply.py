@@ -108,21 +108,16 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def largest_square(operation: str) -> int:
-    """The largest square size that runs thread by thread in half a minute."""
-    return bisect(
-        range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: parse_shape(n, operation).operations
-    )
-
-
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
     """Raise UserError if a product for the GPU cannot run on the CPU instead."""
     if not variant.kernel.hand_written:
         raise UserError(f"{variant.name} runs on a GPU, and {missing}")
     if shape.operations > EMULATED_OPERATIONS:
+        square = variant.kernel.product.parse
+        largest = bisect(range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: square(n).operations)
         raise UserError(
-            f"{shape} takes minutes thread by thread, and {missing}; sizes up to about "
-            f"{largest_square(variant.kernel.operation)} run on the CPU"
+            f"{shape} takes minutes thread by thread, and {missing}; sizes up to about {largest} "
+            "run on the CPU"
         )
 
 
