@@ -204,18 +204,10 @@ def test_syrk_writes_the_upper_triangle_and_nothing_else(tools: Instruments) -> 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_cublas_gemm_is_row_major_and_a_refused_call_is_raised(
+def test_poison_is_nan_and_a_call_that_cublas_refuses_is_raised(
     tools: Instruments, dtype: str
 ) -> None:
-    random = np.random.default_rng(0)
-    for m, n, k in ((37, 53, 71), (1, 5, 3), (64, 1, 2)):
-        a, b = (random.uniform(-1, 1, size).astype(dtype) for size in ((m, k), (k, n)))
-        c = tools.poisoned(m * n, dtype)
-        assert np.isnan(host_copy(tools, c, m * n, dtype)).all()
-        on_device = [*map(tools.drv.to_device, (a, b)), c]
-        tools.cublas.gemm(dtype, m, n, k, *map(int, on_device))
-        found = host_copy(tools, c, m * n, dtype).reshape(m, n)
-        np.testing.assert_allclose(found, a @ b, atol=1e-5 if dtype == "float32" else 1e-13)
+    assert np.isnan(host_copy(tools, tools.poisoned(7, dtype), 7, dtype)).all()
     with pytest.raises(CublasError, match=r"cublas[SD]gemm_v2: .+"):
         tools.cublas.gemm(dtype, -1, 1, 1, 0, 0, 0)
 
