@@ -48,7 +48,7 @@ class GpuBench:
 
     def __init__(
         self, gpu: Gpu, variant: Variant, rivals: Sequence[Variant], build: Path,
-        settings: Settings, split: Split, shapes: Sequence[Shape],
+        settings: Settings, split: Split, shapes: Sequence[Shape], recorder: Recorder,
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
         self.tools = Instruments(gpu, build, settings.limits.hang_seconds)
@@ -57,8 +57,7 @@ class GpuBench:
         self.dtype = variant.kernel.dtype
         self.operation = variant.kernel.product
         self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
-        self.recorder = Recorder(gpu.nvml)
-        self.recorder.start()
+        self.recorder = recorder
         self.random = np.random.default_rng(settings.seed)
         self.loaded_s = 0.0  # seconds of launches at this point so far, which warm up the card
 
@@ -277,9 +276,6 @@ class GpuBench:
             return host_ms(lambda: self.finished(lambda: self.products[0](shape, *pointers)))
 
         return one
-
-    def close(self) -> None:
-        self.recorder.stop()
 
 
 def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:
