@@ -1,6 +1,5 @@
 """Measure the highest rates of the card: multiply-adds on each kind of unit, and a memory copy."""
 
-import logging
 from pathlib import Path
 
 from matmul_sweep.build.binaries import tool_source
@@ -20,10 +19,7 @@ def main() -> None:
 
     rows = measured(options.build)
     digest = program_digest(Path(__file__), tool_source("ceilings"))
-    for row in rows:
-        row["sha256"] = digest
-        logging.info("%s", row)
-    write_rows(rows, "ceilings.csv", options.output)
+    write_rows([row | {"sha256": digest} for row in rows], "ceilings.csv", options.output)
 
 
 if __name__ == "__main__":

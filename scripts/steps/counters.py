@@ -5,7 +5,6 @@ left as they are. ncu starts this program a second time, which then launches the
 """
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 
@@ -33,8 +32,6 @@ def main() -> None:
     # Not earlier: what runs inside has the same options, and would empty the log.
     arguments.start_log(options.log)
     rows = counters.rows(variants, [sys.executable, *sys.argv, "--inside"])
-    for row in rows:
-        logging.info("%s", row)
     write_rows(rows, "counters.csv", options.output)
 
 

@@ -48,10 +48,6 @@ def leaves_an_element_out(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndar
     c[-1, :-1] = (a @ b)[-1, :-1]
 
 
-def loses_a_term(shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    np.matmul(a[:, :-1], b[:-1], out=c)
-
-
 @pytest.mark.parametrize("sleep", [0.0, 0.05])
 def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time_is_its_sample(
     sleep: float,
@@ -79,10 +75,9 @@ def test_a_point_is_under_load_first_if_sustained_and_a_slow_products_first_time
             assert point.rows[1]["stopped"] == "seconds"
 
 
-@pytest.mark.parametrize("product", [leaves_an_element_out, loses_a_term])
-def test_a_wrong_product_is_refused(product: CpuProduct) -> None:
+def test_a_wrong_product_is_refused() -> None:
     with pytest.raises(Wrong, match="wrong result"):
-        bench(product).measure(case(SHAPE))
+        bench(leaves_an_element_out).measure(case(SHAPE))
 
 
 def test_matrices_over_the_memory_are_refused_with_the_numbers() -> None:

@@ -295,6 +295,4 @@ def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
 
 def launches_of(seconds: float, launch_ms: float, most: int) -> int:
     """How many launches of this length take about so many seconds, from one to `most`."""
-    if most * launch_ms <= seconds * 1e3:
-        return most
-    return max(1, round(seconds * 1e3 / launch_ms))
+    return max(1, min(most, round(seconds * 1e3 / max(launch_ms, 1e-9))))
