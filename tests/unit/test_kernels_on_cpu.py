@@ -26,10 +26,7 @@ def products(
 ) -> Iterator[tuple[Shape, list[np.ndarray], np.ndarray]]:  # fmt: skip
     """The shapes, with the inputs and C."""
     kernel, executable = variant.kernel, folder / "kernel"
-    emulation.build(
-        kernel.code, kernel.functions, kernel.product, variant.constants(None), executable,
-        sanitizer, [kernel.code.parent], [*kernel.workspace], [*kernel.tensor_maps],
-    )  # fmt: skip
+    emulation.build_variant(variant, executable, sanitizer)
     for shape in shapes:
         inputs = fills.inputs("uniform", 3, shape, kernel.dtype)
         c = np.full(shape.output, np.nan, kernel.dtype)

@@ -21,16 +21,8 @@ SHAPE = (40, 70, 130)
 @pytest.fixture(scope="module")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("split") / "split"
-    build(KERNEL.variants[0], path)
+    emulation.build_variant(KERNEL.variants[0], path)
     return path
-
-
-def build(variant: Variant, path: Path) -> None:
-    emulation.build(
-        KERNEL.code, KERNEL.functions, KERNEL.product, variant.constants(None), path,
-        include=[KERNEL.code.parent], workspace=[*KERNEL.workspace],
-        tensor_maps=[*KERNEL.tensor_maps],
-    )  # fmt: skip
 
 
 def multiply(executable: Path, variant: Variant, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -64,7 +56,7 @@ def test_infinities_and_nan_are_those_of_sgemm(executable: Path) -> None:
 @pytest.mark.usefixtures("unoptimised")
 def test_a_tiling_whose_sums_move_later_is_right(tmp_path: Path) -> None:
     [variant] = (v for v in KERNEL.every_variant if v.tiling == "128x64-move2")
-    build(variant, tmp_path / "split")
+    emulation.build_variant(variant, tmp_path / "split")
     for m, n, k in ((1, 1, 1), (37, 41, 70), (130, 137, 330)):
         a, b = factors("normal", m, n, k)
         c = multiply(tmp_path / "split", variant, a, b)

@@ -16,6 +16,7 @@ import numpy as np
 from matmul_sweep.build import cache
 from matmul_sweep.build.toolchain import check_machine, no_kernel, version
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.operations.dtypes import Dtype
@@ -75,6 +76,15 @@ class NotRunnable(EmulationError):
 def lacks(header: str) -> bool:
     """Whether a header is one of CUDA's that has no counterpart here."""
     return bool(re.fullmatch(HEADER, header)) and not (RUNTIME / header).is_file()
+
+
+def build_variant(variant: Variant, executable: Path, sanitizer: str | None = None) -> None:
+    """What `build` does, of a variant of the catalogue."""
+    kernel = variant.kernel
+    build(
+        kernel.code, kernel.functions, kernel.product, variant.constants(None), executable,
+        sanitizer, workspace=[*kernel.workspace], tensor_maps=[*kernel.tensor_maps],
+    )  # fmt: skip
 
 
 def build(

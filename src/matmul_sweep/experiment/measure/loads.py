@@ -48,10 +48,7 @@ def counted(variant: Variant, shape: Shape, folder: Path) -> dict[str, Any]:
     inputs = fills.inputs("uniform", SEED, shape, kernel.dtype)
     c = np.full(shape.output, np.nan, kernel.product.output)
     try:
-        emulation.build(
-            kernel.code, kernel.functions, kernel.product, variant.constants(None), executable,
-            emulation.WATCH, workspace=[*kernel.workspace], tensor_maps=[*kernel.tensor_maps],
-        )  # fmt: skip
+        emulation.build_variant(variant, executable, emulation.WATCH)
         done = watched.launch(executable, variant.plan(shape), shape, inputs, c, LAUNCH_SECONDS)
     except NotRunnable as error:
         return {"status": "skipped", "reason": str(error)}

@@ -129,13 +129,9 @@ class EmulationRunner(Runner):
 
     def executable(self, part: Variant) -> Path:
         """The part's program, compiled at its first product."""
-        executable, kernel = self.build / part.slug, part.kernel
+        executable = self.build / part.slug
         if not executable.exists():
-            constants = part.constants(self.architecture)
-            emulation.build(
-                kernel.code, kernel.functions, kernel.product, constants, executable,
-                workspace=[*kernel.workspace], tensor_maps=[*kernel.tensor_maps],
-            )  # fmt: skip
+            emulation.build_variant(part, executable)
         return executable
 
     def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
