@@ -97,17 +97,6 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         print(f"Duration: {time_ms / 1e3:.6f} s")
 
 
-def parse() -> argparse.Namespace:
-    parser = arguments.parser(__doc__)
-    arguments.add_variant(parser)
-    parser.add_argument("shape", help="640; MxNxK (gemm): 3200x2400x1600; MxN (gram): 1000x500")
-    parser.add_argument("--print", action="store_true", help="print A, B and C")
-    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
-    parser.add_argument("--seed", type=int, default=2026)
-    arguments.add_hang_seconds(parser)
-    return parser.parse_args()
-
-
 def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
     """Raise UserError if a product for the GPU cannot run on the CPU instead."""
     if not variant.kernel.hand_written:
@@ -123,7 +112,15 @@ def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
 
 @command_line
 def main() -> None:
-    options = parse()
+    parser = arguments.parser(__doc__)
+    arguments.add_variant(parser)
+    parser.add_argument("shape", help="640; MxNxK (gemm): 3200x2400x1600; MxN (gram): 1000x500")
+    parser.add_argument("--print", action="store_true", help="print A, B and C")
+    parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
+    parser.add_argument("--seed", type=int, default=2026)
+    arguments.add_hang_seconds(parser)
+    options = parser.parse_args()
+
     variant = load_catalogue(options.catalogue).variant(options.variant)
     shape, seconds = parse_shape(options.shape, variant.kernel.operation), options.hang_seconds
     no_room = host_memory_refusal(shape, variant.kernel.dtype, share=1)

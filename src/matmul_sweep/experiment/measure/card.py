@@ -3,9 +3,8 @@ and the library, what it takes of a multiprocessor, and the next step."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -53,9 +52,6 @@ class Standing:
     registers: int
     occupancy: float
     next_step: str
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def __str__(self) -> str:
         shares = ", ".join(
