@@ -97,7 +97,21 @@ def tell(run: Runner, variant: Variant, shape: Shape, options: argparse.Namespac
         print(f"Duration: {time_ms / 1e3:.6f} s")
 
 
-def parse() -> argparse.Namespace:
+def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
+    """Raise UserError if a product for the GPU cannot run on the CPU instead."""
+    if not variant.kernel.hand_written:
+        raise UserError(f"{variant.name} runs on a GPU, and {missing}")
+    if shape.operations > EMULATED_OPERATIONS:
+        square = variant.kernel.product.parse
+        largest = bisect(range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: square(n).operations)
+        raise UserError(
+            f"{shape} takes minutes thread by thread, and {missing}; sizes up to about {largest} "
+            "run on the CPU"
+        )
+
+
+@command_line
+def main() -> None:
     parser = arguments.parser(__doc__)
     arguments.add_variant(parser)
     parser.add_argument("shape", help="640; MxNxK (gemm): 3200x2400x1600; MxN (gram): 1000x500")
@@ -105,30 +119,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--fill", choices=fills.FILLS, default="uniform")
     parser.add_argument("--seed", type=int, default=2026)
     arguments.add_hang_seconds(parser)
-    return parser.parse_args()
+    options = parser.parse_args()
 
-
-def largest_square(operation: str) -> int:
-    """The largest square size that runs thread by thread in half a minute."""
-    return bisect(
-        range(1, 1 << 16), EMULATED_OPERATIONS, key=lambda n: parse_shape(n, operation).operations
-    )
-
-
-def check_emulated(variant: Variant, shape: Shape, missing: NoDevice) -> None:
-    """Raise UserError if a product for the GPU cannot run on the CPU instead."""
-    if not variant.kernel.hand_written:
-        raise UserError(f"{variant.name} runs on a GPU, and {missing}")
-    if shape.operations > EMULATED_OPERATIONS:
-        raise UserError(
-            f"{shape} takes minutes thread by thread, and {missing}; sizes up to about "
-            f"{largest_square(variant.kernel.operation)} run on the CPU"
-        )
-
-
-@command_line
-def main() -> None:
-    options = parse()
     variant = load_catalogue(options.catalogue).variant(options.variant)
     shape, seconds = parse_shape(options.shape, variant.kernel.operation), options.hang_seconds
     no_room = host_memory_refusal(shape, variant.kernel.dtype, share=1)

@@ -25,6 +25,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def as_json(found: Verdict | UserError, file: Path, options: argparse.Namespace)
             "mistakes": [],
         }
     standing = timed(found, not options.no_gpu)
-    gpu = standing if isinstance(standing, str) else standing.as_json()
+    gpu = standing if isinstance(standing, str) else asdict(standing)
     return found.as_json() | {"gpu": gpu}
 
 

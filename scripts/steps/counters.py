@@ -5,7 +5,6 @@ left as they are. ncu starts this program a second time, which then launches the
 """
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.measure import counters
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
-from matmul_sweep.launch.driver import NoDevice
-from matmul_sweep.process.errors import UserError, command_line
+from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_json
 
 
@@ -29,16 +27,11 @@ def main() -> None:
     options = parser.parse_args()
     variants = read_experiment(options.experiment).shown
     if options.inside:
-        try:
-            write_json(counters.launched(variants, options.build), options.inside)
-        except NoDevice as error:
-            raise UserError(f"device: gpu: {error}") from None
+        write_json(counters.launched(variants, options.build), options.inside)
         return
     # Not earlier: what runs inside has the same options, and would empty the log.
     arguments.start_log(options.log)
     rows = counters.rows(variants, [sys.executable, *sys.argv, "--inside"])
-    for row in rows:
-        logging.info("%s", row)
     write_rows(rows, "counters.csv", options.output)
 
 

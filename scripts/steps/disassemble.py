@@ -5,7 +5,6 @@ The hot loop is the innermost one that multiplies most. A variant without one, o
 compile, has a row that says why; so has every variant where there is no nvdisasm. No GPU is needed.
 """
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -63,8 +62,6 @@ def main() -> None:
     functions = [variant.kernel.function for _, variant in variants]
     with workers(options.processes) as processes:
         rows = [*processes.map(row_of, records, cubins, functions)]
-    for row in rows:
-        logging.info("%s", row)
     write_rows(rows, "instructions.csv", options.output)
 
 

@@ -20,12 +20,14 @@ from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import panel_rows, row_bytes
+from matmul_sweep.experiment.verify.runner import GpuRunner
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations import OPERATIONS, fills
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
 from matmul_sweep.operations.gram import Gram
 from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import HANG_SECONDS
 from matmul_sweep.process.files import write_json
 
 pytestmark = pytest.mark.gpu
@@ -127,17 +129,13 @@ def test_the_library_passes_with_the_errors_that_the_host_computes(product: Prod
     assert 0 < found.mean < found.largest
 
 
-def test_tf32_is_what_the_entry_asks_for_and_no_other_has(tools: Instruments) -> None:
+def test_tf32_is_what_the_entry_asks_for_and_no_other_has(gpu: Gpu, build: Path) -> None:
     """The full product right after the TF32 one: the handle's mode is put back."""
-    shape = Gemm(256, 256, 256)
+    shape, run, errors = Gemm(256, 256, 256), GpuRunner(build, HANG_SECONDS, gpu), {}
     inputs = fills.inputs("uniform", SEED, shape, "float32")
-    on_device = [tools.drv.to_device(x) for x in inputs]
-    errors = {}
     for name in ("cublas_sgemm_tf32", "cublas_sgemm"):
-        c = tools.poisoned(shape.elements[-1], "float32")
         variant = load_catalogue().variant(name)
-        gpu_product(variant, tools)(shape, *on_device, c)
-        found = host_copy(tools, c, shape.elements[-1]).reshape(shape.output)
+        found = run.multiply(variant, shape, *inputs)
         errors[name] = accuracy(variant.kernel, found, *inputs)
         assert errors[name].share <= 1
     assert errors["cublas_sgemm_tf32"].mean > 50 * errors["cublas_sgemm"].mean
@@ -206,18 +204,10 @@ def test_syrk_writes_the_upper_triangle_and_nothing_else(tools: Instruments) -> 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_cublas_gemm_is_row_major_and_a_refused_call_is_raised(
+def test_poison_is_nan_and_a_call_that_cublas_refuses_is_raised(
     tools: Instruments, dtype: str
 ) -> None:
-    random = np.random.default_rng(0)
-    for m, n, k in ((37, 53, 71), (1, 5, 3), (64, 1, 2)):
-        a, b = (random.uniform(-1, 1, size).astype(dtype) for size in ((m, k), (k, n)))
-        c = tools.poisoned(m * n, dtype)
-        assert np.isnan(host_copy(tools, c, m * n, dtype)).all()
-        on_device = [*map(tools.drv.to_device, (a, b)), c]
-        tools.cublas.gemm(dtype, m, n, k, *map(int, on_device))
-        found = host_copy(tools, c, m * n, dtype).reshape(m, n)
-        np.testing.assert_allclose(found, a @ b, atol=1e-5 if dtype == "float32" else 1e-13)
+    assert np.isnan(host_copy(tools, tools.poisoned(7, dtype), 7, dtype)).all()
     with pytest.raises(CublasError, match=r"cublas[SD]gemm_v2: .+"):
         tools.cublas.gemm(dtype, -1, 1, 1, 0, 0, 0)
 
@@ -235,7 +225,7 @@ def test_the_timer_reads_little_for_nothing_and_the_recorder_does_not_disturb(
     assert on["ratio"] == pytest.approx(1, abs=0.05)
 
 
-def test_a_kernel_that_waits_a_while_takes_that_while(
+def test_a_kernel_that_waits_a_while_takes_that_while_and_what_runs_before_a_launch_none(
     gpu: Gpu, tools: Instruments, tmp_path: Path
 ) -> None:
     read = 'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"({}));'
@@ -249,12 +239,9 @@ def test_a_kernel_that_waits_a_while_takes_that_while(
     def launch() -> None:
         probe.prepared_async_call((1, 1, 1), (32, 1, 1), tools.stream, 2_000_000)
 
-    times = HeldStream(tools).times([launch] * 5)
-    assert times == pytest.approx([2.0] * 5, abs=0.05)
-
-
-def test_what_runs_before_a_launch_is_not_timed(tools: Instruments) -> None:
-    times = HeldStream(tools).times([tools.empty] * 20, before=tools.clear_l2)
+    stream = HeldStream(tools)
+    assert stream.times([launch] * 5) == pytest.approx([2.0] * 5, abs=0.05)
+    times = stream.times([tools.empty] * 20, before=tools.clear_l2)
     assert median(times) < 0.010  # clearing takes some 40 µs itself
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import time
@@ -285,30 +286,30 @@ def test_verification_finds_a_mistake_and_leaves_a_table(
     assert len(table) == len(verification_shapes(variant, [Gemm(128, 128, 128)]))
 
 
-def test_multiply_says_the_documents_lines(gpu: Gpu) -> None:
-    done = run_script("multiply", "shared_rect", "3200x2400x1600")
-    assert done.returncode == 0, done.stderr
-    assert "CUDA kernel launch with 7500 blocks of 1024 threads" in done.stdout
-    assert "Result is Correct" in done.stdout
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("Duration: ")]
-    assert 1e-4 < float(line.split()[1]) < 1
-
-
 @pytest.mark.parametrize(
     ("words", "environment", "said"),
     [
+        (
+            "shared_rect 3200x2400x1600",
+            {},
+            [
+                "CUDA kernel launch with 7500 blocks of 1024 threads",
+                "Result is Correct",
+                r"\nDuration: 0\.0{0,3}[1-9]\d* s",
+            ],
+        ),
         # With ten bits of mantissa this product would be wrong.
         ("cublas_sgemm 256", {"NVIDIA_TF32_OVERRIDE": "1"}, ["Result is Correct"]),
         ("naive 33", {"CUDA_VISIBLE_DEVICES": ""}, ["finds no", "not timed"]),
     ],
-    ids=["TF32 is asked for", "the GPU is hidden"],
+    ids=["the documents' lines", "TF32 is asked for", "the GPU is hidden"],
 )
-def test_the_environment_changes_no_result(
+def test_multiply_says_the_documents_lines_whatever_the_environment(
     gpu: Gpu, words: str, environment: dict[str, str], said: list[str]
 ) -> None:
     done = run_script("multiply", *words.split(), **environment)
     assert done.returncode == 0, done.stderr
-    assert all(part in done.stdout for part in said)
+    assert all(re.search(part, done.stdout) for part in said)
 
 
 CHAINED = [v for v in VARIANTS if v.kernel.overlaps and v.kernel.product.output == v.kernel.dtype]

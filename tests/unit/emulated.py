@@ -17,6 +17,6 @@ def product_on_cpu(
     """C, from NaN, of these inputs or of random ones."""
     kernel = variant.kernel
     inputs = given or fills.inputs("uniform", 3, shape, kernel.dtype)
-    c = np.full(shape.output, np.nan, kernel.dtype)
+    c = np.full(shape.output, np.nan, kernel.product.output)
     c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60)
     return c, accuracy(kernel, c, *inputs)

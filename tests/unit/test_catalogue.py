@@ -7,7 +7,8 @@ import pytest
 from support import Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.build import packages
-from matmul_sweep.build.binaries import compile_variant, digest, essence, flags
+from matmul_sweep.build.binaries import digest, essence, flags, recipe
+from matmul_sweep.build.recipes import compiled
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.keys import Entry as Entry_
@@ -158,7 +159,7 @@ def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are(
 )  # fmt: skip
 def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_path: Path) -> None:
     """Shared memory to the byte; registers at least, since addresses and counters need some too."""
-    record = compile_variant(variant, "sm_90", tmp_path / "cubin")
+    record = compiled(recipe(variant, "sm_90"), tmp_path / "cubin")
     assert record["status"] == "ok"
     kernel = variant.kernel
     assert record["shared_bytes"] == evaluate(kernel.shared_bytes, variant.parameters)

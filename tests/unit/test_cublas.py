@@ -1,6 +1,7 @@
 """The cuBLAS handle: the math mode of its calls."""
 
 import contextlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,10 +34,10 @@ def test_arithmetic_is_full_again_behind_its_calls_or_a_failure(calls: Calls, fa
 
 def test_the_version_is_written_as_nvidia_does(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [13, 1, 0]  # by libraryPropertyType
-    monkeypatch.setattr(
-        cublas, "call", lambda name, which, to: setattr(to._obj, "value", parts[which])
+    lib = SimpleNamespace(
+        cublasGetProperty=lambda which, to: setattr(to._obj, "value", parts[which])
     )
-    monkeypatch.setattr(cublas, "library", lambda: (None, "/x/libcublas.so.13"))
+    monkeypatch.setattr(cublas, "library", lambda: (lib, "/x/libcublas.so.13"))
     monkeypatch.setattr(cublas, "version", cublas.version.__wrapped__)
     facts = cublas.Cublas.__new__(cublas.Cublas).facts()
     assert (facts["cublas"], facts["cublas_file"]) == ("13.1.0", "libcublas.so.13")

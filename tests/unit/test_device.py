@@ -23,16 +23,6 @@ from matmul_sweep.process.project import ROOT
 
 
 @pytest.mark.parametrize(
-    ("driver_version", "toolkit"),
-    [(13000, (13, 0)), (13010, (13, 0)), (14000, (13, 0)), (13000, (12, 9)), (12020, (12, 9))],
-)
-def test_a_driver_of_the_toolkits_generation_will_do(
-    driver_version: int, toolkit: tuple[int, int]
-) -> None:
-    check_driver(driver_version, toolkit)
-
-
-@pytest.mark.parametrize(
     ("driver_version", "toolkit", "speaks", "remedy"),
     [(12090, (13, 0), "12.9", "run `uv sync --no-group cuda13 --group cuda12; "),
      (12000, (13, 1), "12.0", "export UV_NO_SYNC=1`, then the same command again"),
@@ -41,27 +31,18 @@ def test_a_driver_of_the_toolkits_generation_will_do(
 def test_an_older_driver_is_refused_with_both_versions_and_the_remedy(
     driver_version: int, toolkit: tuple[int, int], speaks: str, remedy: str
 ) -> None:
+    for enough in (toolkit[0] * 1000, toolkit[0] * 1000 + 20, 14000):
+        check_driver(enough, toolkit)
     with pytest.raises(UserError) as caught:
         check_driver(driver_version, toolkit)
-    message = str(caught.value)
-    assert f"CUDA {speaks}," in message
-    assert "CUDA {}.{}".format(*toolkit) in message
-    assert remedy in message
-    assert "\n" not in message
-
-
-def test_without_a_gpu_it_is_said() -> None:
-    try:
-        device.count()
-    except NoDevice as missing:
-        assert "NVIDIA driver" in str(missing)
-    else:
-        pytest.skip("this machine has a GPU")
+    words = [f"CUDA {speaks},", "CUDA {}.{}".format(*toolkit), remedy]
+    assert all(part in str(caught.value) for part in words)
 
 
 def test_an_old_driver_is_one_line_although_it_lacks_what_pycuda_links(
-    no_gpu_here: None, tmp_path: Path
+    no_gpu_here: str, tmp_path: Path
 ) -> None:
+    assert "NVIDIA driver" in no_gpu_here
     generation = toolchain.toolkit_version()[0] - 1
     source = f"int cuDriverGetVersion(int *v) {{ *v = {generation}040; return 0; }}"
     library = tmp_path / "libcuda.so.1"
@@ -86,11 +67,12 @@ def test_a_gpu_without_pycuda_is_no_device(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def no_gpu_here() -> None:
+def no_gpu_here() -> str:
+    """What is missing."""
     try:
         device.count()
-    except NoDevice:
-        return
+    except NoDevice as missing:
+        return str(missing)
     pytest.skip("this machine has a GPU, whose driver would be found first")
 
 

@@ -29,12 +29,6 @@ def test_bits_are_the_published_values() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("start", [0, 1, 2026, 2**63, MASK])
-def test_bits_are_splitmix64(start: int) -> None:
-    expected = list(islice(splitmix64(start), 100))
-    assert fills.random_bits(start, np.arange(100)).tolist() == expected
-
-
 def test_elements_beyond_32_bits_of_index_differ() -> None:
     """A 32-bit counter would repeat itself after 2³² elements."""
     low = np.arange(8, dtype=np.uint64)

@@ -84,6 +84,7 @@ BY_SANITIZERS = [name for name in SHAPES if name not in OWN and KERNELS[name].te
     [*((name, None) for name in OWN),  # the workflow verifies those of the catalogue
      *((name, sanitizer) for name in BY_SANITIZERS for sanitizer in ("address", "thread"))],
 )  # fmt: skip
+@pytest.mark.usefixtures("unoptimised")
 def test_a_kernel_is_right(name: str, sanitizer: str | None, tmp_path: Path) -> None:
     """It keeps within its arrays, and has no race, where a sanitizer looks."""
     shapes = SHAPES[name][2:3] if sanitizer else SHAPES[name]

@@ -14,7 +14,8 @@ from matmul_sweep.process.errors import UserError
 pytestmark = pytest.mark.long
 
 KERNELS = [kernel for kernel in the_catalogue().values() if kernel.kind is Kind.CUDA]
-ALONE = [kernel for kernel in KERNELS if not (kernel.workspace or kernel.tensor_maps)]
+ONE_TYPE = [kernel for kernel in KERNELS if kernel.product.output == kernel.dtype]
+ALONE = [kernel for kernel in ONE_TYPE if not (kernel.workspace or kernel.tensor_maps)]
 NOT_ALONE = [kernel for kernel in KERNELS if kernel not in ALONE]
 
 

@@ -93,19 +93,6 @@ def test_what_the_driver_refuses_is_its_error(calls: Driver) -> None:
 
 
 @pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, ...]]]:
-    """The addresses and extents of the maps that are made."""
-    made: list[tuple[int, tuple[int, ...]]] = []
-
-    def encode(wanted: TensorMap, address: int) -> bytes:
-        made.append((address, wanted.extents))
-        return bytes(128)
-
-    monkeypatch.setattr(tensor_maps, "encoded", encode)
-    return made
-
-
-@pytest.fixture
 def split(monkeypatch: pytest.MonkeyPatch) -> Variant:
     """A variant with a workspace and tensor maps, as if it was compiled."""
     monkeypatch.setattr(products, "compile_record", lambda variant, binaries: {})
@@ -113,8 +100,15 @@ def split(monkeypatch: pytest.MonkeyPatch) -> Variant:
 
 
 def test_what_a_product_prepares_is_kept(
-    calls: Driver, split: Variant, encoded: list[tuple[int, tuple[int, ...]]]
+    calls: Driver, split: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    encoded: list[tuple[int, tuple[int, ...]]] = []  # addresses and extents of the maps
+
+    def encode(wanted: TensorMap, address: int) -> bytes:
+        encoded.append((address, wanted.extents))
+        return bytes(128)
+
+    monkeypatch.setattr(tensor_maps, "encoded", encode)
     product = Product(split, Path("sm_90"))
     pointers, parts = (256, 512, 768), (ADDRESS, ADDRESS + 16384)
     product(STREAM, Gemm(64, 64, 64), *pointers)

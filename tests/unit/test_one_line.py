@@ -34,7 +34,7 @@ TYPED = [
     ("multiply gram_naive 1600", "sizes up to about 1587 run on the CPU"),
     ("verify gemm --experiment absent.json --build . --records . --output v --log log",
      "absent.json"),
-    ("ceilings --build . --output ceilings.csv --log log", "ceilings: there is no NVIDIA driver"),
+    ("ceilings --build . --output ceilings.csv --log log", "error: there is no NVIDIA driver"),
     ("mistakes --output . --gallery none.yaml", "none.yaml"),
     ("try absent.cu", "there is no such file"),
     ("try .", "no .cu file"),

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from support import Entry, WriteCatalogue
 
-from matmul_sweep.build.binaries import compile_variant
+from matmul_sweep.build.binaries import recipe
+from matmul_sweep.build.recipes import compiled
 from matmul_sweep.catalogue.architectures import has_instructions, target
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Launch, TensorMap
@@ -97,6 +98,6 @@ def test_instructions_of_one_architecture_are_compiled_for_it_alone(
 
 
 def test_a_card_without_the_instructions_is_a_row_that_says_so(tmp_path: Path) -> None:
-    record = compile_variant(HOPPER.variant("exchange"), "sm_80", tmp_path / "cubin")
+    record = compiled(recipe(HOPPER.variant("exchange"), "sm_80"), tmp_path / "cubin")
     assert record["status"] == "failed"
     assert "needs compute capability 9.0a, not sm_80" in str(record["reason"])

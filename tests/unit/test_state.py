@@ -95,7 +95,7 @@ def test_a_card_that_is_gone_is_not_read_and_stops_no_thread(
     recorder.start()
     recorder.join(0.05)
     assert recorder.is_alive()
-    recorder.stop()
+    recorder.finished.set()
     recorder.join(1)
     assert recorder.readings == []
 

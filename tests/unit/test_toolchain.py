@@ -10,7 +10,8 @@ from cuda.pathfinder import DynamicLibNotFoundError
 from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 
 from matmul_sweep.build import toolchain
-from matmul_sweep.build.binaries import compile_variant, digest
+from matmul_sweep.build.binaries import digest, recipe
+from matmul_sweep.build.recipes import compiled
 from matmul_sweep.build.toolchain import CompileError, Resources, read_ptxas
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify import cublas
@@ -62,7 +63,7 @@ def test_a_source_that_does_not_compile_is_a_failed_record_with_the_compilers_me
 ) -> None:
     variant = load_catalogue(write_catalogue({"mine": entry()}, mine=text)).variant("mine")
     binary = tmp_path / "mine.cubin"
-    record = compile_variant(variant, "sm_90", binary)
+    record = compiled(recipe(variant, "sm_90"), binary)
     assert record["status"] == "failed"
     assert str(record["reason"]).startswith("does not compile: ")
     assert said in str(record["reason"])
@@ -75,7 +76,7 @@ def test_a_right_kernel_is_recorded_with_its_resources_and_flags(
 ) -> None:
     path = write_catalogue({"mine": entry(tilings={4: {"UNROLL": 4}})})
     variant = load_catalogue(path).variant("mine")
-    record = compile_variant(variant, "sm_90", tmp_path / "mine.cubin")
+    record = compiled(recipe(variant, "sm_90"), tmp_path / "mine.cubin")
     assert record["status"] == "ok"
     assert record["variant"] == "mine/4"
     assert record["sha256"] == digest(variant)

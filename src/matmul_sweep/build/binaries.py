@@ -87,11 +87,6 @@ def recipe(variant: Variant, arch: str) -> Recipe:
     )
 
 
-def compile_variant(variant: Variant, arch: str, binary: Path) -> dict[str, Any]:
-    """Build `binary`; returns the record, as recipes.compiled does."""
-    return recipes.compiled(recipe(variant, arch), binary)
-
-
 def compile_into(variant: Variant, arch: str, build: Path) -> dict[str, Any]:
     """Compile a variant into <build>/<arch>/<kernel>, where jobs look for it; returns the record,
     which lies beside the binary."""

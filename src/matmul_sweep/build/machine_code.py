@@ -122,7 +122,7 @@ def hot_loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
         for loop, own in zip(found, places, strict=True)
         if not any(other < own for other in places)
     ]
-    return max(innermost, key=lambda loop: (has_tensor(loop), multiplies(loop)), default=[])
+    return max(innermost, key=lambda loop: (mix(loop)["tensor"] > 0, multiplies(loop)), default=[])
 
 
 def loops(code: Sequence[Instruction]) -> Iterator[Sequence[Instruction]]:
@@ -157,11 +157,6 @@ def predecessors(code: Sequence[Instruction]) -> list[set[int]]:
 def multiplies(code: Sequence[Instruction]) -> int:
     """How many of these instructions multiply what the kernel is about."""
     return sum(instruction.kind in MULTIPLIES for instruction in code)
-
-
-def has_tensor(code: Sequence[Instruction]) -> bool:
-    """Whether one of these instructions multiplies on tensor cores."""
-    return any(instruction.kind == "tensor" for instruction in code)
 
 
 def mix(code: Sequence[Instruction]) -> dict[str, int]:

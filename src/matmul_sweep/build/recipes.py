@@ -31,11 +31,6 @@ class Recipe:
     architecture: str
     since: str
 
-    def binary(self, build: Path) -> Path:
-        """The place of the binary in the folder of all binaries."""
-        host = self.architecture == HOST
-        return binary_place(build / self.architecture, self.kernel, self.slug, host)
-
 
 def binary_place(binaries: Path, kernel: str, slug: str, host: bool) -> Path:
     """The place of a binary in the folder of an architecture (host: of gcc's); its record lies
@@ -88,7 +83,8 @@ def resources(recipe: Recipe, binary: Path) -> dict[str, Any]:
 
 def compile_into(recipe: Recipe, build: Path) -> dict[str, Any]:
     """Compile into the folder of all binaries, where jobs look; returns the record."""
-    binary = recipe.binary(build)
+    arch = recipe.architecture
+    binary = binary_place(build / arch, recipe.kernel, recipe.slug, arch == HOST)
     binary.parent.mkdir(parents=True, exist_ok=True)
     record = compiled(recipe, binary)
     write_json(record, binary.with_suffix(".json"))

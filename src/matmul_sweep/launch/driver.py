@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
+from matmul_sweep.process.errors import UserError
+
 MAP_BYTES = 128  # of a tensor map, which is a kernel's parameter
 KINDS = {"P": c_void_p, "i": c_int, "M": c_char * MAP_BYTES}  # of parameters
 OVERLAPS = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of cuda.h
@@ -22,7 +24,7 @@ MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
-class NoDevice(Exception):
+class NoDevice(UserError):
     """There is no usable GPU here; the message says what is missing."""
 
 

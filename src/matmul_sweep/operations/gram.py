@@ -62,7 +62,7 @@ def shapes_around(rows: int, columns: int) -> Sequence[Gram]:
 
 
 def cublas_dgemm(cublas: Any, shape: Gram, a: int, c: int) -> None:
-    cublas.gemm_transposed("float64", shape.n, shape.n, shape.m, a, shape.n, a, c)
+    cublas.gemm("float64", shape.n, shape.n, shape.m, a, a, c, columns=shape.n)
 
 
 def cublas_dsyrk(cublas: Any, shape: Gram, a: int, c: int) -> None:

@@ -3,9 +3,8 @@ and the library, what it takes of a multiprocessor, and the next step."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
 from matmul_sweep.experiment.measure.occupancy import occupancy_of
+from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.runner import GpuRunner
@@ -52,9 +52,6 @@ class Standing:
     registers: int
     occupancy: float
     next_step: str
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def __str__(self) -> str:
         shares = ", ".join(
@@ -144,11 +141,9 @@ def measured(
             raise Wrong(found["reason"])
     assert verdict.bench
     shape = verdict.bench.shape(SIZE, SIZE, SIZE)
-    bench = GpuBench(gpu, variant, rivals, folder, SETTINGS, Split(), [shape])
-    try:
+    with recording(gpu.nvml) as recorder:
+        bench = GpuBench(gpu, variant, rivals, folder, SETTINGS, Split(), [shape], recorder)
         times = bench.measure(Case(shape, "uniform", "burst")).times
-    finally:
-        bench.close()
     taken = {one.name: np.array(times[one.name, "kernel", "hot"]) for one in (variant, *rivals)}
     own = taken.pop(variant.name)
     ratios = {

@@ -23,6 +23,7 @@ from matmul_sweep.experiment.dataset.tables import read_table, version_of
 from matmul_sweep.experiment.measure.sampling import run_for
 from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.experiment.verify.gpu import opened
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import gpu_product
@@ -114,12 +115,7 @@ def loaded_cublas() -> str:
     """The version of the cuBLAS in this process, as NVIDIA writes it (13.1.0), or unknown."""
     mapped = (Path(file.path) for file in psutil.Process().memory_maps())
     path = next((path for path in mapped if path.name.startswith("libcublas.so")), None)
-    if path is None:
-        return "unknown"
-    library, numbers = ctypes.CDLL(str(path)), [ctypes.c_int() for _ in range(3)]
-    for which, number in enumerate(numbers):  # libraryPropertyType: major, minor, patch
-        library.cublasGetProperty(which, ctypes.byref(number))
-    return ".".join(str(number.value) for number in numbers)
+    return cublas.version_of(ctypes.CDLL(str(path))) if path else "unknown"
 
 
 # ---- The empty kernel, and the recorder ----

@@ -48,7 +48,7 @@ class GpuBench:
 
     def __init__(
         self, gpu: Gpu, variant: Variant, rivals: Sequence[Variant], build: Path,
-        settings: Settings, split: Split, shapes: Sequence[Shape],
+        settings: Settings, split: Split, shapes: Sequence[Shape], recorder: Recorder,
     ) -> None:  # fmt: skip
         self.gpu, self.settings, self.split = gpu, settings, split
         self.tools = Instruments(gpu, build, settings.limits.hang_seconds)
@@ -57,8 +57,7 @@ class GpuBench:
         self.dtype = variant.kernel.dtype
         self.operation = variant.kernel.product
         self.products = [gpu_product(v, self.tools, shapes) for v in self.contenders]
-        self.recorder = Recorder(gpu.nvml)
-        self.recorder.start()
+        self.recorder = recorder
         self.random = np.random.default_rng(settings.seed)
         self.loaded_s = 0.0  # seconds of launches at this point so far, which warm up the card
 
@@ -278,9 +277,6 @@ class GpuBench:
 
         return one
 
-    def close(self) -> None:
-        self.recorder.stop()
-
 
 def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:
     """So many times of one thing, for `collect`."""
@@ -299,6 +295,4 @@ def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
 
 def launches_of(seconds: float, launch_ms: float, most: int) -> int:
     """How many launches of this length take about so many seconds, from one to `most`."""
-    if most * launch_ms <= seconds * 1e3:
-        return most
-    return max(1, round(seconds * 1e3 / launch_ms))
+    return max(1, min(most, round(seconds * 1e3 / max(launch_ms, 1e-9))))

@@ -27,6 +27,7 @@ from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
 from matmul_sweep.experiment.measure.occupancy import occupancy_of
+from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.sweep import Sweep
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import Case
@@ -132,13 +133,13 @@ def timed_on_gpu(
     """Measure on the GPU; the facts of the machine. Raises NotCompiled."""
     variant, shapes = sweep.variant, [case.shape for case in cases]
     rivals = job.experiment.catalogue.rivals(variant.kernel)
-    bench = GpuBench(gpu, variant, rivals, job.build, sweep.settings, split, shapes)
-    split.started()
-    machine, binaries = gpu.facts() | bench.tools.cublas.facts(), bench.tools.binaries
-    sweep.identity += json.dumps([machine, compiler_of(variant, binaries, shapes)])
-    sweep.architecture = gpu.architecture
-    sweep.run(bench, cases)
-    bench.close()
+    with recording(gpu.nvml) as recorder:
+        bench = GpuBench(gpu, variant, rivals, job.build, sweep.settings, split, shapes, recorder)
+        split.started()
+        machine, binaries = gpu.facts() | bench.tools.cublas.facts(), bench.tools.binaries
+        sweep.identity += json.dumps([machine, compiler_of(variant, binaries, shapes)])
+        sweep.architecture = gpu.architecture
+        sweep.run(bench, cases)
     if variant.kernel.kind is not Kind.CUDA:
         return machine | {"occupancy": None}
     return machine | {"occupancy": occupancy_of(variant, gpu, compile_record(variant, binaries))}

@@ -23,12 +23,8 @@ class Limits:
 
 def limits_of(gpu: Gpu) -> Limits:
     """Those of a card."""
-    return Limits(
-        threads=gpu.attribute("MAX_THREADS_PER_MULTIPROCESSOR"),
-        blocks=gpu.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
-        registers=gpu.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-        shared_bytes=gpu.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-    )
+    names = ("THREADS", "BLOCKS", "REGISTERS", "SHARED_MEMORY")
+    return Limits(*(gpu.attribute(f"MAX_{name}_PER_MULTIPROCESSOR") for name in names))
 
 
 def occupancy(threads: int, registers: int, shared_bytes: int, limits: Limits) -> float:

@@ -77,9 +77,6 @@ class Recorder(threading.Thread):
         except pynvml.NVMLError:
             return []
 
-    def stop(self) -> None:
-        self.finished.set()
-
 
 @contextmanager
 def recording(handle: Any) -> Iterator[Recorder]:
@@ -89,7 +86,7 @@ def recording(handle: Any) -> Iterator[Recorder]:
     try:
         yield recorder
     finally:
-        recorder.stop()
+        recorder.finished.set()
         recorder.join()
 
 

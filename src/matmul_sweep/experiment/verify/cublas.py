@@ -38,7 +38,6 @@ def gemm_prototype(scalar: type, *kind: type) -> list[type]:
 
 PROTOTYPES: dict[str, list[type]] = {
     "cublasCreate_v2": [POINTER(c_void_p)],
-    "cublasDestroy_v2": [c_void_p],
     "cublasGetProperty": [c_int, POINTER(c_int)],
     "cublasSetStream_v2": [c_void_p, c_void_p],
     "cublasSetWorkspace_v2": [c_void_p, c_void_p, c_size_t],
@@ -91,12 +90,16 @@ def call(name: str, *arguments: object) -> None:
 
 @cache
 def version() -> str:
-    """The library's version as NVIDIA writes it (13.1.0); needs no GPU."""
-    number, parts = c_int(), []
-    for which in range(3):  # libraryPropertyType: major, minor, patch
-        call("cublasGetProperty", which, byref(number))
-        parts.append(str(number.value))
-    return ".".join(parts)
+    """The version of the library that runs here."""
+    return version_of(library()[0])
+
+
+def version_of(lib: ctypes.CDLL) -> str:
+    """The version of a loaded library as NVIDIA writes it (13.1.0); needs no GPU."""
+    numbers = [c_int() for _ in range(3)]
+    for which, number in enumerate(numbers):  # libraryPropertyType: major, minor, patch
+        lib.cublasGetProperty(which, byref(number))
+    return ".".join(str(number.value) for number in numbers)
 
 
 class Cublas:
@@ -133,16 +136,24 @@ class Cublas:
             "except where an entry asks for it",
         }
 
-    def gemm(self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int) -> None:
-        """C = A·B, row-major: A m×k, B k×n, C m×n, device pointers to float32 or float64."""
-        self._gemm(dtype, NO_TRANSPOSE, (m, n, k), (a, k), b, c)
-
-    def gemm_transposed(
-        self, dtype: str, m: int, n: int, k: int, a: int, lda: int, b: int, c: int,
-        add: bool = False,
+    def gemm(
+        self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int,
+        columns: int | None = None, add: bool = False,
     ) -> None:  # fmt: skip
-        """C = Aᵀ·B, or C += Aᵀ·B: A is m columns of a row-major matrix of k×lda."""
-        self._gemm(dtype, TRANSPOSE, (m, n, k), (a, lda), b, c, add)
+        """C = A·B, row-major: A m×k, B k×n, C m×n, device pointers to float32 or float64.
+
+        With `columns`, C = Aᵀ·B: A is m columns of a row-major matrix of k×columns. With `add`, the
+        product is added to C.
+        """
+        function, scalar = {
+            "float32": ("cublasSgemm_v2", c_float),
+            "float64": ("cublasDgemm_v2", c_double),
+        }[dtype]
+        of_a = TRANSPOSE if columns else NO_TRANSPOSE
+        call(
+            function, self.handle, NO_TRANSPOSE, of_a, n, m, k,
+            byref(scalar(1)), b, n, a, columns or k, byref(scalar(add)), c, n,
+        )  # fmt: skip
 
     def gemm_ex(
         self, inputs: str, output: str, m: int, n: int, k: int, a: int, b: int, c: int
@@ -157,26 +168,9 @@ class Cublas:
             COMPUTE_FLOAT32, DEFAULT_ALGORITHM,
         )  # fmt: skip
 
-    def _gemm(
-        self, dtype: str, of_a: int, extents: tuple[int, int, int], a: tuple[int, int], b: int,
-        c: int, add: bool = False,
-    ) -> None:  # fmt: skip
-        function, scalar = {
-            "float32": ("cublasSgemm_v2", c_float),
-            "float64": ("cublasDgemm_v2", c_double),
-        }[dtype]
-        (m, n, k), (pointer, lda) = extents, a
-        call(
-            function, self.handle, NO_TRANSPOSE, of_a, n, m, k,
-            byref(scalar(1)), b, n, pointer, lda, byref(scalar(add)), c, n,
-        )  # fmt: skip
-
     def syrk(self, m: int, n: int, a: int, c: int) -> None:
         """The upper triangle of C = Aᵀ·A, row-major: A m×n, C n×n, device pointers to float64."""
         call(
             "cublasDsyrk_v2", self.handle, LOWER, NO_TRANSPOSE, n, m,
             byref(c_double(1)), a, n, byref(c_double(0)), c, n,
         )  # fmt: skip
-
-    def close(self) -> None:
-        call("cublasDestroy_v2", self.handle)

@@ -104,14 +104,10 @@ class Gpu(device.Gpu):
         facts = {
             "compute_capability": self.compute_capability,
             "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
-            "clock_mhz": self.clock_khz / 1000,
+            "clock_mhz": self.attribute("CLOCK_RATE") / 1000,
         }
         terms = peak_terms(facts, units)
         return math.prod(terms) if terms else None
-
-    @property
-    def clock_khz(self) -> int:
-        return self.attribute("CLOCK_RATE")
 
     def facts(self) -> dict[str, Any]:
         """What a reader must know about the card to repeat a figure."""
@@ -120,7 +116,7 @@ class Gpu(device.Gpu):
             "uuid": self.uuid,
             "compute_capability": self.compute_capability,
             "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
-            "clock_mhz": self.clock_khz // 1000,
+            "clock_mhz": self.attribute("CLOCK_RATE") // 1000,
             **{f"{units.rate}_peak_tflops": self.peak(units.rate) for units in UNITS.values()},
             "memory_bytes": self.memory_bytes,
             "l2_bytes": self.l2_bytes,

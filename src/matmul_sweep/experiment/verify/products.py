@@ -4,7 +4,6 @@ import ctypes
 import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -37,14 +36,10 @@ def gpu_product(
     # PyCUDA's parameters are no place for tensor maps, its launches never overlap, and it has its
     # own words for the attribute that more shared memory takes.
     direct = bool(kernel.tensor_maps) or kernel.overlaps or variant.dynamic_shared_bytes > 0
-    module = driver.Module if direct else pycuda_module(tools)
+    pycuda = tools.drv.module_from_file
+    module = driver.Module if direct else lambda cubin: pycuda(str(cubin))
     product = Product(variant, tools.binaries, module)
     return lambda shape, *arrays: product(tools.stream, shape, *map(int, arrays))
-
-
-def pycuda_module(tools: Instruments) -> Callable[[Path], Any]:
-    """What loads a cubin by PyCUDA."""
-    return lambda cubin: tools.drv.module_from_file(str(cubin))
 
 
 def dispatched_product(

@@ -5,6 +5,7 @@ The bound is that of verification.py. C is computed in panels of rows, to limit 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -187,12 +188,13 @@ class SplitReference(Reference):
         self.product, self.rest, self.bound = self.allocated(self.rows * shape.n, 8, 8, 4)
 
     def compute_panel(self, first: int, rows: int) -> None:
-        m, n, gemm = self.shape.m, self.shape.n, self.tools.cublas.gemm_transposed
+        m, n = self.shape.m, self.shape.n
+        gemm = partial(self.tools.cublas.gemm, columns=n)
         high, low, magnitude = map(int, self.parts)
-        gemm("float64", rows, n, m, high + 8 * first, n, high, int(self.product))
-        gemm("float64", rows, n, m, high + 8 * first, n, low, int(self.rest))
-        gemm("float64", rows, n, m, low + 8 * first, n, self.a, int(self.rest), add=True)
-        self.compute_bound(gemm, rows, n, m, magnitude + 4 * first, n, magnitude, int(self.bound))
+        gemm("float64", rows, n, m, high + 8 * first, high, int(self.product))
+        gemm("float64", rows, n, m, high + 8 * first, low, int(self.rest))
+        gemm("float64", rows, n, m, low + 8 * first, self.a, int(self.rest), add=True)
+        self.compute_bound(gemm, rows, n, m, magnitude + 4 * first, magnitude, int(self.bound))
 
 
 # By the dtype of a product's sums: float64 has no wider type, so its matrices are split.

@@ -139,9 +139,7 @@ class EmulationRunner(Runner):
         executable = self.executable(part)
         c = np.full(shape.output, np.nan, variant.kernel.product.output)
         try:
-            return emulation.launch(
-                executable, part.plan(shape), shape, inputs, c, self.seconds,
-            )  # fmt: skip
+            return emulation.launch(executable, part.plan(shape), shape, inputs, c, self.seconds)
         except emulation.EmulationError as error:
             raise WrongAccess(str(error)) from None
 
