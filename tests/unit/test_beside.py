@@ -90,7 +90,7 @@ def test_a_step_has_the_cards_rate_and_the_bound_of_the_code_compiled_here(
     )
     assert naive["bound"]["share"] == 4 / 32
     assert naive["bound"]["rate"] == 60 * 4 / 32  # of the card's peak
-    assert naive["counters"] == []
+    assert naive["counters"] is None
     code.loc[code.kernel == "naive", "architecture"] = "sm_80"
     assert ladders(results)["gemm"]["steps"][0]["bound"] is None  # the code is of another card
 

@@ -93,7 +93,7 @@ def test_no_other_part_of_the_report_takes_up_random_shapes(tmp_path: Path, gpu:
     expected, found = (tables_of(own, DOCUMENTS) for own in (plain, drawn))
     for part in (found["findings"], expected["findings"]):
         part.pop("card")  # of everything that ran on it
-    for name in ("rates", "ladders", "documents", "findings"):
+    for name in ("ladders", "documents", "findings"):
         assert found[name] == expected[name]
     others = [line for line in page_data(drawn)["lines"] if line["series"] != DRAWN]
     assert others == page_data(plain)["lines"]
