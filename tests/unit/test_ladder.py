@@ -1,7 +1,6 @@
 """The ladders: tiles are covered, gains follow the intervals."""
 
 import itertools
-import math
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +70,9 @@ def steps(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
     return {step["name"]: step for step in ladder(made_up(folder, **options), "gemm")["steps"]}
 
 
-def test_resources_are_those_of_the_record_and_of_the_launch(tmp_path: Path) -> None:
-    threads = math.prod(the_catalogue().variant("pipelined").block)
-    unknown = DEVICE | {"compute_capability": "99.0"}
-    for device, blocks in ((DEVICE, 0.5 * 2048 / threads), (unknown, None), ({}, None)):
-        options = {"kernels": ["pipelined"], "shapes": GEMM, "device": device}
-        own = steps(tmp_path, **options)["pipelined"]["resources"]
-        assert own == {"registers": 32, "spill_bytes": 0, "occupancy": 0.5, "blocks": blocks}
+def test_resources_are_those_of_the_record(tmp_path: Path) -> None:
+    own = steps(tmp_path, kernels=["pipelined"], shapes=GEMM)["pipelined"]["resources"]
+    assert own == {"registers": 32, "spill_bytes": 0, "occupancy": 0.5}
 
 
 def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path: Path) -> None:
