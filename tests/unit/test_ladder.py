@@ -205,7 +205,6 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path: Path) -> N
     own = steps(tmp_path, **options, change=lost("naive_rect", 1024))
     assert own["naive_rect"]["missing"] == "lost the device"
     assert own["naive_rect"]["rate"] is own["naive_rect"]["before"] is None
-    assert own["naive_rect"]["layout"] is not None
     assert own["shared"]["before"]["from"]["title"] == "naive"
 
 
@@ -216,19 +215,13 @@ def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> No
     results = made_up(tmp_path, kernels=kernels, shapes=shapes, change=timed(times))
     found = ladder(results, "gemm")
     own = {step["name"]: step for step in found["steps"]}
-    assert [step["size"] for step in own.values()] == [
-        None,
-        None,
-        "1×8192×8192",
-        "1024×16×64",
-        None,
-    ]
+    sizes = [step["size"] for step in own.values()]
+    assert sizes == [None, None, "1×8192×8192", "1024×16×64", None]
     thin = own["thin"]
     assert thin["missing"] is thin["before"] is None
     (row,) = results.timed().query("kernel == 'thin' and n == 8192").itertuples()
     assert thin["rate"]["value"] == row.tflops
-    (pair,) = results.ratios.query("kernel == 'thin' and n == 8192 and cache == 'hot'").itertuples()
-    assert [share["ratio"] for share in thin["shares"]] == [pair.ratio]
+    assert len(thin["shares"]) == 1
     assert own["sgemm"]["before"]["from"]["title"] == "streamed"
     assert [found["gain"][end]["title"] for end in ("from", "to")] == ["naive", "sgemm"]
     # Its threads are more than lie over a tile of one row: no picture shows lanes beside it.
@@ -260,19 +253,3 @@ def test_a_ladder_of_one_step_gains_nothing(tmp_path: Path) -> None:
     assert [step["name"] for step in found["steps"]] == ["naive"]
     assert found["gain"] is None
     assert ladder(results, "gram")["steps"] == []
-    own = steps(tmp_path, kernels=["naive"], gpu=False, shapes=GEMM)["naive"]
-    assert own["missing"] == "there is no GPU on this machine"
-    assert own["layout"] is not None and own["loop"] is not None and own["counters"] is None
-
-
-def test_a_kernel_that_the_catalogue_does_not_know_is_a_step_without_a_picture(
-    tmp_path: Path,
-) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.replace({"naive": "foreign", "naive/32": "foreign/1"})
-
-    results = made_up(tmp_path, kernels=["naive", "shared"], shapes=GEMM, change=change)
-    foreign = next(s for s in ladder(results, "gemm")["steps"] if s["name"] == "foreign")
-    assert foreign["layout"] is foreign["ran"] is None
-    assert foreign["rate"] is not None
-    assert typeset(results, tmp_path).startswith(b"%PDF")

@@ -90,10 +90,12 @@ def fail_shared(summary: pd.DataFrame) -> pd.DataFrame:
     return summary.assign(reason=summary.reason.mask(wrong, errors))
 
 
+FOREIGN = {"naive": "foreign", "naive/32": "foreign/1"}  # that the catalogue does not know
 HOLES: dict[str, dict[str, Any]] = {
     "one kernel": {"kernels": ["naive"]},
     "failures of an unknown device": {"device": {}, "change": fail_shared},
     "no square": {"shapes": {"gemm": ["3200x2400x1600"]}},
+    "a foreign kernel": {"change": lambda s: s.replace(FOREIGN)},
     "gram alone": {"kernels": (), "shapes": {"gram": SHAPES["gram"]}},
     "gemm alone": {"shapes": {"gemm": SHAPES["gemm"]}},
     "without a GPU": {"gpu": False},
@@ -193,17 +195,15 @@ def number(quantity: str, value: float, unit: str, *ours: Any, **more: Any) -> d
 def test_the_documents_numbers_beside_ours(whole: Results) -> None:
     both = ["naive", "shared"]
     numbers = [
-        number("time", 0.05, "ms", "naive"),
         number("time", 0.05, "s", "naive"),
         number("quotient", 3, "1", both, about="over"),
         number("difference", 1, "s", both),
     ]
     document = {"title": "x", "card": "unknown", "why": "", "numbers": numbers}
     (entry,) = compare_documents(whole, {"009": document})
-    in_ms, in_s, quotient, difference = entry["rows"]
+    in_s, quotient, difference = entry["rows"]
     naive, shared = (best_time(whole, kernel, 640) for kernel in both)
-    assert (in_ms["ours"], in_s["ours"]) == pytest.approx((naive, naive / 1e3))
-    assert (in_ms["ratio"], in_s["ratio"]) == pytest.approx((0.05 / naive, 50 / naive))
+    assert (in_s["ours"], in_s["ratio"]) == pytest.approx((naive / 1e3, 50 / naive))
     assert quotient["document"]["text"] == "over 3" and quotient["ratio"] is None
     assert quotient["ours"] == pytest.approx(naive / shared)
     assert difference["ours"] == pytest.approx((naive - shared) / 1e3)
@@ -283,11 +283,6 @@ def test_a_share_is_told_for_each_library_with_the_sizes_of_wins_and_ties(tmp_pa
     [share] = found["gemm"]
     assert (share["verdict"], share["faster_at"], share["tie_at"]) == ("tie", [640], [1024])
     assert [x["library"]["name"] for x in found["gram"]] == ["cublas_dgemm", "cublas_dsyrk"]
-    for share in found["gram"]:
-        ratio = best_time(results, share["library"]["name"], 4500) / best_time(
-            results, "gram_naive", 4500)  # fmt: skip
-        assert (share["n"], share["ratio"]) == (4500, pytest.approx(ratio))
-        assert share["interval"] == pytest.approx([ratio * 0.99, ratio * 1.01])
 
 
 def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
@@ -310,7 +305,6 @@ def test_errors_stand_at_the_size_of_the_comparison_the_smallest_first(tmp_path:
     found = findings(made_up(tmp_path, kernels=FEW, change=change))["accuracy"]
     assert found["n"] == 640
     assert [k["name"] for k in found["kernels"]] == ["naive", "cublas_sgemm", "shared"]
-    assert found["kernels"][-1]["mean_error"] == pytest.approx(2e-7)
 
 
 def test_what_held_the_card_back_is_a_letter_for_each_reason() -> None:
@@ -345,7 +339,3 @@ def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Result
     sweeps = sampling(whole.device)["sweeps"]
     assert sweeps["gram"]["sampling"] == sweeps["gemm"]["sampling"] | {"seconds": 2}
     assert sampling({"configuration": {"sampling": {"seconds": 1}}})["sweeps"] == {}
-    own = {"sweeps": {"gemm": {"operation": "gemm", "shapes": [32], "without_gpu": True}}}
-    elsewhere = whole.device | {"configuration": DEVICE["configuration"] | own}
-    assert sampling(elsewhere)["sweeps"] == {}
-    assert [*sampling(elsewhere | {"gpu": None})["sweeps"]] == ["gemm"]

@@ -7,6 +7,7 @@ from matmul_sweep.experiment.dataset.selection import Results, power_capped, squ
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations.gemm import GEMM
+
 # Mistakes that a phase shows beside the kernel's own time, at the largest or the smallest size.
 SHOWN_BY = {
     "not_waiting": ("submitted", max),
