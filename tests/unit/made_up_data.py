@@ -17,7 +17,6 @@ from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.intervals import lower_rank
 from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
@@ -310,18 +309,6 @@ def span(phase: str, cache: str, time_ms: float, shape: Shape) -> dict:
         return row
     errors = {"error": 0.5, "largest_error": 1e-6, "mean_error": 1e-7}
     return row | errors | {"tflops": shape.operations / time_ms / 1e9, "stopped": "interval"}
-
-
-def samples(summary: pd.DataFrame) -> pd.DataFrame:
-    """Samples with the medians and intervals of the summary's kernel rows: as many at each end of
-    the interval as its rank leaves beyond it, the others at the median."""
-    timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
-    rows = timed.loc[timed.index.repeat(timed.samples)].reset_index()
-    place = rows.groupby("index").cumcount()
-    beyond = rows.samples.map(lower_rank) + 1
-    ends = [place < beyond, place >= rows.samples - beyond]
-    times = np.select(ends, [rows.time_low_ms, rows.time_high_ms], rows.time_ms)
-    return rows.assign(baseline_of="", sample=place, time_ms=times)
 
 
 def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:

@@ -93,17 +93,14 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
 
 
 def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
-    results = pair
-    made = FIGURES["cards"](results)
+    made = FIGURES["cards"](pair)
     titles = [ax.get_title(loc="left") for ax in made.axes]
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
     drawn = {line.get_label(): line.get_xydata() for line in made.axes[0].get_lines()}
-    here, there = results.of("gemm"), results.others[0].of("gemm")
+    here, there = pair.of("gemm"), pair.others[0].of("gemm")
     own = points(here, there, both(here, there))
     for kernel in ("sgemm", "cublas_sgemm"):
-        expected = sorted(
-            (point.intensity, point.faster) for point in own if point.kernel == kernel
-        )
+        expected = sorted((one.intensity, one.faster) for one in own if one.kernel == kernel)
         assert drawn[kernel] == pytest.approx(np.array(expected))
     assert drawn["predicted"][:, 1].min() == pytest.approx(1)
     assert drawn["predicted"][:, 1].max() == pytest.approx(2)

@@ -1,7 +1,6 @@
 """The ladders: tiles are covered, gains follow the intervals."""
 
 import itertools
-import math
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +70,9 @@ def steps(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
     return {step["name"]: step for step in ladder(made_up(folder, **options), "gemm")["steps"]}
 
 
-def test_resources_are_those_of_the_record_and_of_the_launch(tmp_path: Path) -> None:
-    threads = math.prod(the_catalogue().variant("pipelined").block)
-    unknown = DEVICE | {"compute_capability": "99.0"}
-    for device, blocks in ((DEVICE, 0.5 * 2048 / threads), (unknown, None), ({}, None)):
-        options = {"kernels": ["pipelined"], "shapes": GEMM, "device": device}
-        own = steps(tmp_path, **options)["pipelined"]["resources"]
-        assert own == {"registers": 32, "spill_bytes": 0, "occupancy": 0.5, "blocks": blocks}
+def test_resources_are_those_of_the_record(tmp_path: Path) -> None:
+    own = steps(tmp_path, kernels=["pipelined"], shapes=GEMM)["pipelined"]["resources"]
+    assert own == {"registers": 32, "spill_bytes": 0, "occupancy": 0.5}
 
 
 def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path: Path) -> None:
@@ -89,12 +84,10 @@ def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path: Path) -> None:
 def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["naive", "direct"], shapes=GEMM)
     found = {step["name"]: step for step in ladder(results, "gemm")["steps"]}
-    small, large = found["naive"]["counters"]
-    assert (small["size"], large["size"]) == ("512", "4096")
-    assert (small["busy"], small["busiest"], small["wait"]) == ([], "memory", "barrier")
-    assert large["busy"] == ["multiply", "issue"]
-    assert large["multiply"] == pytest.approx(0.9)
-    assert large["load_store"] is None
+    large = found["naive"]["counters"]
+    expected = {"size": "4096", "busy": ["multiply", "issue"], "wait": "barrier",
+                "multiply": pytest.approx(0.9), "load_store": None}  # fmt: skip
+    assert {name: large[name] for name in expected} == expected
     assert found["naive"]["loop"]["multiply"] == 64
     assert found["direct"]["loop"] is None
     assert typeset(results, tmp_path).startswith(b"%PDF")
@@ -208,7 +201,6 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path: Path) -> N
     own = steps(tmp_path, **options, change=lost("naive_rect", 1024))
     assert own["naive_rect"]["missing"] == "lost the device"
     assert own["naive_rect"]["rate"] is own["naive_rect"]["before"] is None
-    assert own["naive_rect"]["layout"] is not None
     assert own["shared"]["before"]["from"]["title"] == "naive"
 
 
@@ -219,19 +211,13 @@ def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> No
     results = made_up(tmp_path, kernels=kernels, shapes=shapes, change=timed(times))
     found = ladder(results, "gemm")
     own = {step["name"]: step for step in found["steps"]}
-    assert [step["size"] for step in own.values()] == [
-        None,
-        None,
-        "1×8192×8192",
-        "1024×16×64",
-        None,
-    ]
+    sizes = [step["size"] for step in own.values()]
+    assert sizes == [None, None, "1×8192×8192", "1024×16×64", None]
     thin = own["thin"]
     assert thin["missing"] is thin["before"] is None
     (row,) = results.timed().query("kernel == 'thin' and n == 8192").itertuples()
     assert thin["rate"]["value"] == row.tflops
-    (pair,) = results.ratios.query("kernel == 'thin' and n == 8192 and cache == 'hot'").itertuples()
-    assert [share["ratio"] for share in thin["shares"]] == [pair.ratio]
+    assert len(thin["shares"]) == 1
     assert own["sgemm"]["before"]["from"]["title"] == "streamed"
     assert [found["gain"][end]["title"] for end in ("from", "to")] == ["naive", "sgemm"]
     # Its threads are more than lie over a tile of one row: no picture shows lanes beside it.
@@ -263,19 +249,3 @@ def test_a_ladder_of_one_step_gains_nothing(tmp_path: Path) -> None:
     assert [step["name"] for step in found["steps"]] == ["naive"]
     assert found["gain"] is None
     assert ladder(results, "gram")["steps"] == []
-    own = steps(tmp_path, kernels=["naive"], gpu=False, shapes=GEMM)["naive"]
-    assert own["missing"] == "there is no GPU on this machine"
-    assert own["layout"] is not None and own["loop"] is not None and own["counters"] == []
-
-
-def test_a_kernel_that_the_catalogue_does_not_know_is_a_step_without_a_picture(
-    tmp_path: Path,
-) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        return summary.replace({"naive": "foreign", "naive/32": "foreign/1"})
-
-    results = made_up(tmp_path, kernels=["naive", "shared"], shapes=GEMM, change=change)
-    foreign = next(s for s in ladder(results, "gemm")["steps"] if s["name"] == "foreign")
-    assert foreign["layout"] is foreign["ran"] is None
-    assert foreign["rate"] is not None
-    assert typeset(results, tmp_path).startswith(b"%PDF")

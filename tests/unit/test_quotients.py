@@ -9,7 +9,7 @@ from made_up_data import made_up
 from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.report.facts.findings import PAIRS, findings, pairs
+from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.quotients import quotient
 
@@ -45,8 +45,6 @@ def test_at_the_power_limit_the_pairs_with_the_library_compare(
     ends = [0.2 * 0.9 / (0.1 * 1.1), 0.2 * 1.1 / (0.1 * 0.9)]
     assert found["interval"] == pytest.approx(ends) and found["verdict"] == "faster"
     assert ladder(results, "gemm")["gain"] == found
-    (pair,) = pairs(results.of("gemm"), PAIRS["gemm"])
-    assert (pair["n"], pair["quotient"]) == (1024, found["quotient"])
     if limited == "naive":
         assert typeset(results, tmp_path).startswith(b"%PDF")
 
@@ -58,9 +56,6 @@ def test_below_the_power_limit_the_times_compare(tmp_path: Path) -> None:
     found = quotient(results, slow, fast)
     assert (found.value, found.beside) == (slow.time_ms / fast.time_ms, None)
     assert found.low == slow.time_low_ms / fast.time_high_ms < found.value < found.high
-    (step, *_) = ladder(results, "gemm")["steps"]
-    [share] = step["shares"]  # and the library's rate beside it is that of the pairs
-    assert share["rate"] == pytest.approx(step["rate"]["value"] / share["ratio"])
 
 
 def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: Path) -> None:
@@ -70,7 +65,9 @@ def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: 
     for library, ratio in zip(libraries, (0.3, 0.1), strict=True):
         own = results.ratios.baseline == library
         results.ratios.loc[own, RATIO] = ratio, ratio - 0.01, ratio + 0.02
-    (found,) = pairs(results.of("gram"), PAIRS["gram"])
+    rows = results.of("gram").timed().query("n == 4500")
+    slow, fast = (rows[rows.kernel == name].iloc[0] for name in libraries)
+    found = quotient(results, slow, fast).facts(results)
     assert found["quotient"] == pytest.approx(3)
     assert found["interval"] == pytest.approx([0.29 / 0.12, 0.32 / 0.09])
     assert found["beside"] == "AᵀA naive"
@@ -78,7 +75,6 @@ def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: 
 
 def test_at_the_power_limit_without_pairs_nothing_is_said(tmp_path: Path) -> None:
     results = capped(tmp_path, "shared", beside=False)
-    assert pairs(results.of("gemm"), PAIRS["gemm"]) == []
     found = ladder(results, "gemm")
     assert [found["gain"], *(step["before"] for step in found["steps"])] == [None] * 3
 
@@ -96,7 +92,7 @@ def test_nothing_is_said_of_a_size_with_too_few_samples(
     results = made_up(tmp_path, kernels=kernels, change=change)
     results.ratios.loc[results.ratios.n.isin(sizes), RATIO[1:]] = None
     found = findings(results)
-    told = [*found["shares"].values(), *found["pairs"].values(), found["copies"]]
+    told = [*found["shares"].values()]
     quoted = {one["n"] for group in told for one in group}
     assert not quoted & {*sizes} and bool(quoted) == (len(sizes) == 2)
     assert (ladder(results, "gemm")["gain"] is None) == (len(sizes) > 2)

@@ -9,7 +9,7 @@ import numpy as np
 from matmul_sweep.operations import fills
 
 SEED = 2026
-# Title and cure, under the name of the function in report/facts/measuring.py that shows it.
+# Title and cure, under the name by which report/facts/measuring.py has what shows it.
 HABITS_OF_MEASURING = {
     "not_waiting": (
         "No wait for the device",

@@ -13,13 +13,6 @@ from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
 
 FILLS = ("uniform", "constant", "digits", "index", "normal")
-DESCRIPTIONS = {
-    "uniform": "uniform in [-1, 1)",
-    "constant": "ones in A and twos in B (document 001)",
-    "digits": "uniform in [0, 9], rounded (document 003)",
-    "index": "the element's index modulo 100 (documents 000 and 002)",
-    "normal": "nearly normal, the sum of twelve uniform numbers less six",
-}
 # No element is beyond it.
 LARGEST = {"uniform": 1.0, "constant": 2.0, "digits": 9.0, "index": 99.0, "normal": 6.0}
 PART = 1 << 18  # elements that a thread computes at a time, so that they fit in its cache

@@ -93,12 +93,6 @@ class Results:
         """Whether a kernel was timed on a GPU."""
         return bool(self.gpu(self.launches).any())
 
-    @cached_property
-    def samples(self) -> pd.DataFrame:
-        """Every timed sample. They are many, so they are read only where they are asked for."""
-        name = "samples.csv.gz"
-        return read_optional(name, self.folder / name, version_of(self.device))
-
     @property
     def sweeps(self) -> dict[str, Mapping[str, Any]]:
         """The configuration of each sweep, by name."""

@@ -13,8 +13,8 @@ from matmul_sweep.catalogue.architectures import WARP, WARP_UNIT, architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.selection import Results
 from matmul_sweep.experiment.report.facts.cards import ceiling
-from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
 from matmul_sweep.experiment.report.facts.held_back import GROUPS
+from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.shapes import Shape
 

@@ -21,7 +21,7 @@ from matmul_sweep.experiment.dataset.selection import (
     quotable,
     version_words,
 )
-from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.shapes import Shape
 

@@ -8,7 +8,6 @@ import pandas as pd
 
 from matmul_sweep.catalogue.entries import kernel_name
 from matmul_sweep.experiment.dataset.selection import Results, at, size_name
-from matmul_sweep.experiment.report.facts.executed_rates import binding_peak
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
@@ -145,27 +144,17 @@ def our_row(results: Results, ours: Mapping[str, Any], name: str, shape: Shape) 
 def rate_row(
     results: Results, number: Mapping[str, Any], peak: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The rate of a document's system in GFLOP/s, by the operations that it executes, and ours in
-    TFLOP/s, each with its share of the units' peak.
-
-    `half_s` is the time in which the document's system would compute half of C at its rate.
-    """
+    """The rate of a document's system in GFLOP/s, by the operations that it executes, with its
+    share of the units' peak. `half_s` is the time in which it would compute half of C at its
+    rate."""
     shape = results.product.parse(number["shape"])
     m, n = shape.dimensions
     work = 2 * m * n * n if number["computes"] == "full" else shape.operations
     gflops = work / number["value"] / 1e6
-    row = {
+    return {
         "size": size_name(shape),
         "document_s": number["value"] / 1e3,
         "document": gflops,
         "document_share": gflops / peak["value"],
         "half_s": number["value"] / 1e3 * shape.operations / work,
     }
-    ours = number["ours"][-1]
-    chosen = our_row(results, ours, ours.get("kernel") or ours["variant"], shape)
-    if chosen is None:
-        return row | {"ours": None}
-    rate = work / chosen.time_ms / 1e9
-    units, bound = binding_peak(results, chosen) or (None, None)
-    about = {"title": results.title(chosen.kernel), "units": units}
-    return row | {"ours": rate, "share": bound and rate / bound} | about

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pandas as pd
-
 from matmul_sweep.experiment.dataset.selection import Results, size_name
 from matmul_sweep.experiment.report.numbers import known
 from matmul_sweep.operations import shape_of
@@ -43,16 +41,14 @@ def hot_loop(results: Results, variant: str | None) -> dict[str, Any] | None:
     }
 
 
-def counted(results: Results, variant: str) -> list[dict[str, Any]]:
-    """The counters of a variant at each size, the smallest first; empty if none are on record."""
+def counted(results: Results, variant: str) -> dict[str, Any] | None:
+    """The counters of a variant at its largest size: shares of peaks, the units that limit it, and
+    what warps wait for most; None if none are on record. A counter that the card lacks is None."""
     rows = results.counters
-    rows = rows[(rows.variant == variant) & (rows.status == "ok")].sort_values("n")
-    return [at_size(row) for _, row in rows.iterrows()]
-
-
-def at_size(row: pd.Series) -> dict[str, Any]:
-    """One product: shares of peaks, the units that limit it, and what warps wait for most. A
-    counter that the card lacks is None."""
+    rows = rows[(rows.variant == variant) & (rows.status == "ok")]
+    if rows.empty:
+        return None
+    row = rows.loc[rows.n.idxmax()]
     shares = {unit: known(row[columns].max() / 100) for unit, columns in UNITS.items()}
     recorded = {unit: share for unit, share in shares.items() if share is not None}
     order = sorted(recorded, key=lambda unit: -recorded[unit])

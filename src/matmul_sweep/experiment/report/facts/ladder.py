@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.catalogue.architectures import ARCHITECTURES
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.selection import (
     Results,
@@ -109,9 +108,7 @@ def described(results: Results, name: str, row: pd.Series | None, shape: Shape) 
         "title": results.title(name),
         "arithmetic": results.arithmetic(name),
         "idea": kernel and (kernel.idea or kernel.lesson),
-        "lesson": kernel and kernel.lesson,
-        "adds": (kernel and kernel.adds) or None,
-        "missed": (kernel and kernel.missed) or None,
+        **{fact: getattr(kernel, fact, None) or None for fact in ("lesson", "adds", "missed")},
         "source": source_code(kernel),
         "variant": told.variant,
         "ran": ran and ran.name,
@@ -138,21 +135,10 @@ def picture(variant: Variant | None) -> dict[str, Any] | None:
 
 
 def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
-    """The resources of a block, as far as the compiler's record tells them."""
+    """What a variant takes of a multiprocessor, each None if that is not on record."""
+    names = ["registers", "spill_bytes", "occupancy"]
     record = results.kernels[results.kernels.variant == (variant and variant.name)]
-    if variant is None or record.empty:
-        return dict.fromkeys(("registers", "spill_bytes", "occupancy", "blocks"))
-    registers, spilled, occupancy = map(
-        known, record.iloc[0][["registers", "spill_bytes", "occupancy"]]
-    )
-    card = ARCHITECTURES.get(results.device.get("compute_capability", ""))
-    block = variant.block[0] * variant.block[1]
-    return {
-        "registers": registers and int(registers),
-        "spill_bytes": spilled and int(spilled),
-        "occupancy": occupancy,
-        "blocks": round(occupancy * card.threads / block) if occupancy and card else None,
-    }
+    return {name: None if record.empty else known(record.iloc[0][name]) for name in names}
 
 
 def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]]:

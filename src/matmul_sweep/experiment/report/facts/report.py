@@ -8,17 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.catalogue.entries import Kind, kernel_name
+from matmul_sweep.catalogue.entries import Kind
 from matmul_sweep.experiment.dataset.selection import (
     Results,
-    changed_variants,
-    fastest,
     in_order,
     points_of,
     processor,
-    rate_unit,
-    series_of,
-    shapes_of,
     short_commit,
     size_name,
     version_words,
@@ -26,10 +21,10 @@ from matmul_sweep.experiment.dataset.selection import (
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
 from matmul_sweep.experiment.report.facts.cards import cards
-from matmul_sweep.experiment.report.facts.findings import findings, marked
+from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
-from matmul_sweep.operations import OPERATIONS, fills, shape_of
+from matmul_sweep.operations import OPERATIONS, shape_of
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 # The facts of a machine in words, by what they are called.
@@ -65,7 +60,6 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "published": beside(results),
         "ladders": ladders(results),
         "loads": loads(results),
-        "rates": {operation: rates(results.of(operation)) for operation in OPERATIONS},
         "documents": documents_beside(results, documents),
         "random_shapes": random_shapes(results),
         "cards": cards(results),
@@ -73,7 +67,6 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "measuring": measuring(results),
         "timer": timer(results),
         "sampling": sampling(results.device),
-        "overlapping": overlapping(results),
     }
 
 
@@ -142,26 +135,6 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {status: int((rows.status == status).sum()) for status in ("ok", "skipped", "failed")}
 
 
-def rates(results: Results) -> dict[str, Any]:
-    """The rate of each kernel's fastest variant at each shape of the operation's first series: a
-    row per shape and a column per kernel."""
-    best = fastest(results.timed())
-    unit, factor = rate_unit(best.tflops)
-    found = {(row.kernel, shape_of(row)): marked(row, factor) for row in best.itertuples()}
-    kernels = [kernel for kernel in results.order if kernel in set(best.kernel)]
-    shapes = shapes_of(best)
-    return {
-        "unit": unit,
-        "caches": sorted(set(best[results.gpu(best)].cache)),
-        "kernels": [results.title(kernel) for kernel in kernels],
-        "rows": [
-            {"size": size_name(shape), "cells": [found.get((kernel, shape)) for kernel in kernels]}
-            for shape in shapes
-            if series_of(shape) == series_of(shapes[0])
-        ],
-    }
-
-
 def missing(results: Results, status: str) -> list[dict[str, Any]]:
     """Points without a time, grouped by operation and by reasons that differ in numbers only, of
     which the first is told; those of random shapes apart."""
@@ -197,16 +170,4 @@ def sampling(device: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sweeps": {name: sweep_of(configuration, name) for name in measured},
         "seed": configuration.get("seed"),
-        "fills": fills.DESCRIPTIONS,
     }
-
-
-def overlapping(results: Results) -> list[str]:
-    """The dispatches that chose a kernel whose launches overlap. Of sources that have changed since
-    they were measured, nobody knows."""
-    changed = changed_variants(results.kernels, results.catalogue)
-    today = results.kernels.kernel[~results.kernels.variant.isin(changed)]
-    overlap = [name for name in today if results.catalogue[name].overlaps]
-    timed = results.timed()
-    found = set(timed.kernel[timed.ran.map(kernel_name).isin(overlap)])
-    return [results.title(name) for name in results.order if name in found]

@@ -14,7 +14,7 @@ from matmul_sweep.experiment.dataset.selection import (
     verdict_of,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
-from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.numbers import significant
 
 ALIKE = 1.1  # errors this many times apart are no difference between kernels

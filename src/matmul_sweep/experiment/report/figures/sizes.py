@@ -15,7 +15,7 @@ from matmul_sweep.experiment.dataset.selection import (
     squares,
     thermally_throttled,
 )
-from matmul_sweep.experiment.report.facts.executed_rates import unit_peak
+from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.claims import beside, faster_at, of_peak, times
 from matmul_sweep.experiment.report.figures.figure_base import (
