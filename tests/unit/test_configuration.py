@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from snakemake.utils import update_config
-from support import ROOT, the_catalogue
+from support import ROOT, Entry, WriteCatalogue, the_catalogue
 
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan import configuration
@@ -235,3 +235,11 @@ def test_without_a_gpu_the_configured_architectures_are_compiled_for(
 def test_gpu_identity_needs_a_gpu(no_gpu: None) -> None:
     with pytest.raises(NoDevice):
         configuration.gpu_identity()
+
+
+def test_a_document_that_nobody_knows_is_named(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    path = write_catalogue({"mine": entry(documents=["009"])})
+    with pytest.raises(UserError, match="mine: documents: '009' is not one of 000, 001, 002"):
+        check_configuration(changed({"catalogue": str(path)}), [])

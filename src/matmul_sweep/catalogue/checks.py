@@ -1,7 +1,6 @@
 """What of an entry has to fit: its keys each other, and a block a multiprocessor."""
 
 import math
-from functools import cache
 
 from matmul_sweep.catalogue.architectures import (
     ARCHITECTURES,
@@ -16,16 +15,8 @@ from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import one_of
-from matmul_sweep.process.project import ROOT
-from matmul_sweep.process.yaml_files import read_yaml
 
 PROBED = (1, 1001)  # sizes at which a plan is tried, each rounded up to a shape that is accepted
-
-
-@cache
-def document_names() -> list[str]:
-    """The documents that `documents` may name."""
-    return list(read_yaml(ROOT / "reports" / "documents.yaml"))
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -44,8 +35,6 @@ def check_kernel(kernel: Kernel) -> None:
         check_routine(kernel)
     elif kernel.arithmetic == "tf32":
         raise UserError("arithmetic: only a library routine can have tf32")
-    for name in kernel.documents:
-        one_of("documents", name, document_names())
     names = kernel.variants[0].parameters
     check_accepts(kernel)
     for name in kernel.multiples:

@@ -11,7 +11,9 @@ from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.models import checked
+from matmul_sweep.process.models import checked, one_of
+from matmul_sweep.process.project import ROOT
+from matmul_sweep.process.yaml_files import read_yaml
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -27,6 +29,10 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
         if missing := known.__annotations__.keys() - config[section].keys() - {"cpu_seconds"}:
             raise UserError(f"{origin}: {section}: '{min(missing)}' is missing")
     catalogue = load_catalogue(Path(config["catalogue"]))
+    documents = read_yaml(ROOT / "reports" / "documents.yaml")
+    for kernel in catalogue.values():
+        for name in kernel.documents:
+            one_of(f"{config['catalogue']}: {kernel.name}: documents", name, documents)
     check_kernels(config["kernels"], catalogue, f"{origin}: kernels", None)
     for name in config["sweeps"]:
         where = f"{origin}: sweeps.{name}"
