@@ -154,7 +154,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
     def copy() -> Project:
         folder = tmp_path_factory.mktemp("project") / "matmul-sweep"
         shutil.copytree(ROOT, folder, ignore=lambda at, names: LEFT_BEHIND & {*names})
-        project = Project(folder, environment)
+        project = Project(folder, environment | {"PYTHONPATH": str(folder / "src")})
         project.configure()
         return project
 
@@ -168,7 +168,7 @@ def copy_of(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     def copy(project: Project) -> Project:
         folder = tmp_path_factory.mktemp("project") / "matmul-sweep"
         shutil.copytree(project.folder, folder)
-        return Project(folder, project.environment)
+        return Project(folder, project.environment | {"PYTHONPATH": str(folder / "src")})
 
     return copy
 

@@ -230,11 +230,11 @@ def test_an_interrupted_publishing(
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile
-    for number in range(13):
+    for number in range(14):
         assert command(*publish).code == 0
         [there] = published.iterdir()
         before = {file.name: file.read_bytes() for file in there.iterdir()}
-        assert len(before) == 13
+        assert len(before) == 14
         copies = itertools.count()
 
         def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:

@@ -120,7 +120,7 @@ def test_an_endless_kernel_does_not_outlive_its_job(
 def test_a_gpu_that_disappears(new_project: Callable[..., Project], tried: Tried) -> None:
     """As if it had still been there when Snakemake looked for it."""
     project = new_project("counted", device="gpu")
-    rules = project.path("workflow/rules/common.smk")
+    rules = project.path("src/matmul_sweep/experiment/plan/workflow.py")
     checked, found, rest = rules.read_text().partition("configuration.check_gpu()")
     assert found
     rules.write_text(checked + "pass" + rest)

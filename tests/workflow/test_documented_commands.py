@@ -134,7 +134,7 @@ def run(command: Command, project: Project) -> None:
     )  # fmt: skip
     if needs(command) == "gpu":
         assert done.returncode in (0, 1), done.stderr
-        assert re.search("GPU|PyTorch", done.stderr), done.stderr
+        assert re.search("GPU|NVIDIA driver|PyTorch", done.stderr), done.stderr
     elif Path(command.words[1]).stem == "try":  # 1 says that a kernel is wrong
         assert done.returncode in (0, 1) and "error" not in done.stderr, done.stderr
     else:
