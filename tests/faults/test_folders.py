@@ -220,7 +220,7 @@ def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
             tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("publishing is interrupted, at each of its thirteen files", 13)
+@pytest.mark.fault("publishing is interrupted, at each of its fourteen files", 14)
 def test_an_interrupted_publishing(
     data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
     tried: Tried,
