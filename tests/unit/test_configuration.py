@@ -86,7 +86,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ({"limits.memory_share": 1.5}, ["limits.memory_share", "1.5"]),
         (
             {"limits.hang_seconds": 1, "limits.gpu_seconds": 2},
-            ["hang_seconds is below gpu_seconds"],
+            ["hang_seconds: 1 is below the gpu_seconds of this sweep, 2; raise it"],
         ),
     ],
     ids=str,

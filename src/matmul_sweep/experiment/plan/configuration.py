@@ -80,9 +80,13 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
     if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
         raise UserError(f"{where}: cold: other kernels would have no cache; add hot to caches")
+    limits = sweep["limits"]
     for key in ("gpu_seconds", "cpu_seconds"):
-        if sweep["limits"]["hang_seconds"] < sweep["limits"][key]:
-            raise UserError(f"{where}: limits: hang_seconds is below {key}; raise it")
+        if limits["hang_seconds"] < limits[key]:
+            raise UserError(
+                f"{where}: limits: hang_seconds: {limits['hang_seconds']} is below the {key} of "
+                f"this sweep, {limits[key]}; raise it, or lower {key} there"
+            )
 
 
 def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
