@@ -99,6 +99,8 @@ def planned(fresh: Fresh) -> Project:
             exercise.unlink()
     shutil.copytree(ROOT / "reports/published", project.path("reports/published"))
     project.add_documented_kernel(project.path("kernels/gemm/naive_rect.cu").read_text())
+    searches = project.path("config/search")  # CONTRIBUTING.md adds a dispatch
+    shutil.copyfile(searches / "sgemm.yaml", searches / "my_dispatch.yaml")
     return project
 
 
