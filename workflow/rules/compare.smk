@@ -5,8 +5,8 @@
 # not declared as outputs: the text is the log, and the script writes table and figure whole.
 rule compare:
     input:
-        RUN.program("compare"),
         RUN.published_tables(),
+        program=RUN.program("compare"),
         data=expand("results/local/{name}", name=DATA_SET),
         catalogue=config["catalogue"],
     log:
@@ -14,7 +14,6 @@ rule compare:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("compare")[0],
         published=ROOT / "reports/published",
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
         table="results/local/compare.csv",
@@ -22,5 +21,5 @@ rule compare:
     message:
         "compare with the published data set"
     shell:
-        "python {params.script:q} {params.published:q} {params.folder} --catalogue {input.catalogue:q}"
+        "python {input.program[0]:q} {params.published:q} {params.folder} --catalogue {input.catalogue:q}"
         " --csv {params.table} --figure {params.figure} 2>&1 | tee {log:q}"

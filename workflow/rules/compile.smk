@@ -6,8 +6,8 @@
 rule compile_kernel:
     input:
         RUN.sources,
-        RUN.program("compile"),
         named(program_files(toolchain.NVRTC)),
+        program=RUN.program("compile"),
     output:
         directory("results/local/build/{arch}/{kernel}"),
     log:
@@ -18,21 +18,20 @@ rule compile_kernel:
     threads: lambda wildcards: len(RUN.experiment.binaries[wildcards.arch, wildcards.kernel])
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("compile")[0],
         build=subpath(output[0], ancestor=2),
         identity=RUN.build_identity,
     message:
         "compile {wildcards.kernel} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.kernel} --experiment {params.experiment} --arch {wildcards.arch}"
+        "python {input.program[0]:q} {wildcards.kernel} --experiment {params.experiment} --arch {wildcards.arch}"
         " --build {params.build} --processes {threads} --log {log:q}"
 
 
 rule compile_tool:
     input:
         ROOT / "src/matmul_sweep/experiment/measure/{tool}.cu",
-        RUN.program("compile_tool"),
         named(program_files(toolchain.NVRTC)),
+        program=RUN.program("compile_tool"),
     output:
         "results/local/build/{arch}/{tool}.cubin",
     log:
@@ -41,12 +40,11 @@ rule compile_tool:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("compile_tool")[0],
         identity=RUN.compiler,
     message:
         "compile the {wildcards.tool} for {wildcards.arch}"
     shell:
-        "python {params.script:q} {wildcards.tool} --arch {wildcards.arch} --output {output:q}"
+        "python {input.program[0]:q} {wildcards.tool} --arch {wildcards.arch} --output {output:q}"
         " --log {log:q}"
 
 
@@ -58,8 +56,8 @@ rule compile:
 # What the binaries are made of. It reads them and runs nothing, so it needs no GPU.
 rule disassemble:
     input:
-        RUN.program("disassemble"),
         rules.compile.input,
+        program=RUN.program("disassemble"),
     output:
         "results/local/instructions.csv",
     log:
@@ -69,10 +67,9 @@ rule disassemble:
     threads: 4
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("disassemble")[0],
         build=lambda wildcards: BUILD,
     message:
         "take the machine code apart"
     shell:
-        "python {params.script:q} --experiment {params.experiment} --build {params.build} --output {output:q}"
+        "python {input.program[0]:q} --experiment {params.experiment} --build {params.build} --output {output:q}"
         " --processes {threads} --log {log:q}"

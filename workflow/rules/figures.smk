@@ -4,8 +4,8 @@
 
 rule draw_figures:
     input:
-        RUN.program("figures"),
         RUN.tables_beside,
+        program=RUN.program("figures"),
         data=RUN.data,
         evidence=RUN.evidence,
         catalogue=config["catalogue"],
@@ -24,14 +24,13 @@ rule draw_figures:
         "../../environment.yml"
     threads: 4
     params:
-        script=RUN.program("figures")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         beside=RUN.beside,
         captions={name: (CAPTIONS / file).read_text() for name, file in captions().items()},
     message:
         "draw the figures of {wildcards.dataset}"
     shell:
-        "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
+        "python {input.program[0]:q} --data {params.data:q} --catalogue {input.catalogue:q}"
         " --beside {params.beside:q} --output {output:q} --processes {threads} --log {log:q}"
 
 

@@ -6,7 +6,7 @@
 rule measure_part:
     input:
         RUN.to_measure,
-        RUN.program("measure"),
+        program=RUN.program("measure"),
     output:
         directory("results/local/measured/{sweep}/{part}"),
     log:
@@ -19,7 +19,6 @@ rule measure_part:
         timing=1,
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("measure")[0],
         identity=lambda wildcards: RUN.experiment.measuring_identity(
             wildcards.sweep, wildcards.part
         ),
@@ -30,7 +29,7 @@ rule measure_part:
     message:
         "measure {wildcards.part}, {wildcards.sweep}"
     shell:
-        "python {params.script:q} {wildcards.part} --experiment {params.experiment}"
+        "python {input.program[0]:q} {wildcards.part} --experiment {params.experiment}"
         " --sweep {wildcards.sweep} --build {params.build} --machine={params.machine:q}"
         " --records {params.records} --journal {params.journal} --output {output} --log {log:q}"
 
@@ -39,7 +38,7 @@ rule measure_part:
 rule measure_ceilings:
     input:
         RUN.tools("instruments", "ceilings"),
-        RUN.program("ceilings"),
+        program=RUN.program("ceilings"),
     output:
         "results/local/measured/ceilings.csv",
     log:
@@ -51,13 +50,12 @@ rule measure_ceilings:
         gpu=RUN.gpus,
         timing=1,
     params:
-        script=RUN.program("ceilings")[0],
         machine=RUN.machine,
         build=BUILD,
     message:
         "measure the highest rates of the card"
     shell:
-        "python {params.script:q} --build {params.build} --output {output:q} --log {log:q}"
+        "python {input.program[0]:q} --build {params.build} --output {output:q} --log {log:q}"
 
 
 # What holds each kernel back, by hardware counters; where they are not to be had, rows say why.
@@ -65,7 +63,7 @@ rule count:
     input:
         RUN.tools("instruments"),
         rules.compile.input,
-        RUN.program("counters"),
+        program=RUN.program("counters"),
     output:
         "results/local/counters.csv",
     log:
@@ -78,13 +76,12 @@ rule count:
         timing=1,
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("counters")[0],
         machine=RUN.machine,
         build=lambda wildcards: BUILD,
     message:
         "read the hardware counters"
     shell:
-        "python {params.script:q} --experiment {params.experiment} --build {params.build}"
+        "python {input.program[0]:q} --experiment {params.experiment} --build {params.build}"
         " --output {output:q} --log {log:q}"
 
 
@@ -95,10 +92,10 @@ rule measure:
 
 rule collect:
     input:
-        RUN.program("collect"),
         RUN.measured(),
         rules.verify.input,
         rules.compile.input,
+        program=RUN.program("collect"),
     output:
         RUN.collected(),
     log:
@@ -107,11 +104,10 @@ rule collect:
         "../../environment.yml"
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("collect")[0],
         configuration=json.dumps(config),
         results=subpath(output[0], parent=True),
     message:
         "collect the data set"
     shell:
-        "python {params.script:q} --experiment {params.experiment} --results {params.results}"
+        "python {input.program[0]:q} --experiment {params.experiment} --results {params.results}"
         " --output {params.results} --log {log:q}"

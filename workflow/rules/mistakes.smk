@@ -4,8 +4,8 @@
 
 rule run_mistakes:
     input:
-        RUN.program("mistakes"),
         named(mistake_results.sources()),
+        program=RUN.program("mistakes"),
     output:
         f"results/mistakes/{mistake_results.RESULTS}",
     log:
@@ -14,17 +14,16 @@ rule run_mistakes:
         "../../environment.yml"
     threads: 4
     params:
-        script=RUN.program("mistakes")[0],
         folder=subpath(output[0], parent=True),
     message:
         "run the gallery of mistakes"
     shell:
-        "python {params.script:q} --output {params.folder:q} --processes {threads} --log {log:q}"
+        "python {input.program[0]:q} --output {params.folder:q} --processes {threads} --log {log:q}"
 
 
 rule mistakes:
     input:
-        RUN.program("report"),
+        program=RUN.program("report"),
         chapters=[ROOT / f"reports/chapters/{name}.typ" for name in ("mistakes", "exhibits")],
         style=ROOT / "reports/style.typ",
         source=ROOT / "reports/mistakes.typ",
@@ -36,10 +35,9 @@ rule mistakes:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("report")[0],
         folder=lambda wildcards, input: os.path.dirname(input.gallery[0]),
     message:
         "typeset the gallery of mistakes"
     shell:
-        "python {params.script:q} --mistakes {params.folder:q} --source {input.source:q}"
+        "python {input.program[0]:q} --mistakes {params.folder:q} --source {input.source:q}"
         " --output {output:q} --log {log:q}"

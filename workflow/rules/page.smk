@@ -3,8 +3,8 @@
 
 rule write_page:
     input:
-        RUN.program("page"),
         RUN.tables_beside,
+        program=RUN.program("page"),
         data=RUN.data,
         template=ROOT / "reports/explore.html",
         catalogue=config["catalogue"],
@@ -20,20 +20,19 @@ rule write_page:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("page")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         beside=RUN.beside,
     message:
         "write the page of {wildcards.dataset}"
     shell:
-        "python {params.script:q} --data {params.data:q} --catalogue {input.catalogue:q}"
+        "python {input.program[0]:q} --data {params.data:q} --catalogue {input.catalogue:q}"
         " --beside {params.beside:q} --template {input.template:q} --output {output:q} --log {log:q}"
 
 
 rule gallery:
     input:
-        RUN.program("gallery"),
         RUN.published_tables(),
+        program=RUN.program("gallery"),
         template=ROOT / "reports/gallery.html",
         catalogue=config["catalogue"],
     output:
@@ -43,12 +42,11 @@ rule gallery:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("gallery")[0],
         folders=RUN.published(),
     message:
         "write the page of the published data sets"
     shell:
-        "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
+        "python {input.program[0]:q} {params.folders:q} --catalogue {input.catalogue:q}"
         " --template {input.template:q} --output {output:q} --log {log:q}"
 
 

@@ -3,8 +3,8 @@
 
 rule tabulate:
     input:
-        RUN.program("tables"),
         RUN.tables_beside,
+        program=RUN.program("tables"),
         data=RUN.data,
         checks=RUN.checks,
         evidence=RUN.evidence,
@@ -19,21 +19,20 @@ rule tabulate:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("tables")[0],
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         beside=RUN.beside,
     message:
         "compute the tables of {wildcards.dataset}"
     shell:
-        "python {params.script:q} --data {params.data:q} --documents {input.documents:q}"
+        "python {input.program[0]:q} --data {params.data:q} --documents {input.documents:q}"
         " --beside {params.beside:q} --catalogue {input.catalogue:q} --output {output:q} --log {log:q}"
 
 
 rule typeset:
     input:
-        RUN.program("report"),
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
+        program=RUN.program("report"),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,
         figures=rules.draw_figures.output,
@@ -50,12 +49,11 @@ rule typeset:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("report")[0],
         mistakes=subpath(input.mistakes, parent=True),
     message:
         "typeset the report of {wildcards.dataset}"
     shell:
-        "python {params.script:q} --tables {input.tables:q} --figures {input.figures:q}"
+        "python {input.program[0]:q} --tables {input.tables:q} --figures {input.figures:q}"
         " --mistakes {params.mistakes:q} --source {input.source:q} --output {output:q} --log {log:q}"
 
 

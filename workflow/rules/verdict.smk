@@ -4,7 +4,7 @@
 # Written before the report and independent of it; onsuccess and onerror print it last.
 rule verdict:
     input:
-        RUN.program("verdict"),
+        program=RUN.program("verdict"),
         data=expand("results/local/{name}", name=DATA_SET),
     output:
         "results/local/verdict.txt",
@@ -14,12 +14,11 @@ rule verdict:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("verdict")[0],
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
     message:
         "write the verdict"
     shell:
-        "python {params.script:q} --data {params.folder} --report results/local/report.pdf"
+        "python {input.program[0]:q} --data {params.folder} --report results/local/report.pdf"
         " --output {output:q} > {log:q} 2>&1"
 
 
@@ -44,15 +43,14 @@ rule pass_verdict:
 # The pages are not outputs, because Snakemake would delete them before the job.
 rule readme:
     input:
-        RUN.program("readme"),
         RUN.published_tables(),
+        program=RUN.program("readme"),
         catalogue=config["catalogue"],
     log:
         "results/local/logs/readme.log",
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("readme")[0],
         folders=RUN.published(),
         readme=ROOT / "README.md",
         kernels=ROOT / "docs/kernels.md",
@@ -60,14 +58,14 @@ rule readme:
     message:
         "write the published results into the pages that quote them"
     shell:
-        "python {params.script:q} {params.folders:q} --catalogue {input.catalogue:q}"
+        "python {input.program[0]:q} {params.folders:q} --catalogue {input.catalogue:q}"
         " --readme {params.readme:q} --kernels {params.kernels:q} --gallery {params.gallery:q} 2>&1 | tee {log:q}"
 
 
 # Whether the data set follows from its samples, before anybody else reads it.
 rule check:
     input:
-        RUN.program("check_set"),
+        program=RUN.program("check_set"),
         data=RUN.collected(),
         catalogue=config["catalogue"],
     output:
@@ -77,28 +75,26 @@ rule check:
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("check_set")[0],
         folder=lambda wildcards, input: os.path.dirname(input.data[0]),
     message:
         "hold the data set against its samples"
     shell:
-        "python {params.script:q} {params.folder} --catalogue {input.catalogue:q} 2>&1 | tee {log:q}"
+        "python {input.program[0]:q} {params.folder} --catalogue {input.catalogue:q} 2>&1 | tee {log:q}"
 
 
 rule publish:
     input:
-        RUN.program("publish"),
         rules.pass_verdict.output,
         rules.check.output,
+        program=RUN.program("publish"),
         report="results/local/report.pdf",
     log:
         "results/local/logs/publish.log",
     conda:
         "../../environment.yml"
     params:
-        script=RUN.program("publish")[0],
         folder=lambda wildcards, input: os.path.dirname(input.report),
     message:
         "publish the data set"
     shell:
-        "python {params.script:q} --data {params.folder} --report {input.report:q} 2>&1 | tee {log:q}"
+        "python {input.program[0]:q} --data {params.folder} --report {input.report:q} 2>&1 | tee {log:q}"

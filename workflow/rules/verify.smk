@@ -5,7 +5,7 @@
 rule verify_operation:
     input:
         RUN.verifiable,
-        RUN.program("verify"),
+        program=RUN.program("verify"),
     output:
         "results/local/verified/{operation}.csv",
     log:
@@ -19,7 +19,6 @@ rule verify_operation:
         gpu=int(RUN.device == "gpu" and RUN.sent_off()),
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("verify")[0],
         machine=RUN.machine,
         identity=lambda wildcards: RUN.experiment.verifying_identity(wildcards.operation),
         build=BUILD,
@@ -27,7 +26,7 @@ rule verify_operation:
     message:
         "verify the kernels of {wildcards.operation}"
     shell:
-        "python {params.script:q} {wildcards.operation} --experiment {params.experiment}"
+        "python {input.program[0]:q} {wildcards.operation} --experiment {params.experiment}"
         " --build {params.build} --machine={params.machine:q} --records {params.records}"
         " --processes {threads} --output {output:q} --log {log:q}"
 
@@ -41,7 +40,7 @@ rule verify:
 rule count_loads:
     input:
         RUN.counted(),
-        RUN.program("loads"),
+        program=RUN.program("loads"),
     output:
         "results/local/loads.csv",
     log:
@@ -50,8 +49,7 @@ rule count_loads:
         "../../environment.yml"
     params:
         experiment=EXPERIMENT_FILE,
-        script=RUN.program("loads")[0],
     message:
         "count the loads of the kernels"
     shell:
-        "python {params.script:q} --experiment {params.experiment} --output {output:q} --log {log:q}"
+        "python {input.program[0]:q} --experiment {params.experiment} --output {output:q} --log {log:q}"
