@@ -1,15 +1,11 @@
 """NVRTC in nvcc's place, and what is said of packages that are missing, damaged or one too many."""
 
-import os
-import shutil
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from matmul_sweep.build import packages, toolchain
+from matmul_sweep.build import nvrtc, packages, toolchain
 from matmul_sweep.build.machine_code import disassembled
 from matmul_sweep.process.errors import UserError
 
@@ -116,61 +112,41 @@ def test_the_headers_that_hand_ins_may_name_are_there(tmp_path: Path) -> None:
     toolchain.run(toolchain.cubin_command(source, ["-std=c++17"], "sm_80", tmp_path / "cubin"))
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with this one's packages, of which NVRTC's may be damaged."""
-    own = tmp_path_factory.mktemp("damaged") / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", own.parents[1]], check=True)
-    [folder] = own.parents[1].glob("lib/python*/site-packages")
-    installed = Path(sysconfig.get_path("purelib"))
-    for entry in installed.iterdir():
-        if entry.name != "nvidia":
-            (folder / entry.name).symlink_to(entry)
-    for wheel in (packages.COMPILERS["cuda12"], *packages.HEADERS):
-        for file in packages.files_of(wheel):
-            if file.startswith("nvidia/") and "/bin/" not in file and ".alt." not in file:
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                link_or_copy(installed / file, folder / file)
-    return own
+class Damaged:
+    """NVRTC that lacks its builtins, or says that it lacks a header."""
+
+    def __init__(self, status: int, said: str) -> None:
+        self.status, self.said = status, said.encode()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: self.status * (name == "nvrtcCompileProgram")
+
+    def nvrtcGetProgramLogSize(self, program: object, size: Any) -> None:
+        size._obj.value = len(self.said)
+
+    def nvrtcGetProgramLog(self, program: object, text: Any) -> None:
+        text.raw = self.said
 
 
-def link_or_copy(file: Path, to: Path) -> None:
-    """A link that its folder's name does not lead away from, as one of symbols does."""
-    try:
-        os.link(file, to)
-    except OSError:
-        shutil.copy(file, to)
-
-
-@needs_nvrtc
 @pytest.mark.parametrize(
-    ("missing", "source", "said", "wheel"),
+    ("status", "said", "file", "wheel"),
     [
-        ("cuda_nvrtc/lib/libnvrtc-builtins.so.12.9", None, "libnvrtc-builtins", "nvrtc-cu12"),
-        ("cuda_nvrtc/lib/libnvrtc.so.12", None, "libnvrtc", "nvrtc-cu12"),
-        ("cuda_runtime/include/cuda_fp16.h", "<cuda_fp16.h>", "cuda_fp16.h", "runtime-cu12"),
-        ("cu13/include/crt/mma.h", "<mma.h>", "crt/mma.h", "crt"),
-        ("cuda_cccl/include/cuda/std/utility", "<utility>", "cuda/std/utility", "cccl-cu12"),
+        (nvrtc.NO_BUILTINS, "nvrtc: error: failed to open {}", "libnvrtc-builtins", "nvrtc-cu12"),
+        (6, 'catastrophic error: cannot open source file "{}"', "cuda_fp16.h", "runtime-cu12"),
+        (6, 'catastrophic error: cannot open source file "{}"', "crt/mma.h", "crt"),
     ],
-    ids=lambda value: Path(value).name if value else "",
 )
 def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
-    python: Path, tmp_path: Path, missing: str, source: str | None, said: str, wheel: str
+    monkeypatch: pytest.MonkeyPatch, status: int, said: str, file: str, wheel: str
 ) -> None:
-    [file] = python.parents[1].glob(f"lib/python*/site-packages/nvidia/{missing}")
-    own = ["--version"]
-    if source:
-        (tmp_path / "mine.cu").write_text(f"#include {source}\n")
-        own = ["-arch=sm_80", "-o", str(tmp_path / "cubin"), str(tmp_path / "mine.cu")]
-    away = file.rename(tmp_path / "away")
-    try:
-        done = subprocess.run([python, toolchain.NVRTC, *own], capture_output=True, text=True)
-    finally:
-        away.rename(file)
-    assert done.returncode == 1
-    [line] = done.stderr.splitlines()
-    assert line.startswith("error: ") and said in line
-    assert line.endswith(f"{packages.SYNC['cuda12']} --reinstall-package nvidia-cuda-{wheel}`")
+    brought = {
+        name: [f"{folder}/{file}"] for name, folder in nvrtc.HEADERS.items() if wheel in name
+    }
+    monkeypatch.setattr(nvrtc, "files_of", lambda name: brought.get(name, []))
     with pytest.raises(UserError) as caught:
-        toolchain.check_machine("nvrtc.py", done.stderr)
-    assert line == f"error: {caught.value}"
+        nvrtc.compiled(Damaged(status, said.format(file)), "", "mine.cu", [])
+    line = str(caught.value)
+    assert file in line
+    assert line.endswith(f"{packages.SYNC['cuda12']} --reinstall-package nvidia-cuda-{wheel}`")
+    with pytest.raises(UserError, match="--reinstall-package"):
+        toolchain.check_machine("nvrtc.py", f"error: {line}")
