@@ -28,7 +28,8 @@ from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
 from matmul_sweep.dispatch.choice import Dispatch
 from matmul_sweep.dispatch.search import Rows, candidates, compiled, measured, shapes_of
-from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, in_a_row, launches_of
+from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES
+from matmul_sweep.experiment.measure.launches import in_a_row, launches_of
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.verify.gpu import opened

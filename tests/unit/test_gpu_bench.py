@@ -8,52 +8,101 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
-from matmul_sweep.experiment.measure.bench import Point
-from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, GpuBench, launches_of
+from matmul_sweep.experiment.measure.alone import BLOCKS, Alone
+from matmul_sweep.experiment.measure.bench import Point, Wrong
+from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, GpuBench
+from matmul_sweep.experiment.measure.launches import Launches, launches_of
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
+from matmul_sweep.experiment.verify.verification import Accuracy
+from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import Gemm
 
+NEUTRAL_MS = 0.002
 MS = {"own": 0.004, "library": 0.05}  # of a launch
 
 
 class Card:
-    """A stream whose clock only launches move."""
+    """A stream whose clock only launches move, and memory: arrays by their pointers."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.holds: list[list[str]] = []  # the launches of each hold
+        self.arrays = {which: np.eye(4) * (which + 1) for which in range(4)}  # A, B and two C
+        self.late: list[Any] = []  # what another stream does when all else is done
+        self.tools: Any = SimpleNamespace(
+            clear_l2=lambda: None, empty=self.empty, scale=self.scale, poison=self.poison
+        )
 
-    def launch(self, name: str) -> Any:
-        def run() -> None:
+    def empty(self) -> None:
+        self.now += NEUTRAL_MS
+
+    def scale(self, which: int, count: int, dtype: str, factor: float) -> None:
+        self.arrays[which] *= factor
+
+    def poison(self, which: int, count: int, dtype: str) -> None:
+        self.arrays[which] = np.full((4, 4), np.nan)
+
+    def launch(self, name: str, write: Any) -> Any:
+        def product(shape: Gemm, a: int, b: int, c: int) -> None:
             self.now += MS[name]
-            self.holds[-1].append(name)
+            if self.holds:
+                self.holds[-1].append(name)
+            write(self, self.arrays[a] @ self.arrays[b], c)
 
-        return run
+        return product
 
-    def times(self, rows: Any, before: Any) -> list[float]:
+    def times(self, rows: Any, before: Any = None, behind: Any = None) -> list[float]:
         self.holds.append([])
-        found = []
-        for row in rows:
-            start = self.now
-            row()
-            found.append(self.now - start)
+        return [self.running(row, 0, 1, behind if row is rows[-1] else None) for row in rows]
+
+    def running(self, launch: Any, first: int, count: int, behind: Any) -> float:
+        for _ in range(first):
+            launch()
+        start = self.now
+        for _ in range(count):
+            launch()
+        found = self.now - start
+        if behind:
+            behind()
+        while self.late:
+            self.late.pop()()
         return found
 
+    def errors(self, cs: Any, kernels: Any) -> list[Accuracy]:
+        """How far each C is from A·B."""
+        wanted = self.arrays[0] @ self.arrays[1]
+        right = [np.array_equal(self.arrays[c], wanted) for c in cs]
+        return [Accuracy(0.5 if own else np.inf, 0.1, 0.1) for own in right]
 
-def timed(sample_seconds: float, cache: str = "hot") -> tuple[Point, Card]:
-    """A point of a kernel and a library, with as many samples as the maximum says."""
+
+def at_once(card: Card, product: np.ndarray, c: int) -> None:
+    card.arrays[c] = product
+
+
+def timed(
+    sample_seconds: float, cache: str = "hot", size: int = 64, write: Any = at_once,
+    library: Any = at_once,
+) -> tuple[Point, Card]:  # fmt: skip
+    """A point of a kernel and a library, with as many samples as the maximum says, and one in which
+    C was looked at."""
     catalogue, card = the_catalogue(), Card()
     sampling = Sampling(20, 20, 1e-9, 60, sample_seconds=sample_seconds)
     bench = GpuBench.__new__(GpuBench)
     bench.settings = Settings(1, (cache,), sampling, Limits(5, 9, 0.8, 75, 60))
-    bench.tools: Any = SimpleNamespace(clear_l2=lambda: None)
+    bench.tools, bench.operation = card.tools, OPERATIONS["gemm"]
     bench.stream: Any = card
     bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
+    bench.alone = Alone(bench.stream, bench.recorder)
     bench.random, bench.loaded_s = np.random.default_rng(1), 0.0
     bench.contenders = [catalogue.variant(name) for name in ("naive", "cublas_sgemm")]
-    point, case = Point(), Case(Gemm(64, 64, 64), "uniform", "burst")
-    launches = [card.launch("own"), card.launch("library")]
-    bench.time_kernel(point, case, cache, launches, {"error": 0.5})
+    point, case = Point(), Case(Gemm(size, size, size), "uniform", "burst")
+    launches = [
+        Launches(card.launch(name, own), case.shape, itertools.repeat((0, 1, c)))
+        for name, own, c in (("own", write, 2), ("library", library, 3))
+    ]
+    for launch in launches:
+        launch()
+    bench.time_cache(point, case, cache, launches, card, {"error": 0.5})
     return point, card
 
 
@@ -62,8 +111,8 @@ def test_a_sample_takes_about_the_seconds_asked_for_and_its_time_is_that_of_one_
     assert [row["launches"] for row in point.rows] == [50]
     for variant, name in (("naive/32", "own"), ("cublas_sgemm", "library")):
         taken = point.times[variant, "kernel", "hot"]
-        assert len(taken) == 20
-        assert taken == pytest.approx([MS[name]] * 20)
+        assert len(taken) == 21
+        assert taken == pytest.approx([MS[name]] * 21)
     assert sorted(map(len, card.holds))[:1] == [2]  # the first pair says how many make a sample
     assert {hold[0] for hold in card.holds[1:]} == {*MS}  # in random order
     for hold in card.holds[1:]:
@@ -78,7 +127,7 @@ def test_without_seconds_or_with_the_l2_cleared_a_sample_is_one_launch(
 ) -> None:
     point, card = timed(seconds, cache)
     assert [row["launches"] for row in point.rows] == [1]
-    assert sum(map(len, card.holds)) == 2 * 20
+    assert sum(map(len, card.holds)) == 2 * 21
 
 
 @pytest.mark.parametrize(
@@ -88,3 +137,42 @@ def test_launches_of_a_sample_fit_a_hold_and_are_one_at_least(
     launch_ms: float, expected: int
 ) -> None:
     assert launches_of(0.0002, launch_ms, 32) == expected
+
+
+def nothing_again(card: Card, product: np.ndarray, c: int) -> None:
+    """Right once: what says that all is done is never reset."""
+    if len(card.holds) == 0:
+        card.arrays[c] = product
+
+
+def kept(card: Card, product: np.ndarray, c: int) -> None:
+    card.arrays[c] = card.arrays.setdefault(10 + c, product)
+
+
+def late(card: Card, product: np.ndarray, c: int) -> None:
+    card.late.append(lambda: at_once(card, product, c))
+
+
+@pytest.mark.parametrize("cache", ["hot", "cold", "alone"])
+@pytest.mark.parametrize("write", [nothing_again, kept, late])
+def test_a_kernel_that_is_right_before_it_is_timed_and_not_then_is_wrong(
+    write: Any, cache: str
+) -> None:
+    with pytest.raises(Wrong, match="wrong result of naive/32 in its last timed launch: error inf"):
+        timed(0.0, cache, write=write)
+
+
+@pytest.mark.parametrize("size", [64, 4096])
+def test_alone_is_six_blocks_of_each_without_the_neutral_kernels_time(size: int) -> None:
+    point, card = timed(0.0, "alone", size)
+    for variant, name in (("naive/32", "own"), ("cublas_sgemm", "library")):
+        assert point.times[variant, "kernel", "alone"] == pytest.approx([MS[name]] * BLOCKS)
+    [row] = point.rows
+    assert (row["status"], row["power_w"], row["sm_clock_mhz"]) == ("ok", None, None)
+    assert (card.arrays[0] == np.eye(4)).all()
+
+
+def test_a_rival_that_fails_in_its_blocks_is_left_out_and_the_kernels_row_stays() -> None:
+    point, _ = timed(0.0, "alone", library=late)
+    assert [*point.times] == [("naive/32", "kernel", "alone")]
+    assert [row["status"] for row in point.rows] == ["ok"]

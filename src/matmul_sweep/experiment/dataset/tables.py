@@ -103,6 +103,8 @@ DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
     Column("readings", WHOLE, low=0, high=1e6),
     *(Column(name, NUMBER, "MHz", 1, 1e5) for name in ("sm_clock_mhz", "memory_clock_mhz")),
     Column("power_w", NUMBER, "W", 1, 1e5),
+    Column("block_w", NUMBER, "W", 1, 1e5, since="1.4.0"),
+    Column("block_mhz", NUMBER, "MHz", 1, 1e5, since="1.4.0"),
     Column("temperature_c", NUMBER, "°C", 1, 110),
     Column("throttled", TEXT, words=rf"({REASON}(\+{REASON})*)?"),
     Column("sha256", TEXT, words=f"({DIGEST})?"),
@@ -157,7 +159,8 @@ TABLES: Mapping[str, Table] = {
     ),
     "samples.csv.gz": Table(
         SET,
-        ["variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms"],
+        ["variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
+         "block_w", "block_mhz"],
         [*SPAN, "baseline_of", "sample"],
     ),
     "points.csv": Table(

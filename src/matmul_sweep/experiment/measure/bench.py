@@ -2,14 +2,17 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.verify.verification import Accuracy
+
+Draw = tuple[float | None, float | None]  # W by the energy counter, and MHz, of a block
 
 
 def process_age() -> float:
@@ -54,14 +57,25 @@ class LostDevice(Exception):
     job."""
 
 
+@dataclass(frozen=True)
+class Block:
+    """time_ms: of a launch. power_w: by the energy counter; None in a short block, and for a card
+    whose counter stands still. sm_clock_mhz: the median; None where it was not read."""
+
+    time_ms: float
+    power_w: float | None = None
+    sm_clock_mhz: float | None = None
+
+
 @dataclass
 class Point:
     """The results of one case of one variant: rows of points.csv and states.csv, and times in ms by
-    (who, phase, cache)."""
+    (who, phase, cache). draws: of times that are blocks, their power and clock."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     states: list[dict[str, Any]] = field(default_factory=list)
     times: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    draws: dict[tuple[str, str, str], list[Draw]] = field(default_factory=dict)
 
     def add(self, phase: str, cache: str, times: Mapping[str, list[float]], **columns: Any) -> None:
         """Add a span: the variant's row, and the times of everyone who was timed."""
@@ -69,11 +83,33 @@ class Point:
         self.rows.append(named | columns)
         self.times |= {(who, phase, cache): taken for who, taken in times.items()}
 
+    def add_blocks(self, blocks: Mapping[str, Sequence[Block]], columns: Mapping[str, Any]) -> None:
+        """Add what was timed alone; the variant is the first."""
+        times = {who: [block.time_ms for block in own] for who, own in blocks.items()}
+        self.add("kernel", "alone", times, **columns, **typical(next(iter(blocks.values()))))
+        for who, own in blocks.items():
+            self.draws[who, "kernel", "alone"] = [(b.power_w, b.sm_clock_mhz) for b in own]
 
-def error_columns(variant: Variant, errors: Accuracy) -> dict[str, float]:
+
+def typical(blocks: Sequence[Block]) -> dict[str, float | None]:
+    """The columns of a variant's own power and clock: medians of its blocks."""
+    return {
+        "power_w": middle([block.power_w for block in blocks]),
+        "sm_clock_mhz": middle([block.sm_clock_mhz for block in blocks]),
+    }
+
+
+def middle(values: Sequence[float | None]) -> float | None:
+    """The median, where all values are known."""
+    known = [value for value in values if value is not None]
+    return median(known) if len(known) == len(values) else None
+
+
+def error_columns(variant: Variant, errors: Accuracy, when: str = "") -> dict[str, float]:
     """The columns of a verified point, to four digits. Raises Wrong."""
     if not errors.share <= 1:
-        raise Wrong(f"wrong result of {variant.name}: error {errors.share:.3g} times the bound")
+        said = f"error {errors.share:.3g} times the bound"
+        raise Wrong(f"wrong result of {variant.name}{when}: {said}")
     found = {"error": errors.share, "largest_error": errors.largest, "mean_error": errors.mean}
     return {name: float(f"{value:.4g}") for name, value in found.items()}
 

@@ -1,19 +1,23 @@
 """Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any, TypeVar
 
 import numpy as np
 import psutil
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.intervals import Rule
+from matmul_sweep.experiment.measure.alone import BLOCKS, Alone
 from matmul_sweep.experiment.measure.bench import (
+    Block,
     LostDevice,
     Point,
     Split,
@@ -21,6 +25,7 @@ from matmul_sweep.experiment.measure.bench import (
     beyond,
     error_columns,
 )
+from matmul_sweep.experiment.measure.launches import Action, Launches, in_a_row, launches_of
 from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
@@ -28,8 +33,7 @@ from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
-from matmul_sweep.experiment.verify.reference import reference, reference_bytes
-from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.experiment.verify.reference import Reference, reference, reference_bytes
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
 
@@ -40,6 +44,7 @@ MOST_LAUNCHES = 128
 # is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
 COOLING_STEP_S = 0.5
+Timed = TypeVar("Timed", float, Block)
 ALIGNMENT = 256  # bytes, as the driver allocates
 
 
@@ -53,6 +58,7 @@ class GpuBench:
         self.gpu, self.settings, self.split = gpu, settings, split
         self.tools = Instruments(gpu, build, settings.limits.hang_seconds)
         self.stream = HeldStream(self.tools)
+        self.alone = Alone(self.stream, recorder)
         self.contenders = [variant, *rivals]
         self.dtype = variant.kernel.dtype
         self.operation = variant.kernel.product
@@ -107,21 +113,43 @@ class GpuBench:
             cs = [self.tools.poisoned(count, output) for _ in self.contenders]
             self.tools.stream.synchronize()
         launches = [
-            partial(product, shape, *inputs, c)
+            Launches(product, shape, itertools.repeat((*inputs, c)))
             for product, c in zip(self.products, cs, strict=True)
         ]
         with self.split.part("timed"):
             firsts = [host_ms(partial(self.finished, launch)) for launch in launches]
         point.add("first", "cold", {self.contenders[0].name: firsts[:1]})
         self.loaded_s = sum(firsts) / 1e3
-        with self.split.part("verification"):
-            errors = self.verify(case, inputs, cs)
-        with self.split.part("timed"):
-            for cache in self.settings.caches:
-                self.time_kernel(point, case, cache, launches, errors)
+        self.time_kernels(point, case, inputs, cs, launches)
         if rule := self.settings.sampling.copies:
             self.time_copies(point, shape, [*inputs, cs[0]], rule)
         return point
+
+    def time_kernels(
+        self, point: Point, case: Case, inputs: Sequence[Any], cs: Sequence[Any],
+        launches: Sequence[Launches],
+    ) -> None:  # fmt: skip
+        """Verify the contenders, and time them in each cache state. The reference, which takes
+        memory, is there no longer than that."""
+        with self.split.part("verification"):
+            wanted = reference(self.tools, case.shape, case.fill, inputs)
+            errors = self.verify(wanted, cs)
+            wanted.spot_check(case.fill, self.settings.seed)
+        for cache in self.settings.caches:
+            with self.split.part("timed"):
+                self.time_cache(point, case, cache, launches, wanted, errors)
+
+    def time_cache(
+        self, point: Point, case: Case, cache: str, launches: Sequence[Launches],
+        wanted: Reference, errors: Mapping[str, float],
+    ) -> None:  # fmt: skip
+        """Time the contenders in a cache state. One that is left out has a row that says why."""
+        if reason := self.left_out(point, case.shape, cache):
+            point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
+        elif cache == "alone":
+            self.time_alone(point, launches, wanted, errors)
+        else:
+            self.time_in_turn(point, case, cache, launches, wanted, errors)
 
     def let_cool(self) -> None:
         """Wait while the card is too hot, until the job's budget for waiting is used up."""
@@ -137,28 +165,23 @@ class GpuBench:
         launch()
         self.tools.wait()
 
-    def verify(self, case: Case, inputs: Sequence[int], cs: Sequence[int]) -> dict[str, float]:
+    def verify(self, wanted: Reference, cs: Sequence[int]) -> dict[str, float]:
         """The columns of the kernel's errors. Raises Wrong if an error of the kernel or a rival
         exceeds the bound."""
-        wanted = reference(self.tools, case.shape, case.fill, inputs)
         errors = wanted.errors(cs, [variant.kernel for variant in self.contenders])
-        wanted.spot_check(case.fill, self.settings.seed)
         own, *_ = map(error_columns, self.contenders, errors)
         return own
 
-    def time_kernel(
-        self, point: Point, case: Case, cache: str, launches: Sequence[Callable[[], None]],
-        errors: Mapping[str, float],
+    def time_in_turn(
+        self, point: Point, case: Case, cache: str, launches: Sequence[Launches],
+        wanted: Reference, errors: Mapping[str, float],
     ) -> None:  # fmt: skip
         """Kernel times of all contenders, interleaved at random: back to back, on buffers in
         rotation, or with the L2 cleared before each. A sample of short launches is the mean of
-        several in a row. A cache state that is left out has a row that says why.
+        several in a row.
         """
-        if reason := self.left_out(point, case.shape, cache):
-            point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
-            return
         if cache == "rotated":
-            launches = self.rotating(case)
+            launches = self.rotating(launches)
         clear = self.tools.clear_l2 if cache == "cold" else None
         counts = [1] * len(launches)  # launches in a row per sample of each contender
 
@@ -179,6 +202,13 @@ class GpuBench:
             counts = [launches_of(sampling.sample_seconds, taken, most) for [taken] in batch(1)]
         start = time.perf_counter()
         times, stopped = collect(sampling, batch)
+        for own, launch, count, who in zip(times, launches, counts, range(len(times)), strict=True):
+
+            def last(one: Action, behind: Action, count: int = count) -> float:
+                [taken] = self.stream.times([in_a_row(one, count)], clear, behind)
+                return taken / count
+
+            own.append(self.looked_at(who, launch, wanted, last))
         end, after = time.perf_counter(), self.recorder.now()
         self.loaded_s += end - begun
         # The span was shorter than the recorder's period: read the state just after it.
@@ -191,6 +221,57 @@ class GpuBench:
             read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
             point.states.append(read | asdict(state_of(readings)))
 
+    def time_alone(
+        self, point: Point, launches: Sequence[Launches], wanted: Reference,
+        errors: Mapping[str, float],
+    ) -> None:  # fmt: skip
+        """Blocks of each contender, which take turns; C of its last block is verified. A rival that
+        fails is left out."""
+        operations, left = launches[0].shape.operations, {*range(len(launches))}
+        timed = partial(self.alone.block, operations)
+        blocks: list[list[Block]] = [[] for _ in launches]
+        for turn in range(BLOCKS):
+            for who in self.random.permutation([*left]):
+                try:
+                    last = turn == BLOCKS - 1
+                    found = (
+                        self.looked_at(who, launches[who], wanted, timed)
+                        if last else timed(launches[who])
+                    )  # fmt: skip
+                except (Wrong, TimeoutError) as failure:
+                    if who == 0:
+                        raise
+                    left.remove(who)
+                    logging.warning("not compared: %s", failure)
+                    continue
+                blocks[who].append(found)
+        point.add_blocks({self.contenders[who].name: blocks[who] for who in sorted(left)}, errors)
+
+    def looked_at(
+        self,
+        who: int,
+        launches: Launches,
+        wanted: Reference,
+        timed: Callable[[Action, Action], Timed],
+    ) -> Timed:
+        """The last timed launches of a contender. C is NaN before them, and verified as they leave
+        it. A is twice what it was before, so that no answer of an earlier launch is right.
+
+        timed: times a launch, and enqueues an action directly behind the last. Raises Wrong.
+        """
+        arrays, launch = launches.here()
+        (a, *_), c = arrays[:-1], arrays[-1]
+        count, *_, output = launches.shape.elements
+        scale, kind = self.tools.scale, self.operation
+        times_c = 4 if kind.right == 0 else 2  # of C where A is both factors, and one
+        scale(a, count, kind.dtype, 2)
+        self.tools.poison(c, output, kind.output)
+        found = timed(launch, partial(scale, c, output, kind.output, 1 / times_c))
+        scale(a, count, kind.dtype, 1 / 2)
+        [errors] = wanted.errors([c], [self.contenders[who].kernel])
+        error_columns(self.contenders[who], errors, " in its last timed launch")
+        return found
+
     def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
         """Why times in this cache state would equal hot ones, or None if they may differ."""
         hot = point.times.get((self.contenders[0].name, "kernel", "hot"))
@@ -200,21 +281,20 @@ class GpuBench:
             return "rotated and hot are alike: the matrices do not fit the L2"
         return None
 
-    def rotating(self, case: Case) -> list[Callable[[], None]]:
+    def rotating(self, launches: Sequence[Launches]) -> list[Launches]:
         """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
         when its turn comes again."""
-        sizes = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in self.operation.sizes(case.shape)]
-        *offsets, stride = itertools.accumulate(sizes, initial=0)
+        sizes = self.operation.sizes(launches[0].shape)
+        starts = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in sizes]
+        *offsets, stride = itertools.accumulate(starts, initial=0)
         copies = ceil_div(2 * self.gpu.l2_bytes, stride)
-        count = copies * stride // DTYPES[self.dtype].bytes
-        arena = self.tools.filled(case.fill, self.settings.seed, 0, count, self.dtype)
-        places = itertools.cycle(range(0, copies * stride, stride))
-
-        def launch(product: GpuProduct) -> None:  # which keeps the arena
-            place = int(arena) + next(places)
-            product(case.shape, *(place + offset for offset in offsets))
-
-        return [partial(launch, product) for product in self.products]
+        arena, inputs = self.gpu.drv.mem_alloc(copies * stride), launches[0].here()[0][:-1]
+        places = [[int(arena) + i * stride + start for start in offsets] for i in range(copies)]
+        for place in places:
+            for to, source, size in zip(place, inputs, sizes, strict=False):
+                self.gpu.drv.memcpy_dtod(to, source, size)
+        turns = itertools.cycle(places)
+        return [Launches(partial(kept, arena, one.product), one.shape, turns) for one in launches]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
         """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
@@ -278,21 +358,11 @@ class GpuBench:
         return one
 
 
+def kept(arena: Any, product: GpuProduct, *arguments: Any) -> None:
+    """A product on arrays in an arena, which lives as long as this can be called."""
+    product(*arguments)
+
+
 def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:
     """So many times of one thing, for `collect`."""
     return [[take() for _ in range(count)]]
-
-
-def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
-    """`launch`, this many times."""
-
-    def launches() -> None:
-        for _ in range(count):
-            launch()
-
-    return launches
-
-
-def launches_of(seconds: float, launch_ms: float, most: int) -> int:
-    """How many launches of this length take about so many seconds, from one to `most`."""
-    return max(1, min(most, round(seconds * 1e3 / max(launch_ms, 1e-9))))

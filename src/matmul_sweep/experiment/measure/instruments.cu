@@ -72,6 +72,13 @@ __device__ void widen(const Element* x, double* to, float* magnitude, u64 count)
     }
 }
 
+// x times a power of two, which is exact.
+template <typename Element>
+__device__ void scale(Element* x, u64 count, double factor)
+{
+    for (u64 i = first_index(); i < count; i += grid_threads()) x[i] = (Element)(wide(x[i]) * factor);
+}
+
 // x as the exact sum of multiples of `unit` and a rest (verification.split), and |x|.
 extern "C" __global__ void split(const double* x, double* high, double* low, float* magnitude,
                                  double unit, u64 count)
@@ -129,6 +136,10 @@ __device__ void compare(const Element* C, const double* high, const double* low,
     {                                                                                              \
         fill(x, count, kind, start, matrix, bits);                                                 \
     }                                                                                              \
+    extern "C" __global__ void scale_##name(Element* x, u64 count, double factor)                 \
+    {                                                                                             \
+        scale(x, count, factor);                                                                  \
+    }                                                                                             \
     extern "C" __global__ void widen_##name(const Element* x, double* to, float* magnitude,        \
                                             u64 count)                                             \
     {                                                                                              \

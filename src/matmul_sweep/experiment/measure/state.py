@@ -1,11 +1,13 @@
 """The card's clocks, power, temperature and throttle reasons around a measurement, by NVML."""
 
+import math
 import statistics
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pynvml
@@ -27,6 +29,7 @@ class Reading(NamedTuple):
     temperature_c: float
     highest_mhz: float  # that the SM clock can be
     reasons: int  # bits: the reasons why it slows down, by the driver
+    energy_j: float = math.nan  # that the card has taken since its driver was loaded
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Recorder(threading.Thread):
             pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
             pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
             pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
+            energy_j(handle),
         )
 
     def span(self, start: float, end: float) -> list[Reading]:
@@ -99,6 +103,24 @@ def power_w(handle: Any) -> float:
     except pynvml.NVMLError:
         pass
     return pynvml.nvmlDeviceGetPowerUsage(handle) / 1000
+
+
+def energy_j(handle: Any) -> float:
+    """The energy counter; NaN for a card without one."""
+    try:
+        return pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
+    except pynvml.NVMLError:
+        return math.nan
+
+
+def average_power_w(readings: Sequence[Reading]) -> float | None:
+    """The power by the energy counter, from the first to the last time that it was seen to move;
+    None where it did not move twice."""
+    moved = [later for before, later in pairwise(readings) if later.energy_j > before.energy_j]
+    if len(moved) < 2:
+        return None
+    first, last = moved[0], moved[-1]
+    return (last.energy_j - first.energy_j) / (last.time - first.time)
 
 
 def state_of(readings: Sequence[Reading]) -> State:

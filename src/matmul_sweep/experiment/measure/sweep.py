@@ -18,6 +18,8 @@ from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import read_json, write_json
 
+KEYED = ("times", "draws")  # parts of a point by (who, phase, cache), which are no keys in JSON
+
 
 class Sweep:
     """One variant over the cases of a sweep."""
@@ -68,7 +70,11 @@ class Sweep:
         for (who, phase, cache), times in point.times.items():
             key = {"variant": who} | what | {"phase": phase, "cache": cache}
             key["baseline_of"] = "" if who == own else own
-            self.samples += [key | {"sample": i, "time_ms": ms} for i, ms in enumerate(times)]
+            draws = point.draws.get((who, phase, cache), [(None, None)] * len(times))
+            self.samples += [
+                key | {"sample": i, "time_ms": ms, "block_w": watts, "block_mhz": clock}
+                for i, (ms, (watts, clock)) in enumerate(zip(times, draws, strict=True))
+            ]
 
     def take(self, case: Case, point: Point) -> None:
         """Add a measured point, which predicts the next one."""
@@ -122,8 +128,9 @@ class Sweep:
     def measured(self, bench: GpuBench | CpuBench, case: Case) -> Point:
         """Measure a point and write it into the journal."""
         point = bench.measure(case)
-        times = [[*key, taken] for key, taken in point.times.items()]
-        content = {"identity": self.identity} | asdict(point) | {"times": times}
+        content: dict[str, Any] = {"identity": self.identity} | asdict(point)
+        for name in KEYED:
+            content[name] = [[*key, own] for key, own in content[name].items()]
         write_json(content, self.entry(case))
         return point
 
@@ -133,5 +140,5 @@ class Sweep:
         entry: dict[str, Any] = read_json(path) if path.exists() else {"identity": None}
         if entry["identity"] != self.identity:
             return None
-        times = {(who, phase, cache): taken for who, phase, cache, taken in entry["times"]}
-        return Point(entry["rows"], entry["states"], times)
+        keyed = [{(*key,): own for *key, own in entry[name]} for name in KEYED]
+        return Point(entry["rows"], entry["states"], *keyed)

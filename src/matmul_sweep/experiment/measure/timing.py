@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.experiment.measure.launches import Action
 from matmul_sweep.experiment.verify.instruments import Instruments, as_bytes
 from matmul_sweep.experiment.verify.runner import CpuRunner, GpuRunner, Runner
 from matmul_sweep.operations.shapes import Shape
@@ -39,18 +40,18 @@ class HeldStream:
         self.events: list[tuple[Any, Any]] = []
 
     def times(
-        self, launches: Sequence[Callable[[], None]], before: Callable[[], None] | None = None
+        self, launches: Sequence[Action], before: Action | None = None, behind: Action | None = None
     ) -> list[float]:
-        """Milliseconds of each launch, in order; `before` runs ahead of each, untimed.
+        """Milliseconds of each launch, in order; `before` runs ahead of each, untimed, and `behind`
+        directly after the last.
 
         The launches are enqueued together, so they must not wait for the device. If the host takes
         longer than the hold lasts, the times are discarded and taken again. Raises TimeoutError if
         that happens repeatedly, or Unfinished.
         """
-        while len(self.events) < len(launches):
-            self.events.append((self.tools.drv.Event(), self.tools.drv.Event()))
+        self.have_events(len(launches))
         for _ in range(TRIES):
-            enqueued_s = self.enqueue(launches, before)
+            enqueued_s = self.enqueue(launches, before, behind)
             self.tools.wait()
             if enqueued_s < PATIENCE_S / 2:
                 used = self.events[: len(launches)]
@@ -59,8 +60,12 @@ class HeldStream:
             f"the host needed {enqueued_s:.2f} s to enqueue {len(launches)} launches"
         )
 
+    def have_events(self, pairs: int) -> None:
+        while len(self.events) < pairs:
+            self.events.append((self.tools.drv.Event(), self.tools.drv.Event()))
+
     def enqueue(
-        self, launches: Sequence[Callable[[], None]], before: Callable[[], None] | None
+        self, launches: Sequence[Action], before: Action | None, behind: Action | None
     ) -> float:
         """Hold the stream, enqueue everything, release it; return the seconds that it was held."""
         stream = self.tools.stream
@@ -74,9 +79,32 @@ class HeldStream:
                 start.record(stream)
                 launch()
                 stop.record(stream)
+            if behind:
+                behind()
         finally:
             self.flag[0] = 1
         return time.perf_counter() - held
+
+    def running(self, launch: Action, first: int, count: int, behind: Action | None) -> float:
+        """Milliseconds of `count` launches that follow `first` others without a pause, more than
+        the driver's queue takes, so that nothing holds the stream; `behind` runs directly after
+        them. Raises TimeoutError if the host falls behind, or Unfinished.
+        """
+        self.have_events(1)
+        (start, stop), stream = self.events[0], self.tools.stream
+        for _ in range(first):
+            launch()
+        start.record(stream)
+        for _ in range(count):
+            launch()
+        stop.record(stream)
+        if behind:
+            behind()
+        late = stop.query()
+        self.tools.wait()
+        if late:
+            raise TimeoutError("the host enqueues launches more slowly than they run")
+        return stop.time_since(start)
 
 
 def product_ms(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:

@@ -24,6 +24,7 @@ FUNCTIONS = {
     "split": "PPPPdQ",
     "mirror": "Pi",
     **{f"fill_{dtype}": "PQiQii" for dtype in FILLED},
+    **{f"scale_{dtype}": "PQd" for dtype in FILLED},
     **{f"compare_{dtype}": "PPPPQQQiddP" for dtype in FILLED},
     **{f"widen_{dtype}": "PPPQ" for dtype in FILLED},
 }
@@ -109,6 +110,10 @@ class Instruments:
     def poison(self, array: Any, count: int, dtype: str) -> None:
         """Fill a device array of `count` elements with NaN (all bits are ones)."""
         self.drv.memset_d8_async(array, 0xFF, DTYPES[dtype].bytes * count, self.stream)
+
+    def scale(self, array: int, count: int, dtype: str, factor: float) -> None:
+        """Multiply a device array of `count` elements by a power of two."""
+        self.call(f"scale_{dtype}", array, count, factor)
 
     def mirror(self, c: int, n: int) -> None:
         """Copy the upper triangle of the n×n matrix at `c`, float64, into the lower one."""
