@@ -12,8 +12,10 @@ OPERATORS = st.sampled_from(["+", "-", "*", "//"])
 # In brackets, or by precedence.
 EXPRESSIONS = st.recursive(
     st.sampled_from(["TILE_WIDTH", "R", "1", "7", "16"]),
-    lambda inner: st.builds("{1} {0} {2}".format, OPERATORS, inner, inner)
-    | st.builds("({1} {0} {2})".format, OPERATORS, inner, inner),
+    lambda inner: (
+        st.builds("{1} {0} {2}".format, OPERATORS, inner, inner)
+        | st.builds("({1} {0} {2})".format, OPERATORS, inner, inner)
+    ),
 )
 
 
