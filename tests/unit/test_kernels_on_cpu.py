@@ -46,6 +46,7 @@ TILINGS = [
     # 512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
     # nine multiprocessors one full wave, whose free blocks share the four.
     ("gram_tensor_streamed", {"MULTIPROCESSORS": 9, "PATCH": 2}, "64x512 33x641"),
+    ("wgmma_bf16", {"TILE_M": 64, "TILE_N": 192, "STAGES": 2}, "70x264x130"),
     ("persistent_bf16", cluster(1, 2, STAGES=3, BANDS=1), EVEN),
     ("persistent_bf16", cluster(2, 2, STAGES=2, TILE_M=192, BANDS=3), EVEN),
     ("persistent_bf16", cluster(2, 1, STAGES=2, RESIDENT=2), EVEN),
