@@ -72,8 +72,6 @@ CALLS = 7  # of a point: the first, and six samples
 WORKERS = os.cpu_count() or 1
 PACE = Counter({256: 3})  # what a job's start calls, before its first point
 
-Tried = Callable[[str], None]
-
 
 def c_kernels(folder: Path, *names: str) -> dict[str, dict[str, object]]:
     """Write the sources of some of MISTAKES; their catalogue's entries."""

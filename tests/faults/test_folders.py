@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import CALLS, SHAPES, WORKERS, Job, Tried, calls_of, kept, measured_again, one_error
+from jobs import CALLS, SHAPES, WORKERS, Job, calls_of, kept, measured_again, one_error
 from project import Project
 from support import ROOT, Command, DataSet, write_experiment
 
@@ -65,19 +65,16 @@ def on_a_full_disk(job: Job, pages: int) -> str:
 
 
 @ROOT_ONLY
-@pytest.mark.fault("the disk is full, after ten different numbers of files of a job", 10)
-def test_a_full_disk(new_job: Callable[..., Job], tried: Tried) -> None:
+def test_a_full_disk(new_job: Callable[..., Job]) -> None:
     """The log, the journal's folder and each of its 8 points take a page, then come 4 tables."""
     jobs = [new_job() for _ in range(10)]
     with ThreadPoolExecutor(WORKERS) as pool:
         for said in pool.map(on_a_full_disk, jobs, range(1, 11)):
             assert "No space left on device" in one_error(said)
-            tried("a line named the file; with room, the same command completed, nothing lost")
 
 
 @ROOT_ONLY
-@pytest.mark.fault("the disk is full under the whole workflow", 1)
-def test_a_full_disk_under_snakemake(new_project: Callable[..., Project], tried: Tried) -> None:
+def test_a_full_disk_under_snakemake(new_project: Callable[..., Project]) -> None:
     project = new_project("counted")
     with small_disk(project.path("results"), 20) as ballast:
         run = project.snakemake(MEASURED)
@@ -88,14 +85,12 @@ def test_a_full_disk_under_snakemake(new_project: Callable[..., Project], tried:
         ballast.unlink()
         project.done(MEASURED)
         assert len(measured_again(calls_of(project))) <= 1
-    tried("a line named the file; with room, the same command completed")
 
 
 @ROOT_ONLY
-@pytest.mark.fault("gcc's, nvcc's or the emulator's folder for temporary files is full", 3)
 @pytest.mark.skipif(installed() == "cuda12", reason="NVRTC has no temporary files")
 def test_a_full_folder_for_temporary_files(
-    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, tried: Tried
+    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     """That is no kernel that does not compile, which would be a result and not tried again."""
     folder, build = tmp_path / "full", tmp_path / "build"
@@ -122,14 +117,12 @@ def test_a_full_folder_for_temporary_files(
         assert command(*arguments).code == 0
         if made != verified:
             assert read_json(made)["status"] == "ok"
-        tried("a line named the cause, no kernel was blamed; with room, the same command completed")
     assert set(read_table("verification.csv", verified).status) == {"ok"}
 
 
 @ROOT_ONLY
-@pytest.mark.fault("the results are read-only, to a job and to the whole workflow", 2)
 def test_a_folder_that_is_read_only(
-    new_job: Callable[..., Job], new_project: Callable[..., Project], tried: Tried
+    new_job: Callable[..., Job], new_project: Callable[..., Project]
 ) -> None:
     """Permissions do not bind root; a file system that is read-only does."""
     job, project = new_job(), new_project("counted")
@@ -150,10 +143,8 @@ def test_a_folder_that_is_read_only(
             mount(folder, "-o", "remount,rw")
         job.done()
         assert measured_again(job.calls()) == []
-        tried("a line named the file; once writable, the same command completed")
         project.done(MEASURED)
         assert measured_again(calls_of(project)) == []
-        tried("a line named the file; once writable, the same command completed")
 
 
 # Files that are not whole.
@@ -180,8 +171,7 @@ def refusal(read: Callable[..., object], kind: str, path: Path, content: bytes) 
     return str(refused.value)
 
 
-@pytest.mark.fault("a samples file is cut at every hundredth byte", 100)
-def test_a_cut_samples_file(tmp_path: Path, tried: Tried) -> None:
+def test_a_cut_samples_file(tmp_path: Path) -> None:
     path = tmp_path / "samples.csv.gz"
     whole = gzip.compress(whole_table(path.name), mtime=0)
     path.write_bytes(whole)
@@ -190,11 +180,9 @@ def test_a_cut_samples_file(tmp_path: Path, tried: Tried) -> None:
         assert 100 * cut < len(whole)
         said = refusal(read_table, path.name, path, whole[: 100 * cut])
         assert said.startswith(f"{path}: cut short")
-        tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("a table of text is cut within a line, at every hundredth byte", 200)
-def test_a_cut_table(tmp_path: Path, tried: Tried) -> None:
+def test_a_cut_table(tmp_path: Path) -> None:
     for name in ("points.csv", "verification.csv"):
         path, whole = tmp_path / name, whole_table(name)
         path.write_bytes(whole)
@@ -202,11 +190,9 @@ def test_a_cut_table(tmp_path: Path, tried: Tried) -> None:
         ends = [100 * cut - (whole[100 * cut - 1 : 100 * cut] == b"\n") for cut in CUTS]
         for end in ends:
             assert "cut short" in refusal(read_table, name, path, whole[:end])
-            tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("a table has no header, another one, or a column under another name", 42)
-def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
+def test_a_wrong_header(tmp_path: Path) -> None:
     for kind in COLUMNS:
         path, whole = tmp_path / kind, whole_table(kind)
         header, _, rows = whole.partition(b"\n")
@@ -217,13 +203,10 @@ def test_a_wrong_header(tmp_path: Path, tried: Tried) -> None:
             said = refusal(read_table, kind, path, data)
             assert said.startswith(f"{path}: no column ")
             assert "delete it and run again" in said
-            tried("refused by name, with the remedy")
 
 
-@pytest.mark.fault("publishing is interrupted, at each of its fourteen files", 14)
 def test_an_interrupted_publishing(
     data_set: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command,
-    tried: Tried,
 ) -> None:  # fmt: skip
     """Over an older data set, of which nothing may be left among the new one's files."""
     folder, published = data_set.write(), tmp_path / "published"
@@ -247,15 +230,13 @@ def test_an_interrupted_publishing(
             assert command(*publish).code == 130
         assert not (there / "device.json").exists()
         assert all(file.read_bytes() == before[file.name] for file in there.iterdir())
-        tried("no data set without its last file, which comes last; the same command completed")
     assert command(*publish).code == 0
 
 
 # Several at once.
 
 
-@pytest.mark.fault("sixteen `snakemake` at once in one folder", 16)
-def test_parallel_runs(new_project: Callable[..., Project], tried: Tried) -> None:
+def test_parallel_runs(new_project: Callable[..., Project]) -> None:
     project = new_project("counted")
     with ThreadPoolExecutor(16) as pool:
         runs = [*pool.map(lambda _: project.snakemake(MEASURED), range(16))]
@@ -264,7 +245,6 @@ def test_parallel_runs(new_project: Callable[..., Project], tried: Tried) -> Non
         if run.returncode:
             assert run.returncode == 1
             assert "another snakemake is running here; wait for it" in one_error(run.stdout)
-        tried("one worked, the others said so in a line; nothing damaged or measured twice")
     project.done(MEASURED)
     assert measured_again(calls_of(project)) == []
     assert {m: calls_of(project)[m] for m in SHAPES} == dict.fromkeys(SHAPES, CALLS)

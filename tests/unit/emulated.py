@@ -1,5 +1,6 @@
 """A kernel of a catalogue on the CPU."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,3 +21,13 @@ def product_on_cpu(
     c = np.full(shape.output, np.nan, kernel.product.output)
     c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60)
     return c, accuracy(kernel, c, *inputs)
+
+
+def products(
+    variant: Variant, shapes: Sequence[str], folder: Path, sanitizer: str | None = None,
+    source: Path | None = None,
+) -> Iterator[Accuracy]:  # fmt: skip
+    """The accuracy of random products, in turn, by the kernel's source or one in its place."""
+    emulation.build_variant(variant, folder / "kernel", sanitizer, source)
+    for text in shapes:
+        yield product_on_cpu(variant, folder / "kernel", variant.kernel.product.parse(text))[1]

@@ -1,140 +1,84 @@
 """Kernels of the catalogue with tilings and on cards that share out their work in ways that no
 tiling of the catalogue does at a shape that a CPU multiplies in a moment."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from emulated import product_on_cpu
+from emulated import products
 from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.experiment.verify.verification import Accuracy
-from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.operations.gemm_bf16 import GemmBf16
-from matmul_sweep.operations.gram import Gram
-from matmul_sweep.operations.shapes import Shape
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
 
-def multiply(
-    variant: Variant, folder: Path, shapes: Sequence[Shape], sanitizer: str | None = None
-) -> list[Accuracy]:
-    """The accuracy of every product, which is right."""
-    emulation.build_variant(variant, folder / "kernel", sanitizer)
-    found = {shape: product_on_cpu(variant, folder / "kernel", shape)[1] for shape in shapes}
-    assert all(one.share <= 1 for one in found.values()), found
-    return [*found.values()]
+def tiled(text: str, own: Mapping[str, int]) -> Variant:
+    """A variant of the catalogue with other parameters."""
+    variant = the_catalogue().variant(text)
+    return variant.kernel.tiled("test", {**variant.parameters, **own})
 
 
-def tiled(name: str, own: Mapping[str, int]) -> Variant:
-    """The kernel's first tiling with other parameters."""
-    kernel = the_catalogue()[name]
-    return kernel.tiled("test", {**kernel.variants[0].parameters, **own})
+def cluster(rows: int, columns: int, count: int = 1, **own: int) -> dict[str, int]:
+    """Parameters of a card on which so many clusters run at once."""
+    blocks = count * rows * columns // own.get("RESIDENT", 1)
+    size = {"CLUSTER_M": rows, "CLUSTER_N": columns, "MULTIPROCESSORS": blocks}
+    return {"TILE_N": 64, "PATCH": 1} | size | own
 
 
-def test_tiles_on_the_diagonal_are_shared_whatever_they_leave_of_a_wave(tmp_path: Path) -> None:
-    """512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
-    nine multiprocessors one full wave, whose free blocks share the four."""
-    variant = tiled("gram_tensor_streamed", {"MULTIPROCESSORS": 9, "PATCH": 2})
-    multiply(variant, tmp_path, [Gram(64, 512), Gram(33, 641)])
+def chains(count: int) -> dict[str, int]:
+    """Two blocks that share tiles of 64×64, whose sums start again that often."""
+    return {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
+            "MULTIPROCESSORS": 2, "CHAINS": count}  # fmt: skip
 
 
-def test_tiles_of_the_folded_triangle_are_right_wherever_rows_begin(tmp_path: Path) -> None:
-    """One to five tile rows. Rows of C begin at a sector, at 16 bytes inside one, or anywhere."""
-    kernel = the_catalogue()["gram_tensor"]
-    variant = next(v for v in kernel.every_variant if v.tiling == "32")
-    shapes = [Gram(20, 160), Gram(20, 130), Gram(3, 127), Gram(7, 66), Gram(9, 33), Gram(3, 2)]
-    multiply(variant, tmp_path, shapes, "address")
-
-
-@pytest.mark.parametrize(
-    ("name", "cluster", "own"),
-    [
-        ("persistent_bf16", (1, 2), {"STAGES": 3, "BANDS": 1}),
-        ("persistent_bf16", (2, 2), {"STAGES": 2, "TILE_M": 192, "BANDS": 3}),
-        ("persistent_bf16", (2, 1), {"STAGES": 2, "RESIDENT": 2}),
-        ("padded_bf16", (2, 1), {"STAGES": 2, "TILE_M": 64}),
-        ("padded_bf16", (1, 2), {"STAGES": 3}),
-    ],
-    ids=str,
-)
-def test_clusters_take_tile_after_tile_in_patches(
-    name: str, cluster: tuple[int, int], own: dict[str, int], tmp_path: Path
-) -> None:
-    """One cluster, and up to two rows and three columns of its tiles. Slabs go round the ring from
-    one tile to the next, and the last tiles lie partly or wholly outside of C."""
-    size = {"TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1], "PATCH": 1}
-    alone = {"MULTIPROCESSORS": max(math.prod(cluster) // own.get("RESIDENT", 1), 1)}
-    odd = name == "padded_bf16"
-    shapes = [GemmBf16(264, 136 + odd, 200), GemmBf16(9, 192, 64 + odd), GemmBf16(130, 8, 8)]
-    multiply(tiled(name, size | alone | own), tmp_path, shapes)
-
-
-@pytest.mark.parametrize(
-    ("cluster", "clusters", "own"),
-    [
-        ((1, 1), 5, {"STAGES": 3}),
-        ((2, 1), 2, {"STAGES": 2, "TILE_M": 128, "RESIDENT": 2}),
-    ],
-    ids=str,
-)
-def test_clusters_share_out_slabs(
-    cluster: tuple[int, int], clusters: int, own: dict[str, int], tmp_path: Path
-) -> None:
-    """More clusters than tiles, and tiles that are whole, shared by two, and by many."""
-    blocks = clusters * math.prod(cluster) // own.get("RESIDENT", 1)
-    size = {"TILE_M": 64, "TILE_N": 64, "CLUSTER_M": cluster[0], "CLUSTER_N": cluster[1],
-            "PATCH": 2, "LEAST": 1, "MULTIPROCESSORS": blocks}  # fmt: skip
-    shapes = [GemmBf16(264, 136, 200), GemmBf16(9, 8, 1000), GemmBf16(130, 72, 520),
-              GemmBf16(600, 320, 136)]  # fmt: skip
-    multiply(tiled("streamed_bf16", size | own), tmp_path, shapes)
-
-
-@pytest.mark.parametrize(("splits", "columns"), [(2, 256), (8, 64)])
-def test_blocks_of_a_cluster_share_a_tile(splits: int, columns: int, tmp_path: Path) -> None:
-    """Some have no slab at all."""
-    own = {"TILE_M": 64, "TILE_N": columns, "STAGES": 2 + columns // 128, "SPLITS": splits}
-    shapes = [GemmBf16(70, 136, 720), GemmBf16(9, 264, 128)]
-    multiply(tiled("split_bf16", own), tmp_path, shapes)
-
-
+# Up to two rows and three columns of a cluster's tiles. Slabs go round the ring from one tile to
+# the next, and the last tiles lie partly or wholly outside of C.
+EVEN, ODD = "264x136x200 9x192x64 130x8x8", "264x137x200 9x192x65 130x8x8"
+# More clusters than tiles, and tiles that are whole, shared by two, and by many.
+SHARED = "264x136x200 9x8x1000 130x72x520 600x320x136"
+# Some blocks of a cluster have no slab at all.
+SPLIT = "70x136x720 9x264x128"
 # Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of
 # which a block has two parts.
-FEW_ROWS = [(1, 1, 1), (1, 129, 1001), (5, 300, 1024), (8, 67, 517), (16, 256, 130)]
+THIN, NARROW = "1x1x1 1x129x1001", "1x1x1 129x1x1001 300x5x1024 67x8x517 256x16x130"
+TILINGS = [
+    # 512 columns are six tiles off the diagonal, and four on it that cost as much as three: with
+    # nine multiprocessors one full wave, whose free blocks share the four.
+    ("gram_tensor_streamed", {"MULTIPROCESSORS": 9, "PATCH": 2}, "64x512 33x641"),
+    ("wgmma_bf16", {"TILE_M": 64, "TILE_N": 192, "STAGES": 2}, "70x264x130"),
+    ("persistent_bf16", cluster(1, 2, STAGES=3, BANDS=1), EVEN),
+    ("persistent_bf16", cluster(2, 2, STAGES=2, TILE_M=192, BANDS=3), EVEN),
+    ("persistent_bf16", cluster(2, 1, STAGES=2, RESIDENT=2), EVEN),
+    ("padded_bf16", cluster(2, 1, STAGES=2, TILE_M=64), ODD),
+    ("padded_bf16", cluster(1, 2, STAGES=3), ODD),
+    ("streamed_bf16", cluster(1, 1, 5, TILE_M=64, PATCH=2, LEAST=1, STAGES=3), SHARED),
+    ("streamed_bf16", cluster(2, 1, 2, TILE_M=128, PATCH=2, LEAST=1, STAGES=2, RESIDENT=2), SHARED),
+    ("split_bf16", {"TILE_M": 64, "TILE_N": 256, "STAGES": 4, "SPLITS": 2}, SPLIT),
+    ("split_bf16", {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SPLITS": 8}, SPLIT),
+    *(("thin", {"MULTIPROCESSORS": count}, THIN) for count in (2, 7)),
+    *(("narrow", {"MULTIPROCESSORS": count}, NARROW) for count in (2, 7)),
+    # Of three tiles of seven slabs a block leaves a part of four, two chains, for the other; whole
+    # tiles have three; one slab has one, and three or fewer have chains of one.
+    ("streamed", chains(3), "64x192x97 70x130x112 64x257x1 5x64x40"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("multiprocessors", [2, 7])
-@pytest.mark.parametrize("name", ["thin", "narrow"])
-def test_few_vectors_are_right_however_blocks_share_them(
-    name: str, multiprocessors: int, tmp_path: Path
-) -> None:
-    kernel = the_catalogue()[name]
-    tiling = kernel.variants[-1]
-    own = {**tiling.parameters, "MULTIPROCESSORS": multiprocessors}
-    variant = kernel.tiled(tiling.tiling, own)
-    shapes = [Gemm(m, n, k) if name == "thin" else Gemm(n, m, k) for m, n, k in FEW_ROWS]
-    multiply(variant, tmp_path, [shape for shape in shapes if not variant.refusal(shape)])
+@pytest.mark.parametrize(("name", "own", "shapes"), TILINGS, ids=str)
+def test_a_tiling_is_right(name: str, own: dict[str, int], shapes: str, tmp_path: Path) -> None:
+    assert all(one.share <= 1 for one in products(tiled(name, own), shapes.split(), tmp_path))
 
 
-def in_chains(chains: int) -> Variant:
-    """Two blocks that share tiles of 64×64, whose sums start again that often."""
-    own = {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
-           "MULTIPROCESSORS": 2, "CHAINS": chains}  # fmt: skip
-    return tiled("streamed", own)
-
-
-def test_no_chain_of_a_tile_is_lost(tmp_path: Path) -> None:
-    """Of three tiles of seven slabs a block leaves a part of four, two chains, for the other; whole
-    tiles have three; one slab has one, and three or fewer have chains of one."""
-    shapes = [Gemm(64, 192, 97), Gemm(70, 130, 112), Gemm(64, 257, 1), Gemm(5, 64, 40)]
-    multiply(in_chains(3), tmp_path, shapes)
+def test_tiles_of_the_folded_triangle_keep_within_c_wherever_rows_begin(tmp_path: Path) -> None:
+    """One to five tile rows. Rows of C begin at a sector, at 16 bytes inside one, or anywhere."""
+    shapes = ["20x160", "20x130", "3x127", "7x66", "9x33", "3x2"]
+    found = products(tiled("gram_tensor/32", {}), shapes, tmp_path, "address")
+    assert all(one.share <= 1 for one in found)
 
 
 def test_chains_err_less_than_one(tmp_path: Path) -> None:
     """By 1/√3 where errors are those of random signs."""
-    one, three = (multiply(in_chains(n), tmp_path, [Gemm(128, 64, 1536)])[0] for n in (1, 3))
+    one, three = (
+        next(products(tiled("streamed", chains(n)), ["128x64x1536"], tmp_path)) for n in (1, 3)
+    )
     assert three.mean < 0.7 * one.mean

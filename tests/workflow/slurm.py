@@ -125,10 +125,6 @@ class Slurm:
                  for job, gpu, begun, ended, name in lines]  # fmt: skip
         return [run for run in found if run.script == f"scripts/steps/{script}.py"]
 
-    def set_node(self, state: str) -> None:
-        """Make the node `drain` or `resume`."""
-        self.ask("scontrol", "update", f"NodeName={self.host}", f"State={state}", "Reason=test")
-
 
 def job_of(line: str) -> Job:
     values, start = [], 0

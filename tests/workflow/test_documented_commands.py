@@ -223,8 +223,6 @@ def needs(command: Command) -> str | None:
         return "conda"
     if program == "module" or command.has("--workflow-profile", "slurm"):
         return "slurm"
-    if command.has("--write-faults"):
-        return "root"
     return "gpu" if script in GPU_PROGRAMS or command.has("publish", "gpu") else None
 
 

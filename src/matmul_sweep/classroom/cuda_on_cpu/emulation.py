@@ -19,7 +19,6 @@ from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
-from matmul_sweep.operations.dtypes import Dtype
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
@@ -60,6 +59,9 @@ HEADER = r"(?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups
 FOREIGN_HEADER = re.compile(rf"fatal error: ({HEADER}): No such file")
 # Functions of CUDA without one.
 FOREIGN_NAME = re.compile(r"error: [‘'](__\w+|clock64|clock)[’'] was not declared")
+ASSEMBLER = re.compile(r"Assembler messages|in ‘asm’|‘asm’ operand|(?:in|out)put constraint|in asm")
+# The source's `extern __shared__` array, which the driver must define.
+DYNAMIC_SHARED = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
 class EmulationError(Exception):
@@ -108,15 +110,9 @@ def build(
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
-    parameters = _parameters(operation, workspace, tensor_maps)
-    macros = {
-        **defines,
-        **_macros(operation, len(workspace), len(tensor_maps)),
-        "FUNCTIONS": ",".join(functions),
-        "PARAMETERS": ",".join(parameters),
-    }
-    if name := _dynamic_shared(text):
-        macros["DYNAMIC_SHARED"] = _quoted(name)
+    macros = {**defines, **_macros(functions, operation, workspace, tensor_maps)}
+    if dynamic := DYNAMIC_SHARED.search(text):
+        macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
     compile_flags, link_flags = SANITIZERS[sanitizer]
     half = "float16" in (operation.dtype, operation.output)
     headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
@@ -128,15 +124,17 @@ def build(
         executable.chmod(0o755)
         return
     compiled = executable.with_suffix(".o")
-    settings += [f"-DKERNEL_SOURCE={_quoted(source.resolve())}"]
+    settings += [f'-DKERNEL_SOURCE="{source.resolve()}"']
+    settings += [f"-I{folder}" for folder in (RUNTIME, *include)]
+    settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
     for command in (
-        [compiler, *settings, *_read_first(headers, include), "-o", str(compiled)],
+        [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
         [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
     ):
         if report := _refused(command, seconds):
             if what := _foreign(report, text):
                 raise NotRunnable(what)
-            raise EmulationError(_explained(report, functions, operation, parameters))
+            raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
     compiled.unlink()
     cache.keep(key, executable, "")
 
@@ -152,13 +150,6 @@ def build_variant(
         executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
         [*kernel.tensor_maps],
     )  # fmt: skip
-
-
-def _read_first(headers: Sequence[str], include: Sequence[Path]) -> list[str]:
-    """The arguments that compile the driver behind these headers of the runtime."""
-    folders = [f"-I{folder}" for folder in (RUNTIME, *include)]
-    read = [word for header in headers for word in ("-include", str(RUNTIME / header))]
-    return [*folders, *read, "-c", str(RUNTIME / "driver.cpp")]
 
 
 def compiler_version() -> str:
@@ -189,24 +180,28 @@ def launch(
     do not fit the shape; Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
-        paths = [Path(folder, f"{index}.bin") for index in range(len(inputs) + 1)]
-        for path, array in zip(paths, (*inputs, output), strict=True):
-            path.write_bytes(array.tobytes())
-        numbers = (*numbers_of(plan), *shape.elements, *shape.dimensions)
-        _run([str(executable), *map(str, numbers), *map(str, paths)], timeout)
-        return np.fromfile(paths[-1], output.dtype).reshape(output.shape)
+        command = command_of(executable, plan, shape, (*inputs, output), Path(folder))
+        _run(command, timeout)
+        return np.fromfile(command[-1], output.dtype).reshape(output.shape)
 
 
-def numbers_of(plan: Plan) -> list[int]:
-    """A plan as the driver reads it."""
-    found: list[int] = []
+def command_of(
+    executable: Path, plan: Plan, shape: Shape, arrays: Sequence[np.ndarray], folder: Path
+) -> list[str]:
+    """The command that runs an executable on arrays, which it finds in files of the folder; the
+    last is C's, and C is there afterwards."""
+    numbers: list[int] = []
     for each in plan.launches:
-        found += [*each.grid, *each.block, each.shared_bytes, each.cluster]
-    found += plan.workspace
+        numbers += [*each.grid, *each.block, each.shared_bytes, each.cluster]
+    numbers += plan.workspace
     for seen in plan.maps:
-        found += [seen.pointer, seen.element_bytes, seen.swizzle, len(seen.extents)]
-        found += [*seen.extents, *seen.strides, *seen.box]
-    return found
+        numbers += [seen.pointer, seen.element_bytes, seen.swizzle, len(seen.extents)]
+        numbers += [*seen.extents, *seen.strides, *seen.box]
+    numbers += [*shape.elements, *shape.dimensions]
+    paths = [folder / f"{index}.bin" for index in range(len(arrays))]
+    for path, array in zip(paths, arrays, strict=True):
+        path.write_bytes(array.tobytes())
+    return [str(word) for word in (executable, *numbers, *paths)]
 
 
 def _run(command: list[str], timeout: float) -> None:
@@ -226,31 +221,6 @@ def _run(command: list[str], timeout: float) -> None:
     raise EmulationError(f"the kernel died of {signal.Signals(-completed.returncode).name}")
 
 
-def _dynamic_shared(text: str) -> str | None:
-    """The name of the source's `extern __shared__` array, which the driver must define."""
-    declaration = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
-    found = declaration.search(text)
-    return found[1] if found else None
-
-
-def _parameters(
-    operation: Operation, workspace: Sequence[str], tensor_maps: Sequence[str]
-) -> list[str]:
-    """The parameters of a kernel in C++."""
-    return [
-        *(f"const {dtype.cpp}* {name}" for name, dtype in _matrices(operation)[:-1]),
-        *(f"{dtype.cpp}* {name}" for name, dtype in _matrices(operation)[-1:]),
-        *(f"int {name}" for name in operation.shape.__match_args__),
-        *(f"void* {name}" for name in workspace),
-        *(f"const CUtensorMap {name}" for name in tensor_maps),
-    ]
-
-
-def _matrices(operation: Operation) -> list[tuple[str, Dtype]]:
-    """The names of the matrices and the types of their elements, C's last."""
-    return list(zip(operation.matrices, operation.dtypes, strict=True))
-
-
 def _refused(command: Sequence[str], seconds: float | None) -> str:
     """What a compiler says if it fails, else nothing. Raises NotRunnable and UserError as build
     does."""
@@ -268,34 +238,39 @@ def _foreign(report: str, text: str) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
-    assembler = re.search(
-        r"Assembler messages|in ‘asm’|‘asm’ operand|(?:in|out)put constraint|in asm", report
-    )
-    return "inline PTX" if assembler and re.search(r"\basm\b", text) else None
+    return "inline PTX" if ASSEMBLER.search(report) and re.search(r"\basm\b", text) else None
 
 
-def _macros(operation: Operation, parts: int, maps: int) -> dict[str, int | str]:
-    """What the driver has to know of the arrays: the operation's, so many parts of a workspace,
-    and so many tensor maps."""
-    arrays, dimensions = operation.signature
-    arguments = [
-        *(f"arrays[{i}]" for i in range(arrays)),
-        *(f"dimensions[{i}]" for i in range(dimensions)),
-        *(f"parts[{i}]" for i in range(parts)),
-        *(f"maps[{i}]" for i in range(maps)),
+def _macros(
+    functions: Sequence[str],
+    operation: Operation,
+    workspace: Sequence[str],
+    tensor_maps: Sequence[str],
+) -> dict[str, int | str]:
+    """What the driver has to know of the kernels and their arrays."""
+    matrices = list(zip(operation.matrices, operation.dtypes, strict=True))
+    dimensions = operation.shape.__match_args__
+    parameters = [
+        *(f"{'' if name == 'C' else 'const '}{dtype.cpp}* {name}" for name, dtype in matrices),
+        *(f"int {name}" for name in dimensions),
+        *(f"void* {name}" for name in workspace),
+        *(f"const CUtensorMap {name}" for name in tensor_maps),
     ]
+    known = {"arrays": matrices, "dimensions": dimensions, "parts": workspace, "maps": tensor_maps}
     return {
-        "MATRICES": ",".join(f'{{"{name}",{dtype.bytes}}}' for name, dtype in _matrices(operation)),
-        "DIMENSIONS": dimensions,
-        "PARTS": parts,
-        "MAPS": maps,
-        "ARGUMENTS": ",".join(arguments),
+        "FUNCTIONS": ",".join(functions),
+        "PARAMETERS": ", ".join(parameters),
+        "ARGUMENTS": ",".join(f"{name}[{i}]" for name in known for i in range(len(known[name]))),
+        "MATRICES": ",".join(f'{{"{name}",{dtype.bytes}}}' for name, dtype in matrices),
+        "DIMENSIONS": len(dimensions),
+        "PARTS": len(workspace),
+        "MAPS": len(tensor_maps),
         "MOST_STATIC_SHARED": STATIC_SHARED,
     }
 
 
 def _explained(
-    report: str, functions: Sequence[str], operation: Operation, parameters: Sequence[str]
+    report: str, functions: Sequence[str], operation: Operation, parameters: int | str
 ) -> str:
     """A compiler's first error, in terms of the catalogue if its entry is the cause."""
     line = _line_with(("error:", "undefined reference", "cannot find"), report)
@@ -303,7 +278,7 @@ def _explained(
         if f"undefined reference to `{function}'" in line:
             return no_kernel(function)
     if "conflicting declaration" in line:
-        return f"{line}; this kernel of {operation.name} takes ({', '.join(parameters)})"
+        return f"{line}; this kernel of {operation.name} takes ({parameters})"
     return line
 
 
@@ -311,7 +286,3 @@ def _line_with(marks: Sequence[str], report: str) -> str:
     """The first line of a report that contains one of the marks, or else the last line."""
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     return next((line for line in lines if any(mark in line for mark in marks)), lines[-1])
-
-
-def _quoted(text: object) -> str:
-    return f'"{text}"'

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.plans import Plan
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, numbers_of
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, command_of
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.contained import run_contained
 from matmul_sweep.process.errors import Unfinished
@@ -81,11 +81,7 @@ def launch(
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
         folder = Path(name)
-        paths = [folder / f"{index}.bin" for index in range(len(inputs) + 1)]
-        for path, array in zip(paths, (*inputs, output), strict=True):
-            path.write_bytes(array.tobytes())
-        numbers = (*numbers_of(plan), *shape.elements, *shape.dimensions)
-        command = [str(executable), *map(str, numbers), *map(str, paths)]
+        command = command_of(executable, plan, shape, (*inputs, output), folder)
         environment = {"WATCH_FOLDER": name, "WATCH_SECONDS": str(max(1, int(seconds)))}
         try:
             ended = run_contained(command, folder, PATIENCE * seconds, environment)
@@ -93,7 +89,7 @@ def launch(
             return Watched(executable, None, ({"kind": "endless"},), None, "")
         findings = told(folder / "findings")
         if ended.code == 0:
-            c = np.fromfile(paths[-1], output.dtype).reshape(output.shape)
+            c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
             return Watched(executable, c, findings, writers, ended.out, loads)
