@@ -17,7 +17,7 @@ class Stream(HeldStream):
         self.tools: Any = SimpleNamespace(drv=drv, wait=lambda: None)
         self.events, self.seconds = [], seconds
 
-    def enqueue(self, launches: Any, before: Any) -> float:
+    def enqueue(self, launches: Any, before: Any, behind: Any) -> float:
         return self.seconds.pop(0)
 
 

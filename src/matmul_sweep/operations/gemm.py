@@ -8,6 +8,7 @@ from matmul_sweep.operations.operation import (
     FEW_TERMS,
     MANY_TERMS,
     MUCH,
+    TUNED,
     Operation,
     Routine,
     matmul_into,
@@ -86,7 +87,8 @@ GEMM = Operation(
     routines={
         "cublasSgemm": Routine(True, cublas_sgemm, ("full", "tf32")),
         "numpy.matmul": Routine(False, lambda shape, a, b, c: matmul_into(a, b, c)),
-    },
+    }
+    | TUNED,
     rivals=("cublas_sgemm",),
     shapes_around=shapes_around,
     title="C = A·B",

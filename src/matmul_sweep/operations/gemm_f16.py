@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from matmul_sweep.operations.gemm import CLASSES, Gemm, shapes_around
-from matmul_sweep.operations.operation import Operation, Routine
+from matmul_sweep.operations.operation import TUNED, Operation, Routine
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ GEMM_F16 = Operation(
     sums="float32",
     left_transposed=False,
     right=1,
-    routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)},
+    routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
     rivals=("cublas_gemm_f16",),
     shapes_around=partial(shapes_around, kind=GemmF16),
     title="C = A·B",

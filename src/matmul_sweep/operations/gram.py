@@ -8,6 +8,7 @@ from matmul_sweep.operations.operation import (
     FEW_TERMS,
     MANY_TERMS,
     MUCH,
+    TUNED,
     Operation,
     Routine,
     matmul_into,
@@ -82,7 +83,8 @@ GRAM = Operation(
         "cublasDsyrk": Routine(True, cublas_dsyrk, writes="upper"),
         # NumPy sees that both factors are one matrix, and calls BLAS's syrk.
         "numpy.matmul": Routine(False, lambda shape, a, c: matmul_into(a.T, a, c)),
-    },
+    }
+    | TUNED,
     rivals=("cublas_dgemm", "cublas_dsyrk", "cublas_dsyrk_triangle"),
     shapes_around=shapes_around,
     title="C = AᵀA",

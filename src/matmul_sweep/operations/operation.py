@@ -23,13 +23,23 @@ class Routine:
     """A library's function: where it runs, how it is called, and how much of C it writes.
 
     product: on the GPU (cublas, shape, *pointers), on the CPU (shape, *arrays); C comes last.
-    arithmetics: full, and tf32 where float32 inputs may be rounded to TF32.
+    arithmetics: full, and tf32 where float32 inputs may be rounded to TF32. tuned: at each shape it
+    is the fastest of the algorithms that the library offers, where it is timed alone.
     """
 
     on_gpu: bool
     product: Callable[..., object]
     arithmetics: tuple[str, ...] = ("full",)
     writes: str = "full"
+    tuned: bool = False
+
+
+def cublaslt(cublas: Any, shape: Shape, *pointers: int) -> None:
+    """A product by the algorithm that cublasLt itself would choose."""
+    cublas.lt.matmul(0, shape, *pointers)
+
+
+TUNED = {"cublasLtMatmul": Routine(True, cublaslt, tuned=True)}
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,11 @@ class Operation:
     classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
     figure_prefix: str = ""
+
+    @property
+    def routine(self) -> Routine:
+        """The library's own for all of C, in full arithmetic."""
+        return next(r for r in self.routines.values() if r.on_gpu and r.writes == "full")
 
     def parse(self, text: int | str) -> Shape:
         """A shape from text. Raises UserError."""

@@ -35,7 +35,10 @@ class Alone:
         row = in_a_row(self.stream.tools.empty, MOST_LAUNCHES)
         return median(self.stream.times([row])[0] for _ in range(BLOCKS)) / MOST_LAUNCHES
 
-    def block(self, operations: float, launch: Action, behind: Action | None = None) -> Block:
+    def block(
+        self, operations: float, launch: Action, behind: Action | None = None,
+        settle_s: float = SETTLE_S, block_s: float = BLOCK_S,
+    ) -> Block:  # fmt: skip
         """A block of launches of so many operations each; `behind` runs directly after the last.
 
         Raises TimeoutError, Unfinished.
@@ -50,7 +53,7 @@ class Alone:
             count = launches_of(SHORT_S, launch_ms, MOST_LAUNCHES)
             [taken] = self.stream.times([in_a_row(spaced, count)], behind=behind)
             return Block(taken / count - self.neutral_ms)
-        settling, count = (launches_of(span, launch_ms) for span in (SETTLE_S, BLOCK_S))
+        settling, count = (launches_of(span, launch_ms) for span in (settle_s, block_s))
         taken = self.stream.running(spaced, settling, count, behind)
         end = time.perf_counter()
         readings = self.recorder.span(end - taken / 1e3, end)

@@ -76,6 +76,7 @@ class Point:
     states: list[dict[str, Any]] = field(default_factory=list)
     times: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     draws: dict[tuple[str, str, str], list[Draw]] = field(default_factory=dict)
+    ran: str = ""  # the library's algorithm
 
     def add(self, phase: str, cache: str, times: Mapping[str, list[float]], **columns: Any) -> None:
         """Add a span: the variant's row, and the times of everyone who was timed."""
@@ -83,11 +84,13 @@ class Point:
         self.rows.append(named | columns)
         self.times |= {(who, phase, cache): taken for who, taken in times.items()}
 
-    def add_blocks(self, blocks: Mapping[str, Sequence[Block]], columns: Mapping[str, Any]) -> None:
-        """Add what was timed alone; the variant is the first."""
-        times = {who: [block.time_ms for block in own] for who, own in blocks.items()}
-        self.add("kernel", "alone", times, **columns, **typical(next(iter(blocks.values()))))
-        for who, own in blocks.items():
+    def add_blocks(
+        self, blocks: Sequence[tuple[str, Sequence[Block]]], columns: Mapping[str, Any]
+    ) -> None:
+        """Add what was timed alone, of the variant first."""
+        times = {who: [block.time_ms for block in own] for who, own in blocks}
+        self.add("kernel", "alone", times, **columns, **typical(blocks[0][1]))
+        for who, own in blocks:
             self.draws[who, "kernel", "alone"] = [(b.power_w, b.sm_clock_mhz) for b in own]
 
 

@@ -4,7 +4,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -30,9 +30,10 @@ from matmul_sweep.experiment.measure.sampling import collect, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
+from matmul_sweep.experiment.verify.cublaslt import CublasError
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
+from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product, offers
 from matmul_sweep.experiment.verify.reference import Reference, reference, reference_bytes
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
@@ -44,8 +45,21 @@ MOST_LAUNCHES = 128
 # is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
 COOLING_STEP_S = 0.5
+SCREEN_S = 0.05  # a block of each algorithm of the library
+FINALISTS = 2  # of them
 Timed = TypeVar("Timed", float, Block)
 ALIGNMENT = 256  # bytes, as the driver allocates
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A contender that is timed alone; algorithm: of those that the library offers."""
+
+    variant: Variant
+    launches: Launches
+    algorithm: str = ""
+
+    __hash__ = object.__hash__
 
 
 class GpuBench:
@@ -202,7 +216,7 @@ class GpuBench:
             counts = [launches_of(sampling.sample_seconds, taken, most) for [taken] in batch(1)]
         start = time.perf_counter()
         times, stopped = collect(sampling, batch)
-        for own, launch, count, who in zip(times, launches, counts, range(len(times)), strict=True):
+        for own, launch, count, who in zip(times, launches, counts, self.contenders, strict=True):
 
             def last(one: Action, behind: Action, count: int = count) -> float:
                 [taken] = self.stream.times([in_a_row(one, count)], clear, behind)
@@ -226,34 +240,61 @@ class GpuBench:
         errors: Mapping[str, float],
     ) -> None:  # fmt: skip
         """Blocks of each contender, which take turns; C of its last block is verified. A rival that
-        fails is left out."""
-        operations, left = launches[0].shape.operations, {*range(len(launches))}
+        fails is left out; of the library's algorithms the fastest stays."""
+        operations = launches[0].shape.operations
         timed = partial(self.alone.block, operations)
-        blocks: list[list[Block]] = [[] for _ in launches]
+        left = self.entrants(launches, wanted)
+        blocks: dict[Entrant, list[Block]] = {entrant: [] for entrant in left}
         for turn in range(BLOCKS):
-            for who in self.random.permutation([*left]):
+            for i in self.random.permutation(len(left)):
+                entrant = left[i]
                 try:
-                    last = turn == BLOCKS - 1
-                    found = (
-                        self.looked_at(who, launches[who], wanted, timed)
-                        if last else timed(launches[who])
-                    )  # fmt: skip
+                    if turn < BLOCKS - 1:
+                        blocks[entrant].append(timed(entrant.launches))
+                    else:
+                        own = self.looked_at(entrant.variant, entrant.launches, wanted, timed)
+                        blocks[entrant].append(own)
                 except (Wrong, TimeoutError) as failure:
-                    if who == 0:
+                    if entrant.variant == self.contenders[0]:
                         raise
-                    left.remove(who)
+                    blocks.pop(entrant)
                     logging.warning("not compared: %s", failure)
-                    continue
-                blocks[who].append(found)
-        point.add_blocks({self.contenders[who].name: blocks[who] for who in sorted(left)}, errors)
+            left = [*blocks]
+        best: dict[str, Entrant] = {}
+        for entrant in sorted(left, key=lambda own: median(b.time_ms for b in blocks[own])):
+            best.setdefault(entrant.variant.name, entrant)
+        first = best.pop(self.contenders[0].name)
+        point.ran = first.algorithm
+        point.add_blocks(
+            [(own.variant.name, blocks[own]) for own in (first, *best.values())], errors
+        )
+
+    def entrants(self, launches: Sequence[Launches], wanted: Reference) -> list[Entrant]:
+        """Who is timed alone: the contenders; in the place of one that stands for all that the
+        library offers, its FINALISTS fastest in a brief block."""
+        found = []
+        for variant, own in zip(self.contenders, launches, strict=True):
+            if variant.kernel.library and variant.kernel.routine.tuned:
+                found += self.finalists(variant, own, wanted)
+            else:
+                found.append(Entrant(variant, own))
+        return found
+
+    def finalists(self, variant: Variant, own: Launches, wanted: Reference) -> list[Entrant]:
+        timed = partial(self.alone.block, own.shape.operations, settle_s=0, block_s=SCREEN_S)
+        taken: dict[Entrant, float] = {}
+        for name, product in offers(self.operation, self.tools, own.shape).items():
+            entrant = Entrant(variant, replace(own, product=product), name)
+            try:
+                taken[entrant] = self.looked_at(variant, entrant.launches, wanted, timed).time_ms
+            except (Wrong, CublasError) as failure:
+                logging.warning("%s is left out: %s", name, failure)
+        return sorted(taken, key=taken.__getitem__)[:FINALISTS]
 
     def looked_at(
-        self,
-        who: int,
-        launches: Launches,
-        wanted: Reference,
+        self, variant: Variant, launches: Launches, wanted: Reference,
         timed: Callable[[Action, Action], Timed],
-    ) -> Timed:
+    ) -> Timed:  # fmt: skip
         """The last timed launches of a contender. C is NaN before them, and verified as they leave
         it. A is twice what it was before, so that no answer of an earlier launch is right.
 
@@ -268,8 +309,8 @@ class GpuBench:
         self.tools.poison(c, output, kind.output)
         found = timed(launch, partial(scale, c, output, kind.output, 1 / times_c))
         scale(a, count, kind.dtype, 1 / 2)
-        [errors] = wanted.errors([c], [self.contenders[who].kernel])
-        error_columns(self.contenders[who], errors, " in its last timed launch")
+        [errors] = wanted.errors([c], [variant.kernel])
+        error_columns(variant, errors, " in its last timed launch")
         return found
 
     def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:

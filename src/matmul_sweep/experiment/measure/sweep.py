@@ -64,7 +64,7 @@ class Sweep:
         """Take over the rows, states and samples of a point."""
         own, what = self.variant.name, self.point_of(case)
         for row in point.rows:
-            ran = self.ran(case.shape) if row["status"] == "ok" else ""
+            ran = (point.ran or self.ran(case.shape)) if row["status"] == "ok" else ""
             self.rows.append({"variant": own, "ran": ran} | what | row)
         self.states += [{"variant": own} | what | row for row in point.states]
         for (who, phase, cache), times in point.times.items():
@@ -140,5 +140,7 @@ class Sweep:
         entry: dict[str, Any] = read_json(path) if path.exists() else {"identity": None}
         if entry["identity"] != self.identity:
             return None
-        keyed = [{(*key,): own for *key, own in entry[name]} for name in KEYED]
-        return Point(entry["rows"], entry["states"], *keyed)
+        keyed: dict[str, Any] = {
+            name: {tuple(key): own for *key, own in entry[name]} for name in KEYED
+        }
+        return Point(entry["rows"], entry["states"], ran=entry["ran"], **keyed)

@@ -10,17 +10,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
+from matmul_sweep.experiment.verify.cublaslt import CublasError, CublasLt
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError
 
 # cublasMath_t. The default mode has no TF32 and no emulation, but lets cublasGemmEx add parts of a
 # sum in bfloat16; 16 forbids that.
-MATH_MODES = {"full": 0 | 16, "tf32": 3}
+MATH_MODES = {"full": 0 | 16, "default": 0, "tf32": 3}
 NO_TRANSPOSE, TRANSPOSE = 0, 1  # cublasOperation_t
 LOWER = 0  # cublasFillMode_t
 COMPUTE_FLOAT32 = 68  # cublasComputeType_t
@@ -50,10 +51,6 @@ PROTOTYPES: dict[str, list[type]] = {
         POINTER(c_double), c_void_p, c_int,
     ],
 }  # fmt: skip
-
-
-class CublasError(Exception):
-    """A cuBLAS call that did not succeed; the message names the call and its status."""
 
 
 @cache
@@ -107,12 +104,17 @@ class Cublas:
 
     def __init__(self, stream: int, workspace: int) -> None:
         """`stream` is a CUstream, `workspace` a device pointer to WORKSPACE_BYTES bytes."""
-        self.handle = c_void_p()
+        self.handle, self.stream, self.workspace = c_void_p(), stream, workspace
         call("cublasCreate_v2", byref(self.handle))
         call("cublasSetStream_v2", self.handle, stream)
         # With its own workspace cuBLAS never allocates, which would wait for the stream.
         call("cublasSetWorkspace_v2", self.handle, workspace, WORKSPACE_BYTES)
         self._set_arithmetic("full")
+
+    @cached_property
+    def lt(self) -> CublasLt:
+        """cublasLt on the same stream, with the same workspace."""
+        return CublasLt(self.stream, self.workspace, WORKSPACE_BYTES)
 
     @contextmanager
     def arithmetic(self, name: str) -> Iterator[None]:

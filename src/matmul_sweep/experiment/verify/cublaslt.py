@@ -11,17 +11,20 @@ from typing import Any
 
 from cuda.pathfinder import load_nvidia_dynamic_lib
 
-from matmul_sweep.experiment.verify.cublas import COMPUTE_FLOAT32, CublasError
 from matmul_sweep.operations import operation_of
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape
 
 ASKED = 64  # algorithms for a product; it offers about eight
-COMPUTE = {"float32": (COMPUTE_FLOAT32, c_float), "float64": (70, c_double)}  # cublasComputeType_t
+COMPUTE = {"float32": (68, c_float), "float64": (70, c_double)}  # cublasComputeType_t
 TRANSPOSE_B, TRANSPOSE = 4, c_int(1)  # cublasLtMatmulDescAttributes_t, cublasOperation_t
 MOST_WORKSPACE = 1  # cublasLtMatmulPreferenceAttributes_t
 # cublasLtMatmulAlgoConfigAttributes_t: what tells one algorithm from another.
 CONFIGURED = {"algorithm": 0, "tile": 1, "stages": 6, "split": 2, "cluster": 8}
+
+
+class CublasError(Exception):
+    """A call that did not succeed; the message names the call and its status."""
 
 
 class Algorithm(ctypes.Structure):
@@ -49,7 +52,6 @@ class CublasLt:
         self.stream, self.workspace, self.bytes = stream, workspace, workspace_bytes
         self.handle = c_void_p()
         call("Create", byref(self.handle))
-        self.chosen: dict[Shape, int] = {}  # of what is offered; the library's first choice else
         self.described = cache(describe)
         self.offered = cache(self.ask)
 
@@ -66,13 +68,9 @@ class CublasLt:
         )  # fmt: skip
         return [own for own in found[: count.value] if own.status == 0]
 
-    def name(self, shape: Shape) -> str:
-        """The algorithm that runs at a shape, by its numbers."""
-        return configured(self.offered(shape)[self.chosen.get(shape, 0)])
-
-    def matmul(self, shape: Shape, *pointers: int) -> None:
-        """C = A·B or AᵀA of device pointers, by the algorithm that was chosen at this shape."""
-        told, algorithm = self.described(shape), self.offered(shape)[self.chosen.get(shape, 0)]
+    def matmul(self, which: int, shape: Shape, *pointers: int) -> None:
+        """C = A·B or AᵀA of device pointers, by one of the algorithms that are offered."""
+        told, algorithm = self.described(shape), self.offered(shape)[which]
         scalar = COMPUTE[operation_of(shape).sums][1]
         left, right = pointers[0], pointers[operation_of(shape).right]
         first, second = (right, left) if told.swapped else (left, right)

@@ -11,9 +11,11 @@ from threadpoolctl import threadpool_limits
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.experiment.verify.cublaslt import configured
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.launch import driver
 from matmul_sweep.launch.products import Product, compile_record
+from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 
 GpuProduct = Callable[..., None]  # (shape, device pointers to the inputs and to C)
@@ -70,6 +72,25 @@ def library_product(variant: Variant, tools: Instruments) -> GpuProduct:
     if kernel.arithmetic != "full":
         return reduced
     return full if routine.writes == kernel.writes else mirrored
+
+
+def offers(operation: Operation, tools: Instruments, shape: Shape) -> dict[str, GpuProduct]:
+    """What the library offers for a product, by name: its routine in the default mode, and the
+    algorithms of cublasLt's heuristics. Raises CublasError."""
+    lt, cublas = tools.cublas.lt, tools.cublas
+
+    def routine(shape: Shape, *arrays: int) -> None:
+        with cublas.arithmetic("default"):
+            operation.routine.product(cublas, shape, *map(int, arrays))
+
+    def algorithm(which: int, shape: Shape, *arrays: int) -> None:
+        lt.matmul(which, shape, *map(int, arrays))
+
+    algorithms = {
+        configured(own): functools.partial(algorithm, which)
+        for which, own in enumerate(lt.offered(shape))
+    }
+    return {"routine, default mode": routine} | algorithms
 
 
 def cpu_product(variant: Variant, build: Path, threads: int) -> CpuProduct:
