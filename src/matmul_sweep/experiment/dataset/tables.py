@@ -206,9 +206,7 @@ TABLES: Mapping[str, Table] = {
         EXTRA, ["kernel", "variant", *PRODUCT, *WHY, *COUNTERS], ["variant", *PRODUCT]
     ),
     "loads.csv": Table(
-        LOCAL,
-        ["kernel", "variant", "operation", "m", "n", "k", "loads", "multiply_adds", *WHY],
-        ["variant"],
+        LOCAL, ["kernel", "variant", *PRODUCT, "loads", "multiply_adds", *WHY], ["variant"]
     ),
 }  # fmt: skip
 COLUMNS = {name: table.columns for name, table in TABLES.items()}
