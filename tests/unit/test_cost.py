@@ -82,10 +82,10 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         # clusters. Clusters of three on three of the four.
         (clusters(2), "96x192x100", [3 * 13, 0, 0, 0], 3, 0, 0),
         (clusters(3, "MULTIPROCESSORS // 3 * 3"), "192x64x100", [26, 0, 0, 0], 2, 0, 0),
-        # Stretches of clusters' tiles: a whole one and a half for each of two clusters.
-        (clusters(2) | {"shares": "stretches"}, "192x64x128", [24, 0, 0, 0], 2, 1, 0),
-        # Two tiles in four parts each: two blocks on each multiprocessor.
-        ({"cluster": 4, "shares": "cluster"}, "64x64x128", [4, 4, 0, 0], 1, 1, 3),
+        # Five clusters' tiles for four clusters, in stretches.
+        (clusters(2) | TWO | {"shares": "stretches"}, "320x64x128", [20, 20, 0, 0], 3, 1, 0),
+        # Four tiles in two parts each: two blocks on each multiprocessor.
+        ({"cluster": 2, "shares": "cluster"}, "128x64x128", [8, 8, 0, 0], 1, 1, 1),
         ({"shares": "cluster"}, "64x64x128", [16, 0, 0, 0], 1, 0, 0),
         # Two teams share out 13 slabs.
         (TEAMS, "32x64x100", [7, 0, 0, 0], 1, 0, 0),
@@ -99,6 +99,10 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         # Of a symmetric C three tiles of ten slabs above the diagonal, and three on it; one alone.
         (UPPER, "80x96", [10, (3 + 3 * LIGHT) * 10 / 6 * 2 - 10, 0, 0], 2, 0, 0),
         (UPPER | ONE, "80x32", [2, 0, 0, 0], 1, 1, 4),
+        (UPPER | ONE | {"least": 8}, "80x32", [7, 0, 0, 0], 1, 0, 0),
+        (UPPER | SPLITS, "80x64", [5, 5, 0, 0], 1, 1, 1),
+        # Of 45 tiles above it and ten on it: eleven whole ones, and a quarter of those on it.
+        (UPPER | ONE | {"least": 2}, "80x320", [110 + 17, 0, 0, 0], 14, 1, 0),
     ],
     ids=str,
 )  # fmt: skip
