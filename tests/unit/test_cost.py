@@ -102,7 +102,7 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
         (UPPER | ONE | {"least": 8}, "80x32", [7, 0, 0, 0], 1, 0, 0),
         (UPPER | SPLITS, "80x64", [5, 5, 0, 0], 1, 1, 1),
         # Of 45 tiles above it and ten on it: eleven whole ones, and a quarter of those on it.
-        (UPPER | ONE | {"least": 2}, "80x320", [110 + 17, 0, 0, 0], 14, 1, 0),
+        (UPPER | ONE | {"least": 2}, "80x320", [110 + 17, 515 / 4 - 127, 0, 0], 14, 1, 0),
     ],
     ids=str,
 )  # fmt: skip
