@@ -140,7 +140,7 @@ LARGE = megabytes(2 * 4096 * 64, 4096 * 4096)
         ({"before": [SPLIT]}, "96x64x100",
          {"prepared_megabytes": megabytes(96 * 100, 100 * 64) * 2 / 5}),
         # Of float32, four are one access, and eight a sector; of float64, two and four.
-        ({}, "96x190x100", {"ragged_slabs": 39, "ragged_tiles": 3, "cut_tiles": 3, **NO_EDGE}),
+        ({}, "192x190x100", {"ragged_slabs": 65, "ragged_tiles": 5, "cut_tiles": 5, **NO_EDGE}),
         (GRAM, "96x190", {"cut_tiles": 9, **NOT_RAGGED}),
         (GRAM, "96x188", {"cut_tiles": 0}),
         (GRAM, "96x191", {"ragged_tiles": 9}),
