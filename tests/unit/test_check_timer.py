@@ -97,9 +97,7 @@ def test_the_version_of_the_loaded_cublas(monkeypatch: pytest.MonkeyPatch) -> No
          "was measured on Imaginary GPU, but here is B1"),
         ("do_bench", lambda torch: sys.modules.update({"triton.testing": None}),
          "PyTorch and Triton must be installed"),
-        ("do_bench --data absent", lambda torch: None, "absent/device.json"),
         ("itself", lambda torch: None, "there is no NVIDIA driver on this machine"),
-        ("nothing", lambda torch: None, "invalid choice: 'nothing'"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("no_gpu")
