@@ -25,12 +25,8 @@ from matmul_sweep.experiment.measure.bench import (
     beyond,
     error_columns,
 )
-<<<<<<< HEAD
 from matmul_sweep.experiment.measure.launches import Action, Launches, in_a_row, launches_of
-from matmul_sweep.experiment.measure.sampling import collect, run_for
-=======
 from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
->>>>>>> w-measure
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
@@ -403,27 +399,6 @@ class GpuBench:
         return one
 
 
-<<<<<<< HEAD
 def kept(arena: Any, product: GpuProduct, *arguments: Any) -> None:
     """A product on arrays in an arena, which lives as long as this can be called."""
     product(*arguments)
-
-
-def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:
-    """So many times of one thing, for `collect`."""
-    return [[take() for _ in range(count)]]
-=======
-def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:
-    """`launch`, this many times."""
-
-    def launches() -> None:
-        for _ in range(count):
-            launch()
-
-    return launches
-
-
-def launches_of(seconds: float, launch_ms: float, most: int) -> int:
-    """How many launches of this length take about so many seconds, from one to `most`."""
-    return max(1, min(most, round(seconds * 1e3 / max(launch_ms, 1e-9))))
->>>>>>> w-measure
