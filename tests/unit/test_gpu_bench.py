@@ -25,6 +25,7 @@ class Card:
     """A stream whose clock only launches move, and memory: arrays by their pointers."""
 
     def __init__(self) -> None:
+        self.now = 0.0
         self.holds: list[list[str]] = []  # the launches of each hold
         self.arrays = {which: np.eye(4) * (which + 1) for which in range(4)}  # A, B and two C
         self.late: list[Any] = []  # what another stream does when all else is done
