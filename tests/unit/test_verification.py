@@ -181,7 +181,7 @@ def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varian
     assert variant.slab == 1 or any(s.terms > ring and s.terms % variant.slab for s in shapes)
     if variant.kernel.accepts == "any":
         assert any(s.terms == 1 and not s.square for s in shapes)
-        assert any(len(set(s.dimensions)) == len(s.dimensions) for s in shapes)
+        assert any(len({*s.dimensions}) == len(s.dimensions) for s in shapes)
     if variant.kernel.accepts == "any" and variant.takes_every_extent:
         whole = [s for s in shapes if not s.output[0] % tile[0] and not s.output[1] % tile[1]]
         assert any(s.terms % min(max(tile), FEW_TERMS - 1) for s in whole)
