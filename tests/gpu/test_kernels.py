@@ -191,9 +191,8 @@ def test_every_fill_mode_and_cache_is_a_point_with_its_states(job: Job) -> None:
     assert len(states) == 3 * (~too_large).sum()
     if job.gpu.nvml:
         assert (states.readings >= 1).all()
-        assert (states[["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"]] > 0).all(
-            axis=None
-        )
+        read = states[["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c"]]
+        assert (read > 0).all(axis=None)
 
 
 def test_a_hot_card_is_waited_for_within_the_budget(job: Job) -> None:
@@ -268,12 +267,10 @@ def test_verification_and_multiply_give_up_a_launch_that_never_ends(
     ("source", "reason"),
     [
         (STRAY, "the launch failed"),
-        (RIGHT_KERNEL.replace("p < k", "p < k - 1"), "wrong result"),
         (RIGHT_KERNEL.replace("= sum;", "= sum; C[m * n] = 0.0f;"), "past the end of C"),
         (RIGHT_KERNEL.replace("p < k", "p < k + 1"), "wrong result"),
-        (RIGHT_KERNEL.replace("col >= n) return", "col >= n - 1) return"), "wrong result"),
     ],
-    ids=["stray write", "lost term", "behind C", "behind A and B", "column left out"],
+    ids=["stray write", "behind C", "behind A and B"],
 )
 def test_verification_finds_a_mistake_and_leaves_a_table(
     bad: Callable[[str], Job], source: str, reason: str
@@ -286,30 +283,28 @@ def test_verification_finds_a_mistake_and_leaves_a_table(
     assert len(table) == len(verification_shapes(variant, [Gemm(128, 128, 128)]))
 
 
+DOCUMENTED = (
+    r"CUDA kernel launch with 7500 blocks of 1024 threads\n.*"
+    r"Result is Correct.*\nDuration: 0\.0{0,3}[1-9]\d* s"
+)
+
+
 @pytest.mark.parametrize(
     ("words", "environment", "said"),
     [
-        (
-            "shared_rect 3200x2400x1600",
-            {},
-            [
-                "CUDA kernel launch with 7500 blocks of 1024 threads",
-                "Result is Correct",
-                r"\nDuration: 0\.0{0,3}[1-9]\d* s",
-            ],
-        ),
+        ("shared_rect 3200x2400x1600", {}, DOCUMENTED),
         # With ten bits of mantissa this product would be wrong.
-        ("cublas_sgemm 256", {"NVIDIA_TF32_OVERRIDE": "1"}, ["Result is Correct"]),
-        ("naive 33", {"CUDA_VISIBLE_DEVICES": ""}, ["finds no", "not timed"]),
+        ("cublas_sgemm 256", {"NVIDIA_TF32_OVERRIDE": "1"}, "Result is Correct"),
+        ("naive 33", {"CUDA_VISIBLE_DEVICES": ""}, "finds no.*not timed"),
     ],
     ids=["the documents' lines", "TF32 is asked for", "the GPU is hidden"],
 )
 def test_multiply_says_the_documents_lines_whatever_the_environment(
-    gpu: Gpu, words: str, environment: dict[str, str], said: list[str]
+    gpu: Gpu, words: str, environment: dict[str, str], said: str
 ) -> None:
     done = run_script("multiply", *words.split(), **environment)
     assert done.returncode == 0, done.stderr
-    assert all(re.search(part, done.stdout) for part in said)
+    assert re.search(said, done.stdout, re.DOTALL)
 
 
 CHAINED = [v for v in VARIANTS if v.kernel.overlaps and v.kernel.product.output == v.kernel.dtype]

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,7 @@ from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_int
 from matmul_sweep.experiment.dataset.selection import quotient_interval, verdict_of
 from matmul_sweep.experiment.measure import sampling
 from matmul_sweep.experiment.measure.sampling import collect
-from matmul_sweep.experiment.report.facts.changes import (
-    KEY,
-    VERDICTS,
-    compare_points,
-    compare_variants,
-    judged,
-)
+from matmul_sweep.experiment.report.facts.changes import KEY, compare_points
 
 # Some come again, as from a coarse timer.
 TIMES = st.sampled_from([0.5, 1.0, 1.5, 2.0, 2.5]) | st.floats(1e-6, 1e6)
@@ -54,18 +47,16 @@ UNKNOWN = TIMES.map(lambda time: (math.nan, time, math.nan))
 # The interval of a median.
 
 
-@settings(max_examples=800)
+@settings(max_examples=1250)
 @given(samples(1, 30), POWERS)
 def test_the_interval_lies_around_the_median_at_two_of_the_samples(
     times: list[float], scale: float
 ) -> None:
     low, high = median_interval(times)
     if len(times) < SMALLEST:
-        assert math.isnan(low)
-        assert math.isnan(high)
+        assert np.isnan([low, high]).all()
         return
-    assert low in times
-    assert high in times
+    assert {low, high} <= {*times}
     assert low <= np.median(times) <= high
     assert median_interval(times[::-1]) == median_interval(sorted(times)) == (low, high)
     assert median_interval([time * scale for time in times]) == (low * scale, high * scale)
@@ -134,9 +125,10 @@ BENCHES = st.builds(
 )
 
 
-@settings(max_examples=800)
+@settings(max_examples=1100)
 @given(RULES, BENCHES)
 def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: Bench) -> None:
+    """Its batches double at most and take a tenth of the budget at most."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling.time, "perf_counter", lambda: bench.now)
         times, stopped = collect(rule, bench.batch)
@@ -145,16 +137,6 @@ def test_sampling_stops_when_the_rule_says_so_and_not_before(rule: Rule, bench: 
     *earlier, last = bench.after
     assert stopped in bench.reasons(rule, *last)
     assert not any(bench.reasons(rule, *after) for after in earlier)
-
-
-@settings(max_examples=300)
-@given(RULES, BENCHES)
-def test_batches_double_at_most_and_take_a_tenth_of_the_budget_at_most(
-    rule: Rule, bench: Bench
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampling.time, "perf_counter", lambda: bench.now)
-        collect(rule, bench.batch)
     assert bench.asked[0] == 1
     for count, before in zip(bench.asked[1:], bench.asked, strict=False):
         assert count <= 2 * before
@@ -172,18 +154,11 @@ def test_a_resampled_interval_lies_around_the_median_and_repeats(
 ) -> None:
     low, high = resampled_interval(np.array(ratios))
     if len(ratios) < SMALLEST:
-        assert math.isnan(low)
-        assert math.isnan(high)
+        assert np.isnan([low, high]).all()
         return
     assert ascending(min(ratios), low, np.median(ratios), high, max(ratios))
     assert resampled_interval(np.array(ratios)) == (low, high)
     assert resampled_interval(np.array(ratios) * scale) == (low * scale, high * scale)
-
-
-def row(times: Interval) -> SimpleNamespace:
-    return SimpleNamespace(
-        **dict(zip(("time_low_ms", "time_ms", "time_high_ms"), times, strict=True))
-    )
 
 
 @settings(max_examples=600)
@@ -191,12 +166,11 @@ def row(times: Interval) -> SimpleNamespace:
 def test_a_quotient_is_a_tie_where_the_times_intervals_meet(
     pairs: list[tuple[Interval, Interval]],
 ) -> None:
-    sides = [
-        pd.DataFrame([vars(row(times)) for times in side]) for side in zip(*pairs, strict=True)
-    ]
+    columns = ["time_low_ms", "time_ms", "time_high_ms"]
+    sides = [pd.DataFrame(side, columns=columns) for side in zip(*pairs, strict=True)]
     table = np.transpose(quotient_interval(*sides))
-    for ends, (one, other) in zip(table, pairs, strict=True):
-        low, high = quotient_interval(row(one), row(other))
+    for i, (ends, (one, other)) in enumerate(zip(table, pairs, strict=True)):
+        low, high = quotient_interval(*(side.iloc[i] for side in sides))
         assert np.array_equal(ends, (low, high), equal_nan=True)
         if math.nan in (*one, *other):
             assert verdict_of(low, high) == "unknown"
@@ -218,13 +192,9 @@ Sides = list[tuple[Interval, ...]]
 
 def table(intervals: Sequence[Interval]) -> pd.DataFrame:
     """A side of a comparison: a variant at as many points."""
-    identity = dict.fromkeys(KEY, "x") | {"m": 8, "k": 8, "blur": 0.0}
-    return pd.DataFrame(
-        [
-            identity | {"n": n, "low": low, "value": value, "high": high}
-            for n, (low, value, high) in enumerate(intervals)
-        ]
-    )
+    found = pd.DataFrame(intervals, columns=["low", "value", "high"])
+    names = dict.fromkeys(KEY, "x") | {"m": 8, "n": found.index, "k": 8}
+    return found.assign(**names, blur=0.0)
 
 
 def on_the_border(point: Any) -> bool:
@@ -252,35 +222,3 @@ def test_a_change_has_one_verdict_and_the_opposite_one_from_the_other_side(
         assert ascending(low_b / high_a, *ends, high_b / low_a)
         assert point.change_low * inverse.change_high == pytest.approx(1)
         assert on_the_border(point) or inverse.verdict == OPPOSITE[point.verdict]
-
-
-ENDS = st.floats(0.5, 2)
-LIMITS = st.floats(1, 1.5)
-
-
-@settings(max_examples=400)
-@given(st.lists(st.tuples(ENDS, ENDS).map(sorted), min_size=1), LIMITS, LIMITS)
-def test_a_wider_tolerance_calls_no_more_changes_faster_or_slower(
-    ends: list[list[float]], one: float, other: float
-) -> None:
-    changes = pd.DataFrame(ends, columns=["change_low", "change_high"])
-    strict, lenient = (judged(changes.assign(allowed=limit)) for limit in sorted((one, other)))
-    for before, after in zip(strict.verdict, lenient.verdict, strict=True):
-        assert after not in ("faster", "slower") or before == after
-        assert before != "same" or after == "same"
-
-
-@settings(max_examples=50)
-@given(SIDES, TOLERANCES)
-def test_a_variants_change_lies_between_those_of_its_points(sides: Sides, tolerance: float) -> None:
-    points = compare_points(*map(table, sides), tolerance)
-    [whole] = compare_variants(points, tolerance).itertuples()
-    assert sum(getattr(whole, verdict) for verdict in VERDICTS) == len(points)
-    known = points[points.change_low.notna()]
-    if known.empty:
-        assert math.isnan(whole.change)
-        assert whole.verdict == "unclear"
-        return
-    assert whole.resolved == len(known)
-    assert ascending(known.change.min(), whole.change, known.change.max())
-    assert ascending(whole.change_low, whole.change, whole.change_high)

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from support import Entry, WriteCatalogue, the_catalogue
+from support import the_catalogue
 
 from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.entries import Kernel
-from matmul_sweep.classroom.verdict import CORRECT, judge
-from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.classroom.verdict import CORRECT, Verdict, judge
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.operations import OPERATIONS
 
@@ -17,10 +16,33 @@ HAND_INS = Path(__file__).parent / "trial"
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 
-@pytest.mark.parametrize("name", ["tiled", "gram", "warp", "vectors"])
-def test_the_gpus_program_compiles_and_takes_registers(name: str, tmp_path: Path) -> None:
-    verdict = judge(HAND_INS / f"{name}.cu", {})
+def judged(folder: Path, name: str, *changes: str) -> Verdict:
+    """The verdict on a correct hand-in in whose text each odd one of `changes` became the next."""
+    text = (HAND_INS / f"{name}.cu").read_text()
+    for old, new in zip(changes[::2], changes[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    file = folder / f"{name}.cu"
+    file.write_text(text)
+    verdict = judge(file, {})
     assert verdict.status == CORRECT, [mistake.what for mistake in verdict.mistakes]
+    return verdict
+
+
+@pytest.mark.parametrize(
+    "hand_in",
+    [
+        ["tiled"],
+        ["gram"],
+        ["warp"],
+        ["vectors"],
+        ["naive", "__global__ void", 'extern "C" __global__ void __launch_bounds__(256)'],
+        ["naive", "__global__", "template <typename T> __global__"],
+    ],
+    ids=" ".join,
+)
+def test_the_gpus_program_compiles_and_takes_registers(hand_in: list[str], tmp_path: Path) -> None:
+    verdict = judged(tmp_path, *hand_in)
     assert verdict.bench
     variant = card.entry_of(verdict, tmp_path / "trial.cu")
     record = compile_into(variant, "sm_90", tmp_path)
@@ -30,45 +52,23 @@ def test_the_gpus_program_compiles_and_takes_registers(name: str, tmp_path: Path
         assert variant.grid(shape) == verdict.bench.launch.grid(shape)
 
 
-def test_bounds_of_a_launch_and_a_template_are_no_obstacle(tmp_path: Path) -> None:
-    file = tmp_path / "f.cu"
-    text = (HAND_INS / "naive.cu").read_text()
-    head = 'extern "C" __global__ void __launch_bounds__(256)'
-    file.write_text(text.replace("__global__ void", head))
-    variant = card.entry_of(judge(file, {}), tmp_path / "trial.cu")
-    assert compile_into(variant, "sm_90", tmp_path)["status"] == "ok"
-    file.write_text(text.replace("__global__", "template <typename T> __global__"))
-    variant = card.entry_of(judge(file, {}), tmp_path / "trial.cu")
-    assert compile_into(variant, "sm_90", tmp_path)["status"] == "ok"
-
-
 @pytest.mark.parametrize(
-    ("right", "other", "reason"),
+    ("changes", "reason"),
     [
-        ("float", "double", "no library of the project computes gemm in float64"),
-        (".y", ".w", "blockIdx.x runs along no row of C"),
+        (["float", "double"], "no library of the project computes gemm in float64"),
+        ([".y", ".w", ".x", ".y", ".w", ".x"], "blockIdx.x runs along no row of C"),
         pytest.param(
-            "C[row * n + col] = sum",
-            "atomicAdd(&C[row * n + col], sum)",
+            ["C[row * n + col] = sum", "atomicAdd(&C[row * n + col], sum)"],
             "adds to what C held",
             marks=pytest.mark.long,
         ),
-        ("int k)", "int k, float beta)", "adds to what C held"),
+        (["int k)", "int k, float beta)"], "adds to what C held"),
     ],
 )
 def test_what_cannot_stand_beside_the_ladder_is_refused(
-    right: str, other: str, reason: str, tmp_path: Path
+    changes: list[str], reason: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "f.cu"
-    text = (HAND_INS / "naive.cu").read_text()
-    assert right in text
-    text = text.replace(right, other)
-    if other == ".w":  # x and y exchanged
-        text = text.replace(".x", ".y").replace(".w", ".x")
-    file.write_text(text)
-    verdict = judge(file, {})
-    assert verdict.status == CORRECT
-    assert reason in str(card.refusal(verdict))
+    assert reason in str(card.refusal(judged(tmp_path, "naive", *changes)))
 
 
 # A hand-in has matrices of one type.
@@ -81,20 +81,9 @@ def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: s
 
 
 def test_a_step_that_the_card_does_not_run_is_left_out() -> None:
-    old, new = (
-        card.ladder(the_catalogue(), Kernel(name="mine", operation="gemm"), arch)
-        for arch in ("sm_75", "sm_90")
-    )
-    assert len(old) < len(new)
-    assert all(rung in new for rung in old)
-
-
-def test_a_kernel_of_another_operation_needs_its_entry_only(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
-    catalogue = load_catalogue(write_catalogue({"mine": entry(classroom=True)}))
-    rungs = card.ladder(catalogue, Kernel(name="hand_in", operation="gemm"), "sm_90")
-    assert [rung.name for rung in rungs] == ["mine"]
+    mine = Kernel(name="mine", operation="gemm")
+    old, new = (card.ladder(the_catalogue(), mine, arch) for arch in ("sm_75", "sm_90"))
+    assert {*map(str, old)} < {*map(str, new)}
 
 
 def test_the_next_step_is_the_slowest_kernel_that_is_faster() -> None:

@@ -2,16 +2,17 @@
 
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pynvml
 import pytest
 
-from matmul_sweep.experiment.measure import state
 from matmul_sweep.experiment.measure.state import (
     Reading,
     Recorder,
     State,
     cool,
+    power_w,
     recording,
     state_of,
 )
@@ -21,28 +22,26 @@ THERMAL = pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
 IDLE = pynvml.nvmlClocksThrottleReasonGpuIdle
 
 
-def reading(
-    celsius: float = 40, clock: float = 1980, watts: float = 500, reasons: int = 0
-) -> Reading:
-    return Reading(0.0, clock, 2619, watts, celsius, 1980, reasons)
+def reading(celsius: float = 40, clock: float = 1980, watts: float = 500, why: int = 0) -> Reading:
+    return Reading(0.0, clock, 2619, watts, celsius, 1980, why)
 
 
 def test_readings_become_medians_the_highest_temperature_and_the_reasons() -> None:
     capped, slow = reading(44, 1500, 700.06, POWER_CAP), reading(42, 1400, 100, POWER_CAP)
     found = state_of([reading(40, 1980, 690.04, IDLE), capped, slow])
     assert found == State(1500, 2619, 690.0, 44, "power_cap")
-    both = state_of([capped, reading(reasons=THERMAL)])
+    both = state_of([capped, reading(why=THERMAL)])
     assert both.throttled == "power_cap+sw_thermal"
 
 
 @pytest.mark.parametrize(
     ("readings", "expected"),
     [
-        ([reading(clock=1965, reasons=POWER_CAP), reading()], "power_cap"),
-        ([reading(clock=1965, reasons=POWER_CAP), reading(), reading()], ""),
-        ([reading(watts=850, reasons=POWER_CAP)], ""),
+        ([reading(clock=1965, why=POWER_CAP), reading()], "power_cap"),
+        ([reading(clock=1965, why=POWER_CAP), reading(), reading()], ""),
+        ([reading(watts=850, why=POWER_CAP)], ""),
         ([reading(clock=1410)], ""),
-        ([reading(reasons=THERMAL), *[reading()] * 9], "sw_thermal"),
+        ([reading(why=THERMAL), *[reading()] * 9], "sw_thermal"),
     ],
     ids=["in half", "in the library's launches", "at full clock", "no reason", "heat, once"],
 )
@@ -57,8 +56,8 @@ def test_the_power_limit_is_named_where_it_held_the_clock_down_for_half_of_the_t
     [
         (reading(75), True),
         (reading(76), False),
-        (reading(40, reasons=THERMAL), False),
-        (reading(40, reasons=POWER_CAP | IDLE), True),
+        (reading(40, why=THERMAL), False),
+        (reading(40, why=POWER_CAP | IDLE), True),
     ],
     ids=["as hot as may be", "hotter", "slowing down for heat", "at its power cap"],
 )
@@ -76,28 +75,18 @@ def test_without_nvml_nothing_is_read_or_known_and_nothing_fails() -> None:
     assert state_of([]) == State(None, None, None, None, None)
 
 
-def test_the_recorders_thread_ends_with_its_block() -> None:
-    with pytest.raises(ZeroDivisionError), recording(object()) as recorder:
+def test_a_card_that_is_gone_is_not_read_and_its_recorder_ends_with_its_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
+    monkeypatch.setattr(Recorder, "read", read)
+    with pytest.raises(ZeroDivisionError), recording("a handle") as recorder:
+        recorder.join(5 * recorder.period)
         assert recorder.is_alive()
         _ = 1 / 0
     assert not recorder.is_alive()
-
-
-def test_a_card_that_is_gone_is_not_read_and_stops_no_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def gone(recorder: Recorder) -> Reading:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
-
-    monkeypatch.setattr(Recorder, "read", gone)
-    recorder = Recorder("a handle", period=0.001)
-    assert recorder.now() == []
-    recorder.start()
-    recorder.join(0.05)
-    assert recorder.is_alive()
-    recorder.finished.set()
-    recorder.join(1)
-    assert recorder.readings == []
+    assert recorder.now() == recorder.readings == []
+    assert read.call_count > 1
 
 
 def test_a_span_has_the_readings_within_it() -> None:
@@ -114,6 +103,6 @@ def test_power_is_the_moments_where_the_driver_has_it(
     monkeypatch: pytest.MonkeyPatch, status: int, expected: float
 ) -> None:
     field = SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(uiVal=123_000))
-    monkeypatch.setattr(state.pynvml, "nvmlDeviceGetFieldValues", lambda *_: [field])
-    monkeypatch.setattr(state.pynvml, "nvmlDeviceGetPowerUsage", lambda _: 77_000)
-    assert state.power_w(object()) == expected
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetFieldValues", lambda *_: [field])
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetPowerUsage", lambda _: 77_000)
+    assert power_w(object()) == expected

@@ -116,7 +116,7 @@ def unmeasured(experiment: Experiment, failed: pd.DataFrame) -> pd.DataFrame:
             why = ("failed", f"verification: {reasons[variant.name]}")
         else:
             why = ("skipped", "there is no GPU on this machine")
-        sweep.refuse_all(experiment.cases(name), *why)
+        sweep.refuse(experiment.cases(name), *why)
         rows += sweep.rows
     return pd.DataFrame(rows, columns=COLUMNS["points.csv"])
 

@@ -6,16 +6,15 @@ those up to the next MARKER.
 """
 
 import csv
-import itertools
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from cuda.pathfinder import find_nvidia_binary_utility
 
 from matmul_sweep.catalogue.entries import Variant
@@ -66,14 +65,6 @@ METRICS = SUMS | MEANS
 Counted = dict[str, float] | str  # the columns of a product, or why there are none
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A kernel's name, and the value of each metric that the card has."""
-
-    kernel: str
-    values: dict[str, float]
-
-
 def product(variant: Variant) -> Shape:
     """The product whose counters are read."""
     return variant.kernel.product.parse(SIZE)
@@ -84,13 +75,11 @@ def rows(variants: Sequence[Variant], again: Sequence[str]) -> list[dict[str, An
     added in which the program that ncu starts writes what `launched` returns."""
     found = []
     for variant, counted in zip(variants, watched(len(variants), again), strict=True):
-        kernel = variant.kernel
-        row: dict[str, Any] = {"kernel": kernel.name, "variant": variant.name}
-        row |= product_of(kernel.dtype, product(variant))
-        if isinstance(counted, str):
-            found.append(row | {"status": "skipped", "reason": counted})
-        else:
-            found.append(row | {"status": "ok", "reason": ""} | counted)
+        row: dict[str, Any] = {"kernel": variant.kernel.name, "variant": variant.name}
+        row |= product_of(variant.kernel.dtype, product(variant))
+        why = {"status": "skipped", "reason": counted}
+        known = why if isinstance(counted, str) else {"status": "ok", "reason": ""} | counted
+        found.append(row | known)
     return found
 
 
@@ -151,7 +140,7 @@ def launch(gpu: Gpu, tools: Instruments, variant: Variant, shape: Shape) -> None
 def assigned(text: str, reasons: list[str], said: str) -> list[Counted]:
     """The counters in ncu's log `text` of each product that was launched, its reason for the
     others; ncu's own reason, in what it `said` too, where it did not count each launch."""
-    found = [combined(own) for own in products(parsed(text))]
+    found = [combined(own) for own in products(text)]
     if len(found) != reasons.count(""):
         why = refusal(text + said)
         return [reason or why for reason in reasons]
@@ -164,36 +153,32 @@ def ncu() -> str | None:
     return find_nvidia_binary_utility("ncu") or shutil.which("ncu")
 
 
-def parsed(text: str) -> list[Launch]:
-    """The launches in ncu's CSV, in order: a row per launch and metric, among lines of its own that
-    begin with ==."""
-    found: dict[str, Launch] = {}
-    for row in csv.DictReader(line for line in text.splitlines() if line.startswith('"')):
-        launch = found.setdefault(row["ID"], Launch(row["Kernel Name"].split("(")[0], {}))
-        value = row["Metric Value"].replace(",", "")
-        if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", value):  # else n/a, or (!) n/a
-            launch.values[row["Metric Name"]] = float(value)
-    return list(found.values())
+def products(text: str) -> list[pd.DataFrame]:
+    """The launches of each product, in ncu's CSV: those after a MARKER, up to the next one. A row
+    has the launch's `kernel` and the counters that the card has, in their columns.
+
+    The CSV has a row per launch and metric, among lines of its own that begin with ==.
+    """
+    rows = pd.DataFrame(csv.DictReader(line for line in text.splitlines() if line[:1] == '"'))
+    if rows.empty:
+        return []
+    values = rows["Metric Value"].str.replace(",", "")
+    rows["value"] = pd.to_numeric(values, errors="coerce")  # n/a, or (!) n/a
+    rows["column"] = rows["Metric Name"].map({metric: name for name, metric in METRICS.items()})
+    rows["kernel"] = rows["Kernel Name"].str.partition("(")[0]
+    rows["launch"] = rows.ID.astype(int)
+    known = rows.dropna(subset="column")
+    launches = known.pivot(index=["launch", "kernel"], columns="column", values="value")
+    launches = launches.reindex(columns=[*METRICS]).reset_index("kernel")
+    number = (launches.kernel == MARKER).cumsum()
+    return [own.iloc[1:] for which, own in launches.groupby(number) if which]
 
 
-def products(launches: Sequence[Launch]) -> Iterator[list[Launch]]:
-    """The launches of each product: those after a MARKER, up to the next one."""
-    starts = [i for i, launch in enumerate(launches) if launch.kernel == MARKER]
-    for start, end in itertools.pairwise([*starts, len(launches)]):
-        yield list(launches[start + 1 : end])
-
-
-def combined(launches: Sequence[Launch]) -> dict[str, float]:
+def combined(launches: pd.DataFrame) -> dict[str, float]:
     """The columns of a product from its launches; a counter that one of them lacks is left out."""
-    row = {}
-    times = [launch.values.get(SUMS[DURATION], 0.0) for launch in launches]
-    for column, metric in METRICS.items():
-        values = [launch.values[metric] for launch in launches if metric in launch.values]
-        if not values or len(values) < len(launches):
-            continue
-        weights = [time / sum(times) for time in times] if column in MEANS else [1.0] * len(values)
-        row[column] = sum(value * weight for value, weight in zip(values, weights, strict=True))
-    return row
+    weights = launches[DURATION] / launches[DURATION].sum()
+    sums, means = launches[[*SUMS]], launches[[*MEANS]].mul(weights, axis=0)
+    return pd.concat([sums, means], axis=1).sum(skipna=False, min_count=1).dropna().to_dict()
 
 
 def refusal(text: str) -> str:

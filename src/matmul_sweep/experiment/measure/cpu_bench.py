@@ -14,7 +14,7 @@ from matmul_sweep.experiment.measure.bench import (
     beyond,
     error_columns,
 )
-from matmul_sweep.experiment.measure.sampling import collect, run_for
+from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.timing import host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.experiment.verify.products import CpuProduct
@@ -105,8 +105,8 @@ class CpuBench:
         if rest <= 0 and first_ms / 1e3 > SPENT * rule.seconds:
             return [first_ms], "seconds"
         run_for(rest, run)
-        times, stopped = collect(rule, lambda count: [[run() for _ in range(count)]])
-        return times[0], stopped
+        [times], stopped = collect(rule, repeated(run))
+        return times, stopped
 
 
 def host_memory_refusal(shape: Shape, dtype: str, share: float) -> str | None:

@@ -21,7 +21,7 @@ from matmul_sweep.experiment.measure.bench import (
     beyond,
     error_columns,
 )
-from matmul_sweep.experiment.measure.sampling import collect, run_for
+from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
@@ -254,7 +254,7 @@ class GpuBench:
         }
         with self.split.part("timed"):
             for phase, take in phases.items():
-                [times], _ = collect(rule, partial(one_by_one, take))
+                [times], _ = collect(rule, repeated(take))
                 point.add(phase, "cold", {self.contenders[0].name: times})
 
     def unified(self, shape: Shape, host: Sequence[np.ndarray]) -> Callable[[], float]:
@@ -276,11 +276,6 @@ class GpuBench:
             return host_ms(lambda: self.finished(lambda: self.products[0](shape, *pointers)))
 
         return one
-
-
-def one_by_one(take: Callable[[], float], count: int) -> list[list[float]]:
-    """So many times of one thing, for `collect`."""
-    return [[take() for _ in range(count)]]
 
 
 def in_a_row(launch: Callable[[], None], count: int) -> Callable[[], None]:

@@ -99,13 +99,13 @@ class Measuring:
         cases, facts = self.experiment.cases(self.sweep), host_facts()
         try:
             if reason:
-                sweep.refuse_all(cases, "failed", reason)
+                sweep.refuse(cases, "failed", reason)
             elif gpu:
                 facts |= timed_on_gpu(sweep, cases, self, gpu, split)
             else:
                 timed_on_cpu(sweep, cases, self.build, split)
         except NotCompiled as error:
-            sweep.refuse_all(cases, "failed", str(error))
+            sweep.refuse(cases, "failed", str(error))
         self.write(sweep, facts, split)
         return bool(sweep.lost)
 

@@ -13,6 +13,11 @@ def run_for(seconds: float, action: Callable[[], object]) -> None:
         action()
 
 
+def repeated(take: Callable[[], float]) -> Callable[[int], list[list[float]]]:
+    """Batches of one thing, for `collect`."""
+    return lambda count: [[take() for _ in range(count)]]
+
+
 def collect(rule: Rule, batch: Callable[[int], list[list[float]]]) -> tuple[list[list[float]], str]:
     """Sample until the rule says stop.
 

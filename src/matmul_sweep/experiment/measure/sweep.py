@@ -1,7 +1,7 @@
 """One variant over the cases of a sweep: which are refused, resumed and measured."""
 
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -40,18 +40,14 @@ class Sweep:
         what = {"sweep": self.name} | product_of(self.variant.kernel.dtype, case.shape)
         return what | {"fill": case.fill, "mode": case.mode}
 
-    def refuse(self, case: Case, status: str, reason: str) -> None:
-        """Record that `case` was not measured, once per cache."""
-        logging.info("%s %s: %s: %s", self.variant.name, case, status, reason)
+    def refuse(self, cases: Iterable[Case], status: str, reason: str) -> None:
+        """Record that `cases` were not measured, once per cache."""
         point, caches = Point(), self.settings.caches if self.variant.kernel.on_gpu else ["hot"]
         for cache in caches:
             point.add("kernel", cache, {}, status=status, reason=reason)
-        self.add(case, point)
-
-    def refuse_all(self, cases: Sequence[Case], status: str, reason: str) -> None:
-        """Record that none of `cases` was measured, for the same reason."""
         for case in cases:
-            self.refuse(case, status, reason)
+            logging.info("%s %s: %s: %s", self.variant.name, case, status, reason)
+            self.add(case, point)
 
     def ran(self, shape: Shape) -> str:
         """The variant that a dispatch chose at a shape; empty for other variants."""
@@ -98,15 +94,15 @@ class Sweep:
                 if point := self.resumed(case):
                     self.take(case, point)
                 elif self.lost:
-                    self.refuse(case, "failed", f"not run: {self.lost}")
+                    self.refuse([case], "failed", f"not run: {self.lost}")
                 elif reason := self.refusal(bench, shape):
-                    self.refuse(case, "skipped", reason)
+                    self.refuse([case], "skipped", reason)
                 else:
                     self.take(case, self.measured(bench, case))
             except Wrong as error:
-                self.refuse(case, "failed", str(error))
+                self.refuse([case], "failed", str(error))
             except LostDevice as error:
-                self.refuse(case, "failed", str(error))
+                self.refuse([case], "failed", str(error))
                 self.lost = f"at {shape} {error}"
 
     def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:

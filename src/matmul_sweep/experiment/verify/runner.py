@@ -127,16 +127,11 @@ class EmulationRunner(Runner):
     place = EMULATION
     architecture = None
 
-    def executable(self, part: Variant) -> Path:
-        """The part's program, compiled at its first product."""
+    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
+        part = variant.part(shape, None)
         executable = self.build / part.slug
         if not executable.exists():
             emulation.build_variant(part, executable)
-        return executable
-
-    def multiply(self, variant: Variant, shape: Shape, *inputs: np.ndarray) -> np.ndarray:
-        part = variant.part(shape, None)
-        executable = self.executable(part)
         c = np.full(shape.output, np.nan, variant.kernel.product.output)
         try:
             return emulation.launch(executable, part.plan(shape), shape, inputs, c, self.seconds)
