@@ -18,7 +18,6 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.keys import Entry as Entry_
 from matmul_sweep.catalogue.keys import OwnLaunch, OwnLayout, OwnMap
-from matmul_sweep.catalogue.reading import CHECKED, catalogue_digest
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.gallery import GALLERY
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -313,19 +312,6 @@ def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     listed = {file.resolve() for k in kernels for file in (k.source, k.dispatch) if file}
     found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
     assert listed == {file.resolve() for file in found if file.parent != GALLERY.parent}
-
-
-def test_only_the_catalogue_that_was_checked_is_not_checked_again(
-    entry: Entry, write_catalogue: WriteCatalogue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_catalogue({"mine": entry()})
-    monkeypatch.setenv(CHECKED, catalogue_digest(path))
-    write_catalogue({"mine": entry(threads=[32, 33])})
-    assert "1056 threads" in mistake(path)
-    monkeypatch.setenv(CHECKED, catalogue_digest(path))
-    assert load_catalogue(path).variant("mine").block == (33, 32, 1)
-    (path.parent / "table.csv").write_text("of a dispatch")
-    assert "1056 threads" in mistake(path)
 
 
 def test_an_installed_library_has_its_kernels_and_needs_no_repository(tmp_path: Path) -> None:

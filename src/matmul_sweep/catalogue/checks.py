@@ -92,11 +92,11 @@ def check_variant(variant: Variant) -> None:
             variant.plan(variant.fitted(kernel.product.parse(size)))
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
-    registers = evaluate(kernel.registers, variant.parameters)
+    of_block = variant.registers * threads
     for key, wanted, limit, unit in (
-        ("registers", registers, MAXIMUM_REGISTERS, "registers per thread"),
-        ("registers", registers * threads, REGISTER_FILE, f"registers for {threads} threads"),
-        ("shared_bytes", evaluate(kernel.shared_bytes, variant.parameters), STATIC_SHARED,
+        ("registers", variant.registers, MAXIMUM_REGISTERS, "registers per thread"),
+        ("registers", of_block, REGISTER_FILE, f"registers for {threads} threads"),
+        ("shared_bytes", variant.shared_bytes, STATIC_SHARED,
          "bytes of static shared memory per block"),
         ("dynamic_shared_bytes", variant.dynamic_shared_bytes, ARCHITECTURES[DEFAULT].shared << 10,
          "bytes of dynamic shared memory per block"),

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from matmul_sweep.process.models import Must
 
-FORBID = {"extra": "forbid"}  # for pydantic, which only a check imports
+FORBID = {"extra": "forbid"}  # for pydantic
 
 
 def text(pattern: str, wanted: str) -> Must:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matmul_sweep.catalogue.architectures import ARCHITECTURES, capability
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
-from matmul_sweep.catalogue.reading import naming, read_catalogue, was_checked
+from matmul_sweep.catalogue.reading import naming, read_catalogue
 from matmul_sweep.catalogue.tables import Row, constants_of, read_table, reading
 from matmul_sweep.dispatch.choice import Dispatch
 from matmul_sweep.dispatch.cost import TERMS, Cost
@@ -20,41 +20,37 @@ from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
 def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
-    """Read a catalogue and, unless the process that started this one has done so, check it.
+    """Read a catalogue and check it.
 
     Raises UserError naming the file, the entry and the mistake.
     """
     catalogue = read_catalogue(path)
-    for name, rows in catalogue.tables.items():
-        with naming(path, name):
-            catalogue[name] = made = dispatch_of(catalogue[name], rows, catalogue)
-            if not was_checked(path):
+    for name, kernel in catalogue.items():
+        if kernel.dispatch:
+            with naming(path, name):
+                catalogue[name] = made = dispatch_of(kernel, catalogue)
                 check_dispatch(made)
     return catalogue
 
 
-def dispatch_of(kernel: Kernel, rows: Sequence[Row], catalogue: Catalogue) -> Dispatch:
-    """The dispatch of an entry and the rows of its table. Raises UserError."""
+def dispatch_of(kernel: Kernel, catalogue: Catalogue) -> Dispatch:
+    """The dispatch of an entry and of its table. Raises UserError."""
     costs = []
-    for line, row in enumerate(rows, 2):
+    for line, row in enumerate(read_table(kernel.dispatch), 2):
         with reading(kernel.dispatch, line):
             if row["architecture"]:  # otherwise no card has wanted this tiling yet
                 costs.append(cost_of(row, catalogue))
-    others = others_of(kernel, catalogue)
+    others: tuple[Cost, ...] = ()
+    if kernel.otherwise:
+        other = catalogue.variant(kernel.otherwise).kernel
+        if not isinstance(other, Dispatch) or other.operation != kernel.operation:
+            raise UserError(
+                f"otherwise: '{kernel.otherwise}' is no dispatch of {kernel.operation} above this "
+                "entry"
+            )
+        others = other.costs
     keys = {each.name: getattr(kernel, each.name) for each in fields(kernel)}
     return Dispatch(**keys, costs=tuple(costs), others=others)
-
-
-def others_of(kernel: Kernel, catalogue: Catalogue) -> tuple[Cost, ...]:
-    """The rows of the dispatch that a dispatch leaves other shapes to. Raises UserError."""
-    if kernel.otherwise is None:
-        return ()
-    other = catalogue.variant(kernel.otherwise).kernel
-    if not isinstance(other, Dispatch) or other.operation != kernel.operation:
-        raise UserError(
-            f"otherwise: '{kernel.otherwise}' is no dispatch of {kernel.operation} above this entry"
-        )
-    return other.costs
 
 
 def cost_of(row: Row, catalogue: Catalogue) -> Cost:
