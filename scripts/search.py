@@ -66,10 +66,7 @@ class Race:
         Raises UserError if a launch does not end.
         """
         dtype = self.libraries[0].kernel.dtype
-        inputs = [
-            self.tools.filled(self.fill, SEED, which, count, dtype)
-            for which, count in enumerate(shape.elements[:-1])
-        ]
+        inputs = self.tools.inputs(self.fill, SEED, shape, dtype)
         c = self.tools.poisoned(shape.elements[-1], dtype)
         truth = reference(self.tools, shape, self.fill, inputs)
         errors = {}
@@ -132,19 +129,11 @@ def parse() -> Namespace:
     return parser.parse_args()
 
 
-def dispatch_in(catalogue: Catalogue, name: str) -> Dispatch:
-    """Raises UserError if it is no dispatch of the catalogue."""
-    kernel = catalogue.variant(name).kernel
-    if not isinstance(kernel, Dispatch):
-        raise UserError(f"dispatch: {name} chooses among no variants; name an entry that does")
-    return kernel
-
-
 def search(
-    options: Namespace, space: Mapping[str, Any], catalogue: Catalogue, build: Path
-) -> tuple[str, Rows, list[Variant]]:
+    options: Namespace, space: Mapping[str, Any], catalogue: Catalogue, dispatch: Dispatch,
+    build: Path,
+) -> tuple[str, Rows, list[Variant]]:  # fmt: skip
     """The architecture, the rows of all shapes, and all candidates. Raises UserError, NoDevice."""
-    dispatch = dispatch_in(catalogue, space["dispatch"])
     every = candidates(catalogue, space, options.fit_only)
     shapes = shapes_of(space, dispatch.operation)
     output = options.output or Path(f"results/search-{dispatch.name}.csv")
@@ -164,12 +153,17 @@ def main() -> None:
     options = parse()
     catalogue = load_catalogue(options.catalogue)
     space = read_yaml(options.space)
+    dispatch = catalogue.variant(space["dispatch"]).kernel
+    if not isinstance(dispatch, Dispatch):
+        raise UserError(
+            f"dispatch: {space['dispatch']} chooses among no variants; name an entry that does"
+        )
     with tempfile.TemporaryDirectory() as folder:
+        build = options.build or Path(folder)
         try:
-            arch, found, kept = search(options, space, catalogue, options.build or Path(folder))
+            arch, found, kept = search(options, space, catalogue, dispatch, build)
         except NoDevice as error:
             raise UserError(f"a search needs a GPU, and {error}") from None
-    dispatch = dispatch_in(catalogue, space["dispatch"])
     costs = fit.fitted(found, kept, dispatch.product, arch, space.get("everywhere"))
     print(fit.judgement(found, costs, kept, dispatch.product, arch))
     if options.table and dispatch.dispatch:

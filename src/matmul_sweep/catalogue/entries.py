@@ -16,7 +16,7 @@ from matmul_sweep.catalogue.plans import Launch, Plan, tensor_map
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import Operation, Routine
 from matmul_sweep.operations.shapes import Shape, ceil_div, grid_of, triangle_of
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import meant
 
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
@@ -240,9 +240,7 @@ class Variant:
         Raises UserError for a tensor map that cannot be.
         """
         kernel = self.kernel
-        values = self.constants(arch) | dict(
-            zip(shape.__match_args__, shape.dimensions, strict=True)
-        )
+        values = self.constants(arch) | vars(shape)
         own = Launch(self.grid(shape, arch), self.block, self.dynamic_shared_bytes, self.cluster)
         before, after = (
             [launch_of(each, values) for each in extra] for extra in (kernel.before, kernel.after)
@@ -250,10 +248,8 @@ class Variant:
         names = [*kernel.product.matrices, *kernel.workspace]
         maps = []
         for name, entry in kernel.tensor_maps.items():
-            try:
+            with naming("tensor_maps", name):
                 maps.append(tensor_map(entry, names, kernel.product.dtypes, values))
-            except UserError as error:
-                raise UserError(f"tensor_maps: {name}: {error}") from None
         workspace = tuple(evaluate(size, values) for size in kernel.workspace.values())
         return Plan((*before, own, *after), workspace, tuple(maps))
 
@@ -261,8 +257,7 @@ class Variant:
         """Blocks of the first launch before the one that multiplies; 0 if there is none."""
         if not self.kernel.before:
             return 0
-        extents = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
-        return evaluate(self.kernel.before[0].blocks, self.constants(None) | extents)
+        return evaluate(self.kernel.before[0].blocks, self.constants(None) | vars(shape))
 
     def workspace_bytes(self, shape: Shape, arch: str | None = None) -> int:
         """Bytes of memory that it needs beside its matrices."""

@@ -1,7 +1,5 @@
 """Read a catalogue and check it."""
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +7,7 @@ from matmul_sweep.catalogue.checks import check_kernel
 from matmul_sweep.catalogue.entries import Catalogue, Kernel
 from matmul_sweep.catalogue.keys import Entry, Name
 from matmul_sweep.catalogue.tables import Searched, add_tilings
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import naming
 from matmul_sweep.process.models import checked
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 from matmul_sweep.process.yaml_files import read_yaml
@@ -35,15 +33,6 @@ def read_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
         with naming(path, name):
             check_kernel(kernel)
     return catalogue
-
-
-@contextlib.contextmanager
-def naming(*where: Path | str) -> Iterator[None]:
-    """Names the file and the entry in a mistake."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(": ".join([*map(str, where), str(error)])) from None
 
 
 def kernel_of(name: str, entry: Entry, folder: Path) -> Kernel:

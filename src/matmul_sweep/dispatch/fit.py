@@ -5,6 +5,7 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import nnls
 
 from matmul_sweep.catalogue.architectures import architecture
@@ -92,30 +93,27 @@ class Measured:
     def __init__(
         self, rows: Sequence[Found], variants: Sequence[Variant], operation: Operation, arch: str
     ) -> None:
-        libraries: dict[str, list[float]] = {}
-        for row in rows:
-            libraries.setdefault(row["shape"], []).append(row["library"])
-        self.texts = list(libraries)
-        self.shapes = [parse_shape(text, operation.name) for text in libraries]
-        self.library = np.array([np.mean(own) for own in libraries.values()])
-        self.variants = list(variants)
-        line = {text: i for i, text in enumerate(libraries)}
-        column = {variant.name: i for i, variant in enumerate(variants)}
-        size = len(line), len(column)
-        self.times, self.errs = np.full(size, np.nan), np.zeros(size, bool)
-        for row in rows:
-            if row["variant"] in column:
-                place = line[row["shape"]], column[row["variant"]]
-                # Searches of different days meet different clocks: the library's times join them.
-                level = self.library[place[0]] / row["library"]
-                self.times[place] = row["microseconds"] * level
-                self.errs[place] = max(row["error"], row["largest_error"]) > ERROR_RATIO
+        table = pd.DataFrame(rows)
+        library = table.groupby("shape", sort=False)["library"].mean()
+        # Searches of different days meet different clocks: the library's times join them.
+        table["time"] = table["microseconds"] * table["shape"].map(library) / table["library"]
+        table["errs"] = table[["error", "largest_error"]].max(axis=1) > ERROR_RATIO
+
+        def wide(column: str) -> np.ndarray:
+            cells = table.pivot_table(column, "shape", "variant", "last")
+            return cells.reindex(index=self.texts, columns=self.names).to_numpy(float)
+
+        self.texts, self.library = list(library.index), library.to_numpy()
+        self.variants, self.names = list(variants), [variant.name for variant in variants]
+        self.times, self.errs = wide("time"), wide("errs") == 1
         self.competes = np.isfinite(self.times).sum(axis=0) >= SMALLEST
         self.allowed = np.where(self.errs, np.nan, self.times)
         self.fastest = np.fmin.reduce(self.allowed, axis=1)
         of_card = architecture(arch).multiprocessors
+        size = self.times.shape
         self.additions, self.work = np.zeros(size, int), np.zeros((*size, len(TERMS)))
-        for i, shape in enumerate(self.shapes):
+        for i, text in enumerate(self.texts):
+            shape = parse_shape(text, operation.name)
             for j, variant in enumerate(variants):
                 shares = shares_of(variant, shape, of_card)
                 self.additions[i, j] = additions(variant, shape, shares)
@@ -123,8 +121,7 @@ class Measured:
 
     def columns(self, costs: Sequence[Cost]) -> np.ndarray:
         """The columns of the variants of rows."""
-        names = [variant.name for variant in self.variants]
-        return np.array([names.index(cost.variant.name) for cost in costs], int)
+        return np.array([self.names.index(cost.variant.name) for cost in costs], int)
 
     def costs(self, column: int) -> tuple[float, ...]:
         """The coefficients of a variant that predict its times best: 0 or more, and for a launch
