@@ -22,8 +22,8 @@ from matmul_sweep.process.models import meant
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
 # The keys by which a kernel is launched, timed and verified.
 OF_LAUNCH = (
-    "accepts", "most_rows", "most_columns", "writes", "arithmetic", "blocks", "cluster", "before",
-    "after", "workspace", "tensor_maps",
+    "tile", "threads", "dynamic_shared_bytes", "accepts", "most_rows", "most_columns", "writes",
+    "arithmetic", "blocks", "cluster", "before", "after", "workspace", "tensor_maps",
 )  # fmt: skip
 
 
@@ -337,17 +337,10 @@ class Variant:
         return None if level is None else evaluate(level, self.parameters)
 
     @property
-    def geometry(self) -> list[object]:
-        """What determines the grid of a kernel with tiles, or the choice of a dispatch."""
-        if not self.kernel.tile:
-            return []
-        return [self.tile, self.block, self.dynamic_shared_bytes]
-
-    @property
     def launch_identity(self) -> str:
-        """What determines its launch and timing, besides its sources and flags."""
+        """What determines its launch and timing, besides its sources, flags and parameters."""
         own = [getattr(self.kernel, key) for key in OF_LAUNCH]
-        return repr([self.geometry, self.kernel.product.rivals, own])
+        return repr([self.kernel.product.rivals, own])
 
 
 def launch_of(own: OwnLaunch, values: Mapping[str, int]) -> Launch:
