@@ -1,31 +1,26 @@
 """What a product takes on the device: launches, a workspace and tensor maps, for each shape."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support import Entry, WriteCatalogue
 
 from matmul_sweep.build.binaries import recipe
 from matmul_sweep.build.recipes import compiled
 from matmul_sweep.catalogue.architectures import has_instructions, target
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.catalogue.plans import Launch, TensorMap
+from matmul_sweep.catalogue.plans import Launch, Plan, TensorMap
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gemm_bf16 import GemmBf16
 
+Mine = Callable[..., Variant]
 HOPPER = load_catalogue(Path(__file__).parent / "hopper" / "catalogue.yaml")
 
 
-def mine(entry: Entry, write_catalogue: WriteCatalogue, **keys: Any) -> Variant:
-    return load_catalogue(write_catalogue({"mine": entry(**keys)})).variant("mine")
-
-
-def test_a_simple_entry_is_one_launch(entry: Entry, write_catalogue: WriteCatalogue) -> None:
-    plan = mine(entry, write_catalogue, dynamic_shared_bytes=64).plan(Gemm(17, 40, 5))
-    assert plan.launches == (Launch((3, 2, 1), (16, 16, 1), 64),)
-    assert plan.workspace == plan.maps == ()
+def test_a_simple_entry_is_one_launch(mine: Mine) -> None:
+    plan = mine(dynamic_shared_bytes=64).plan(Gemm(17, 40, 5))
+    assert plan == Plan((Launch((3, 2, 1), (16, 16, 1), 64),))
 
 
 def test_launches_workspace_and_maps_follow_the_shape() -> None:
@@ -59,18 +54,15 @@ def test_strides_are_those_of_a_dense_matrix_by_default() -> None:
     ],
 )
 def test_a_grid_has_whole_clusters(
-    entry: Entry, write_catalogue: WriteCatalogue, cluster: int, blocks: str | int | None,
-    columns: int, grid: tuple[int, int, int],
-) -> None:  # fmt: skip
-    variant = mine(entry, write_catalogue, cluster=cluster, blocks=blocks)
+    mine: Mine, cluster: int, blocks: str | int | None, columns: int, grid: tuple[int, int, int]
+) -> None:
+    variant = mine(cluster=cluster, blocks=blocks)
     launch = variant.plan(Gemm(17, columns, 1), "sm_90").launches[0]
     assert launch.grid == grid and launch.cluster == cluster
 
 
-def test_a_shape_is_fitted_to_what_is_accepted(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
-    variant = mine(entry, write_catalogue, accepts={"n": 4, "k": 4}, most_rows=2)
+def test_a_shape_is_fitted_to_what_is_accepted(mine: Mine) -> None:
+    variant = mine(accepts={"n": 4, "k": 4}, most_rows=2)
     assert variant.fitted(Gemm(3, 5, 9)) == Gemm(2, 8, 12)
 
 
