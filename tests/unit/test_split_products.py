@@ -8,7 +8,6 @@ from emulated import product_on_cpu
 from kinds import KINDS, factors, hard_kinds, in_order, not_finite
 from support import the_catalogue
 
-from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations.gemm import Gemm
@@ -26,10 +25,8 @@ def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def multiply(
-    executable: Path, a: np.ndarray, b: np.ndarray, variant: Variant = KERNEL.variants[0]
-) -> tuple[np.ndarray, Accuracy]:
-    return product_on_cpu(variant, executable, Gemm(len(a), b.shape[1], len(b)), a, b)
+def multiply(executable: Path, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Accuracy]:
+    return product_on_cpu(KERNEL.variants[0], executable, Gemm(*SHAPE), a, b)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,12 +46,3 @@ def test_infinities_and_nan_are_those_of_sgemm(executable: Path) -> None:
     a, b = not_finite(*SHAPE)
     c, expected = multiply(executable, a, b)[0], in_order(a, b)
     np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.usefixtures("unoptimised")
-def test_a_tiling_whose_sums_move_later_is_right(tmp_path: Path) -> None:
-    [variant] = (v for v in KERNEL.every_variant if v.tiling == "128x64-move2")
-    emulation.build_variant(variant, tmp_path / "split")
-    for m, n, k in ((1, 1, 1), (37, 41, 70), (130, 137, 330)):
-        found = multiply(tmp_path / "split", *factors("normal", m, n, k), variant)
-        assert found[1].share <= 1
