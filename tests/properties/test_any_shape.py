@@ -1,4 +1,4 @@
-"""Any text for a shape is read as what it says, or refused in one line."""
+"""Any text for a shape is read as what it says, or refused in one line; its grid covers C."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from matmul_sweep.operations import OPERATIONS, parse_shape
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
-from matmul_sweep.operations.shapes import LARGEST, Shape
+from matmul_sweep.operations.shapes import LARGEST, Shape, grid_of
 from matmul_sweep.process.errors import UserError, one_line
 
 EXTENTS = st.integers(1, LARGEST)
@@ -22,19 +22,10 @@ TEXTS = st.lists(PARTS, min_size=1, max_size=4).flatmap(
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=1000)
 @given(SHAPES, st.sampled_from("x×"))
 def test_a_printed_shape_is_read_as_itself(shape: Shape, sign: str) -> None:
     assert parse_shape(str(shape).replace("x", sign), shape.operation) == shape
-
-
-@settings(max_examples=300)
-@given(EXTENTS, st.sampled_from([*OPERATIONS]))
-def test_one_number_is_every_dimension(extent: int, operation: str) -> None:
-    shape = parse_shape(extent, operation)
-    assert shape == parse_shape(str(extent), operation)
-    assert set(shape.dimensions) == {extent}
-    assert shape.square
 
 
 def read(text: str, count: int) -> list[int] | None:
@@ -54,6 +45,8 @@ def test_other_text_is_refused_in_one_line_that_names_it(text: str, operation: s
     expected = read(text, len(kind.__match_args__))
     if expected:
         assert parse_shape(text, operation) == kind(*expected)
+        if len({*expected}) == 1:  # one number is every dimension
+            assert parse_shape(expected[0], operation) == kind(*expected)
         return
     with pytest.raises(UserError) as caught:
         parse_shape(text, operation)
@@ -61,7 +54,7 @@ def test_other_text_is_refused_in_one_line_that_names_it(text: str, operation: s
     assert len(str(caught.value).splitlines()) == 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=600)
 @given(SMALL_SHAPES)
 def test_a_shape_describes_its_product(shape: Shape) -> None:
     inputs = [np.ones(extents) for extents in shape.inputs]
@@ -72,3 +65,14 @@ def test_a_shape_describes_its_product(shape: Shape) -> None:
     assert shape.elements == (*(x.size for x in inputs), c.size)
     computed = c if shape.operation == "gemm" else np.triu(c)
     assert shape.operations == 2 * computed.sum()
+
+
+@settings(max_examples=1500)
+@given(SHAPES, st.tuples(st.integers(1, 200), st.integers(1, 200)))
+def test_the_grid_reaches_the_end_of_c_and_has_no_idle_block(
+    shape: Shape, tile: tuple[int, int]
+) -> None:
+    x, y, z = grid_of(shape, tile)
+    for extent, step, blocks in zip(shape.output, tile, (y, x), strict=True):
+        assert (blocks - 1) * step < extent <= blocks * step
+    assert z == 1

@@ -1,11 +1,13 @@
 """An error of the user or the machine is one clear line and exit code 1. Anything else is a bug and
 shows its traceback."""
 
+import contextlib
 import functools
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from matmul_sweep.process.lifetime import die_with_snakemake
 
@@ -34,6 +36,15 @@ left_running: list[Unfinished] = []
 def one_line(text: str) -> str:
     """`text` with its white space folded, so that a tool's report fits in one line."""
     return " ".join(text.split())
+
+
+@contextlib.contextmanager
+def naming(*where: Path | str) -> Iterator[None]:
+    """Names the file, the entry or the key in a mistake."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(": ".join([*map(str, where), str(error)])) from None
 
 
 def command_line(main: Callable[[], None]) -> Callable[[], None]:

@@ -22,7 +22,7 @@ def checked(model: type[Checked], content: Any, file: Path | str, where: str = "
     where: the key in `file` whose value `content` is, empty if it is the whole file. Raises
     UserError that names file, key, value and remedy.
     """
-    from pydantic import TypeAdapter, ValidationError  # here, because what is checked is not again
+    from pydantic import TypeAdapter, ValidationError  # here, because it takes its time
 
     try:
         return TypeAdapter(model).validate_python(content)

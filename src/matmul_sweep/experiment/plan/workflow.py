@@ -15,7 +15,6 @@ from typing import Any
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.catalogue.reading import CHECKED, catalogue_digest
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom import results as mistakes
 from matmul_sweep.classroom.cuda_on_cpu import emulation
@@ -79,8 +78,6 @@ class Run:
             self.config, catalogue, device, tuple(architectures), self.sent_off()
         )
         experiment.jobs  # noqa: B018 - refuses a run that measures nothing
-        # Jobs need not check it again.
-        os.environ[CHECKED] = catalogue_digest(Path(self.config["catalogue"]))
         return experiment, compiler
 
     def sent_off(self) -> bool:
