@@ -28,7 +28,7 @@ from matmul_sweep.process.programs import program_digest
 pytestmark = pytest.mark.slow
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports/published").glob("*/device.json"))
-OLDEST, CHECKED = PUBLISHED
+OLDEST, *_, CHECKED = PUBLISHED
 SHAPES = {"gemm": ["64x64x64", "1024x1024x1024", "1000x1001x999"], "gram": ["500x500", "250x500"]}
 KERNELS = {
     "gemm": ["cpu_blas", "naive", "vectors", "sgemm", "cublas_sgemm"],
