@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,11 @@ import pandas as pd
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
 from matmul_sweep.experiment.dataset.tables import (
+    NEEDED,
     OPTIONAL,
     POINT,
     PRODUCT,
-    read_optional,
-    read_table,
-    version_of,
+    read_folder,
 )
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, POWER, THERMAL
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
@@ -31,7 +30,6 @@ from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.operation import OTHER, Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.files import read_json
 
 A_STEP = 1.4  # a kernel that is this many times as fast as the one before it is worth a name
 # The values of a sweep's axes, in display order.
@@ -63,6 +61,8 @@ class Results:
     whole: "Results | None" = None  # the data set of which this is a part
     others: tuple["Results", ...] = ()  # the published sets of other cards
     folder: Path = Path()
+    # The parts that were asked for.
+    views: dict[tuple[str, bool], "Results"] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only: the points of the
@@ -77,11 +77,6 @@ class Results:
                 self, operation=operation, whole=self, **tables
             )
         return self.views[operation, reduced]
-
-    @cached_property
-    def views(self) -> dict[tuple[str, bool], "Results"]:
-        """The parts that were asked for."""
-        return {}
 
     @cached_property
     def launches(self) -> pd.DataFrame:
@@ -305,24 +300,20 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     Only device.json and summary.csv must exist; a missing table counts as one without rows.
     """
-    device = read_json(folder / "device.json")
-    version = version_of(device)
+    others = {*NEEDED, *OPTIONAL} - {"summary.csv", "samples.csv.gz"}
+    device, read = read_folder(folder, ["summary.csv"], others)
     # A copy has its columns side by side in memory, so selecting rows is several times faster.
-    summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    tables = {kind.partition(".")[0]: table.copy() for kind, table in read.items()}
+    summary = tables["summary"]
     empty = summary[["time_ms", "samples"]].isna().any(axis=1)
     if len(holes := summary.index[(summary.status == "ok") & empty]):
         place = f"{folder / 'summary.csv'}, line {holes[0] + 2}"
         raise UserError(f"{place}: its status is ok, but it has no time")
     summary["throttled"] = limited(summary, device)
-    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv", "kernels.csv")
-    tables = {
-        kind.partition(".")[0]: read_optional(kind, folder / kind, version).copy()
-        for kind in others
-    }
     for table in (summary, tables["ratios"]):
         table["own"] = own_points(table, device)
     earlier = bool(changed_variants(tables["kernels"], catalogue))
-    return Results(catalogue, device, summary=summary, earlier=earlier, folder=folder, **tables)
+    return Results(catalogue, device, earlier=earlier, folder=folder, **tables)
 
 
 def drawn_at_random(sweep: Mapping[str, Any]) -> bool:
