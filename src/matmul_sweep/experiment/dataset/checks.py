@@ -396,7 +396,7 @@ def incomplete(data: DataSet) -> Iterator[str]:
     configuration, summary = data.device["configuration"], data["summary.csv"]
     points = [(shape_of(row), row.fill, row.mode) for row in summary.itertuples()]
     summary = summary.assign(point=points)
-    for name in sorted({*summary.sweep} | {*data.sweeps}):
+    for name in sorted({*summary.sweep, *data.sweeps}):
         if name not in data.sweeps:
             yield data.said("device.json", f"the configuration has no sweep {name}")
         sweep, rows = sweep_of(configuration, name), summary[summary.sweep == name]
@@ -404,10 +404,9 @@ def incomplete(data: DataSet) -> Iterator[str]:
         shapes = [parse_shape(text, sweep["operation"]) for text in texts]
         wanted = set(itertools.product(shapes, sweep["fills"], sweep["modes"]))
         lists = [names for names in (sweep["kernels"], configuration["kernels"]) if names != "all"]
-        asked = {*map(bare_name, lists[0] if lists else [])}
-        for kernel in asked.intersection(*(map(bare_name, names) for names in lists)):
-            if wanted and kernel not in {*rows.kernel}:
-                yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
+        asked = [{*map(bare_name, names)} for names in lists] if wanted else []
+        for kernel in set.intersection(*asked) - {*rows.kernel} if asked else ():
+            yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
         cold = set() if sweep["cold"] == "all" else {"cold"}
         for variant, own in rows.groupby("variant"):
             caches = {*sweep["caches"]} - cold if data.on_gpu(own).any() else set()

@@ -69,14 +69,37 @@ class Results:
         sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
         with reduced arithmetic are included only on request."""
         if (operation, reduced) not in self.views:
-            tables = {}
-            for name, table in (("summary", self.summary), ("ratios", self.ratios)):
-                rows = table[table.own & (table.operation == operation)]
-                tables[name] = rows if reduced else self.rivals(rows)
+            summary, ratios = (
+                self.quoted(table[table.operation == operation])
+                for table in (self.summary, self.ratios)
+            )
+            if not reduced:
+                summary, ratios = self.rivals(summary), self.rivals(ratios)
             self.views[operation, reduced] = dataclasses.replace(
-                self, operation=operation, whole=self, **tables
+                self, operation=operation, whole=self, summary=summary, ratios=ratios
             )
         return self.views[operation, reduced]
+
+    def quoted(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Those rows of an operation that are of the sweep with its name or of its lessons; where a
+        sweep that samples for more seconds measured the same, those of the longest."""
+        common = (self.device.get("configuration") or {}).get("sampling", {})
+        seconds = {
+            name: 0
+            if drawn_at_random(own)
+            else (common | own.get("sampling", {})).get("seconds", 0)
+            for name, own in self.sweeps.items()
+        }
+        lesson, taken = rows.sweep.isin(self.lessons), rows.sweep.map(seconds)
+        main = lesson | (rows.sweep == rows.operation)
+        longer = taken > rows.operation.map(seconds)
+        if "status" in rows:
+            longer &= rows.status == "ok"
+        key = [name for name in SPAN if name in rows]
+        known = main.groupby([rows[name] for name in key], dropna=False).transform("any")
+        ranked = rows.assign(rank=taken.where(longer, lesson - 1.0))[known & (main | longer)]
+        first = ranked.sort_values("rank", ascending=False, kind="stable").drop_duplicates(key)
+        return rows[rows.index.isin(first.index)]
 
     @cached_property
     def launches(self) -> pd.DataFrame:
@@ -163,8 +186,8 @@ class Results:
     def full_rivals(self) -> list[str]:
         """The library entries that kernels are compared with and that fill C, as kernels do."""
         first, *others = self.product.rivals
-        known = [name for name in others if name in self.catalogue]
-        return [first, *(name for name in known if not self.writes_half(name))]
+        whole = {name for name, kernel in self.catalogue.items() if kernel.writes == "full"}
+        return [first, *(name for name in others if name in whole)]
 
     @cached_property
     def compared(self) -> Shape | None:
@@ -310,35 +333,12 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
         place = f"{folder / 'summary.csv'}, line {holes[0] + 2}"
         raise UserError(f"{place}: its status is ok, but it has no time")
     summary["throttled"] = limited(summary, device)
-    for table in (summary, tables["ratios"]):
-        table["own"] = own_points(table, device)
     earlier = bool(changed_variants(tables["kernels"], catalogue))
     return Results(catalogue, device, earlier=earlier, folder=folder, **tables)
 
 
 def drawn_at_random(sweep: Mapping[str, Any]) -> bool:
     return isinstance(sweep["shapes"], Mapping)
-
-
-def own_points(table: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
-    """Which rows are quoted of their operation: those of the sweep with its name and of its
-    lessons; where a sweep that samples for more seconds measured the same, those of the longest."""
-    configuration = device.get("configuration") or {}
-    seconds, lessons = {}, []
-    for name, own in configuration.get("sweeps", {}).items():
-        rule = configuration.get("sampling", {}) | own.get("sampling", {})
-        seconds[name] = 0.0 if drawn_at_random(own) else float(rule.get("seconds", 0))
-        lessons += [name] if own.get("without_gpu") else []
-    main = (table.sweep == table.operation) | table.sweep.isin(lessons)
-    longer = table.sweep.map(seconds) > table.operation.map(seconds)
-    if "status" in table:
-        longer &= table.status == "ok"
-    rank = table.sweep.map(seconds).where(longer, table.sweep.isin(lessons) - 1.0)
-    names = table[[name for name in SPAN if name in table]].astype(str)
-    key = pd.MultiIndex.from_frame(names).to_flat_index()
-    candidates = (main | longer) & key.isin(key[main])
-    best = rank[candidates].groupby(key[candidates]).idxmax()
-    return pd.Series(table.index.isin(best), table.index)
 
 
 def with_others(results: Results, folders: Iterable[Path]) -> Results:
@@ -535,10 +535,9 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    if not results.earlier:
-        return ""
     version = results.device.get("version")
-    return f"earlier kernels, of version {version}" if version else "earlier kernels, before 1.0.0"
+    words = f"of version {version}" if version else "before 1.0.0"
+    return f"earlier kernels, {words}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:
