@@ -84,12 +84,10 @@ class Results:
         """Those rows of an operation that are of the sweep with its name or of its lessons; where a
         sweep that samples for more seconds measured the same, those of the longest."""
         common = (self.device.get("configuration") or {}).get("sampling", {})
-        seconds = {
-            name: 0
-            if drawn_at_random(own)
-            else (common | own.get("sampling", {})).get("seconds", 0)
-            for name, own in self.sweeps.items()
-        }
+        seconds = {}
+        for name, own in self.sweeps.items():
+            rule = common | own.get("sampling", {})
+            seconds[name] = 0 if drawn_at_random(own) else rule.get("seconds", 0)
         lesson, taken = rows.sweep.isin(self.lessons), rows.sweep.map(seconds)
         main = lesson | (rows.sweep == rows.operation)
         longer = taken > rows.operation.map(seconds)
