@@ -9,30 +9,36 @@ import pytest
 from support import Command, Outcome, experiment, the_catalogue
 
 from matmul_sweep.build.binaries import binary_of
-from matmul_sweep.experiment.dataset.tables import COLUMNS, read_table, write_table
+from matmul_sweep.experiment.dataset.tables import read_table, write_rows
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.process.files import read_json, write_json
 
 POINT = {"sweep": "gemm", "operation": "gemm", "dtype": "float32", "m": 64, "n": 32, "k": 16,
          "fill": "uniform", "mode": "burst"}  # fmt: skip
 GRAM = POINT | {"sweep": "gram", "operation": "gram", "dtype": "float64", "k": None}
-OPERATIONS = 2 * 64 * 32 * 16
 NAIVE, CUBLAS = "naive_rect/32", "cublas_sgemm"
+UNMEASURED = next(v.name for v in the_catalogue().buildable.values() if not v.measured)
 FACTS = {"version": "1.0.0", "date": "2026-01-02", "commit": "abc", "code": "c0de", "dirty": False,
          "cpu": "a CPU", "gpu": "a GPU", "uuid": "GPU-1", "compute_capability": "9.0",
-         "occupancy": 0.75, "settings": {}}  # fmt: skip
-HOST = dict.fromkeys(["gpu", "uuid", "compute_capability", "occupancy"])
-SPLIT = {"wall_s": 5.0, "start_s": 1.0, "inputs_s": 0.5, "verification_s": 0.5, "cooling_s": 0.0,
-         "timed_s": 3.0}  # fmt: skip
+         "driver_cuda": 12090, "cublas": "12.9", "power_limit_w": 350.0, "occupancy": 0.75,
+         "settings": {}}  # fmt: skip
+HOST = dict.fromkeys(["gpu", "uuid", "compute_capability", "occupancy", "power_limit_w"])
+SPLIT = {"wall_s": 5.0, "start_s": 1.0, "timed_s": 3.0}
 OK = {"status": "ok", "reason": ""}
+COLD = OK | {"cache": "cold"}
 STATE = {"phase": "kernel", "cache": "hot", "when": "during", "readings": 9, "power_w": 300.5}
 CEILING = {"name": "copy", "unit": "GB/s", "value": 2e3, "samples": 20, **OK,
            "gpu": "a GPU", "uuid": "GPU-1", "sha256": "d19e57"}  # fmt: skip
+UNKNOWN = dict.fromkeys(["registers", "shared_bytes", "spill_bytes"])
 RECORD = {"sha256": "5ha", "compiler": "release 13.0", "compiler_path": "/x/nvcc", "flags": "-O3",
           **OK, "registers": 40, "shared_bytes": 8192, "spill_bytes": 0}  # fmt: skip
 
 Row = dict[str, Any]
 Times = dict[tuple[str, str, str], list[float]]
+
+
+def known(row: Row) -> Row:
+    return {key: value for key, value in row.items() if value is not None}
 
 
 class Jobs:
@@ -43,17 +49,14 @@ class Jobs:
         self.names: list[str] = []
         self.device, self.architectures = "gpu", ("sm_90",)
         self.records: dict[tuple[str, str], Row] = {}  # what compiling came to, where it matters
-        self.ceiling: Row = CEILING
-
-    def write(self, kind: str, rows: list[Row], folder: Path, name: str = "") -> None:
-        write_table(pd.DataFrame(rows, columns=COLUMNS[kind]), kind, folder / (name or kind))
+        self.failed: dict[str, str] = {}  # verifications, with their reason
+        self.ceiling = dict(CEILING)
 
     def add(
-        self, name: str, times: Times | None = None, rows: list[Row] | None = None,
-        facts: Row | None = None, point: Row = POINT,
-    ) -> None:  # fmt: skip
-        """`times`: by (variant, phase, cache), the variant's own or its baselines'; without them
-        and `rows` a millisecond."""
+        self, name: str, times: Times | None = None, *rows: Row, point: Row = POINT, **facts: Any
+    ) -> None:
+        """`times`: by (variant, phase, cache), the variant's own or its baselines'; without them a
+        millisecond."""
         variant = the_catalogue().variant(name)
         self.names.append(name)
         times = {(name, "kernel", "hot"): [1.0]} if times is None else times
@@ -65,37 +68,38 @@ class Jobs:
             for i, time_ms in enumerate(taken)
         ]  # fmt: skip
         folder = self.folder / "measured" / point["sweep"] / variant.kernel.name / variant.slug
-        self.write("points.csv", [of | row for row in rows or [OK]], folder)
-        self.write("samples.csv.gz", samples, folder)
-        self.write("states.csv", [of | STATE], folder)
+        write_rows([of | row for row in rows or [OK]], "points.csv", folder / "points.csv")
+        write_rows(samples, "samples.csv.gz", folder / "samples.csv.gz")
+        write_rows([of | STATE], "states.csv", folder / "states.csv")
         split = {"sweep": point["sweep"], "variant": name} | SPLIT
-        job = FACTS | (facts or {}) | {"split": split}
-        write_json({k: v for k, v in job.items() if v is not None}, folder / "facts.json")
+        write_json(known(FACTS | facts | {"split": split}), folder / "facts.json")
 
     def experiment(self) -> Experiment:
-        gemm = {"operation": "gemm", "shapes": ["64x32x16"]}
-        gram = {"operation": "gram", "shapes": ["64x32"]}
-        run = experiment(*self.names, device=self.device, spread=True, caches=["hot"],
-                         sweeps={"gemm": gemm, "gram": gram})  # fmt: skip
+        sweeps = {"gemm": {"operation": "gemm", "shapes": ["64x32x16"]},
+                  "gram": {"operation": "gram", "shapes": ["64x32"]}}  # fmt: skip
+        run = experiment(
+            *self.names, device=self.device, spread=True, caches=["hot"], sweeps=sweeps
+        )
         return replace(run, architectures=self.architectures)
 
-    def collect(self, output: str = "local", failed: Row | None = None) -> Outcome:
-        """`failed`: the verifications that did, by variant with their reason."""
-        run, failed = self.experiment(), failed or {}
+    def collect(self, output: str = "local") -> Outcome:
+        run = self.experiment()
         run.write(self.folder / "experiment.json")
-        self.write("ceilings.csv", [self.ceiling], self.folder / "measured")
+        write_rows([self.ceiling], "ceilings.csv", self.folder / "measured" / "ceilings.csv")
         for (arch, _), own in run.binaries.items():
             for variant in own:
-                names = {"kernel": variant.kernel.name, "variant": variant.name}
-                record = RECORD | names | {"architecture": arch}
-                record |= self.records.get((variant.name, arch), {})
+                record = RECORD | {"kernel": variant.kernel.name, "variant": variant.name}
+                record |= {"architecture": arch} | self.records.get((variant.name, arch), {})
                 path = binary_of(variant, self.folder / "build" / arch).with_suffix(".json")
-                write_json({k: v for k, v in record.items() if v is not None}, path)
+                write_json(known(record), path)
         for operation, own in run.operations.items():
             rows = [{"kernel": v.kernel.name, "variant": v.name, "where": "gpu"} | POINT | OK
-                    | ({"status": "failed", "reason": failed[v.name]} if v.name in failed else {})
                     for v in own]  # fmt: skip
-            self.write("verification.csv", rows, self.folder / "verified", f"{operation}.csv")
+            for row in rows:
+                if reason := self.failed.get(row["variant"]):
+                    row |= {"status": "failed", "reason": reason}
+            path = self.folder / "verified" / f"{operation}.csv"
+            write_rows(rows, "verification.csv", path)
         return self.command(
             "collect", "--experiment", self.folder / "experiment.json", "--results", self.folder,
             "--output", self.folder / output, "--log", self.folder / "collect.log",
@@ -116,28 +120,19 @@ def jobs(tmp_path: Path, command: Command) -> Jobs:
 
 
 def test_medians_intervals_and_rates_by_hand(jobs: Jobs) -> None:
-    times = {(NAIVE, "kernel", "hot"): [7.0, 1.0, 3.0, 2.0, 6.0, 4.0, 5.0],
-             (NAIVE, "first", "cold"): [20.0]}  # fmt: skip
+    times = {(UNMEASURED, "kernel", "hot"): [7.0, 1.0, 3.0, 2.0, 6.0, 4.0, 5.0],
+             (UNMEASURED, "first", "cold"): [20.0]}  # fmt: skip
     state = {"error": 0.25, "sm_clock_mhz": 1980, "power_w": 300.5, "throttled": "power_cap"}
-    jobs.add(
-        NAIVE, times, [OK | state | {"launches": 50}, OK | {"phase": "first", "cache": "cold"}]
-    )
+    jobs.add(UNMEASURED, times, OK | state | {"launches": 50}, COLD | {"phase": "first"})
     kernel, first = (row for _, row in jobs.tables()[0].iterrows())
-    assert kernel.kernel == "naive_rect"
+    assert kernel.kernel == the_catalogue().variant(UNMEASURED).kernel.name
     assert (kernel.time_ms, kernel.time_low_ms, kernel.time_high_ms) == (4.0, 1.0, 7.0)
     assert (kernel.samples, kernel.launches) == (7, 50)
-    assert kernel.tflops == pytest.approx(OPERATIONS / 4e-3 / 1e12)
+    assert kernel.tflops == pytest.approx(2 * 64 * 32 * 16 / 4e-3 / 1e12)
     assert (kernel.error, kernel.power_w, kernel.throttled) == (0.25, 300.5, "power_cap")
     assert (first.time_ms, first.samples) == (20.0, 1)
     assert first[["tflops", "time_low_ms", "launches"]].isna().all()
     assert ",7,50," in (jobs.folder / "local" / "summary.csv").read_text()
-
-
-def test_a_variant_that_only_a_dispatch_uses_has_its_kernel(jobs: Jobs) -> None:
-    catalogue = the_catalogue()
-    [name, *_] = [v.name for v in catalogue.buildable.values() if not v.measured]
-    jobs.add(name)
-    assert jobs.tables()[0].kernel.to_list() == [catalogue.variant(name).kernel.name]
 
 
 def test_gram_and_gemm_are_collected_together_and_gram_has_no_k(jobs: Jobs) -> None:
@@ -145,7 +140,7 @@ def test_gram_and_gemm_are_collected_together_and_gram_has_no_k(jobs: Jobs) -> N
     jobs.add(NAIVE)
     times = {("gram_naive/16", "kernel", "hot"): [4.0, 2.0, 6.0],
              ("cublas_dgemm", "kernel", "hot"): [2.0, 2.0, 2.0]}  # fmt: skip
-    jobs.add("gram_naive/16", times, [OK | GRAM], point=GRAM)
+    jobs.add("gram_naive/16", times, OK | GRAM, point=GRAM)
     summary, ratios = jobs.tables()
     gemm, gram = (row for _, row in summary.iterrows())
     assert gemm.k == 16 and pd.isna(gram.k)
@@ -166,8 +161,7 @@ def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs) -> None:
         (CUBLAS, "kernel", "cold"): [1.0, 1.0, 9.0],
         (NAIVE, "end_to_end", "cold"): [50.0, 50.0, 50.0],
     }
-    rows = [OK, OK | {"cache": "cold"}, OK | {"phase": "end_to_end", "cache": "cold"}]
-    jobs.add(NAIVE, times, rows)
+    jobs.add(NAIVE, times, OK, COLD, COLD | {"phase": "end_to_end"})
     # The library's own job has another clock; it takes no part in the ratio.
     jobs.add(CUBLAS, {(CUBLAS, "kernel", "hot"): [100.0] * 3})
     summary, ratios = jobs.tables()
@@ -175,16 +169,17 @@ def test_a_ratio_is_the_median_of_the_pairs(jobs: Jobs) -> None:
     names = ratios[["kernel", "variant", "baseline", "pairs"]].drop_duplicates()
     assert names.to_numpy().tolist() == [["naive_rect", NAIVE, CUBLAS, 3]]
     assert summary[summary.variant == CUBLAS].time_ms.tolist() == [100.0]
-    samples = jobs.table("samples.csv.gz")
-    assert (
-        samples.time_ms.tolist() == [time for own in times.values() for time in own] + [100.0] * 3
-    )
+    taken = [time for own in times.values() for time in own]
+    assert jobs.table("samples.csv.gz").time_ms.tolist() == taken + [100.0] * 3
+    assert jobs.collect("again").code == 0
+    for file in (jobs.folder / "local").iterdir():
+        assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
 
 
 def test_skipped_and_failed_points_stay_with_their_reason(jobs: Jobs) -> None:
     wrong = {"status": "failed", "reason": "wrong result, 3 times"}
-    jobs.add(NAIVE, {}, [wrong, wrong | {"cache": "cold"}])
-    jobs.add("cpu_loop", {}, [{"status": "skipped", "reason": "predicted 70 s"}])
+    jobs.add(NAIVE, {}, wrong, wrong | {"cache": "cold"})
+    jobs.add("cpu_loop", {}, {"status": "skipped", "reason": "predicted 70 s"})
     jobs.add("cpu_blas", {("cpu_blas", "kernel", "hot"): [1.0] * 6})
     rows, ratios = jobs.tables()
     assert rows.status.tolist() == ["skipped", "ok", "failed", "failed"]
@@ -196,14 +191,14 @@ def test_skipped_and_failed_points_stay_with_their_reason(jobs: Jobs) -> None:
 
 def test_what_this_run_has_no_device_for_is_in_its_data_set_with_the_reason(jobs: Jobs) -> None:
     jobs.device = "cpu"
-    jobs.add("cpu_blas", facts=HOST)
+    jobs.add("cpu_blas", **HOST)
     jobs.names += [NAIVE, "naive/16", CUBLAS]
-    assert jobs.collect(failed={"naive/16": "wrong result at 3x4x5"}).code == 0
-    rows = jobs.table("summary.csv").set_index("variant")
-    nowhere = ("skipped", "there is no GPU on this machine")
-    assert dict(zip(rows.index, zip(rows.status, rows.reason, strict=True), strict=True)) == {
-        "cpu_blas": ("ok", ""), NAIVE: nowhere, CUBLAS: nowhere,
-        "naive/16": ("failed", "verification: wrong result at 3x4x5"),
+    jobs.failed = {"naive/16": "wrong result at 3x4x5"}
+    rows = jobs.tables()[0].set_index("variant")
+    nowhere = ["skipped", "there is no GPU on this machine"]
+    assert rows[["status", "reason"]].T.to_dict("list") == {
+        "cpu_blas": ["ok", ""], NAIVE: nowhere, CUBLAS: nowhere,
+        "naive/16": ["failed", "verification: wrong result at 3x4x5"],
     }  # fmt: skip
     assert set(jobs.table("kernels.csv").variant) == set(rows.index)
     assert not (jobs.folder / "local" / "ceilings.csv").exists()
@@ -217,51 +212,38 @@ def test_a_run_that_can_measure_nothing_gives_a_data_set(jobs: Jobs) -> None:
     assert device["gpu"] is None and device["date"]
 
 
-def test_an_ok_point_without_samples_is_refused_by_name(jobs: Jobs) -> None:
-    jobs.add(NAIVE, {})
-    assert f"{NAIVE} at 64x32x16 has no samples" in jobs.collect().error()
-
-
 @pytest.mark.parametrize(
-    ("key", "values"),
-    [("gpu", ("a GPU", "a T4")), ("cpu", ("EPYC", "Xeon")), ("driver_cuda", ("12090", "13000")),
-     ("cublas", ("12.9", "13.1")), ("power_limit_w", ("350.0", "700.0"))],
-)  # fmt: skip
-def test_points_under_unlike_conditions_are_refused_with_their_names(
-    jobs: Jobs, key: str, values: tuple[str, str]
+    ("facts", "ceiling", "times", "said"),
+    [
+        ({}, {}, {}, f"{CUBLAS} at 64x32x16 has no samples"),
+        ({"gpu": "a T4"}, {}, None, "model of GPU (a GPU, a T4): on a cluster set gpu_model in"),
+        ({}, {"gpu": "a T4"}, None, "points of more than one model of GPU (a GPU, a T4): "),
+        ({"cpu": "a Xeon"}, {}, None, "processor (a CPU, a Xeon): delete results/local and run"),
+        ({"driver_cuda": 13000}, {}, None, "CUDA driver (12090, 13000): delete"),
+        ({"cublas": "13.1"}, {}, None, "cuBLAS (12.9, 13.1): delete"),
+        ({"power_limit_w": 700.0}, {}, None, "power limit in W (350.0, 700.0): delete"),
+    ],
+)
+def test_points_without_samples_or_under_unlike_conditions_are_refused(
+    jobs: Jobs, facts: Row, ceiling: Row, times: Times | None, said: str
 ) -> None:
-    for name, value in zip((NAIVE, CUBLAS), values, strict=True):
-        jobs.add(name, facts={key: value})
-    error = jobs.collect().error()
-    for fragment in (", ".join(values), "delete results/local and run again"):
-        assert fragment in error
-    assert ("gpu_model" in error) == (key == "gpu")
+    jobs.ceiling |= ceiling
+    jobs.add(NAIVE)
+    jobs.add(CUBLAS, times, **facts)
+    assert said in jobs.collect().error()
     assert not (jobs.folder / "local" / "device.json").exists()
 
 
-def test_ceilings_of_another_model_are_refused(jobs: Jobs) -> None:
-    jobs.ceiling = CEILING | {"gpu": "a T4"}
-    jobs.add(NAIVE)
-    assert "points of more than one model of GPU (a GPU, a T4)" in jobs.collect().error()
-
-
-def test_cards_of_one_model_and_their_host_are_one_data_set(jobs: Jobs) -> None:
-    for name, card in ((NAIVE, "GPU-2"), (CUBLAS, "GPU-1")):
-        jobs.add(name, facts={"uuid": card})
-    jobs.add("cpu_blas", facts=HOST)
+def test_the_device_file_says_which_cards_of_one_model_and_which_host_were_used(jobs: Jobs) -> None:
+    jobs.add(NAIVE, uuid="GPU-2", dirty=True)
+    jobs.add(CUBLAS, commit="def", code="0ther", date="2026-02-01")
+    jobs.add("cpu_blas", **HOST)
     jobs.tables()
     cards = jobs.table("jobs.csv").set_index("variant").uuid.to_dict()
     assert cards == {NAIVE: "GPU-2", CUBLAS: "GPU-1", "cpu_blas": ""}
+    assert jobs.table("ceilings.csv").value.tolist() == [2e3]
     found = read_json(jobs.folder / "local" / "device.json")
     assert (found["gpu"], found["uuid"]) == ("a GPU", "GPU-1+GPU-2")
-    assert jobs.table("ceilings.csv").value.tolist() == [2e3]
-
-
-def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
-    jobs.add(NAIVE, facts={"dirty": True})
-    jobs.add(CUBLAS, facts={"commit": "def", "code": "0ther", "date": "2026-02-01"})
-    jobs.tables()
-    found = read_json(jobs.folder / "local" / "device.json")
     assert (found["commit"], found["code"]) == ("abc+def", "0ther+c0de")
     assert (found["dirty"], found["date"]) == (True, "2026-02-01")
     assert found["configuration"] == jobs.experiment().configuration
@@ -270,27 +252,17 @@ def test_the_device_file_says_what_was_used(jobs: Jobs) -> None:
 
 def test_kernels_are_listed_as_compiled_and_a_failure_for_one_card_is_not_lost(jobs: Jobs) -> None:
     jobs.architectures = ("sm_80", "sm_90")
-    jobs.add(NAIVE)
-    jobs.add(CUBLAS, facts={"occupancy": None})
     failed = {"status": "failed", "reason": 'does not compile: expected a ";"'}
-    jobs.add("shared/16", {}, [failed], {"occupancy": None})
+    jobs.add(NAIVE)
+    jobs.add(CUBLAS, occupancy=None)
+    jobs.add("shared/16", {}, failed, occupancy=None)
     jobs.records[NAIVE, "sm_80"] = {"spill_bytes": 24}
-    unknown = dict.fromkeys(["registers", "shared_bytes", "spill_bytes"])
-    jobs.records["shared/16", "sm_80"] = failed | unknown
+    jobs.records["shared/16", "sm_80"] = failed | UNKNOWN
     jobs.tables()
     kernels = jobs.table("kernels.csv").set_index("variant")
-    whole = [*unknown, "occupancy"]
+    whole = [*UNKNOWN, "occupancy"]
     assert kernels.loc[NAIVE, [*whole, "sha256"]].tolist() == [40, 8192, 0, 0.75, "5ha"]
     assert kernels.loc[CUBLAS, ["status", "sha256"]].tolist() == ["ok", ""]
     assert kernels.loc["shared/16", ["status", "reason"]].tolist() == [*failed.values()]
     assert kernels.loc["shared/16", whole].isna().all()
     assert ",40,8192," in (jobs.folder / "local" / "kernels.csv").read_text()  # no 40.0
-
-
-def test_collecting_again_gives_the_same_bytes(jobs: Jobs) -> None:
-    times = {(NAIVE, "kernel", "hot"): [1.1, 1.3, 0.9], (CUBLAS, "kernel", "hot"): [0.7, 0.6, 0.8]}
-    jobs.add(NAIVE, times)
-    jobs.collect("local")
-    jobs.collect("again")
-    for file in (jobs.folder / "local").iterdir():
-        assert file.read_bytes() == (jobs.folder / "again" / file.name).read_bytes(), file.name
