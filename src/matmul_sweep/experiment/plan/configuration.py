@@ -1,6 +1,7 @@
 """The configuration of the workflow: checked, and prepared for the rules."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,19 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
             raise UserError(f"{where}.shapes: {error}") from None
         check_sweep(sweep, catalogue, where)
     return catalogue
+
+
+def with_numbers(given: Any) -> Any:
+    """What --config gives, with its numbers and truth values: inside mappings and lists Snakemake
+    leaves them as texts."""
+    if isinstance(given, Mapping):
+        return {key: with_numbers(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [with_numbers(value) for value in given]
+    for read in (int, float, {"true": True, "false": False}.__getitem__):
+        with suppress(ValueError, KeyError):
+            return read(given) if isinstance(given, str) else given
+    return given
 
 
 def check_kernels(

@@ -8,10 +8,12 @@ that a clone that moves runs nothing again.
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
+
+from snakemake.utils import update_config
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Variant
@@ -54,8 +56,9 @@ class Run:
     """One call of Snakemake: its workflow object, its configuration, and the folder of the project.
     A user's mistake ends the process with one line."""
 
-    def __init__(self, workflow: Any, config: Mapping[str, Any], root: Path) -> None:
+    def __init__(self, workflow: Any, config: dict[str, Any], root: Path) -> None:
         self.workflow, self.config, self.root, self.begun = workflow, config, root, time.time()
+        update_config(config, configuration.with_numbers(workflow.config_settings.config))
         # Taken before the jobs are chosen, so that the choice sees what the run before this left.
         self.locked_out = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
         try:
