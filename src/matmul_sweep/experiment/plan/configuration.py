@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -15,6 +15,9 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import checked, one_of
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -124,7 +127,7 @@ def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
 
 
 def chosen_jobs(
-    config: Mapping[str, Any], catalogue: Catalogue, device: str
+    config: "Configuration", catalogue: Catalogue, device: str
 ) -> dict[str, dict[str, Variant]]:
     """The variants that each sweep measures on a device (gpu or cpu), by slug. Sweeps that measure
     nothing there are left out.
@@ -153,7 +156,7 @@ def chosen_jobs(
     return chosen
 
 
-def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
+def resolve_device(config: "Configuration") -> tuple[str, list[str]]:
     """Where to measure (gpu or cpu), and the architectures to compile for.
 
     Raises UserError if the driver is older than the toolkit.

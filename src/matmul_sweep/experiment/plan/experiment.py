@@ -5,11 +5,11 @@ file before its jobs start, and every program reads that file, so that they agre
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matmul_sweep.build.binaries import digest, flags, recipe
 from matmul_sweep.build.recipes import HOST
@@ -31,13 +31,16 @@ from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import read_json, write_json
 
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
+
 
 @dataclass(frozen=True)
 class Experiment:
     """A checked configuration and its catalogue; the device (gpu or cpu) and the architectures of
     this run, and whether its jobs are spread over machines."""
 
-    configuration: Mapping[str, Any]
+    configuration: "Configuration"
     catalogue: Catalogue
     device: str
     architectures: tuple[str, ...]

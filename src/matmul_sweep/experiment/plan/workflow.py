@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from snakemake.utils import update_config
 
@@ -31,6 +31,9 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json
 from matmul_sweep.process.programs import program_files
 from matmul_sweep.process.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
 
 LOCAL = Path("results/local")
 BUILD = LOCAL / "build"
@@ -57,8 +60,9 @@ class Run:
     A user's mistake ends the process with one line."""
 
     def __init__(self, workflow: Any, config: dict[str, Any], root: Path) -> None:
-        self.workflow, self.config, self.root, self.begun = workflow, config, root, time.time()
         update_config(config, configuration.with_numbers(workflow.config_settings.config))
+        self.config = cast("Configuration", config)
+        self.workflow, self.root, self.begun = workflow, root, time.time()
         # Taken before the jobs are chosen, so that the choice sees what the run before this left.
         self.locked_out = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
         try:
