@@ -14,10 +14,10 @@ from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.plan.configuration import (
     check_configuration,
     chosen_jobs,
-    resolve_device,
     spared,
 )
 from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 
 DEFAULT = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
@@ -130,10 +130,8 @@ def test_the_cpu_is_spared_some_shapes_of_a_sweep_however_they_are_written() -> 
     config = changed({"sweeps.gemm.shapes": [64, "8192x8192x8192", "7x8x9"]})
     config["sweeps"]["gemm"]["cpu_without"] = ["64x64x64", 8192, 16384]
     sweep = sweep_of(config, "gemm")
-    assert spared(sweep, on_gpu=False) == [64, "8192x8192x8192"]
-    assert spared(sweep, on_gpu=True) == []
-    config["sweeps"]["gram"]["cpu_without"] = []
-    assert spared(sweep_of(config, "gram"), on_gpu=False) == []
+    assert spared(sweep, on_gpu=False) == {Gemm(64, 64, 64), Gemm(8192, 8192, 8192)}
+    assert spared(sweep, on_gpu=True) == set()
 
 
 def chosen(device: str, changes: dict[str, Any]) -> dict[str, set[str]]:
@@ -170,14 +168,6 @@ def test_the_configured_documents_have_every_size_of_the_documents() -> None:
     assert {*sweeps["gram"]["shapes"]} >= {*range(500, 18501, 1000)} | {
         f"{rows}x{columns}" for m, n in halves for rows, columns in ((m, n), (n, m))
     }
-
-
-@pytest.mark.parametrize(("wanted", "expected"), [("auto", "cpu"), ("cpu", "cpu"), ("gpu", "gpu")])
-def test_without_a_gpu_the_configured_architectures_are_compiled_for(
-    no_gpu: None, monkeypatch: pytest.MonkeyPatch, wanted: str, expected: str
-) -> None:
-    config = changed({"device": wanted, "architectures": ["sm_80", "sm_90"]})
-    assert resolve_device(config) == (expected, ["sm_80", "sm_90"])
 
 
 def test_a_document_that_nobody_knows_is_named(

@@ -11,6 +11,7 @@ from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import checked, one_of
 from matmul_sweep.process.project import ROOT
@@ -117,13 +118,14 @@ def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
     return [cache for cache in sweep["caches"] if cold or cache != "cold"]
 
 
-def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
+def shapes_of(sweep: Mapping[str, Any], key: str = "shapes") -> set[Shape]:
+    """The shapes that a key of a sweep lists."""
+    return {parse_shape(text, sweep["operation"]) for text in sweep[key]}
+
+
+def spared(sweep: Mapping[str, Any], on_gpu: bool) -> set[Shape]:
     """The shapes of a sweep at which a kernel is not measured: on the CPU, `cpu_without`."""
-    if on_gpu:
-        return []
-    operation = sweep["operation"]
-    left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
-    return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
+    return set() if on_gpu else shapes_of(sweep) & shapes_of(sweep, "cpu_without")
 
 
 def chosen_jobs(
@@ -144,12 +146,13 @@ def chosen_jobs(
         sweep = sweep_of(config, name)
         lists = [config["kernels"], sweep["kernels"]]
         if takes_place(sweep, device == "gpu"):
+            some_on_cpu = shapes_of(sweep) != spared(sweep, on_gpu=False)
             chosen[name] = {
                 slug: variant
                 for slug, variant in catalogue.buildable.items()
                 if variant.kernel.operation == sweep["operation"]
                 and wanted(variant, lists)
-                and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
+                and (some_on_cpu or variant.kernel.on_gpu)
             }
     if not any(chosen.values()):
         raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")

@@ -207,19 +207,16 @@ class Experiment:
     def cases(self, sweep: str) -> list[Case]:
         """Every combination of shape, fill and mode of a sweep, small shapes first."""
         own = self.sweeps[sweep]
-        shapes = {parse_shape(text, own["operation"]) for text in own["shapes"]}
         return [
             Case(shape, fill, mode)
-            for shape in sorted(shapes, key=lambda shape: shape.operations)
+            for shape in sorted(configuration.shapes_of(own), key=lambda shape: shape.operations)
             for fill in own["fills"]
             for mode in own["modes"]
         ]
 
     def spared(self, sweep: str, variant: Variant) -> set[Shape]:
         """The shapes of a sweep at which a variant is not measured."""
-        own = self.sweeps[sweep]
-        texts = configuration.spared(own, variant.kernel.on_gpu)
-        return {parse_shape(text, own["operation"]) for text in texts}
+        return configuration.spared(self.sweeps[sweep], variant.kernel.on_gpu)
 
     def settings(self, sweep: str, variant: Variant) -> Settings:
         """How the points of a variant in a sweep are measured."""
