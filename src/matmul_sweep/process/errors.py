@@ -60,17 +60,22 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
             main()
             leave(0)
         except (UserError, OSError) as error:
-            text = f"error: {said(error)}"
-            print(text, file=sys.stderr)
-            # For a job on a cluster, a failed run shows only the log.
-            if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
-                logging.error(text)
+            tell(error)
             leave(1)
         except KeyboardInterrupt:
             print("interrupted; the same command continues where this one stopped", file=sys.stderr)
             leave(130)
 
     return wrapped
+
+
+def tell(error: UserError | OSError) -> None:
+    """Say it on stderr and in the log of the step: of a job on a cluster, a failed run shows only
+    that."""
+    text = f"error: {said(error)}"
+    print(text, file=sys.stderr)
+    if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
+        logging.error(text)
 
 
 def leave(code: int) -> None:

@@ -8,10 +8,12 @@ that a clone that moves runs nothing again.
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+from snakemake.utils import update_config
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Variant
@@ -28,6 +30,9 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json
 from matmul_sweep.process.programs import program_files
 from matmul_sweep.process.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
 
 LOCAL = Path("results/local")
 BUILD = LOCAL / "build"
@@ -53,8 +58,10 @@ class Run:
     """One call of Snakemake: its workflow object, its configuration, and the folder of the project.
     A user's mistake ends the process with one line."""
 
-    def __init__(self, workflow: Any, config: Mapping[str, Any], root: Path) -> None:
-        self.workflow, self.config, self.root, self.begun = workflow, config, root, time.time()
+    def __init__(self, workflow: Any, config: dict[str, Any], root: Path) -> None:
+        update_config(config, configuration.with_numbers(workflow.config_settings.config))
+        self.config = cast("Configuration", config)
+        self.workflow, self.root, self.begun = workflow, root, time.time()
         # Taken before the jobs are chosen, so that the choice sees what the run before this left.
         self.locked_out = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
         try:
