@@ -242,9 +242,8 @@ class Variant:
         kernel = self.kernel
         values = self.constants(arch) | vars(shape)
         own = Launch(self.grid(shape, arch), self.block, self.dynamic_shared_bytes, self.cluster)
-        before, after = (
-            [launch_of(each, values) for each in extra] for extra in (kernel.before, kernel.after)
-        )
+        before = [launch_of(each, values) for each in kernel.before]
+        after = [launch_of(each, values) for each in kernel.after]
         names = [*kernel.product.matrices, *kernel.workspace]
         maps = []
         for name, entry in kernel.tensor_maps.items():
