@@ -23,7 +23,7 @@ import numpy as np
 from tqdm import tqdm
 
 from matmul_sweep.build.binaries import compile_instruments
-from matmul_sweep.catalogue.entries import Catalogue, Variant
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
 from matmul_sweep.dispatch.choice import Dispatch
@@ -67,10 +67,7 @@ class Race:
         Raises UserError if a launch does not end.
         """
         dtype = self.libraries[0].kernel.dtype
-        inputs = [
-            self.tools.filled(self.fill, SEED, which, count, dtype)
-            for which, count in enumerate(shape.elements[:-1])
-        ]
+        inputs = self.tools.inputs(self.fill, SEED, shape, dtype)
         c = self.tools.poisoned(shape.elements[-1], dtype)
         truth = reference(self.tools, shape, self.fill, inputs)
         errors = {}
@@ -133,19 +130,13 @@ def parse() -> Namespace:
     return parser.parse_args()
 
 
-def dispatch_in(catalogue: Catalogue, name: str) -> Dispatch:
-    """Raises UserError if it is no dispatch of the catalogue."""
-    kernel = catalogue.variant(name).kernel
-    if not isinstance(kernel, Dispatch):
-        raise UserError(f"dispatch: {name} chooses among no variants; name an entry that does")
-    return kernel
-
-
-def search(
-    options: Namespace, space: Mapping[str, Any], catalogue: Catalogue, build: Path
-) -> tuple[str, Rows, list[Variant]]:
-    """The architecture, the rows of all shapes, and all candidates. Raises UserError, NoDevice."""
-    dispatch = dispatch_in(catalogue, space["dispatch"])
+def search(options: Namespace, build: Path) -> None:
+    """Raises UserError, NoDevice."""
+    catalogue, space = load_catalogue(options.catalogue), read_yaml(options.space)
+    dispatch = catalogue.variant(space["dispatch"]).kernel
+    if not isinstance(dispatch, Dispatch):
+        said = "chooses among no variants; name an entry that does"
+        raise UserError(f"dispatch: {space['dispatch']} {said}")
     every = candidates(catalogue, space, options.fit_only)
     shapes = shapes_of(space, dispatch.operation)
     output = options.output or Path(f"results/search-{dispatch.name}.csv")
@@ -157,24 +148,21 @@ def search(
         print(f"{len(fitting)} candidates fit, and {len(kept)} of them compile and hardly spill")
         tools = Instruments(gpu, build, HANG_SECONDS)
         race = Race(tools, kept, catalogue.rivals(dispatch), space.get("fill", "uniform"))
-        return arch, measured(race, kept, tqdm(shapes.items()), output), kept
+        found = measured(race, kept, tqdm(shapes.items()), output)
+    costs = fit.fitted(found, kept, arch, space.get("everywhere"))
+    print(fit.judgement(found, costs, kept, arch))
+    if options.table and dispatch.dispatch:
+        write_table(dispatch.dispatch, arch, costs)
 
 
 @command_line
 def main() -> None:
     options = parse()
-    catalogue = load_catalogue(options.catalogue)
-    space = read_yaml(options.space)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            arch, found, kept = search(options, space, catalogue, options.build or Path(folder))
+            search(options, options.build or Path(folder))
         except NoDevice as error:
             raise UserError(f"a search needs a GPU, and {error}") from None
-    dispatch = dispatch_in(catalogue, space["dispatch"])
-    costs = fit.fitted(found, kept, dispatch.product, arch, space.get("everywhere"))
-    print(fit.judgement(found, costs, kept, dispatch.product, arch))
-    if options.table and dispatch.dispatch:
-        write_table(dispatch.dispatch, arch, costs)
 
 
 if __name__ == "__main__":

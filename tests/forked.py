@@ -61,12 +61,9 @@ class Fork:
             time.sleep(0.01)
         return code
 
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
     def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def run(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> None:

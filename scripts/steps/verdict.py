@@ -17,33 +17,28 @@ from matmul_sweep.experiment.dataset.selection import (
     state_absence,
     thermally_throttled,
 )
-from matmul_sweep.experiment.dataset.tables import read_optional, read_table
+from matmul_sweep.experiment.dataset.tables import read_folder
 from matmul_sweep.experiment.dataset.words import THERMAL
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line
-from matmul_sweep.process.files import read_json, write_text
+from matmul_sweep.process.files import write_text
 
 FAILED = "failed"  # the first word of such a verdict
+# In the order in which something fails; without a GPU there are no ceilings.
+JUDGED = ["kernels.csv", "verification.csv", "summary.csv", "ceilings.csv"]
 
 
-def failures(data: Path, summary: pd.DataFrame) -> list[str]:
+def failures(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """A line per failed variant or ceiling of a data set: its first reason, and how many more there
     are. Failures to compile come before wrong results, and those before later failures.
     """
-    kernels = read_table("kernels.csv", data / "kernels.csv")
-    ceilings = read_optional("ceilings.csv", data / "ceilings.csv")
-    tables = (
-        kernels[kernels.status != "ok"],
-        read_table("verification.csv", data / "verification.csv").query("status == 'failed'"),
-        summary[summary.status == "failed"],
-        ceilings.assign(variant="ceiling " + ceilings.name).query("status == 'failed'"),
-    )
-    reasons: dict[str, list[str]] = {}
-    for row in pd.concat([table[["variant", "reason"]] for table in tables]).itertuples():
-        reasons.setdefault(row.variant, []).append(row.reason)
+    ceilings = tables["ceilings.csv"]
+    named = {**tables, "ceilings.csv": ceilings.assign(variant="ceiling " + ceilings.name)}
+    failed = [named[kind].query("status == 'failed'")[["variant", "reason"]] for kind in JUDGED]
+    reasons = pd.concat(failed)
     return [
-        f"{name}: {first}" + (f" (and {len(rest)} more)" if rest else "")
-        for name, (first, *rest) in reasons.items()
+        f"{name}: {own.iloc[0]}" + (f" (and {len(own) - 1} more)" if len(own) > 1 else "")
+        for name, own in reasons.groupby("variant", sort=False).reason
     ]
 
 
@@ -59,10 +54,8 @@ def outcome(device: Mapping[str, Any], points: pd.DataFrame) -> str:
     )
 
 
-def card(device: Mapping[str, Any], points: pd.DataFrame) -> str | None:
-    """The state of the card during these points, in one line; None without a GPU."""
-    if not device["gpu"]:
-        return None
+def card(device: Mapping[str, Any], points: pd.DataFrame) -> str:
+    """The state of the card during these points, in one line."""
     read = points[(points.status == "ok") & points.temperature_c.notna()]
     if read.empty:
         return f"card's state unknown: {state_absence(device)}"
@@ -86,15 +79,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
 
-    summary = read_table("summary.csv", options.data / "summary.csv")
-    lines: list[str | None]
-    if failed := failures(options.data, summary):
+    device, tables = read_folder(options.data, JUDGED[:-1], JUDGED[-1:])
+    if failed := failures(tables):
         lines = [f"{FAILED}: {len(failed)}, listed in {options.report}", *failed]
     else:
-        device = read_json(options.data / "device.json")
-        points = summary.query("phase == 'kernel'")
-        lines = [f"{outcome(device, points)}: {options.report}", card(device, points)]
-    write_text("".join(f"{line}\n" for line in lines if line), options.output)
+        points = tables["summary.csv"].query("phase == 'kernel'")
+        lines = [f"{outcome(device, points)}: {options.report}"]
+        lines += [card(device, points)] if device["gpu"] else []
+    write_text("".join(f"{line}\n" for line in lines), options.output)
 
 
 if __name__ == "__main__":

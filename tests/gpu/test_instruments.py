@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import error_share
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Kernel
@@ -179,28 +178,6 @@ def test_a_wrong_reference_passes_nothing(product: Product) -> None:
     product.tools.drv.memcpy_htod(int(wanted.product) + 8 * 5, np.array([np.nan]))
     found = wanted.panel_errors(int(product.on_device[-1]), 0, wanted.rows, product.kernel)
     assert (found[:2] == np.inf).all()
-
-
-@pytest.mark.parametrize("n", [1, 31, 32, 33, 97, 1000])
-def test_mirroring_makes_a_triangle_symmetric_and_leaves_it_as_it_was(
-    tools: Instruments, n: int
-) -> None:
-    upper = np.triu(np.random.default_rng(0).uniform(1, 2, (n, n)))
-    c = tools.drv.to_device(upper + np.tril(np.full((n, n), np.nan), -1))
-    tools.mirror(c, n)
-    found = host_copy(tools, c, n * n, np.float64).reshape(n, n)
-    assert (found == upper + np.triu(upper, 1).T).all()
-
-
-def test_syrk_writes_the_upper_triangle_and_nothing_else(tools: Instruments) -> None:
-    shape = Gram(37, 53)
-    [a] = fills.inputs("uniform", SEED, shape, "float64")
-    c = tools.poisoned(shape.elements[-1], "float64")
-    on_device = tools.drv.to_device(a)
-    tools.cublas.syrk(shape.m, shape.n, int(on_device), int(c))
-    found = host_copy(tools, c, shape.elements[-1], np.float64).reshape(shape.output)
-    assert error_share(found, a, writes="upper") <= 1
-    assert np.isnan(found[np.tril_indices(shape.n, -1)]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

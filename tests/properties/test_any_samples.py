@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -162,23 +161,16 @@ def test_a_resampled_interval_lies_around_the_median_and_repeats(
     assert resampled_interval(np.array(ratios) * scale) == (low * scale, high * scale)
 
 
-def row(times: Interval) -> SimpleNamespace:
-    return SimpleNamespace(
-        **dict(zip(("time_low_ms", "time_ms", "time_high_ms"), times, strict=True))
-    )
-
-
 @settings(max_examples=600)
 @given(st.lists(st.tuples(INTERVALS | UNKNOWN, INTERVALS | UNKNOWN), min_size=1, max_size=3))
 def test_a_quotient_is_a_tie_where_the_times_intervals_meet(
     pairs: list[tuple[Interval, Interval]],
 ) -> None:
-    sides = [
-        pd.DataFrame([vars(row(times)) for times in side]) for side in zip(*pairs, strict=True)
-    ]
+    columns = ["time_low_ms", "time_ms", "time_high_ms"]
+    sides = [pd.DataFrame(side, columns=columns) for side in zip(*pairs, strict=True)]
     table = np.transpose(quotient_interval(*sides))
-    for ends, (one, other) in zip(table, pairs, strict=True):
-        low, high = quotient_interval(row(one), row(other))
+    for i, (ends, (one, other)) in enumerate(zip(table, pairs, strict=True)):
+        low, high = quotient_interval(*(side.iloc[i] for side in sides))
         assert np.array_equal(ends, (low, high), equal_nan=True)
         if math.nan in (*one, *other):
             assert verdict_of(low, high) == "unknown"
@@ -200,13 +192,9 @@ Sides = list[tuple[Interval, ...]]
 
 def table(intervals: Sequence[Interval]) -> pd.DataFrame:
     """A side of a comparison: a variant at as many points."""
-    identity = dict.fromkeys(KEY, "x") | {"m": 8, "k": 8, "blur": 0.0}
-    return pd.DataFrame(
-        [
-            identity | {"n": n, "low": low, "value": value, "high": high}
-            for n, (low, value, high) in enumerate(intervals)
-        ]
-    )
+    found = pd.DataFrame(intervals, columns=["low", "value", "high"])
+    names = dict.fromkeys(KEY, "x") | {"m": 8, "n": found.index, "k": 8}
+    return found.assign(**names, blur=0.0)
 
 
 def on_the_border(point: Any) -> bool:

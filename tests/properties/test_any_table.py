@@ -14,16 +14,11 @@ from matmul_sweep.experiment.dataset.tables import (
     DICTIONARY,
     NUMBER,
     TEXT,
-    product_of,
     read_table,
     write_rows,
     write_table,
 )
-from matmul_sweep.operations import shape_of
-from matmul_sweep.operations.gemm import Gemm
-from matmul_sweep.operations.gram import Gram
-from matmul_sweep.operations.shapes import LARGEST, Shape
-from matmul_sweep.process.files import read_json, write_json
+from matmul_sweep.operations.shapes import LARGEST
 
 FULL = ["m", "n", "sample"]
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
@@ -84,31 +79,3 @@ def test_a_table_is_read_back_as_it_was_written(
     kind, rows = written
     write(pd.DataFrame(rows) if write is write_table else rows, kind, folder / kind)
     assert cells(read_table(kind, folder / kind).to_dict("records")) == cells(rows)
-
-
-@settings(max_examples=200)
-@given(st.lists(st.builds(Gemm, *[EXTENTS] * 3) | st.builds(Gram, *[EXTENTS] * 2), min_size=1))
-def test_a_shape_comes_back_from_a_table(folder: Path, shapes: list[Shape]) -> None:
-    """Of both operations in one table, of which gram has no k."""
-    rows = [product_of("float32", shape) for shape in shapes]
-    path = folder / "verification.csv"
-    write_rows(rows, path.name, path)
-    assert [shape_of(row) for row in read_table(path.name, path).itertuples()] == shapes
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | WORDS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=400)
-@given(JSON)
-def test_json_is_read_back_as_it_was_written(folder: Path, content: Any) -> None:
-    write_json(content, folder / "facts.json")
-    assert repr(read_json(folder / "facts.json")) == repr(content)

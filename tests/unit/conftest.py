@@ -1,11 +1,12 @@
 """Fixtures that spare seconds: the catalogue, and CUDA on the CPU."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import the_catalogue
+from support import Entry, WriteCatalogue, the_catalogue
 
-from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.classroom import verdict
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH
@@ -22,6 +23,14 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return the_catalogue() if path == DEFAULT_CATALOGUE else load(path)
 
     monkeypatch.setattr(catalogue, "load_catalogue", loaded)
+
+
+@pytest.fixture
+def mine(entry: Entry, write_catalogue: WriteCatalogue) -> Callable[..., Variant]:
+    """Reads a catalogue of one entry with some keys changed; its first variant."""
+    return lambda **changes: catalogue.load_catalogue(
+        write_catalogue({"mine": entry(**changes)})
+    ).variant("mine")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,10 @@ from support import Entry, WriteCatalogue, experiment, the_catalogue
 from matmul_sweep.build import packages
 from matmul_sweep.build.binaries import digest, essence, flags, recipe
 from matmul_sweep.build.recipes import compiled
-from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.keys import Entry as Entry_
 from matmul_sweep.catalogue.keys import OwnLaunch, OwnLayout, OwnMap
-from matmul_sweep.catalogue.reading import CHECKED, catalogue_digest
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.gallery import GALLERY
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -27,6 +27,8 @@ from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import description, fields_of
 from matmul_sweep.process.project import DEFAULT_CATALOGUE, ROOT
+
+Mine = Callable[..., Variant]
 
 
 def mistake(path: Path) -> str:
@@ -49,7 +51,6 @@ REFUSED = [
     ({"source": None}, "exactly one of source"),
     ({"source": "absent.cu"}, "source: there is no file"),
     ({"source": "mine.cpp"}, "source: 'mine.cpp': not a file whose name ends in .c or .cu"),
-    ({"dispatch": "a.txt"}, "dispatch: 'a.txt': not a file whose name ends in .csv"),
     ({"tile": None}, "tile and threads: one is missing"),
     ({"tile": ["TILE", 16]}, "'TILE' is not a whole number, a parameter"),
     ({"tile": [16]}, "tile: '1' is missing: Rows and columns of C"),
@@ -62,12 +63,10 @@ REFUSED = [
      "all tilings that do not override them, one value each; name variants in `tilings: {32: "),
     ({"parameters": {"W": -1}}, "parameters.W: '-1'"),
     ({"parameters": {"W": True}}, "parameters.W: 'True'"),
-    ({"parameters": {"width": 16}}, "parameters: 'width': not a name in capital letters"),
     ({"tilings": {"a/b": {"W": 16}}}, "tilings: 'a/b': not a name of letters, digits and hyphens"),
     ({"tilings": {1: {"W": 1}, 2: {"W": 2, "R": 1}}}, "tilings: only one of 1 and 2 sets R"),
     ({"accepts": "WIDTH"}, "accepts: 'WIDTH' is not one of any, square"),
     ({"accepts": {"l": 8}}, "accepts: 'l' is not one of m, n, k"),
-    ({"accepts": {"k": "W"}}, "'W' is not a whole number"),
     ({"parameters": {"W": 0}, "accepts": "W"}, "accepts: W is 0 in one of its tilings"),
     ({"multiples": {"W": 16}}, "multiples: 'W' is not one of"),
     ({"parameters": {"W": 48, "B": 32}, "multiples": {"W": "B"}}, "W=48 is not a multiple of B=32"),
@@ -76,11 +75,8 @@ REFUSED = [
     ({"registers": 65, "threads": [32, 32]}, "registers: 66560 registers for 1024 threads"),
     ({"shared_bytes": "48 * 1024 + 4"}, "shared_bytes: 49156 bytes of static shared memory"),
     ({"dynamic_shared_bytes": "228 * 1024"}, "dynamic_shared_bytes: 233472 bytes"),
-    ({"title": 7}, "title: '7': not 1 to 80 characters on one line; wanted: Name in figures and"),
-    ({"since": "9.0b"}, "since: '9.0b': not a compute capability such as 9.0"),
     ({"schedule": "uper"}, "did you mean 'upper'?; wanted: The tiles of a symmetric C"),
     ({"layout": {"slap": 8}}, "layout: unknown key 'slap'; did you mean 'slab'?"),
-    ({"workspace": {"sums": "4 * m * p"}}, "workspace.sums: '4 * m * p'"),
     ({"before": [{"function": "first", "threads": [1, 32]}]},
      "before.0: 'blocks' is missing: Blocks of the grid"),
     ({"tensor_maps": {"a": MAP}}, "stride of 4 bytes is no multiple of 16: let `accepts` refuse"),
@@ -133,20 +129,12 @@ def test_every_key_is_described() -> None:
             assert len(description(model, [key])) > 10, key
 
 
-def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
-    entries = {
-        "mine": entry(),
-        "cublas_sgemm": entry(**LIBRARY),
-        "cublas_dsyrk": entry(**LIBRARY | {"library": "cublasDsyrk", "operation": "gram"}),
-        "gram_mine": entry(operation="gram"),
-        "cpu_blas": entry(**LIBRARY | {"library": "numpy.matmul"}),
-    }
-    catalogue = load_catalogue(write_catalogue(entries))
+def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are() -> None:
+    names = ("naive", "cublas_sgemm", "gram_naive", "cublas_dsyrk", "cpu_blas")
+    catalogue = Catalogue({name: the_catalogue()[name] for name in names})
     held = {name: [v.name for v in catalogue.rivals(k)] for name, k in catalogue.items()}
-    rivals = {"mine": ["cublas_sgemm"], "gram_mine": ["cublas_dsyrk"]}
-    assert {name: own for name, own in held.items() if own} == rivals
+    rivals = {"naive": ["cublas_sgemm"], "gram_naive": ["cublas_dsyrk"]}
+    assert held == {name: rivals.get(name, []) for name in names}
 
 
 @pytest.mark.parametrize(
@@ -164,43 +152,31 @@ def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_pa
     assert record["spill_bytes"] <= (16 if packages.installed() == "cuda12" else 0)
 
 
-def test_each_tiling_is_a_variant_with_the_shared_parameters(
-    entry: Entry, write_catalogue: WriteCatalogue
-) -> None:
+def test_each_tiling_is_a_variant_with_the_shared_parameters(mine: Mine) -> None:
     tilings = {32: {"W": 32}, "16x2": {"W": 16, "R": 2}}
-    written = entry(parameters={"R": 1}, tilings=tilings, tile=["W * R", "W"],
-                    threads=["W // R", "W"], dynamic_shared_bytes="4 * W * R")  # fmt: skip
-    variants = load_catalogue(write_catalogue({"mine": written}))["mine"].variants
-    assert [(v.name, dict(v.parameters)) for v in variants] == [
-        ("mine/32", {"W": 32, "R": 1}), ("mine/16x2", {"W": 16, "R": 2}),
-    ]  # fmt: skip
-    last = variants[-1]
-    assert last.slug == "mine-16x2"
-    assert last.tile == (32, 16)
+    first, last = mine(
+        parameters={"R": 1}, tilings=tilings, tile=["W * R", "W"], threads=["W // R", "W"]
+    ).kernel.variants
+    assert (first.name, first.parameters) == ("mine/32", {"W": 32, "R": 1})
+    assert (last.name, last.slug, last.tile) == ("mine/16x2", "mine-16x2", (32, 16))
     assert last.block == (16, 8, 1)  # x, y, z from threads = [y, x]
-    assert last.dynamic_shared_bytes == 128
     assert last.grid(Gemm(33, 17, 5)) == (2, 2, 1)
     assert set(flags(last, "sm_90")) >= {"-DW=16", "-DR=2"}
 
 
 @pytest.mark.parametrize(("arch", "count"), [("sm_90a", 132), ("sm_75", 72), (None, 132)])
 def test_a_grid_for_the_device_has_the_architectures_multiprocessors(
-    entry: Entry, write_catalogue: WriteCatalogue, arch: str | None, count: int
+    mine: Mine, arch: str | None, count: int
 ) -> None:
-    written = entry(parameters={"RESIDENT": 2}, blocks="RESIDENT * MULTIPROCESSORS")
-    variant = load_catalogue(write_catalogue({"mine": written})).variant("mine")
+    variant = mine(parameters={"RESIDENT": 2}, blocks="RESIDENT * MULTIPROCESSORS")
     assert variant.grid(Gemm(1, 1, 1), arch) == (2 * count, 1, 1)
     assert f"-DMULTIPROCESSORS={count}" in flags(variant, arch or "sm_90")
-    assert variant.name == "mine" and variant.parameters == {"RESIDENT": 2}
+    assert variant.parameters == {"RESIDENT": 2}
 
 
-def test_an_entry_is_an_operation_a_source_a_tile_and_threads(
-    write_catalogue: WriteCatalogue,
-) -> None:
-    written = {"operation": "gemm", "source": "mine.cu", "tile": [8, 4], "threads": [4, 8]}
-    (variant,) = load_catalogue(write_catalogue({"mine": written})).variants.values()
-    kernel = variant.kernel
-    assert (variant.name, kernel.title, kernel.function) == ("mine", "mine", "mine")
+def test_an_entry_is_an_operation_a_source_a_tile_and_threads(mine: Mine) -> None:
+    variant = mine(title=None, function=None)
+    assert (variant.name, variant.kernel.title, variant.kernel.function) == ("mine",) * 3
 
 
 @pytest.mark.parametrize("text", ["shared/16", "shared-16", "shared", "cpu_loop"])
@@ -236,40 +212,28 @@ ROW, LONGEST = {"most_rows": 1}, 65535 * 16  # gridDim.y holds 65535 blocks
         ({"most_columns": "W"}, Gemm(1, 9, 1), "mine takes at most 8 columns of C, not 1x9x1"),
         ({}, Gemm(LONGEST + 1, 1, 1), "mine: a grid of 65536 blocks in y, over 65535"),
         ({}, Gemm(LONGEST, 1, 1), None),
-        ({"accepts": "square"}, Gemm(3, 3, 3), None),
         ({"accepts": "W", "most_columns": 8, **ROW}, Gemm(8, 8, 8), "mine takes at most 1 row"),
         ({"accepts": "W", "most_columns": 8}, Gemm(16, 8, 8), None),
     ],
 )
 def test_a_shape_is_taken_or_refused_in_one_line_that_says_why(
-    entry: Entry, write_catalogue: WriteCatalogue, changes: dict[str, Any], shape: Gemm,
-    said: str | None,
-) -> None:  # fmt: skip
-    path = write_catalogue({"mine": entry(parameters={"W": 8}, **changes)})
-    refusal = load_catalogue(path).variant("mine").refusal(shape)
+    mine: Mine, changes: dict[str, Any], shape: Gemm, said: str | None
+) -> None:
+    refusal = mine(parameters={"W": 8}, **changes).refusal(shape)
     assert refusal is None if said is None else str(refusal).startswith(said)
 
 
-def test_the_digest_changes_with_source_header_and_flags(
-    entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path
-) -> None:
+def test_the_digest_changes_with_source_header_and_flags(mine: Mine, tmp_path: Path) -> None:
+    kernel = mine(tilings={16: {"W": 16}, 8: {"W": 8}}).kernel
+    kernel.code.write_text('#include "tile.h"\n__global__ void mine() {}\n')
     header, deeper = tmp_path / "tile.h", tmp_path / "deeper.h"
     header.write_text('#include "deeper.h"\n')
-    deeper.write_text("int one;\n")
-
-    def digests() -> list[str]:
-        tilings = {16: {"W": 16}, 8: {"W": 8}}
-        path = write_catalogue({"mine": entry(tilings=tilings)}, mine=source)
-        return [digest(variant) for variant in load_catalogue(path)["mine"].variants]
-
-    source = '#include "tile.h"\n__global__ void mine() {}\n'
-    seen = [*digests()]
-    deeper.write_text("int two;\n")
-    seen += digests()
-    source += "int changed;\n"
-    seen += digests()
+    seen = []
+    for file, text in ((deeper, "int one;"), (deeper, "int two;"), (kernel.code, "int three;")):
+        file.write_text(text)
+        seen += [digest(variant) for variant in kernel.variants]
     assert len(set(seen)) == 6
-    assert digests() == seen[-2:]
+    assert seen[-2:] == [digest(variant) for variant in kernel.variants]
 
 
 @pytest.mark.parametrize(
@@ -313,19 +277,6 @@ def test_every_source_of_the_project_is_in_the_catalogue() -> None:
     listed = {file.resolve() for k in kernels for file in (k.source, k.dispatch) if file}
     found = (file for ending in ("cu", "c", "csv") for file in folder.rglob(f"*.{ending}"))
     assert listed == {file.resolve() for file in found if file.parent != GALLERY.parent}
-
-
-def test_only_the_catalogue_that_was_checked_is_not_checked_again(
-    entry: Entry, write_catalogue: WriteCatalogue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_catalogue({"mine": entry()})
-    monkeypatch.setenv(CHECKED, catalogue_digest(path))
-    write_catalogue({"mine": entry(threads=[32, 33])})
-    assert "1056 threads" in mistake(path)
-    monkeypatch.setenv(CHECKED, catalogue_digest(path))
-    assert load_catalogue(path).variant("mine").block == (33, 32, 1)
-    (path.parent / "table.csv").write_text("of a dispatch")
-    assert "1056 threads" in mistake(path)
 
 
 def test_an_installed_library_has_its_kernels_and_needs_no_repository(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import math
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from support import ROOT, Command, the_catalogue
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.experiment.dataset.checks import (
     DataSet,
+    check_set,
     findings,
     other_sources,
-    read_set,
     too_fast,
 )
+from matmul_sweep.experiment.dataset.tables import NEEDED, OPTIONAL, read_folder
 from matmul_sweep.operations import shape_of
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import program_digest
@@ -28,7 +28,7 @@ from matmul_sweep.process.programs import program_digest
 pytestmark = pytest.mark.slow
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports/published").glob("*/device.json"))
-OLDEST, CHECKED = PUBLISHED
+OLDEST, *_, CHECKED = PUBLISHED
 SHAPES = {"gemm": ["64x64x64", "1024x1024x1024", "1000x1001x999"], "gram": ["500x500", "250x500"]}
 KERNELS = {
     "gemm": ["cpu_blas", "naive", "vectors", "sgemm", "cublas_sgemm"],
@@ -58,13 +58,13 @@ def wanted(table: pd.DataFrame) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def whole() -> DataSet:
     """A part of a published set, as a run of few kernels at few shapes would leave it."""
-    data = read_set(CHECKED)
-    configuration = data.device["configuration"]
+    device, tables = read_folder(CHECKED, NEEDED, OPTIONAL)
+    configuration = device["configuration"]
     configuration["sweeps"] = {
         name: configuration["sweeps"][name] | {"shapes": SHAPES[name], "kernels": KERNELS[name]}
         for name in SHAPES
     }
-    data = replace(data, tables={name: wanted(table) for name, table in data.tables.items()})
+    data = DataSet(CHECKED, device, {name: wanted(table) for name, table in tables.items()})
     assert not list(findings(data, the_catalogue()))
     return data
 
@@ -228,7 +228,7 @@ def test_files_of_no_set_are_refused_by_name(
     if content:
         path.write_text(content)
     with pytest.raises(UserError, match=re.escape(said)):
-        read_set(path.parent)
+        check_set(path.parent, the_catalogue())
 
 
 def test_an_older_version_is_refused_unless_asked_for(command: Command) -> None:

@@ -2,70 +2,42 @@
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from matmul_sweep.process.children import until_done
 from matmul_sweep.process.errors import UserError
 
-TODO = ["one", "two", "three"]
-Work = Callable[[Sequence[str]], None]
-
-
-def done_by(folder: Path, after: Callable[[str], object]) -> dict[str, str]:
-    """The process of each piece of work that is done; `after` runs at the end of each."""
-
-    def pending() -> list[str]:
-        return [name for name in TODO if not (folder / name).exists()]
-
-    def work(names: Sequence[str]) -> None:
-        for name in names:
-            (folder / name).write_text(str(os.getpid()))
-            after(name)
-
-    until_done(pending, work)
-    return {name: (folder / name).read_text() for name in TODO}
-
-
-def test_one_process_does_all_that_goes_well(tmp_path: Path) -> None:
-    [process] = set(done_by(tmp_path, lambda name: None).values())
-    assert process != str(os.getpid())
-
 
 def test_another_process_goes_on_after_one_that_died(tmp_path: Path) -> None:
-    def die(name: str) -> None:
-        if name == "two":
-            os.kill(os.getpid(), signal.SIGKILL)
+    files = [tmp_path / name for name in ("one", "two", "three")]
 
-    done = done_by(tmp_path, die)
-    assert done["one"] == done["two"] != done["three"]
+    def work(pending: Sequence[Path]) -> None:
+        for file in pending:
+            file.write_text(str(os.getpid()))
+            if file.name == "two":
+                os.kill(os.getpid(), signal.SIGKILL)
 
-
-def refuse(names: Sequence[str]) -> None:
-    raise UserError("there is no room")
-
-
-def break_down(names: Sequence[str]) -> None:
-    raise ValueError("a bug")
+    until_done(lambda: [file for file in files if not file.exists()], work)
+    one, two, three = (file.read_text() for file in files)
+    assert one == two != three != str(os.getpid()) != one
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
-    [(refuse, "error: there is no room\n"), (break_down, "ValueError: a bug\n")],
+    ("error", "said"),
+    [(UserError("no room"), "error: no room\n"), (ValueError("a bug"), "\nValueError: a bug\n")],
 )
 def test_a_process_that_gets_nothing_done_ends_the_work_and_has_said_why(
-    capfd: pytest.CaptureFixture[str], work: Work, said: str
+    capfd: pytest.CaptureFixture[str], error: Exception, said: str
 ) -> None:
-    with pytest.raises(SystemExit) as left:
-        until_done(lambda: TODO, work)
-    assert left.value.code == 1
-    lines = capfd.readouterr().err
-    assert lines.endswith(said)
-    assert ("Traceback" in lines) == (work is break_down)
+    def work(_: Sequence[str]) -> NoReturn:
+        raise error
 
-
-def test_a_process_that_dies_before_it_gets_anything_done_is_named() -> None:
-    with pytest.raises(UserError, match="the work on one died of SIGKILL"):
-        until_done(lambda: TODO, lambda names: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(SystemExit, match=r"^1$"):
+        until_done(lambda: ["one"], work)
+    told = capfd.readouterr().err
+    assert told.endswith(said)
+    assert ("Traceback" in told) == isinstance(error, ValueError)

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Entry, WriteCatalogue, work_of
+from support import work_of
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import LIGHT, shares_of
-from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import NEAR_MEGABYTES, TERMS, Cost, additions
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.gemm import Gemm
@@ -19,17 +18,11 @@ Make = Callable[..., Variant]
 MULTIPROCESSORS = 4
 
 
-@pytest.fixture
-def make(entry: Entry, write_catalogue: WriteCatalogue) -> Make:
+def make(mine: Make, **changes: Any) -> Variant:
     """A variant with tiles of 32×64 and slabs of 8 terms; changes of its entry are arguments."""
-
-    def made(**changes: Any) -> Variant:
-        own = {"tile": [32, 64], "threads": [16, 16]} | changes
-        if "layout" not in own:
-            own["layout"] = {"slab": 8, "thread": [extent // 16 for extent in own["tile"]]}
-        return load_catalogue(write_catalogue({"mine": entry(**own)})).variant("mine")
-
-    return made
+    own = {"tile": [32, 64], "threads": [16, 16]} | changes
+    layout = {"slab": 8, "thread": [extent // 16 for extent in own["tile"]]}
+    return mine(**{"layout": layout} | own)
 
 
 # Grids of one or two blocks for each multiprocessor.
@@ -107,10 +100,10 @@ def clusters(rows: int, blocks: str = "MULTIPROCESSORS") -> dict[str, Any]:
     ids=str,
 )  # fmt: skip
 def test_blocks_share_out_slabs_and_tiles(
-    make: Make, changes: dict[str, Any], shape: str, slabs: list[float], tiles: int, waits: int,
+    mine: Make, changes: dict[str, Any], shape: str, slabs: list[float], tiles: int, waits: int,
     sums: float,
 ) -> None:  # fmt: skip
-    variant = make(**changes)
+    variant = make(mine, **changes)
     found = work_of(variant, parse_shape(shape, variant.kernel.operation), MULTIPROCESSORS)
     own = [found.first_slabs, found.second_slabs, found.third_slabs, found.further_slabs]
     assert (found.launch, found.tiles, found.waits) == (1, tiles, waits)
@@ -154,9 +147,9 @@ LARGE = megabytes(2 * 4096 * 64, 4096 * 4096)
     ids=str,
 )  # fmt: skip
 def test_memory_and_edges_are_counted(
-    make: Make, changes: dict[str, Any], shape: str, expected: dict[str, float]
+    mine: Make, changes: dict[str, Any], shape: str, expected: dict[str, float]
 ) -> None:
-    variant = make(**changes)
+    variant = make(mine, **changes)
     found = work_of(variant, parse_shape(shape, variant.kernel.operation), MULTIPROCESSORS)
     assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
 
@@ -173,14 +166,14 @@ def test_memory_and_edges_are_counted(
     ids=str,
 )
 def test_the_longest_chain_of_additions(
-    make: Make, changes: dict[str, Any], terms: int, longest: int
+    mine: Make, changes: dict[str, Any], terms: int, longest: int
 ) -> None:
-    variant, shape = make(**changes), Gemm(32, 64, terms)
+    variant, shape = make(mine, **changes), Gemm(32, 64, terms)
     assert additions(variant, shape, shares_of(variant, shape, MULTIPROCESSORS)) == longest
 
 
-def test_the_predicted_time_is_the_sum_of_the_terms(make: Make) -> None:
-    variant, shape = make(), Gemm(96, 190, 100)
+def test_the_predicted_time_is_the_sum_of_the_terms(mine: Make) -> None:
+    variant, shape = make(mine), Gemm(96, 190, 100)
     coefficients = tuple(3.0**number for number in range(len(TERMS)))
     expected = np.dot(coefficients, astuple(work_of(variant, shape, 132)))
     assert Cost("sm_90", variant, coefficients).microseconds(shape, 132) == pytest.approx(expected)

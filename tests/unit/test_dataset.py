@@ -54,17 +54,13 @@ def test_the_documentation_says_of_each_column_what_its_declaration_does() -> No
         assert table.place != "set" or f"`{kind}`" in (ROOT / "docs/measuring.md").read_text()
 
 
-@pytest.mark.parametrize("write", [write_table, write_rows])
-def test_the_same_rows_give_the_same_bytes_and_none_a_whole_table(
-    tmp_path: Path, write: Callable[..., None]
-) -> None:
+def test_the_same_rows_give_the_same_bytes_and_none_a_whole_table(tmp_path: Path) -> None:
     row = {name: 1 if column.kind != "text" else "x" for name, column in DICTIONARY.items()}
     rows = [row, row | {"k": None}]
-    for name in ("a.csv.gz", "b.csv.gz"):
-        write(pd.DataFrame(rows) if write is write_table else rows, SAMPLES, tmp_path / name)
-    first = (tmp_path / "a.csv.gz").read_bytes()
+    write_rows(rows, SAMPLES, tmp_path / SAMPLES)
+    write_table(pd.DataFrame(rows), SAMPLES, tmp_path / "b.csv.gz")
+    first = (tmp_path / SAMPLES).read_bytes()
     assert first == (tmp_path / "b.csv.gz").read_bytes()
-    assert first[:2] == b"\x1f\x8b"
     assert b",1,1,1,x," in gzip.decompress(first) and b",1,1,,x," in gzip.decompress(first)
     write_rows([], SAMPLES, tmp_path / SAMPLES)
     assert read_table(SAMPLES, tmp_path / SAMPLES).empty
@@ -83,16 +79,13 @@ BROKEN: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("verification.csv", lambda whole: b"", "cut short"),
     ("verification.csv", lambda whole: whole[:20], "cut short"),
     ("verification.csv", lambda whole: whole[:-1], "cut short"),
-    ("verification.csv", lambda whole: b"\xff\xfe\x00", "cut short"),
-    ("verification.csv", lambda whole: b"<html>", "cut short"),
     ("verification.csv", lambda whole: whole.replace(b"status", b"state"), "no column status, "),
     ("summary.csv", lambda whole: whole.replace(b"reason", b"reason,gflops", 1), "column gflops"),
     ("ratios.csv", lambda whole: without("ratios.csv", "pairs", "ratio_low"),
      "no column pairs, no column ratio_low, unlike ratios.csv of version 1."),
     (SAMPLES, lambda whole: whole[: len(whole) // 3], "cut short"),
-    *((SAMPLES, lambda whole, lost=lost: whole[:-lost], "damaged") for lost in (1, 4, 8)),
     *((SAMPLES, lambda whole, place=place: damaged(whole, place), "damaged")
-      for place in (0, 3, 40, -6)),
+      for place in (0, 40, -6)),
 ]  # fmt: skip
 
 
@@ -178,19 +171,6 @@ def test_a_damaged_published_file_is_to_be_restored(
     path.parent.mkdir()
     path.write_text("{")
     with pytest.raises(UserError, match=r"restore it with git checkout .*device\.json$"):
-        read_json(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "named"), [(None, "No such file"), ("", "damaged"), ('{"a": [1, 2', "damaged")]
-)
-def test_missing_or_cut_json_is_refused_by_name(
-    tmp_path: Path, text: str | None, named: str
-) -> None:
-    path = tmp_path / "facts.json"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(UserError, match=rf"facts\.json: .*{named}"):
         read_json(path)
 
 

@@ -13,11 +13,10 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.dispatch.cost import TERMS, Cost
-from matmul_sweep.operations import OPERATIONS, parse_shape
+from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.random_shapes import random_shapes
 
-GEMM = OPERATIONS["gemm"]
 ARCH, MULTIPROCESSORS = "sm_90", 132
 LIBRARY = 20.0
 SHAPES = [str(s) for s in random_shapes(Gemm, 60, 1, Gemm(64, 64, 64), Gemm(4000, 4000, 4000))]
@@ -58,13 +57,9 @@ def found(
     ]  # fmt: skip
 
 
-def measured(variants: list[Variant], rows: Rows, arch: str = ARCH) -> fit.Measured:
-    return fit.Measured(rows, variants, GEMM, arch)
-
-
 def table(variants: list[Variant], rows: Rows, everywhere: str | None = "fixed") -> dict[str, Cost]:
     """The fitted rows by the names of their variants."""
-    costs = fit.fitted(rows, variants, GEMM, ARCH, everywhere)
+    costs = fit.fitted(rows, variants, ARCH, everywhere)
     return {cost.variant.name: cost for cost in costs}
 
 
@@ -77,7 +72,7 @@ def test_costs_are_recovered_from_the_times_that_they_make(variants: list[Varian
     times = times_of(variants, planted)
     few = {("other", shape): 1e6 for shape in SHAPES[: fit.SMALLEST - 1]}
     enough = {("third", shape): 1e6 for shape in SHAPES[: fit.SMALLEST]}
-    own = measured(variants, found(times | few | enough))
+    own = fit.Measured(found(times | few | enough), variants, ARCH)
     assert list(own.competes) == [True, False, True, True]
     for i, name in ((0, "grid"), (3, "fixed")):
         assert min(own.costs(i)) >= 0
@@ -94,11 +89,11 @@ def test_costs_do_not_follow_single_times_and_a_launch_costs_its_share(
 ) -> None:
     times = times_of(variants, {"grid": {"launch": 2, "slabs": 0.05, "tiles": 0.6}})
     expected = [times["grid", shape] for shape in SHAPES]
-    own = measured(variants, found(times | {("grid", SHAPES[7]): 3 * expected[7]}))
+    own = fit.Measured(found(times | {("grid", SHAPES[7]): 3 * expected[7]}), variants, ARCH)
     assert own.work[:, 0] @ own.costs(0) == pytest.approx(expected, rel=0.05)
     # Also where the times alone would not say so.
     times = times_of(variants, {"grid": {"slabs": 0.5}})
-    launch = measured(variants, found(times)).costs(0)[TERMS.index("launch")]
+    launch = fit.Measured(found(times), variants, ARCH).costs(0)[TERMS.index("launch")]
     assert launch >= fit.LEAST_LAUNCH * min(times.values())
 
 
@@ -124,14 +119,14 @@ def test_sums_are_limited_to_those_that_err_hardly_more(
     times = {(name, f"64x64x{terms}"): 10.0 for terms in ALL for name in ("grid", "other")}
     times |= {("grid", f"64x64x{terms}"): 20.0 for terms in slow}
     rows = found(times, errors={("grid", f"64x64x{terms}"): 1.6 for terms in erring})
-    assert measured(variants, rows).most_additions(0) == most
+    assert fit.Measured(rows, variants, ARCH).most_additions(0) == most
 
 
 def test_an_error_counts_in_the_mean_and_at_most(variants: list[Variant]) -> None:
     rows = found({("grid", shape): 10.0 for shape in SHAPES[:4]})
     for row, mean, largest in zip(rows, (1.51, 1, 1.49, 1), (1, 1.51, 1.49, 1), strict=True):
         row |= {"error": mean, "largest_error": largest}
-    assert list(measured(variants, rows).errs[:, 0]) == [True, True, False, False]
+    assert list(fit.Measured(rows, variants, ARCH).errs[:, 0]) == [True, True, False, False]
 
 
 # `grid` is for little work, `other` for much; `third` is between them, and never the fastest.
@@ -177,8 +172,8 @@ def test_the_judgement_says_what_the_choice_loses(variants: list[Variant]) -> No
     shapes = [str(s) for s in random_shapes(Gemm, 20, 2, Gemm(64, 64, 64), Gemm(999, 999, 999))]
     judged = times_of(variants, SPECIALISTS, shapes)
     rows = found(times_of(variants, SPECIALISTS)) + found(judged, "judged")
-    costs = fit.fitted(rows, variants, GEMM, ARCH, "fixed")
-    said = fit.judgement(rows, costs, variants, GEMM, ARCH)
+    costs = fit.fitted(rows, variants, ARCH, "fixed")
+    said = fit.judgement(rows, costs, variants, ARCH)
     assert said.startswith("20 judged shapes, 3 variants: the choice loses 0.0% in the mean")
     assert "it errs over 1.5 times the library at 0.0%" in said
     ratio = LIBRARY / np.array([min(judged[name, s] for name in SPECIALISTS) for s in shapes])
@@ -195,7 +190,7 @@ def test_a_search_at_another_clock_joins_by_the_librarys_time(variants: list[Var
     first = found({key: time for key, time in times.items() if key[0] in ("grid", "fixed")})
     slower = {key: 1.4 * time for key, time in times.items() if key[0] in ("other", "third")}
     gone = [row | {"variant": "grid/gone", "microseconds": 0.001} for row in first]
-    own = measured(variants, first + found(slower, library=1.4 * LIBRARY) + gone)
+    own = fit.Measured(first + found(slower, library=1.4 * LIBRARY) + gone, variants, ARCH)
     assert own.library[0] == pytest.approx((2 + 1.4) / 3 * LIBRARY)
     for i, variant in enumerate(variants):
         expected = [own.library[0] / LIBRARY * times[variant.name, shape] for shape in SHAPES]
@@ -207,7 +202,7 @@ def test_a_shape_that_a_variant_refuses_is_another_ones(variants: list[Variant])
     """It was not timed there, so it is not predicted either; nor is a chain that is too long."""
     times = times_of(variants, SPECIALISTS)
     del times["grid", SHAPES[0]]
-    own = measured(variants, found(times))
+    own = fit.Measured(found(times), variants, ARCH)
     costs = [Cost(ARCH, v, own.costs(i)) for i, v in enumerate(variants)]
     chosen = [variants[i].name for i in own.chosen(costs)]
     assert chosen[0] != "grid" and {"grid", "other"} <= {*chosen}
@@ -218,5 +213,5 @@ def test_a_shape_that_a_variant_refuses_is_another_ones(variants: list[Variant])
 def test_the_work_is_that_of_the_cards_multiprocessors(variants: list[Variant]) -> None:
     shape = Gemm(2048, 2048, 64)
     for arch, count in (("sm_90", 132), ("sm_75", 72)):
-        own = measured(variants, found({("grid", str(shape)): 1.0}), arch)
+        own = fit.Measured(found({("grid", str(shape)): 1.0}), variants, arch)
         assert tuple(own.work[0, 0]) == astuple(work_of(variants[0], shape, count))

@@ -27,10 +27,6 @@ def opcodes(loop: Any) -> list[str]:
     return [instruction.opcode for instruction in loop]
 
 
-def test_the_kinds_are_the_columns() -> None:
-    assert kinds() == LOOP
-
-
 def test_the_hot_loop_multiplies_most_and_holds_no_other_that_multiplies() -> None:
     found = hot_loop(code(
         "LDG", "FFMA", "BRA 0x10",  # one multiplication

@@ -23,10 +23,6 @@ def results(folder: Path) -> Results:
     return load_results(folder, the_catalogue())
 
 
-def test_there_is_a_published_data_set() -> None:
-    assert PUBLISHED
-
-
 @folders
 def test_published_figures_are_of_a_clean_checkout_without_failures(results: Results) -> None:
     assert results.device["gpu"] and not results.device["dirty"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kinds import in_order
 from support import Entry, WriteCatalogue, error_share, the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
@@ -31,14 +32,6 @@ Matrices = tuple[np.ndarray, np.ndarray]
 
 def inputs(fill: str, m: int, n: int, k: int) -> Matrices:
     return fills.matrix(fill, 2026, 0, m, k), fills.matrix(fill, 2026, 1, k, n)
-
-
-def running_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The kernels' order: one running float32 sum per element."""
-    c = np.zeros((a.shape[0], b.shape[1]), np.float32)
-    for p in range(a.shape[1]):
-        c += a[:, p : p + 1] * b[p]
-    return c
 
 
 def tf32(x: np.ndarray) -> np.ndarray:
@@ -90,7 +83,7 @@ def test_what_a_kernel_leaves_out_is_in_no_mean() -> None:
 
 @pytest.mark.parametrize("fill", fills.FILLS)
 def test_a_float32_product_is_right_in_either_order(fill: str) -> None:
-    for multiply in (np.matmul, running_sums):
+    for multiply in (np.matmul, in_order):
         for shape in ((3, 5, 1), (33, 17, 2049)):
             a, b = inputs(fill, *shape)
             assert error_share(multiply(a, b), a, b) <= 1
@@ -181,7 +174,7 @@ def test_every_kernel_is_verified_at_tiny_ragged_and_tile_shapes(variant: Varian
     assert variant.slab == 1 or any(s.terms > ring and s.terms % variant.slab for s in shapes)
     if variant.kernel.accepts == "any":
         assert any(s.terms == 1 and not s.square for s in shapes)
-        assert any(len(set(s.dimensions)) == len(s.dimensions) for s in shapes)
+        assert any(len({*s.dimensions}) == len(s.dimensions) for s in shapes)
     if variant.kernel.accepts == "any" and variant.takes_every_extent:
         whole = [s for s in shapes if not s.output[0] % tile[0] and not s.output[1] % tile[1]]
         assert any(s.terms % min(max(tile), FEW_TERMS - 1) for s in whole)

@@ -124,7 +124,7 @@ def test_a_wrong_product_fails_and_after_one_without_an_end_none_is_tried() -> N
     [
         ({"source": COMMENTED}, True),
         ({"source": ANOTHER}, False),
-        ({"tile": [8, 8]}, False),
+        ({"threads": [32, 16]}, False),
         ({"machine": "another driver"}, False),
         ({"device": "gpu"}, False),
         ({"seed": 1}, False),
@@ -140,9 +140,9 @@ def test_a_record_holds_until_something_changes_that_determines_it(
     same: bool,
 ) -> None:  # fmt: skip
     def made(
-        source: str = RIGHT_KERNEL, machine: str = "", tile: Sequence[int] = (16, 16), **own: Any
+        source: str = RIGHT_KERNEL, machine: str = "", threads: Sequence[int] = (16, 16), **own: Any
     ) -> tuple[Verifier, list[Task]]:
-        path = write_catalogue({"mine": entry(tile=[*tile])}, mine=source)
+        path = write_catalogue({"mine": entry(threads=[*threads])}, mine=source)
         found = verifier(experiment(catalogue=path, **own), tmp_path, machine)
         return found, tasks_of(found.experiment, "gemm")
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ TESTS = ("test_catalogue.py", "test_ladder.py", "test_operations.py",
 
 
 def named_files(recipe: str) -> set[str]:
-    """The files of a recipe's table."""
+    """The files of a recipe's table; a name may be a pattern."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     [section] = re.findall(rf"^### {recipe}\n(.*?)^##", page, re.MULTILINE | re.DOTALL)
-    return set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    return {file for row in rows for file in re.findall("`(.+?)`", row)}
 
 
 def texts(folder: Path) -> dict[str, bytes]:
@@ -65,3 +67,78 @@ def test_a_tiling_is_a_line_of_its_kernels_entry(added: Project) -> None:
     assert 8 in yaml.safe_load(file.read_text())["my_kernel"]["tilings"]
     assert named_files("A tiling") == {"kernels/catalogue.yaml"}
     run(added, "scripts/multiply.py", "my_kernel/8", "33")
+
+
+ROOMS = "src/matmul_sweep/"
+DATASET, FIGURES, PLAN = (f"{ROOMS}experiment/{n}/" for n in ("dataset", "report/figures", "plan"))
+FIGURE = """
+from matmul_sweep.experiment.report.figures import style
+from matmul_sweep.experiment.report.figures.figure_base import figure
+
+
+@figure(None, "Mine")
+def my_figure(results):
+    made, axes = style.panels(1)
+    axes[0].plot(results.timed().n, results.timed().tflops)
+    return made
+"""
+COLUMN = '    Column("mine", NUMBER, "V", 0, 9, since="9.0.0"),\n'
+DTYPE = '        Dtype("float8_e4m3fn", 4, 1, ("__nv_fp8_e4m3",), 0, 28, (FLOAT16_TENSOR,)),\n'
+INSTRUMENTS = """#include <cuda_fp8.h>
+__device__ double wide(__nv_fp8_e4m3 x) { return (float)x; }
+OF_TYPE(float8_e4m3fn, __nv_fp8_e4m3)
+"""
+COMPILED = """
+from pathlib import Path
+from matmul_sweep.build.binaries import compile_instruments
+compile_instruments("sm_90", Path("instruments.cubin"))
+assert b"fill_float8_e4m3fn" in Path("instruments.cubin").read_bytes()
+"""
+PUBLISHED = "reports/published/nvidia-h200"
+RESULTS = PUBLISHED.replace("reports", "results")
+REBUILT = f"--config published=rebuild device=cpu -- {RESULTS}/report.pdf"
+# What is added under a recipe, before a mark in a file or at its end; what then runs, and leaves.
+RECIPES: dict[str, tuple[str, list[tuple[str, str, str]], list[str], str]] = {
+    "a figure in a new file": (
+        "A figure",
+        [(FIGURES + "mine.py", "", FIGURE), ("reports/captions/my_figure.rst", "", "Mine.\n"),
+         ("reports/chapters/sizes.typ", "", '#chart("my_figure")\n')],
+        ["-m", "snakemake", "--cores", "2", *REBUILT.split()],
+        RESULTS + "/figures/my_figure.svg",
+    ),
+    "a column": (
+        "A column",
+        [(DATASET + "tables.py", '    Column("temperature_c"', COLUMN),
+         (DATASET + "tables.py", '"throttled"]', '"mine", ')],
+        ["scripts/check_set.py", PUBLISHED, "--earlier"], "",
+    ),
+    "a key of the configuration": (
+        "A key of the configuration",
+        [("config/config.yaml", "seed:", "mine: 3\n"),
+         (PLAN + "keys.py", "    seed:", "    mine: Count\n")],
+        ["-m", "snakemake", "--dry-run", "--cores", "1", "all", "--config", "device=cpu", "mine=4"],
+        "",
+    ),
+    "a number type": (
+        "An operation",
+        [(ROOMS + "operations/dtypes.py", '        Dtype("float16"', DTYPE),
+         (ROOMS + "experiment/measure/instruments.cu", "OF_TYPE(float32", INSTRUMENTS)],
+        ["-c", COMPILED], "instruments.cubin",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("added", RECIPES)
+def test_a_recipe_names_all_that_is_needed(fresh: Fresh, added: str) -> None:
+    recipe, edits, command, left = RECIPES[added]
+    project = fresh()
+    shutil.copytree(ROOT / PUBLISHED, project.path(PUBLISHED))
+    for name, mark, text in edits:
+        assert any(fnmatch(name, pattern) for pattern in named_files(recipe)), name
+        file = project.path(name)
+        old = file.read_text() if file.exists() else ""
+        before, found, after = old.rpartition(mark) if mark else (old, "", "")
+        assert found == mark, f"{name} has no {mark}"
+        file.write_text(before + text + found + after)
+    run(project, *command)
+    assert project.path(left).exists()

@@ -50,32 +50,22 @@ def rows(project: Project, name: str, variant: str) -> pd.DataFrame:
 # A kernel is one source file and one entry.
 
 
-def test_an_added_kernel_is_compiled(finished: Project) -> None:
+def test_an_added_kernel_is_compiled_verified_and_in_the_summary(finished: Project) -> None:
     [kernel] = rows(finished, "kernels.csv", "mine").itertuples()
-    assert kernel.status == "ok"
-    assert kernel.registers > 0
-    assert len(kernel.sha256) == 64
+    assert kernel.status == "ok" and kernel.registers > 0
     cubin = finished.path("results/local/build/sm_90/mine/mine.cubin")
     assert cubin.read_bytes()[:4] == b"\x7fELF"
-
-
-def test_an_added_kernel_is_verified_on_the_cpu_at_its_shapes(finished: Project) -> None:
     verified = rows(finished, "verification.csv", "mine")
-    assert set(verified.status) == {"ok"}
-    assert set(verified["where"]) == {"emulation"}
+    assert (set(verified.status), set(verified["where"])) == ({"ok"}, {"emulation"})
     assert verified.error.between(0, 1).all()
     shapes = set(zip(verified.m, verified.n, verified.k, strict=True))
     assert shapes >= {(1, 1, 1), (15, 15, 15), (17, 17, 17), (53, 97, 71)}
-
-
-def test_an_added_kernel_is_in_the_summary_with_the_reason_for_no_time(finished: Project) -> None:
     points = rows(finished, "summary.csv", "mine")
-    assert set(points.kernel) == {"mine"}
-    assert set(points.status) == {"skipped"}
+    assert (set(points.kernel), set(points.status)) == ({"mine"}, {"skipped"})
     assert points.reason.str.contains("no GPU").all()
-    shapes = set(zip(points.m, points.n, points.k, points.cache, strict=True))
-    assert shapes == {(m, n, k, cache) for m, n, k in ((32, 32, 32), (24, 20, 17))
-                      for cache in ("hot", "cold")}  # fmt: skip
+    found = set(zip(points.m, points.n, points.k, points.cache, strict=True))
+    shapes = {(32, 32, 32), (24, 20, 17)}
+    assert found == {(*shape, cache) for shape in shapes for cache in ("hot", "cold")}
 
 
 def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None:
@@ -88,19 +78,16 @@ def test_the_cpu_variants_are_measured_at_every_shape(finished: Project) -> None
     assert timed.error.between(0, 1).all()
 
 
-def test_gram_is_measured_at_its_own_shapes_and_has_no_k(finished: Project) -> None:
+def test_gram_is_verified_in_float64_and_measured_at_its_own_shapes_without_k(
+    finished: Project,
+) -> None:
     points = rows(finished, "summary.csv", "gram_cpu_loop")
     assert set(zip(points.m, points.n, strict=True)) == {(20, 20), (12, 9)}
-    assert points.k.isna().all()
-    assert set(points.dtype) == {"float64"}
+    assert points.k.isna().all() and set(points.dtype) == {"float64"}
     [timed] = points[(points.phase == "kernel") & (points.m == 12)].itertuples()
     assert timed.tflops == pytest.approx(12 * 9 * 10 / timed.time_ms / 1e9)
-
-
-def test_gram_kernels_are_verified_on_the_cpu_in_float64(finished: Project) -> None:
     verified = rows(finished, "verification.csv", "gram_naive/16")
-    assert set(verified.status) == {"ok"}
-    assert set(verified["where"]) == {"emulation"}
+    assert (set(verified.status), set(verified["where"])) == ({"ok"}, {"emulation"})
     assert set(zip(verified.m, verified.n, strict=True)) >= {(1, 1), (5, 47), (33, 97), (49, 1)}
 
 
@@ -137,11 +124,10 @@ def test_snakemakes_report_has_every_figure_with_caption_category_and_labels(
         assert re.sub("<[^>]*>", "", unescape(entry["caption"])).split() == caption.split()
 
 
-def test_a_finished_run_passes_its_check(finished: Project) -> None:
+def test_the_device_file_says_how_it_was_run_and_the_set_passes_its_check(
+    finished: Project,
+) -> None:
     finished.done("check")
-
-
-def test_the_device_file_says_how_it_was_run(finished: Project) -> None:
     device = read_json(finished.path("results/local/device.json"))
     assert device["gpu"] is None
     assert (device["commit"], device["dirty"]) == ("test", True)  # there is no git in a copy
@@ -302,10 +288,11 @@ def test_a_second_run_says_the_verdict_again(faulty: Faulty, copy_of: Copy) -> N
     assert set(project.pending()) == {"pass_verdict"}
 
 
-def test_the_other_kernels_go_on(faulty: Faulty) -> None:
+def test_the_other_kernels_go_on_and_there_is_a_report(faulty: Faulty) -> None:
     points = rows(faulty.project, "summary.csv", "cpu_blas")
     assert set(points.status) == {"ok"}
     assert (points.time_ms > 0).all()
+    assert faulty.project.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
 
 
 @pytest.mark.parametrize("kernel", MISTAKES)
@@ -318,10 +305,6 @@ def test_a_kernel_with_a_mistake_has_failed_rows_and_no_times(faulty: Faulty, ke
     assert "failed" in set(rows(faulty.project, "verification.csv", kernel).status)
     compiled = rows(faulty.project, "kernels.csv", kernel).status.tolist()
     assert compiled == ["failed" if kernel == "broken" else "ok"]
-
-
-def test_the_report_is_written_although_kernels_failed(faulty: Faulty) -> None:
-    assert faulty.project.path("results/local/report.pdf").read_bytes()[:5] == b"%PDF-"
 
 
 def test_the_verdict_is_there_although_there_is_no_report(faulty: Faulty, copy_of: Copy) -> None:
@@ -405,47 +388,41 @@ def refusal(project: Project, *arguments: str, **environment: str) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"colour": "red"}, ["config/test.yaml", "colour"]),
-        ({"gemm": [], "gram": []}, ["nothing to measure"]),
-    ],
-)
-def test_a_bad_configuration_is_one_clear_line(
-    fresh: Fresh, changes: dict[str, object], named: list[str]
-) -> None:
-    project = fresh()
-    project.write_catalogue("cpu_blas")
-    project.configure(**changes)
-    line = refusal(project, "all")
-    for fragment in named:
-        assert fragment in line
-
-
-def test_a_key_given_twice_is_one_clear_line(fresh: Fresh) -> None:
+def give_twice(project: Project) -> None:
     """Snakemake's reader takes the last of its values."""
-    project = fresh()
-    project.write_catalogue("cpu_blas")
     project.configure()
     project.edit("config/test.yaml", "device: cpu\n")
-    assert "config/test.yaml: line" in (line := refusal(project, "all"))
-    assert "key 'device' is given twice" in line
 
 
-def test_a_bad_value_on_the_command_line_is_one_clear_line(fresh: Fresh) -> None:
+# What is written, the command, and what the line says.
+REFUSED: dict[str, tuple[Callable[[Project], object], list[str], list[str]]] = {
+    "an unknown key": (
+        lambda project: project.configure(colour="red"), ["all"], ["config/test.yaml", "colour"],
+    ),
+    "nothing to measure": (
+        lambda project: project.configure(gemm=[], gram=[]), ["all"], ["nothing to measure"],
+    ),
+    "a key given twice": (
+        give_twice, ["all"], ["config/test.yaml: line", "key 'device' is given twice"],
+    ),
+    "a bad value on the command line": (
+        CHANGES["nothing"][0], ["all", "--config", "seed=-1"], ["--config", "seed: '-1'"],
+    ),
+    "jobs that would look for their GPU here": (
+        CHANGES["nothing"][0], ["measure", "--executor", "slurm", "--jobs", "2"],
+        ["--workflow-profile profiles/slurm"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_mistake_is_one_clear_line(fresh: Fresh, mistake: str) -> None:
+    write, arguments, named = REFUSED[mistake]
     project = fresh()
     project.write_catalogue("cpu_blas")
-    line = refusal(project, "all", "--config", "seed=-1")
-    assert "--config" in line
-    assert "seed: '-1'" in line
-
-
-def test_jobs_that_would_look_for_their_gpu_here_are_not_sent_off(fresh: Fresh) -> None:
-    project = fresh()
-    project.write_catalogue("cpu_blas")
-    line = refusal(project, "measure", "--executor", "slurm", "--jobs", "2")
-    assert "--workflow-profile profiles/slurm" in line
+    write(project)
+    line = refusal(project, *arguments)
+    assert all(fragment in line for fragment in named), line
 
 
 def test_what_a_gpu_has_measured_is_not_replaced_by_a_run_without_one(

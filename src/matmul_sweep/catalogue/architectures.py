@@ -20,9 +20,9 @@ WARP_UNIT = 4  # each quarter of a multiprocessor has its own register file
 
 @dataclass(frozen=True)
 class Architecture:
-    """One multiprocessor: resident threads, KB of shared memory that a block may ask for, and
-    multiply-adds per clock for each kind of unit; and how many of them a card has. None where a
-    card has no such units, or where they differ between products of the architecture.
+    """One multiprocessor: resident threads, KB of shared memory that a block may ask for, how many
+    of them a card has, and multiply-adds per clock for each kind of unit. None where a card has no
+    such units, or where they differ between products of the architecture.
 
     Threads and shared memory: CUDA C++ Programming Guide, table of technical specifications.
     Multiply-adds: its table "Throughput of Native Arithmetic Instructions"; tensor cores: NVIDIA's
@@ -33,37 +33,28 @@ class Architecture:
 
     threads: int
     shared: int = 227
+    multiprocessors: int = 132
     fp32: int | None = 128
     fp64: int | None = 2
     fp64_tensor: int | None = None
     fp16_tensor: int | None = None
     bf16_tensor: int | None = None
-    multiprocessors: int = 132
 
 
 ARCHITECTURES = {
-    "6.0": Architecture(2048, 48, fp32=64, fp64=32, multiprocessors=56),
-    "6.1": Architecture(2048, 48, fp64=4, multiprocessors=30),
-    "7.0": Architecture(2048, 96, fp32=64, fp64=32, fp16_tensor=512, multiprocessors=80),
-    "7.5": Architecture(1024, 64, fp32=64, fp16_tensor=512, multiprocessors=72),
-    "8.0": Architecture(
-        2048,
-        163,
-        fp32=64,
-        fp64=32,
-        fp64_tensor=64,
-        fp16_tensor=1024,
-        bf16_tensor=1024,
-        multiprocessors=108,
-    ),
-    "8.6": Architecture(1536, 99, multiprocessors=84),
+    "6.0": Architecture(2048, 48, 56, 64, 32),
+    "6.1": Architecture(2048, 48, 30, 128, 4),
+    "7.0": Architecture(2048, 96, 80, 64, 32, None, 512),
+    "7.5": Architecture(1024, 64, 72, 64, 2, None, 512),
+    "8.0": Architecture(2048, 163, 108, 64, 32, 64, 1024, 1024),
+    "8.6": Architecture(1536, 99, 84),
     "8.7": Architecture(1536, 163),
-    "8.9": Architecture(1536, 99, multiprocessors=144),
-    "9.0": Architecture(2048, fp64=64, fp64_tensor=128, fp16_tensor=2048, bf16_tensor=2048),
-    "10.0": Architecture(2048, fp64=64, multiprocessors=148),
-    "10.3": Architecture(2048, fp64=None),
-    "11.0": Architecture(1536, fp64=None),
-    "12.0": Architecture(1536, 99, multiprocessors=188),
+    "8.9": Architecture(1536, 99, 144),
+    "9.0": Architecture(2048, 227, 132, 128, 64, 128, 2048, 2048),
+    "10.0": Architecture(2048, 227, 148, 128, 64),
+    "10.3": Architecture(2048, 227, 132, 128, None),
+    "11.0": Architecture(1536, 227, 132, 128, None),
+    "12.0": Architecture(1536, 99, 188),
     "12.1": Architecture(1536, 99),
 }
 DEFAULT = "9.0"  # of what is emulated, or compiled for an architecture that is not listed

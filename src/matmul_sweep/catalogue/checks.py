@@ -13,7 +13,7 @@ from matmul_sweep.catalogue.architectures import (
 from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.operations import OPERATIONS
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import one_of
 
 PROBED = (1, 1001)  # sizes at which a plan is tried, each rounded up to a shape that is accepted
@@ -46,7 +46,8 @@ def check_kernel(kernel: Kernel) -> None:
                 f"{odd.pop()}; set it in both, or in parameters"
             )
         if kernel.kind is Kind.CUDA:
-            check_variant(variant)
+            with naming(variant.name):
+                check_variant(variant)
 
 
 def check_accepts(kernel: Kernel) -> None:
@@ -74,32 +75,28 @@ def check_routine(kernel: Kernel) -> None:
 
 def check_variant(variant: Variant) -> None:
     """Check that a variant's parameters fit each other, and its block fits a multiprocessor."""
-    kernel, name = variant.kernel, variant.name
+    kernel = variant.kernel
     for parameter, expression in kernel.multiples.items():
         value, step = variant.parameters[parameter], evaluate(expression, variant.parameters)
         if step < 1 or value % step:
-            raise UserError(f"{name}: {parameter}={value} is not a multiple of {expression}={step}")
+            raise UserError(f"{parameter}={value} is not a multiple of {expression}={step}")
     threads = math.prod(variant.block)
     if threads > MAXIMUM_THREADS or min(*variant.block, *variant.tile) < 1:
         raise UserError(
-            f"{name}: {variant.block[1]}×{variant.block[0]} = {threads} threads per "
-            f"block and a tile of {variant.tile[0]}×{variant.tile[1]}; a block holds 1 to "
-            f"{MAXIMUM_THREADS} threads"
+            f"{variant.block[1]}×{variant.block[0]} = {threads} threads per block and a tile of "
+            f"{variant.tile[0]}×{variant.tile[1]}; a block holds 1 to {MAXIMUM_THREADS} threads"
         )
-    try:
-        _ = variant.layout
-        for size in PROBED:
-            variant.plan(variant.fitted(kernel.product.parse(size)))
-    except UserError as error:
-        raise UserError(f"{name}: {error}") from None
-    registers = evaluate(kernel.registers, variant.parameters)
+    _ = variant.layout
+    for size in PROBED:
+        variant.plan(variant.fitted(kernel.product.parse(size)))
+    of_block = variant.registers * threads
     for key, wanted, limit, unit in (
-        ("registers", registers, MAXIMUM_REGISTERS, "registers per thread"),
-        ("registers", registers * threads, REGISTER_FILE, f"registers for {threads} threads"),
-        ("shared_bytes", evaluate(kernel.shared_bytes, variant.parameters), STATIC_SHARED,
+        ("registers", variant.registers, MAXIMUM_REGISTERS, "registers per thread"),
+        ("registers", of_block, REGISTER_FILE, f"registers for {threads} threads"),
+        ("shared_bytes", variant.shared_bytes, STATIC_SHARED,
          "bytes of static shared memory per block"),
         ("dynamic_shared_bytes", variant.dynamic_shared_bytes, ARCHITECTURES[DEFAULT].shared << 10,
          "bytes of dynamic shared memory per block"),
     ):  # fmt: skip
         if not 0 <= wanted <= limit:
-            raise UserError(f"{name}: {key}: {wanted} {unit}, outside 0 to {limit}")
+            raise UserError(f"{key}: {wanted} {unit}, outside 0 to {limit}")

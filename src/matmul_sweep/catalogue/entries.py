@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,15 @@ from matmul_sweep.catalogue.plans import Launch, Plan, tensor_map
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import Operation, Routine
 from matmul_sweep.operations.shapes import Shape, ceil_div, grid_of, triangle_of
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.models import meant
 
 MULTIPROCESSORS = "MULTIPROCESSORS"  # of the device; `blocks` may use it
+# The keys by which a kernel is launched, timed and verified.
+OF_LAUNCH = (
+    "tile", "threads", "dynamic_shared_bytes", "accepts", "most_rows", "most_columns", "writes",
+    "arithmetic", "blocks", "cluster", "before", "after", "workspace", "tensor_maps",
+)  # fmt: skip
 
 
 class Kind(Enum):
@@ -101,6 +106,16 @@ class Kernel(Entry):
         return self.kind in (Kind.CUDA, Kind.DISPATCH)
 
 
+class Evaluated:
+    """A key of the entry, an expression, as the number that it is with a variant's parameters."""
+
+    def __set_name__(self, owner: type, key: str) -> None:
+        self.key = key
+
+    def __get__(self, variant: "Variant", owner: type) -> int:
+        return evaluate(getattr(variant.kernel, self.key), variant.parameters)
+
+
 @dataclass(frozen=True)
 class Variant:
     """A kernel with a tiling, so with fixed compile-time parameters."""
@@ -108,6 +123,14 @@ class Variant:
     kernel: Kernel
     tiling: str
     parameters: Mapping[str, int] = field(hash=False)
+    registers = Evaluated()
+    shared_bytes = Evaluated()
+    dynamic_shared_bytes = Evaluated()
+    most_rows = Evaluated()
+    most_columns = Evaluated()
+    least = Evaluated()
+    fewest_terms = Evaluated()
+    cluster = Evaluated()
 
     def __str__(self) -> str:
         return self.name
@@ -152,33 +175,9 @@ class Variant:
         return evaluate(x, self.parameters), evaluate(y, self.parameters), 1
 
     @property
-    def dynamic_shared_bytes(self) -> int:
-        return evaluate(self.kernel.dynamic_shared_bytes, self.parameters)
-
-    @property
-    def most_rows(self) -> int:
-        """The most rows of C that it takes; 0 if there is no limit."""
-        return evaluate(self.kernel.most_rows, self.parameters)
-
-    @property
-    def most_columns(self) -> int:
-        """The most columns of C that it takes; 0 if there is no limit."""
-        return evaluate(self.kernel.most_columns, self.parameters)
-
-    @property
     def takes_every_extent(self) -> bool:
         """Whether it takes C of any number of rows and columns that the kernel accepts."""
         return not (self.most_rows or self.most_columns)
-
-    @property
-    def least(self) -> int:
-        """The fewest slabs that are worth a block of their own, where a tile is shared out."""
-        return evaluate(self.kernel.least, self.parameters)
-
-    @property
-    def fewest_terms(self) -> int:
-        """Terms of a sum below which no dispatch chooses it: it would err more than the library."""
-        return evaluate(self.kernel.fewest_terms, self.parameters)
 
     @cached_property
     def resident(self) -> int:
@@ -193,11 +192,6 @@ class Variant:
         if self.kernel.shares == "tiles":
             return self.resident
         return 0 if self.resident else evaluate(self.kernel.at_once, self.parameters)
-
-    @property
-    def chains(self) -> int:
-        """Chains of additions that make up a sum (the parameter CHAINS)."""
-        return self.parameters.get("CHAINS", 1)
 
     @cached_property
     def slab(self) -> int:
@@ -216,21 +210,12 @@ class Variant:
             return None
         return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
 
-    @property
-    def cluster(self) -> int:
-        """Blocks of a cluster of the launch that multiplies."""
-        return evaluate(self.kernel.cluster, self.parameters)
-
-    @property
-    def cluster_sides(self) -> tuple[int, int]:
-        """Tiles of a cluster from top to bottom and from left to right, where it takes neighbours
-        (the parameters CLUSTER_M and CLUSTER_N)."""
-        return self.parameters.get("CLUSTER_M", 1), self.parameters.get("CLUSTER_N", 1)
-
     def cluster_tiles(self, shape: Shape) -> int:
-        """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks, those that
-        cover C; some tiles may lie outside."""
-        sides = zip(shape.output, self.tile, self.cluster_sides, strict=True)
+        """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks (from top
+        to bottom CLUSTER_M, from left to right CLUSTER_N), those that cover C; some tiles may lie
+        outside."""
+        own = [self.parameters.get(name, 1) for name in ("CLUSTER_M", "CLUSTER_N")]
+        sides = zip(shape.output, self.tile, own, strict=True)
         return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
 
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
@@ -255,20 +240,15 @@ class Variant:
         Raises UserError for a tensor map that cannot be.
         """
         kernel = self.kernel
-        values = self.constants(arch) | dict(
-            zip(shape.__match_args__, shape.dimensions, strict=True)
-        )
+        values = self.constants(arch) | vars(shape)
         own = Launch(self.grid(shape, arch), self.block, self.dynamic_shared_bytes, self.cluster)
-        before, after = (
-            [launch_of(each, values) for each in extra] for extra in (kernel.before, kernel.after)
-        )
+        before = [launch_of(each, values) for each in kernel.before]
+        after = [launch_of(each, values) for each in kernel.after]
         names = [*kernel.product.matrices, *kernel.workspace]
         maps = []
         for name, entry in kernel.tensor_maps.items():
-            try:
+            with naming("tensor_maps", name):
                 maps.append(tensor_map(entry, names, kernel.product.dtypes, values))
-            except UserError as error:
-                raise UserError(f"tensor_maps: {name}: {error}") from None
         workspace = tuple(evaluate(size, values) for size in kernel.workspace.values())
         return Plan((*before, own, *after), workspace, tuple(maps))
 
@@ -276,8 +256,7 @@ class Variant:
         """Blocks of the first launch before the one that multiplies; 0 if there is none."""
         if not self.kernel.before:
             return 0
-        extents = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
-        return evaluate(self.kernel.before[0].blocks, self.constants(None) | extents)
+        return evaluate(self.kernel.before[0].blocks, self.constants(None) | vars(shape))
 
     def workspace_bytes(self, shape: Shape, arch: str | None = None) -> int:
         """Bytes of memory that it needs beside its matrices."""
@@ -357,27 +336,10 @@ class Variant:
         return None if level is None else evaluate(level, self.parameters)
 
     @property
-    def geometry(self) -> list[object]:
-        """What determines the grid of a kernel with tiles, or the choice of a dispatch."""
-        if not self.kernel.tile:
-            return []
-        return [self.tile, self.block, self.kernel.blocks, self.dynamic_shared_bytes]
-
-    @property
-    def launch_identity(self) -> list[object]:
-        """What determines its launch and timing, besides its sources and flags."""
-        kernel, geometry = self.kernel, self.geometry
-        return [
-            geometry,
-            kernel.accepts,
-            kernel.most_rows,
-            kernel.most_columns,
-            kernel.writes,
-            kernel.arithmetic,
-            list(kernel.product.rivals),
-            [kernel.cluster, [asdict(each) for each in (*kernel.before, *kernel.after)]],
-            [kernel.workspace, {name: asdict(each) for name, each in kernel.tensor_maps.items()}],
-        ]
+    def launch_identity(self) -> str:
+        """What determines its launch and timing, besides its sources, flags and parameters."""
+        own = [getattr(self.kernel, key) for key in OF_LAUNCH]
+        return repr([self.kernel.product.rivals, own])
 
 
 def launch_of(own: OwnLaunch, values: Mapping[str, int]) -> Launch:
@@ -393,11 +355,7 @@ def kernel_name(variant: str) -> str:
 
 
 class Catalogue(dict[str, Kernel]):
-    """Kernels by name; `tables` are the rows of dispatches by name, as text."""
-
-    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
-        super().__init__(kernels)
-        self.tables = dict[str, list[dict[str, str]]]()
+    """Kernels by name."""
 
     @property
     def variants(self) -> dict[str, Variant]:

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 from matmul_sweep.process.models import Must
 
-FORBID = {"extra": "forbid"}  # for pydantic, which only a check imports
+FORBID = {"extra": "forbid"}  # for pydantic
 
 
-def text(pattern: str, wanted: str) -> Must:
-    return Must(lambda value: isinstance(value, str) and re.fullmatch(pattern, value), wanted)
+def text(pattern: str, wanted: str, kind: Any = str) -> Must:
+    return Must(lambda value: isinstance(value, kind) and re.fullmatch(pattern, str(value)), wanted)
 
 
 def number(pattern: str, names: str) -> Must:
@@ -37,11 +37,8 @@ Parameter = Annotated[str, text("[A-Z][A-Z0-9_]*", "a name in capital letters")]
 Argument = Annotated[str, text("[a-z][a-z0-9_]*", "a name in small letters")]
 Values = Mapping[Parameter, Whole]
 Tiling = Annotated[
-    str,
-    Must(
-        lambda value: re.fullmatch("[0-9A-Za-z][0-9A-Za-z-]{0,119}", str(value)),
-        "a name of letters, digits and hyphens",
-    ),
+    str,  # YAML takes 32 for a number
+    text("[0-9A-Za-z][0-9A-Za-z-]{0,119}", "a name of letters, digits and hyphens", str | int),
 ]
 Name = Annotated[
     str, text("[a-z][a-z0-9_]{0,47}", "a name of at most 48 small letters, digits and _")

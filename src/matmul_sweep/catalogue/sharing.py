@@ -36,7 +36,10 @@ def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
     if not blocks:
         return Shares(full + light, slabs, full + light, (full + LIGHT * light) * slabs, 0)
     if variant.kernel.shares == "tiles":
-        return whole(variant, shape, slabs)
+        # By turns (kernels/gemm_bf16/persistent.cu): as if each had a block of its own, that waits
+        # for a place.
+        tiles = variant.cluster_tiles(shape) * variant.cluster
+        return Shares(tiles, slabs, tiles, tiles * slabs, 0)
     if variant.kernel.shares == "splits":
         return split(variant, full + light, slabs, blocks)
     if variant.cluster == 1:
@@ -44,13 +47,6 @@ def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
     own = stretched(variant, variant.cluster_tiles(shape), 0, slabs, blocks // variant.cluster)
     tiles, of_all = own.tiles * variant.cluster, own.slabs * variant.cluster
     return replace(own, tiles=tiles, blocks=own.blocks * variant.cluster, slabs=of_all)
-
-
-def whole(variant: Variant, shape: Shape, slabs: int) -> Shares:
-    """Whole tiles, by turns (kernels/gemm_bf16/persistent.cu): as if each had a block of its own,
-    that waits for a place."""
-    tiles = variant.cluster_tiles(shape) * variant.cluster
-    return Shares(tiles, slabs, tiles, tiles * slabs, 0)
 
 
 def split(variant: Variant, tiles: int, slabs: int, blocks: int) -> Shares:

@@ -14,10 +14,14 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import one_of
 
 Row = dict[str, str]
+Searched = dict[str, dict[str, dict[str, int]]]  # constants by kernel and tiling
 
 
-def read_table(path: Path) -> list[Row]:
-    """The rows of a dispatch's table. Raises UserError if it cannot be read."""
+def read_table(path: Path | None) -> list[Row]:
+    """The rows of a dispatch's table; of another kernel none. Raises UserError if it cannot be
+    read."""
+    if path is None:
+        return []
     try:
         with path.open(newline="") as file:
             return list(csv.DictReader(file))
@@ -47,41 +51,26 @@ def constants_of(row: Row) -> dict[str, int]:
     return found
 
 
-def tiling_of(row: Row, kernels: Mapping[str, Kernel]) -> tuple[str, str, dict[str, int]] | None:
-    """The kernel, the tiling and all its constants that a row defines; None if it defines none.
-
-    Raises KeyError for a missing column, or UserError.
-    """
-    values = constants_of(row)
-    if not values:
-        return None
-    name, _, tiling = row["variant"].partition("/")
-    one_of("variant", name, kernels)
-    known = kernels[name].variants[0].parameters
-    if odd := values.keys() ^ known.keys():
-        raise UserError(f"{odd.pop()}: the constants of {name} are {', '.join(known)}")
-    return name, tiling, {constant: values[constant] for constant in known}
-
-
-def searched(
-    tables: Mapping[str, list[Row]], kernels: Mapping[str, Kernel]
-) -> dict[str, dict[str, dict[str, int]]]:
-    """The tilings that the tables define, by kernel and name. Raises UserError."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for dispatch, rows in tables.items():
-        for line, row in enumerate(rows, 2):
-            with reading(kernels[dispatch].dispatch, line):
-                if own := tiling_of(row, kernels):
-                    name, tiling, values = own
-                    written = {v.tiling: v.parameters for v in kernels[name].variants}
-                    known = found.setdefault(name, {})
-                    before = (written | known).get(tiling, values)
-                    for constant, value in values.items():
-                        if before[constant] != value:
-                            raise UserError(
-                                f"{constant}={value}: elsewhere {name}/{tiling} has "
-                                f"{before[constant]}; give one of them another name"
-                            )
-                    if tiling not in written:
-                        known[tiling] = values
-    return found
+def add_tilings(found: Searched, dispatch: Kernel, kernels: Mapping[str, Kernel]) -> None:
+    """Add the tilings that a dispatch's table defines. Raises UserError."""
+    for line, row in enumerate(read_table(dispatch.dispatch), 2):
+        with reading(dispatch.dispatch, line):
+            values = constants_of(row)
+            if not values:
+                continue
+            name, _, tiling = row["variant"].partition("/")
+            one_of("variant", name, kernels)
+            kernel = kernels[name]
+            known, own = kernel.variants[0].parameters, found.setdefault(name, {})
+            if odd := values.keys() ^ known.keys():
+                raise UserError(f"{odd.pop()}: the constants of {name} are {', '.join(known)}")
+            written = {variant.tiling: variant.parameters for variant in kernel.variants}
+            before = (written | own).get(tiling, values)
+            for constant, value in values.items():
+                if before[constant] != value:
+                    raise UserError(
+                        f"{constant}={value}: elsewhere {name}/{tiling} has "
+                        f"{before[constant]}; give one of them another name"
+                    )
+            if tiling not in written:
+                own[tiling] = {constant: values[constant] for constant in known}

@@ -3,58 +3,55 @@
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from matmul_sweep.catalogue.architectures import ARCHITECTURES, capability
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
-from matmul_sweep.catalogue.reading import naming, read_catalogue, was_checked
+from matmul_sweep.catalogue.reading import read_catalogue
 from matmul_sweep.catalogue.tables import Row, constants_of, read_table, reading
 from matmul_sweep.dispatch.choice import Dispatch
 from matmul_sweep.dispatch.cost import TERMS, Cost
 from matmul_sweep.operations import parse_shape
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, naming
 from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
 
 def load_catalogue(path: Path = DEFAULT_CATALOGUE) -> Catalogue:
-    """Read a catalogue and, unless the process that started this one has done so, check it.
+    """Read a catalogue and check it.
 
     Raises UserError naming the file, the entry and the mistake.
     """
     catalogue = read_catalogue(path)
-    for name, rows in catalogue.tables.items():
-        with naming(path, name):
-            catalogue[name] = made = dispatch_of(catalogue[name], rows, catalogue)
-            if not was_checked(path):
+    for name, kernel in catalogue.items():
+        if kernel.dispatch:
+            with naming(path, name):
+                catalogue[name] = made = dispatch_of(kernel, catalogue)
                 check_dispatch(made)
     return catalogue
 
 
-def dispatch_of(kernel: Kernel, rows: Sequence[Row], catalogue: Catalogue) -> Dispatch:
-    """The dispatch of an entry and the rows of its table. Raises UserError."""
+def dispatch_of(kernel: Kernel, catalogue: Catalogue) -> Dispatch:
+    """The dispatch of an entry and of its table. Raises UserError."""
     costs = []
-    for line, row in enumerate(rows, 2):
+    for line, row in enumerate(read_table(kernel.dispatch), 2):
         with reading(kernel.dispatch, line):
             if row["architecture"]:  # otherwise no card has wanted this tiling yet
                 costs.append(cost_of(row, catalogue))
-    others = others_of(kernel, catalogue)
+    others: tuple[Cost, ...] = ()
+    if kernel.otherwise:
+        other = catalogue.variant(kernel.otherwise).kernel
+        if not isinstance(other, Dispatch) or other.operation != kernel.operation:
+            raise UserError(
+                f"otherwise: '{kernel.otherwise}' is no dispatch of {kernel.operation} above this "
+                "entry"
+            )
+        others = other.costs
     keys = {each.name: getattr(kernel, each.name) for each in fields(kernel)}
     return Dispatch(**keys, costs=tuple(costs), others=others)
-
-
-def others_of(kernel: Kernel, catalogue: Catalogue) -> tuple[Cost, ...]:
-    """The rows of the dispatch that a dispatch leaves other shapes to. Raises UserError."""
-    if kernel.otherwise is None:
-        return ()
-    other = catalogue.variant(kernel.otherwise).kernel
-    if not isinstance(other, Dispatch) or other.operation != kernel.operation:
-        raise UserError(
-            f"otherwise: '{kernel.otherwise}' is no dispatch of {kernel.operation} above this entry"
-        )
-    return other.costs
 
 
 def cost_of(row: Row, catalogue: Catalogue) -> Cost:
@@ -130,33 +127,28 @@ def write_table(path: Path, arch: str, costs: Sequence[Cost]) -> None:
     """Replace the table's rows for `arch`; other rows stay. A tiling that no row names any more
     keeps its constants, in a row for no architecture, for searches on other cards."""
     old = read_table(path)
-    rows = [row for row in old if row["architecture"] not in (arch, "")]
+    rows: list[dict[str, Any]] = [row for row in old if row["architecture"] not in (arch, "")]
     rows += [row_of(cost) for cost in costs]
     named = {row["variant"] for row in rows}
     spare = {row["variant"]: constants_of(row) for row in old if row["variant"] not in named}
-    rows += [{"variant": name} | texts(values) for name, values in spare.items() if values]
-    constants = dict.fromkeys(key for row in rows for key in row if key.isupper() and row[key])
+    rows += [{"variant": name} | values for name, values in spare.items() if values]
+    constants = dict.fromkeys(
+        key for row in rows for key in row if key.isupper() and row[key] != ""
+    )
     columns = ["architecture", "variant", *constants, *TERMS, "most_additions", "shapes"]
     with whole_file(path) as temporary, temporary.open("w", newline="") as file:
-        table = csv.DictWriter(
-            file, columns, restval="", extrasaction="ignore", lineterminator="\n"
-        )
+        table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
 
 
-def texts(values: Mapping[str, int]) -> Row:
-    return {name: str(value) for name, value in values.items()}
-
-
-def row_of(cost: Cost) -> Row:
-    """A row of a table as text, with the constants of a tiling that the catalogue's file lacks."""
+def row_of(cost: Cost) -> dict[str, object]:
+    """A row of a table, with the constants of a tiling that the catalogue's file lacks."""
     variant = cost.variant
-    own = {} if variant.tiling in variant.kernel.tilings else texts(variant.parameters)
+    own = {} if variant.tiling in variant.kernel.tilings else variant.parameters
     numbers = [f"{value:.4g}" for value in cost.coefficients]
-    most = str(cost.most_additions) if cost.most_additions else ""
     return {
         "architecture": cost.architecture, "variant": variant.name, **own,
         **dict(zip(TERMS, numbers, strict=False)),
-        "most_additions": most, "shapes": " ".join(map(str, cost.shapes)),
+        "most_additions": cost.most_additions or "", "shapes": " ".join(map(str, cost.shapes)),
     }  # fmt: skip

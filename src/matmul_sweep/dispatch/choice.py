@@ -63,8 +63,9 @@ class Choice(Variant):
         return [(row.identity, row.variant) for row in self.kernel.costs]
 
     @property
-    def geometry(self) -> list[object]:
-        return [row.identity for row in (*self.kernel.costs, *self.kernel.others)]
+    def launch_identity(self) -> str:
+        rows = (*self.kernel.costs, *self.kernel.others)
+        return f"{super().launch_identity}{[row.identity for row in rows]}"
 
 
 def rows_for(arch: str | None, rows: Sequence[Cost]) -> list[Cost]:

@@ -122,9 +122,10 @@ def prepared(variant: Variant, shape: Shape, multiprocessors: int) -> float:
 
 def additions(variant: Variant, shape: Shape, shares: Shares) -> int:
     """The longest chain of additions in one register: of a whole sum, or of the share of a team, a
-    block or a chain, which begin anew."""
+    block or one of the CHAINS of a sum, which begin anew."""
+    chains = variant.parameters.get("CHAINS", 1)
     longest = ceil_div(shares.longest, variant.teams)
-    whole = ceil_div(ceil_div(shape.terms, variant.slab), variant.teams * variant.chains)
+    whole = ceil_div(ceil_div(shape.terms, variant.slab), variant.teams * chains)
     return min(longest, whole) * variant.slab
 
 

@@ -12,7 +12,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
 from matmul_sweep.dispatch.cost import TERMS, Cost, additions, work
 from matmul_sweep.operations import parse_shape
-from matmul_sweep.operations.operation import Operation
+from matmul_sweep.operations.shapes import Shape
 
 ERROR_RATIO = 1.5  # to the library's error, in the mean and at most
 ERRING = 0.02  # share of the shapes at which a variant may err more
@@ -30,11 +30,7 @@ Found = Mapping[str, Any]  # a row of a search
 
 
 def fitted(
-    found: Sequence[Found],
-    variants: Sequence[Variant],
-    operation: Operation,
-    arch: str,
-    everywhere: str | None,
+    found: Sequence[Found], variants: Sequence[Variant], arch: str, everywhere: str | None
 ) -> list[Cost]:
     """The rows of a dispatch's table: of the variants that the choice by costs takes at one of the
     shapes, of `everywhere`, which runs on every card, and of those that known shapes want, which
@@ -44,7 +40,7 @@ def fitted(
     error and largest_error as shares of the library's. The `shapes` of a row are the known ones
     where it is the fastest and the choice by costs loses more than SLACK.
     """
-    own = Measured([row for row in found if row["set"] != "judged"], variants, operation, arch)
+    own = Measured([row for row in found if row["set"] != "judged"], variants, arch)
     every = {
         variant.name: Cost(arch, variant, own.costs(i), own.most_additions(i))
         for i, variant in enumerate(variants)
@@ -57,22 +53,17 @@ def fitted(
     known = {row["shape"] for row in found if row["set"] == "known"}
     for variant, shapes in own.remembered(list(table.values()), known).items():
         row = table.get(variant.name, Cost(arch, variant, ()))
-        texts = tuple(parse_shape(shape, operation.name) for shape in shapes)
-        table[variant.name] = replace(row, shapes=texts)
+        table[variant.name] = replace(row, shapes=tuple(shapes))
     return list(table.values())
 
 
 def judgement(
-    found: Sequence[Found],
-    costs: Sequence[Cost],
-    variants: Sequence[Variant],
-    operation: Operation,
-    arch: str,
+    found: Sequence[Found], costs: Sequence[Cost], variants: Sequence[Variant], arch: str
 ) -> str:
     """How the choice among `costs` does at the judged shapes, in words."""
-    own = Measured([row for row in found if row["set"] == "judged"], variants, operation, arch)
-    columns = own.columns([cost for cost in costs if cost.coefficients])
-    chosen = columns[own.chosen([cost for cost in costs if cost.coefficients])]
+    own = Measured([row for row in found if row["set"] == "judged"], variants, arch)
+    rows = [cost for cost in costs if cost.coefficients]
+    chosen = own.columns(rows)[own.chosen(rows)]
     times, errs = own.at(own.times, chosen), own.at(own.errs, chosen)
     best_kept = np.fmin.reduce(own.allowed[:, own.columns(costs)], axis=1)
     ratio = own.library / times
@@ -89,31 +80,26 @@ def judgement(
 class Measured:
     """The times of all variants (columns) at some shapes (rows), and the work there."""
 
-    def __init__(
-        self, rows: Sequence[Found], variants: Sequence[Variant], operation: Operation, arch: str
-    ) -> None:
+    def __init__(self, rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> None:
         libraries: dict[str, list[float]] = {}
         for row in rows:
             libraries.setdefault(row["shape"], []).append(row["library"])
-        self.texts = list(libraries)
-        self.shapes = [parse_shape(text, operation.name) for text in libraries]
         self.library = np.array([np.mean(own) for own in libraries.values()])
-        self.variants = list(variants)
-        line = {text: i for i, text in enumerate(libraries)}
-        column = {variant.name: i for i, variant in enumerate(variants)}
-        size = len(line), len(column)
+        self.texts, self.variants = list(libraries), list(variants)
+        self.names = [variant.name for variant in variants]
+        size = len(self.texts), len(variants)
         self.times, self.errs = np.full(size, np.nan), np.zeros(size, bool)
-        for row in rows:
-            if row["variant"] in column:
-                place = line[row["shape"]], column[row["variant"]]
-                # Searches of different days meet different clocks: the library's times join them.
-                level = self.library[place[0]] / row["library"]
-                self.times[place] = row["microseconds"] * level
-                self.errs[place] = max(row["error"], row["largest_error"]) > ERROR_RATIO
+        for row in (row for row in rows if row["variant"] in self.names):
+            place = self.texts.index(row["shape"]), self.names.index(row["variant"])
+            # Searches of different days meet different clocks: the library's times join them.
+            self.times[place] = row["microseconds"] * self.library[place[0]] / row["library"]
+            self.errs[place] = max(row["error"], row["largest_error"]) > ERROR_RATIO
         self.competes = np.isfinite(self.times).sum(axis=0) >= SMALLEST
         self.allowed = np.where(self.errs, np.nan, self.times)
         self.fastest = np.fmin.reduce(self.allowed, axis=1)
         of_card = architecture(arch).multiprocessors
+        operation = variants[0].kernel.operation
+        self.shapes = [parse_shape(text, operation) for text in self.texts]
         self.additions, self.work = np.zeros(size, int), np.zeros((*size, len(TERMS)))
         for i, shape in enumerate(self.shapes):
             for j, variant in enumerate(variants):
@@ -123,8 +109,7 @@ class Measured:
 
     def columns(self, costs: Sequence[Cost]) -> np.ndarray:
         """The columns of the variants of rows."""
-        names = [variant.name for variant in self.variants]
-        return np.array([names.index(cost.variant.name) for cost in costs], int)
+        return np.array([self.names.index(cost.variant.name) for cost in costs], int)
 
     def costs(self, column: int) -> tuple[float, ...]:
         """The coefficients of a variant that predict its times best: 0 or more, and for a launch
@@ -167,15 +152,15 @@ class Measured:
         able = np.isfinite(self.times[:, columns]) & (self.additions[:, columns] <= most)
         return np.where(able, predicted, np.inf).argmin(axis=1)
 
-    def remembered(self, costs: Sequence[Cost], known: set[str]) -> dict[Variant, list[str]]:
+    def remembered(self, costs: Sequence[Cost], known: set[str]) -> dict[Variant, list[Shape]]:
         """By variant the known shapes at which it is the fastest and the choice loses SLACK."""
         times = self.at(self.allowed, self.columns(costs)[self.chosen(costs)])
-        shapes: dict[Variant, list[str]] = {}
+        shapes: dict[Variant, list[Shape]] = {}
         for i, text in enumerate(self.texts):
             right = np.isfinite(self.fastest[i])  # otherwise every variant errs there
             if text in known and right and not times[i] <= (1 + SLACK) * self.fastest[i]:
                 best = self.variants[int(np.nanargmin(self.allowed[i]))]
-                shapes.setdefault(best, []).append(text)
+                shapes.setdefault(best, []).append(self.shapes[i])
         return shapes
 
     def at(self, table: np.ndarray, columns: np.ndarray) -> np.ndarray:

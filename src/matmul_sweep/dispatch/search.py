@@ -70,11 +70,10 @@ def named(kernel: Kernel, parameters: Mapping[str, int]) -> Variant:
         if variant.parameters == parameters:
             return variant
     unnamed = Variant(kernel, "", parameters)
-    assert kernel.tile
-    rows, columns = kernel.tile
-    size = f"{unnamed.tile[0]}" if rows == columns else "{}x{}".format(*unnamed.tile)
+    sides = len({*(kernel.tile or ())})  # 1 if both are the same expression
+    size = "x".join(map(str, unnamed.tile[:sides]))
     base = known.get(size, kernel.variants[0]).parameters
-    sized = re.findall(r"[A-Z]\w*", f"{rows} {columns}")
+    sized = re.findall(r"[A-Z]\w*", str(kernel.tile))
     others = [
         f"{name.replace('_', '').lower()}{value}"
         for name, value in parameters.items()
@@ -116,12 +115,8 @@ def measured(
     saved = monotonic()
     try:
         for shape, key in shapes:
-            able = [
-                variant
-                for variant in variants
-                if (str(shape), variant.name) not in known and variant.may_be_chosen(shape)
-            ]
-            if able:
+            new = [variant for variant in variants if (str(shape), variant.name) not in known]
+            if able := [variant for variant in new if variant.may_be_chosen(shape)]:
                 found += [{"set": key, "shape": str(shape)} | row for row in race(shape, able)]
             if monotonic() > saved + SAVE_SECONDS:
                 save(found, output)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from matmul_sweep.process.errors import UserError, said
+from matmul_sweep.process.errors import UserError, tell
 from matmul_sweep.process.lifetime import die_with_parent
 
 T = TypeVar("T")
@@ -40,9 +40,7 @@ def run_in_child(work: Callable[[Sequence[T]], None], todo: Sequence[T]) -> int:
         work(todo)
         return 0
     except (UserError, OSError) as error:
-        text = f"error: {said(error)}"
-        print(text, file=sys.stderr)
-        logging.error(text)
+        tell(error)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -1,11 +1,13 @@
 """An error of the user or the machine is one clear line and exit code 1. Anything else is a bug and
 shows its traceback."""
 
+import contextlib
 import functools
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from matmul_sweep.process.lifetime import die_with_snakemake
 
@@ -36,6 +38,15 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+@contextlib.contextmanager
+def naming(*where: Path | str) -> Iterator[None]:
+    """Names the file, the entry or the key in a mistake."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(": ".join([*map(str, where), str(error)])) from None
+
+
 def command_line(main: Callable[[], None]) -> Callable[[], None]:
     """Wrap a script's main. A UserError or an error of the system becomes `error: ...` on stderr
     and in the log of the step, and exit code 1. An interrupt becomes one line and the shell's code
@@ -49,17 +60,22 @@ def command_line(main: Callable[[], None]) -> Callable[[], None]:
             main()
             leave(0)
         except (UserError, OSError) as error:
-            text = f"error: {said(error)}"
-            print(text, file=sys.stderr)
-            # For a job on a cluster, a failed run shows only the log.
-            if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
-                logging.error(text)
+            tell(error)
             leave(1)
         except KeyboardInterrupt:
             print("interrupted; the same command continues where this one stopped", file=sys.stderr)
             leave(130)
 
     return wrapped
+
+
+def tell(error: UserError | OSError) -> None:
+    """Say it on stderr and in the log of the step: of a job on a cluster, a failed run shows only
+    that."""
+    text = f"error: {said(error)}"
+    print(text, file=sys.stderr)
+    if any(isinstance(handler, logging.FileHandler) for handler in logging.root.handlers):
+        logging.error(text)
 
 
 def leave(code: int) -> None:

@@ -14,15 +14,14 @@ from matmul_sweep.process.errors import UserError
 Checked = TypeVar("Checked")
 
 
-def checked(model: type[Checked], content: Any, file: Path | str, where: str = "") -> Checked:
-    """`content` as a `model`: a pydantic model or a dataclass, whose docstring describes its fields
-    in lines such as `tile: Rows and columns.`, further lines of a description indented more; a
-    model may also have Field(description=...).
+def checked(model: type[Checked], content: Any, file: Path | str) -> Checked:
+    """The content of `file` as a `model`: of data classes and typed dictionaries, whose docstrings
+    describe their fields in lines such as `tile: Rows and columns.`, further lines of a description
+    indented more.
 
-    where: the key in `file` whose value `content` is, empty if it is the whole file. Raises
-    UserError that names file, key, value and remedy.
+    Raises UserError that names file, key, value and remedy.
     """
-    from pydantic import TypeAdapter, ValidationError  # here, because what is checked is not again
+    from pydantic import TypeAdapter, ValidationError  # here, because it takes its time
 
     try:
         return TypeAdapter(model).validate_python(content)
@@ -32,7 +31,7 @@ def checked(model: type[Checked], content: Any, file: Path | str, where: str = "
         ranks = (UNKNOWN, MISSING)
         error = min(refused.errors(), key=lambda one: [one["type"] not in own for own in ranks])
         keys, message = explained(model, content, error)
-        place = ".".join(map(str, [*([where] if where else []), *keys]))
+        place = ".".join(map(str, keys))
         raise UserError(": ".join(part for part in (str(file), place, message) if part)) from None
 
 
@@ -79,7 +78,7 @@ def explained(model: Any, content: Any, error: Mapping[str, Any]) -> tuple[list[
         return keys, f"'{key}' is missing" + (f": {described}" if described else "")
     context = error.get("ctx", {})
     said = str(context.get("error", error["msg"]))  # of a validator of our own, or pydantic's
-    if error["type"] in ("dataclass_type", "model_type"):
+    if error["type"] == "dataclass_type":
         said = "input should be keys and their values"
     said = said[:1].lower() + said[1:]
     if error["loc"][-1:] == ("[key]",):
@@ -149,9 +148,6 @@ def description(model: Any, keys: Sequence[Any]) -> str:
     """How the last of the keys that is a field is described; empty if none is."""
     for end in range(len(keys), 0, -1):
         owner = class_in(reached(model, keys[: end - 1]))
-        field = getattr(owner, "model_fields", {}).get(keys[end - 1])
-        if text := getattr(field, "description", None):
-            return str(text)
         found = re.search(DESCRIBED.format(keys[end - 1]), getattr(owner, "__doc__", None) or "")
         if found:
             return " ".join(found[1].split()).removesuffix(".")

@@ -28,20 +28,18 @@ from matmul_sweep.experiment.dataset.tables import (
     BEFORE,
     DICTIONARY,
     DIGEST,
-    EXTRA,
     LOOP,
+    NEEDED,
+    OPTIONAL,
     PARTS,
     RATIO,
-    SET,
     SPAN,
     STATE,
     TABLES,
     TEXT,
     TIMES,
     WHEN,
-    order_of,
-    read_optional,
-    read_table,
+    read_folder,
     version_of,
 )
 from matmul_sweep.experiment.dataset.words import CACHES
@@ -49,7 +47,7 @@ from matmul_sweep.operations import parse_shape, shape_of
 from matmul_sweep.operations.dtypes import DTYPES, UNITS
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.files import read_json, remedy
+from matmul_sweep.process.files import remedy
 from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
 
@@ -106,9 +104,7 @@ class DataSet:
     ) -> Iterator[str]:
         """Findings for `rows`, of the table `kind`, whose key no row of `others`, of `other`,
         has."""
-        known = others[key].drop_duplicates()
-        both = rows[key].merge(known, on=key, how="left", indicator=True).set_axis(rows.index)
-        wrong = both["_merge"] == "left_only"
+        wrong = ~among(rows, others, key)
         yield from self.rows(kind, wrong, key[0], f"and {other} has no row for it")
 
     def unlike(
@@ -125,10 +121,15 @@ class DataSet:
             why = theirs.map(lambda value: f"and {source} '{value}'")
             yield from self.rows(kind, wrong, column, why)
 
-    def on_gpu(self, rows: pd.DataFrame) -> np.ndarray:
+    def on_gpu(self, rows: pd.DataFrame) -> pd.Series:
         """Which rows of a table are of jobs that ran on a GPU."""
-        ran = self["jobs.csv"].query("uuid != ''")
-        return pd.MultiIndex.from_frame(rows[JOB]).isin(pd.MultiIndex.from_frame(ran[JOB]))
+        return among(rows, self["jobs.csv"].query("uuid != ''"), JOB)
+
+
+def among(rows: pd.DataFrame, others: pd.DataFrame, key: list[str]) -> pd.Series:
+    """Which rows have the key of one of the others."""
+    both = rows[key].merge(others[key].drop_duplicates(), how="left", indicator=True)
+    return (both["_merge"] == "both").set_axis(rows.index)
 
 
 def named(row: pd.Series) -> str:
@@ -139,32 +140,13 @@ def named(row: pd.Series) -> str:
     return ", ".join([at, *(row[name] for name in ("phase", "cache") if name in row)])
 
 
-def read_set(folder: Path) -> DataSet:
-    """Read all tables of a data set. Raises UserError for a missing, cut or foreign file, and for
-    columns that the version which measured it does not write."""
-    device = read_json(folder / "device.json")
-    if not isinstance(device, dict):
-        raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
-    version = version_of(device)
-    if order_of(version) > order_of(VERSION):
-        raise UserError(
-            f"{folder / 'device.json'}: version {version} measured it, and this is {VERSION}; "
-            "check out that version"
-        )
-    read = {SET: read_table, EXTRA: read_optional}
-    return DataSet(folder, device, {
-        kind: read[table.place](kind, folder / kind, version)
-        for kind, table in TABLES.items() if table.place in read
-    })  # fmt: skip
-
-
 def check_set(folder: Path, catalogue: Catalogue, earlier: bool = False) -> DataSet:
     """Read a data set and hold it against its samples, its configuration and this checkout.
 
     earlier: accept one that another version or other kernels measured. Raises UserError with the
     first finding.
     """
-    data = read_set(folder)
+    data = DataSet(folder, *read_folder(folder, NEEDED, OPTIONAL))
     first = [] if earlier else other_version(data, catalogue)
     for finding in itertools.chain(first, findings(data, catalogue)):
         raise UserError(finding)
@@ -253,15 +235,12 @@ def impossible(data: DataSet) -> Iterator[str]:
         "power_w": OVER_LIMIT * (data.device.get("power_limit_w") or 0),
     }
     for kind, table in data.tables.items():
-        for column in (DICTIONARY[name] for name in table.columns):
-            cells, high = table[column.name], highest.get(column.name) or column.high
+        for name, cells in table.items():
+            column = DICTIONARY[str(name)]
+            low, high = column.low, highest.get(column.name) or column.high
             if column.kind != TEXT:
-                cells = cells.astype(float)
-                wrong, why = (
-                    cells.notna() & ~cells.between(column.low, high),
-                    "not from {:g} to {:g}",
-                )
-                yield from data.rows(kind, wrong, column.name, why.format(column.low, high))
+                wrong = cells.notna() & ~cells.astype(float).between(low, high)
+                yield from data.rows(kind, wrong, column.name, f"not from {low:g} to {high:g}")
             elif column.words is not None:
                 wrong, why = ~cells.str.fullmatch(column.words), f"not of the form {column.words}"
                 yield from data.rows(kind, wrong, column.name, why)
@@ -417,7 +396,7 @@ def incomplete(data: DataSet) -> Iterator[str]:
     configuration, summary = data.device["configuration"], data["summary.csv"]
     points = [(shape_of(row), row.fill, row.mode) for row in summary.itertuples()]
     summary = summary.assign(point=points)
-    for name in sorted({*summary.sweep} | {*data.sweeps}):
+    for name in sorted({*summary.sweep, *data.sweeps}):
         if name not in data.sweeps:
             yield data.said("device.json", f"the configuration has no sweep {name}")
         sweep, rows = sweep_of(configuration, name), summary[summary.sweep == name]
@@ -425,10 +404,9 @@ def incomplete(data: DataSet) -> Iterator[str]:
         shapes = [parse_shape(text, sweep["operation"]) for text in texts]
         wanted = set(itertools.product(shapes, sweep["fills"], sweep["modes"]))
         lists = [names for names in (sweep["kernels"], configuration["kernels"]) if names != "all"]
-        asked = {*map(bare_name, lists[0] if lists else [])}
-        for kernel in asked.intersection(*(map(bare_name, names) for names in lists)):
-            if wanted and kernel not in {*rows.kernel}:
-                yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
+        asked = [{*map(bare_name, names)} for names in lists] if wanted else []
+        for kernel in set.intersection(*asked) - {*rows.kernel} if asked else ():
+            yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
         cold = set() if sweep["cold"] == "all" else {"cold"}
         for variant, own in rows.groupby("variant"):
             caches = {*sweep["caches"]} - cold if data.on_gpu(own).any() else set()
@@ -467,28 +445,22 @@ def stopped_otherwise(data: DataSet) -> Iterator[str]:
     timed = timed[timed.phase == "kernel"]
     kernel = samples.baseline_of.where(samples.baseline_of != "", samples.variant)
     series = samples.assign(who=samples.variant, variant=kernel)
-    sampling = {
-        name: sweep_of(data.device["configuration"], name)["sampling"] for name in data.sweeps
-    }
-    rules = {
-        name: Rule(*(own[field.name] for field in fields(Rule))) for name, own in sampling.items()
-    }
-    ended = (
-        series[series.phase == "kernel"]
-        .groupby(SPAN, sort=False, dropna=False)[["who", "time_ms"]]
-        .apply(lambda rows: how_it_ended(rows, rules[rows.name[1]]))
-        .rename("stopped")
-        .reset_index()
-    )
+    series = series[series.phase == "kernel"].groupby(SPAN, sort=False, dropna=False)
+    rules = {name: rule_of(sweep_of(data.device["configuration"], name)) for name in data.sweeps}
+
+    def what_ended(rows: pd.DataFrame) -> str:
+        """By the times of a kernel and its rivals at a point."""
+        times = [own.to_numpy() for _, own in rows.groupby("who", sort=False).time_ms]
+        return rules[rows.name[SPAN.index("sweep")]].enough(times) or "seconds"
+
+    ended = series[["who", "time_ms"]].apply(what_ended).reset_index(name="stopped")
     expected = timed[SPAN].merge(ended, on=SPAN, how="left")[["stopped"]]
     source = "by its samples and the configuration what ended it is"
     yield from data.unlike("summary.csv", timed, expected, source)
 
 
-def how_it_ended(rows: pd.DataFrame, rule: Rule) -> str:
-    """What ended the sampling of a point, by the times of a kernel and its rivals."""
-    times = [own.to_numpy() for _, own in rows.groupby("who", sort=False).time_ms]
-    return rule.enough(times) or "seconds"
+def rule_of(sweep: Mapping[str, Any]) -> Rule:
+    return Rule(*(sweep["sampling"][field.name] for field in fields(Rule)))
 
 
 def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:

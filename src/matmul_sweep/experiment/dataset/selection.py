@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,11 @@ import pandas as pd
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant, kernel_name
 from matmul_sweep.experiment.dataset.tables import (
+    NEEDED,
     OPTIONAL,
     POINT,
     PRODUCT,
-    read_optional,
-    read_table,
-    version_of,
+    read_folder,
 )
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, POWER, THERMAL
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
@@ -31,7 +30,6 @@ from matmul_sweep.operations.fills import FILLS
 from matmul_sweep.operations.operation import OTHER, Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.files import read_json
 
 A_STEP = 1.4  # a kernel that is this many times as fast as the one before it is worth a name
 # The values of a sweep's axes, in display order.
@@ -63,25 +61,43 @@ class Results:
     whole: "Results | None" = None  # the data set of which this is a part
     others: tuple["Results", ...] = ()  # the published sets of other cards
     folder: Path = Path()
+    # The parts that were asked for.
+    views: dict[tuple[str, bool], "Results"] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, operation: str, reduced: bool = False) -> "Results":
         """The same data set with the summary and ratios of one operation only: the points of the
         sweep with its name and of its lessons, each from the longest sweep that has it. Kernels
         with reduced arithmetic are included only on request."""
         if (operation, reduced) not in self.views:
-            tables = {}
-            for name, table in (("summary", self.summary), ("ratios", self.ratios)):
-                rows = table[table.own & (table.operation == operation)]
-                tables[name] = rows if reduced else self.rivals(rows)
+            summary, ratios = (
+                self.quoted(table[table.operation == operation])
+                for table in (self.summary, self.ratios)
+            )
+            if not reduced:
+                summary, ratios = self.rivals(summary), self.rivals(ratios)
             self.views[operation, reduced] = dataclasses.replace(
-                self, operation=operation, whole=self, **tables
+                self, operation=operation, whole=self, summary=summary, ratios=ratios
             )
         return self.views[operation, reduced]
 
-    @cached_property
-    def views(self) -> dict[tuple[str, bool], "Results"]:
-        """The parts that were asked for."""
-        return {}
+    def quoted(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Those rows of an operation that are of the sweep with its name or of its lessons; where a
+        sweep that samples for more seconds measured the same, those of the longest."""
+        common = (self.device.get("configuration") or {}).get("sampling", {})
+        seconds = {}
+        for name, own in self.sweeps.items():
+            rule = common | own.get("sampling", {})
+            seconds[name] = 0 if drawn_at_random(own) else rule.get("seconds", 0)
+        lesson, taken = rows.sweep.isin(self.lessons), rows.sweep.map(seconds)
+        main = lesson | (rows.sweep == rows.operation)
+        longer = taken > rows.operation.map(seconds)
+        if "status" in rows:
+            longer &= rows.status == "ok"
+        key = [name for name in SPAN if name in rows]
+        known = main.groupby([rows[name] for name in key], dropna=False).transform("any")
+        ranked = rows.assign(rank=taken.where(longer, lesson - 1.0))[known & (main | longer)]
+        first = ranked.sort_values("rank", ascending=False, kind="stable").drop_duplicates(key)
+        return rows[rows.index.isin(first.index)]
 
     @cached_property
     def launches(self) -> pd.DataFrame:
@@ -168,8 +184,8 @@ class Results:
     def full_rivals(self) -> list[str]:
         """The library entries that kernels are compared with and that fill C, as kernels do."""
         first, *others = self.product.rivals
-        known = [name for name in others if name in self.catalogue]
-        return [first, *(name for name in known if not self.writes_half(name))]
+        whole = {name for name, kernel in self.catalogue.items() if kernel.writes == "full"}
+        return [first, *(name for name in others if name in whole)]
 
     @cached_property
     def compared(self) -> Shape | None:
@@ -305,49 +321,22 @@ def load_results(folder: Path, catalogue: Catalogue) -> Results:
 
     Only device.json and summary.csv must exist; a missing table counts as one without rows.
     """
-    device = read_json(folder / "device.json")
-    version = version_of(device)
+    others = {*NEEDED, *OPTIONAL} - {"summary.csv", "samples.csv.gz"}
+    device, read = read_folder(folder, ["summary.csv"], others)
     # A copy has its columns side by side in memory, so selecting rows is several times faster.
-    summary = read_table("summary.csv", folder / "summary.csv", version).copy()
+    tables = {kind.partition(".")[0]: table.copy() for kind, table in read.items()}
+    summary = tables["summary"]
     empty = summary[["time_ms", "samples"]].isna().any(axis=1)
     if len(holes := summary.index[(summary.status == "ok") & empty]):
         place = f"{folder / 'summary.csv'}, line {holes[0] + 2}"
         raise UserError(f"{place}: its status is ok, but it has no time")
     summary["throttled"] = limited(summary, device)
-    others = ("ratios.csv", "verification.csv", "jobs.csv", *OPTIONAL, "states.csv", "kernels.csv")
-    tables = {
-        kind.partition(".")[0]: read_optional(kind, folder / kind, version).copy()
-        for kind in others
-    }
-    for table in (summary, tables["ratios"]):
-        table["own"] = own_points(table, device)
     earlier = bool(changed_variants(tables["kernels"], catalogue))
-    return Results(catalogue, device, summary=summary, earlier=earlier, folder=folder, **tables)
+    return Results(catalogue, device, earlier=earlier, folder=folder, **tables)
 
 
 def drawn_at_random(sweep: Mapping[str, Any]) -> bool:
     return isinstance(sweep["shapes"], Mapping)
-
-
-def own_points(table: pd.DataFrame, device: Mapping[str, Any]) -> pd.Series:
-    """Which rows are quoted of their operation: those of the sweep with its name and of its
-    lessons; where a sweep that samples for more seconds measured the same, those of the longest."""
-    configuration = device.get("configuration") or {}
-    seconds, lessons = {}, []
-    for name, own in configuration.get("sweeps", {}).items():
-        rule = configuration.get("sampling", {}) | own.get("sampling", {})
-        seconds[name] = 0.0 if drawn_at_random(own) else float(rule.get("seconds", 0))
-        lessons += [name] if own.get("without_gpu") else []
-    main = (table.sweep == table.operation) | table.sweep.isin(lessons)
-    longer = table.sweep.map(seconds) > table.operation.map(seconds)
-    if "status" in table:
-        longer &= table.status == "ok"
-    rank = table.sweep.map(seconds).where(longer, table.sweep.isin(lessons) - 1.0)
-    names = table[[name for name in SPAN if name in table]].astype(str)
-    key = pd.MultiIndex.from_frame(names).to_flat_index()
-    candidates = (main | longer) & key.isin(key[main])
-    best = rank[candidates].groupby(key[candidates]).idxmax()
-    return pd.Series(table.index.isin(best), table.index)
 
 
 def with_others(results: Results, folders: Iterable[Path]) -> Results:
@@ -544,10 +533,9 @@ def rate_unit(tflops: pd.Series) -> tuple[str, int]:
 
 def version_words(results: Results) -> str:
     """Which kernels a data set measured, if not today's; else an empty text."""
-    if not results.earlier:
-        return ""
     version = results.device.get("version")
-    return f"earlier kernels, of version {version}" if version else "earlier kernels, before 1.0.0"
+    words = f"of version {version}" if version else "before 1.0.0"
+    return f"earlier kernels, {words}" if results.earlier else ""
 
 
 def short_commit(device: dict[str, Any]) -> str:

@@ -11,18 +11,19 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matmul_sweep import __version__ as VERSION
+from matmul_sweep.build.machine_code import kinds
 from matmul_sweep.experiment.dataset import renamed
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, REASONS
 from matmul_sweep.operations.shapes import LARGEST
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.files import remedy, write_text
+from matmul_sweep.process.files import read_json, remedy, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,13 +57,7 @@ class Column:
     since: str = BEFORE
 
 
-# The kinds of instructions of a hot loop; each instruction is of one.
-LOOP = [
-    "ffma", "dfma", "tensor", "copies",
-    "global_loads_32", "global_loads_64", "global_loads_128",
-    "shared_loads_32", "shared_loads_64", "shared_loads_128",
-    "stores", "local", "barriers", "integer", "rest",
-]  # fmt: skip
+LOOP = kinds()  # of instructions of a hot loop
 # Hardware counters of a product: percent of a peak, and how many warps wait for what at an issue.
 COUNTED = {
     "duration_ns": "ns", "shared_wavefronts": "", "bank_conflicts": "",
@@ -212,9 +207,10 @@ TABLES: Mapping[str, Table] = {
 COLUMNS = {name: table.columns for name, table in TABLES.items()}
 # Files that the checks of the timing leave beside a data set.
 CHECKS = ["cross_check.csv", "timer_check.csv"]
+NEEDED = [name for name, table in TABLES.items() if table.place == SET]
 # A data set is complete without these.
 OPTIONAL = [name for name, table in TABLES.items() if table.place in (EXTRA, LOCAL)]
-DATA_SET = ["device.json", *(name for name, table in TABLES.items() if table.place == SET)]
+DATA_SET = ["device.json", *NEEDED]
 TEXTS = [column.name for column in DICTIONARY.values() if column.kind == TEXT]
 
 
@@ -276,23 +272,25 @@ def check_header(kind: str, found: Sequence[str], version: str, path: Path) -> N
     early = [
         name for name in COLUMNS[kind] if order_of(DICTIONARY[name].since) <= order_of(version)
     ]
-    missing = [f"no column {name}" for name in early if name not in found]
-    foreign = [f"column {name}" for name in found if name not in COLUMNS[kind]]
-    if missing or foreign:
-        raise UserError(
-            f"{path}: {', '.join(missing + foreign)}, unlike {kind} of version {version}; "
-            f"{remedy(path)}"
-        )
+    wrong = [f"no column {name}" for name in early if name not in found]
+    wrong += [f"column {name}" for name in found if name not in COLUMNS[kind]]
+    if wrong:
+        said = f"{', '.join(wrong)}, unlike {kind} of version {version}"
+        raise UserError(f"{path}: {said}; {remedy(path)}")
 
 
 def version_of(device: Mapping[str, Any]) -> str:
     """The version of the project that measured a data set, by its device.json. Raises UserError for
-    one that is no version."""
+    one that is no version, or later than this."""
     version = str(device.get("version", BEFORE))
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise UserError(
             f"device.json: version '{version}' is not of the form 1.0.0; restore the file, or "
             f"delete the data set and run again"
+        )
+    if order_of(version) > order_of(VERSION):
+        raise UserError(
+            f"device.json: version {version} measured it, and this is {VERSION}; check out that one"
         )
     return version
 
@@ -329,6 +327,20 @@ def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame
     if not path.exists():
         return pd.DataFrame(columns=COLUMNS[kind])
     return read_table(kind, path, version)
+
+
+def read_folder(
+    folder: Path, needed: Iterable[str], optional: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    """device.json and these tables of a data set by their file names; an optional one that is
+    missing is without rows. Raises UserError for a missing, cut or foreign file, and for columns
+    that the version which measured it does not write."""
+    device = read_json(folder / "device.json")
+    if not isinstance(device, dict):
+        raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
+    version = version_of(device)
+    tables = {kind: read_table(kind, folder / kind, version) for kind in needed}
+    return device, tables | {kind: read_optional(kind, folder / kind, version) for kind in optional}
 
 
 def product_of(dtype: str, shape: Shape) -> dict[str, Any]:

@@ -51,10 +51,13 @@ def collect(
         for variant in own
     ]
     facts = [read_json(folder / "facts.json") for folder in folders]
-    records = worst_records(
+    compiled = [
         read_json(binary_of(variant, results / "build" / arch).with_suffix(".json"))
         for (arch, _), own in experiment.binaries.items() for variant in own
-    )  # fmt: skip
+    ]  # fmt: skip
+    # Of several architectures one for which a variant does not compile.
+    compiled.sort(key=lambda record: record["status"] != "ok")
+    records = {record["variant"]: record for record in compiled}
     verified = [results / "verified" / f"{name}.csv" for name in experiment.operations]
     tables = {"verification.csv": joined("verification.csv", verified)}
     on_cards = facts
@@ -112,10 +115,9 @@ def unmeasured(experiment: Experiment, failed: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for name, variant in experiment.unmeasured:
         sweep = Sweep(name, variant, experiment.settings(name, variant), Path(), "")
-        if variant.name in reasons:
-            why = ("failed", f"verification: {reasons[variant.name]}")
-        else:
-            why = ("skipped", "there is no GPU on this machine")
+        why = ("skipped", "there is no GPU on this machine")
+        if reason := reasons.get(variant.name):
+            why = ("failed", f"verification: {reason}")
         sweep.refuse(experiment.cases(name), *why)
         rows += sweep.rows
     return pd.DataFrame(rows, columns=COLUMNS["points.csv"])
@@ -126,23 +128,13 @@ def kernel_rows(
     occupancies: Mapping[str, float | None],
 ) -> pd.DataFrame:  # fmt: skip
     """kernels.csv: the source and the compiled form of each of these variants."""
-    rows = []
-    for variant in catalogue.buildable.values():
-        if (name := variant.name) in names:
-            record = records.get(name, {"status": "ok", "reason": "", "sha256": digest(variant)})
-            own = {"kernel": variant.kernel.name, "variant": name}
-            rows.append(record | own | {"occupancy": occupancies.get(name)})
+    own = {v.name: v for v in catalogue.buildable.values() if v.name in names}
+    rows = [
+        records.get(name, {"status": "ok", "reason": "", "sha256": digest(variant)})
+        | {"kernel": variant.kernel.name, "variant": name, "occupancy": occupancies.get(name)}
+        for name, variant in own.items()
+    ]
     return pd.DataFrame(rows, columns=COLUMNS["kernels.csv"])
-
-
-def worst_records(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The compile record of each variant: among several architectures a failed one, if any."""
-    kept: dict[str, dict[str, Any]] = {}
-    for record in records:
-        name = record["variant"]
-        if name not in kept or kept[name]["status"] == "ok":
-            kept[name] = record
-    return kept
 
 
 def machine(
@@ -162,10 +154,8 @@ def machine(
     merged["uuid"] = "+".join(sorted({job["uuid"] for job in jobs if job.get("uuid")})) or None
     merged["dirty"] = any(job["dirty"] for job in jobs)
     compilers = {
-        Path(record["compiler_path"]).name: {
-            key: record[key] for key in ("compiler", "architecture")
-        }
-        for record in records.values()
+        Path(own["compiler_path"]).name: {key: own[key] for key in ("compiler", "architecture")}
+        for own in records.values()
     }
     flags = {name: record["flags"] for name, record in records.items()}
     return merged | {"compilers": compilers, "flags": flags, "configuration": configuration}

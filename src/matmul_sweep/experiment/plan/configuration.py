@@ -1,8 +1,9 @@
 """The configuration of the workflow: checked, and prepared for the rules."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -10,10 +11,14 @@ from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
+from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.models import checked, one_of
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
 
 
 def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Catalogue:
@@ -42,6 +47,19 @@ def check_configuration(config: Mapping[str, Any], origins: Sequence[str]) -> Ca
             raise UserError(f"{where}.shapes: {error}") from None
         check_sweep(sweep, catalogue, where)
     return catalogue
+
+
+def with_numbers(given: Any) -> Any:
+    """What --config gives, with its numbers and truth values: inside mappings and lists Snakemake
+    leaves them as texts."""
+    if isinstance(given, Mapping):
+        return {key: with_numbers(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [with_numbers(value) for value in given]
+    for read in (int, float, {"true": True, "false": False}.__getitem__):
+        with suppress(ValueError, KeyError):
+            return read(given) if isinstance(given, str) else given
+    return given
 
 
 def check_kernels(
@@ -100,17 +118,18 @@ def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
     return [cache for cache in sweep["caches"] if cold or cache != "cold"]
 
 
-def spared(sweep: Mapping[str, Any], on_gpu: bool) -> list[int | str]:
+def shapes_of(sweep: Mapping[str, Any], key: str = "shapes") -> set[Shape]:
+    """The shapes that a key of a sweep lists."""
+    return {parse_shape(text, sweep["operation"]) for text in sweep[key]}
+
+
+def spared(sweep: Mapping[str, Any], on_gpu: bool) -> set[Shape]:
     """The shapes of a sweep at which a kernel is not measured: on the CPU, `cpu_without`."""
-    if on_gpu:
-        return []
-    operation = sweep["operation"]
-    left_out = {parse_shape(text, operation) for text in sweep["cpu_without"]}
-    return [text for text in sweep["shapes"] if parse_shape(text, operation) in left_out]
+    return set() if on_gpu else shapes_of(sweep) & shapes_of(sweep, "cpu_without")
 
 
 def chosen_jobs(
-    config: Mapping[str, Any], catalogue: Catalogue, device: str
+    config: "Configuration", catalogue: Catalogue, device: str
 ) -> dict[str, dict[str, Variant]]:
     """The variants that each sweep measures on a device (gpu or cpu), by slug. Sweeps that measure
     nothing there are left out.
@@ -127,19 +146,20 @@ def chosen_jobs(
         sweep = sweep_of(config, name)
         lists = [config["kernels"], sweep["kernels"]]
         if takes_place(sweep, device == "gpu"):
+            some_on_cpu = shapes_of(sweep) != spared(sweep, on_gpu=False)
             chosen[name] = {
                 slug: variant
                 for slug, variant in catalogue.buildable.items()
                 if variant.kernel.operation == sweep["operation"]
                 and wanted(variant, lists)
-                and len(spared(sweep, variant.kernel.on_gpu)) < len(sweep["shapes"])
+                and (some_on_cpu or variant.kernel.on_gpu)
             }
     if not any(chosen.values()):
         raise UserError("nothing to measure: no sweep has shapes for the operation of any kernel")
     return chosen
 
 
-def resolve_device(config: Mapping[str, Any]) -> tuple[str, list[str]]:
+def resolve_device(config: "Configuration") -> tuple[str, list[str]]:
     """Where to measure (gpu or cpu), and the architectures to compile for.
 
     Raises UserError if the driver is older than the toolkit.

@@ -5,11 +5,11 @@ file before its jobs start, and every program reads that file, so that they agre
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matmul_sweep.build.binaries import digest, flags, recipe
 from matmul_sweep.build.recipes import HOST
@@ -31,13 +31,16 @@ from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import read_json, write_json
 
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
+
 
 @dataclass(frozen=True)
 class Experiment:
     """A checked configuration and its catalogue; the device (gpu or cpu) and the architectures of
     this run, and whether its jobs are spread over machines."""
 
-    configuration: Mapping[str, Any]
+    configuration: "Configuration"
     catalogue: Catalogue
     device: str
     architectures: tuple[str, ...]
@@ -204,19 +207,16 @@ class Experiment:
     def cases(self, sweep: str) -> list[Case]:
         """Every combination of shape, fill and mode of a sweep, small shapes first."""
         own = self.sweeps[sweep]
-        shapes = {parse_shape(text, own["operation"]) for text in own["shapes"]}
         return [
             Case(shape, fill, mode)
-            for shape in sorted(shapes, key=lambda shape: shape.operations)
+            for shape in sorted(configuration.shapes_of(own), key=lambda shape: shape.operations)
             for fill in own["fills"]
             for mode in own["modes"]
         ]
 
     def spared(self, sweep: str, variant: Variant) -> set[Shape]:
         """The shapes of a sweep at which a variant is not measured."""
-        own = self.sweeps[sweep]
-        texts = configuration.spared(own, variant.kernel.on_gpu)
-        return {parse_shape(text, own["operation"]) for text in texts}
+        return configuration.spared(self.sweeps[sweep], variant.kernel.on_gpu)
 
     def settings(self, sweep: str, variant: Variant) -> Settings:
         """How the points of a variant in a sweep are measured."""

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from matmul_sweep.experiment.dataset import words
 from matmul_sweep.operations import OPERATIONS, fills
 
-STRICT = with_config(ConfigDict(extra="forbid", strict=True))
+STRICT = with_config(ConfigDict(extra="forbid", strict=True, allow_inf_nan=False))
 
 
 def unique(values: list[Any]) -> list[Any]:

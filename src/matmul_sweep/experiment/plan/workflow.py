@@ -8,14 +8,15 @@ that a clone that moves runs nothing again.
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+from snakemake.utils import update_config
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.catalogue.reading import CHECKED, catalogue_digest
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom import results as mistakes
 from matmul_sweep.classroom.cuda_on_cpu import emulation
@@ -29,6 +30,9 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json
 from matmul_sweep.process.programs import program_files
 from matmul_sweep.process.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    from matmul_sweep.experiment.plan.keys import Configuration
 
 LOCAL = Path("results/local")
 BUILD = LOCAL / "build"
@@ -54,8 +58,10 @@ class Run:
     """One call of Snakemake: its workflow object, its configuration, and the folder of the project.
     A user's mistake ends the process with one line."""
 
-    def __init__(self, workflow: Any, config: Mapping[str, Any], root: Path) -> None:
-        self.workflow, self.config, self.root, self.begun = workflow, config, root, time.time()
+    def __init__(self, workflow: Any, config: dict[str, Any], root: Path) -> None:
+        update_config(config, configuration.with_numbers(workflow.config_settings.config))
+        self.config = cast("Configuration", config)
+        self.workflow, self.root, self.begun = workflow, root, time.time()
         # Taken before the jobs are chosen, so that the choice sees what the run before this left.
         self.locked_out = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
         try:
@@ -79,8 +85,6 @@ class Run:
             self.config, catalogue, device, tuple(architectures), self.sent_off()
         )
         experiment.jobs  # noqa: B018 - refuses a run that measures nothing
-        # Jobs need not check it again.
-        os.environ[CHECKED] = catalogue_digest(Path(self.config["catalogue"]))
         return experiment, compiler
 
     def sent_off(self) -> bool:

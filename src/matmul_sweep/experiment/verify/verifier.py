@@ -125,10 +125,8 @@ class Task:
         if self.owner == self.variant:
             return rows
         own = {"kernel": self.owner.kernel.name, "variant": self.owner.name}
-        for row in rows:
-            if row["reason"]:
-                row["reason"] = f"{self.variant.name}: {row['reason']}"
-        return [row | own for row in rows]
+        reasons = [row["reason"] and f"{self.variant.name}: {row['reason']}" for row in rows]
+        return [row | own | {"reason": why} for row, why in zip(rows, reasons, strict=True)]
 
 
 def tasks_of(experiment: Experiment, operation: str) -> list[Task]:
@@ -161,12 +159,12 @@ def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -
     arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
     done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
     why = ", but at no shape that is measured" if experiment.everything else VERIFY_ALL
-    rows: Rows = []
-    for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch)):
-        if shape not in done:
-            reason = f"it chooses {dispatch.part(shape, arch).name}{why}"
-            rows += refused(dispatch, place, [shape], "skipped", reason)
-    return rows
+    return [
+        row_of(dispatch, shape, place)
+        | verdict("skipped", f"it chooses {dispatch.part(shape, arch).name}{why}")
+        for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch))
+        if shape not in done
+    ]
 
 
 def needed(experiment: Experiment, tasks: Sequence[Task], variant: Variant) -> list[Task]:
