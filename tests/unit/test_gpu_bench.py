@@ -10,6 +10,7 @@ from support import the_catalogue
 
 from matmul_sweep.experiment.measure.alone import BLOCKS, Alone
 from matmul_sweep.experiment.measure.bench import Point, Wrong
+from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, GpuBench
 from matmul_sweep.experiment.measure.launches import Launches, launches_of
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
@@ -89,20 +90,28 @@ def timed(
     sampling = Sampling(20, 20, 1e-9, 60, sample_seconds=sample_seconds)
     bench = GpuBench.__new__(GpuBench)
     bench.settings = Settings(1, (cache,), sampling, Limits(5, 9, 0.8, 75, 60))
-    bench.tools, bench.operation = card.tools, OPERATIONS["gemm"]
+    bench.tools = card.tools
     bench.stream: Any = card
     bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
     bench.alone = Alone(bench.stream, bench.recorder)
     bench.random, bench.loaded_s = np.random.default_rng(1), 0.0
     bench.contenders = [catalogue.variant(name) for name in ("naive", "cublas_sgemm")]
     point, case = Point(), Case(Gemm(size, size, size), "uniform", "burst")
-    launches = [
-        Launches(card.launch(name, own), case.shape, itertools.repeat((0, 1, c)))
-        for name, own, c in (("own", write, 2), ("library", library, 3))
+    contenders = [
+        Contender(
+            variant, Launches(card.launch(name, own), case.shape, itertools.repeat((0, 1, c)))
+        )
+        for variant, name, own, c in zip(
+            bench.contenders, MS, (write, library), (2, 3), strict=True
+        )
     ]
-    for launch in launches:
-        launch()
-    bench.time_cache(point, case, cache, launches, card, {"error": 0.5})
+    for contender in contenders:
+        contender.launches()
+    wanted: Any = SimpleNamespace(
+        operation=OPERATIONS["gemm"], shape=case.shape, errors=card.errors
+    )
+    contest = Contest(card.tools, contenders, wanted, bench.random)
+    bench.time_cache(point, case, cache, contest, {"error": 0.5})
     return point, card
 
 

@@ -5,14 +5,20 @@ A neutral kernel before each launch keeps it from overlapping with the last one;
 kernel's own time is taken off.
 """
 
+import logging
 import time
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property, partial
 from statistics import median
 
-from matmul_sweep.experiment.measure.bench import Block
+from matmul_sweep.experiment.measure.bench import Block, Wrong
+from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
 from matmul_sweep.experiment.measure.state import Recorder, average_power_w, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream
+from matmul_sweep.experiment.verify.cublaslt import CublasError
+from matmul_sweep.experiment.verify.products import offers
 
 BLOCKS = 6  # of each contender: the fewest that give an interval
 # Shorter products draw too little power, at any clock, to come to a card's limit.
@@ -20,7 +26,11 @@ LARGE = 4e10  # operations
 SHORT_S = 0.02  # a block of them
 SETTLE_S = 0.2  # until the clock is that of the kernel's own power
 BLOCK_S = 0.3
+SCREEN_S = 0.05  # a block of each algorithm of the library
+FINALISTS = 2  # of these algorithms, which are timed in full
 MOST_LAUNCHES = 200  # in a held block, each with a neutral one; a product may be several
+
+Blocks = dict[Contender, list[Block]]
 
 
 class Alone:
@@ -59,3 +69,61 @@ class Alone:
         readings = self.recorder.span(end - taken / 1e3, end)
         clock = state_of(readings).sm_clock_mhz
         return Block(taken / count - self.neutral_ms, average_power_w(readings), clock)
+
+    def blocks(self, contest: Contest) -> Blocks:
+        """BLOCKS of each contender, which take turns; C of the last is verified. The variant stands
+        first. A rival that fails is left out, and of the library's algorithms the fastest stays.
+
+        Raises Wrong, TimeoutError or Unfinished if the variant fails.
+        """
+        first = contest.contenders[0].variant
+        timed = partial(self.block, contest.wanted.shape.operations)
+        found: Blocks = {
+            own: [] for one in contest.contenders for own in self.entrants(contest, one)
+        }
+        for turn in range(BLOCKS):
+            order = [*found]
+            for contender in (order[i] for i in contest.random.permutation(len(order))):
+                try:
+                    own = (
+                        timed(contender.launches) if turn < BLOCKS - 1
+                        else contest.looked_at(contender, timed)
+                    )  # fmt: skip
+                    found[contender].append(own)
+                except (Wrong, TimeoutError) as failure:
+                    if contender.variant == first:
+                        raise
+                    logging.warning("not compared: %s", failure)
+                    del found[contender]
+        return fastest_of_each(found)
+
+    def entrants(self, contest: Contest, contender: Contender) -> list[Contender]:
+        """A contender; in the place of one that stands for all that the library offers, the
+        FINALISTS fastest of its algorithms that are right, by a brief block."""
+        kernel = contender.variant.kernel
+        if not (kernel.library and kernel.routine.tuned):
+            return [contender]
+        shape = contest.wanted.shape
+        timed = partial(self.block, shape.operations, settle_s=0, block_s=SCREEN_S)
+        taken: dict[Contender, float] = {}
+        for name, product in offers(kernel.product, contest.tools, shape).items():
+            own = replace(contender.launches, product=product)
+            one = replace(contender, launches=own, algorithm=name)
+            try:
+                taken[one] = contest.looked_at(one, timed).time_ms
+            except (Wrong, CublasError) as failure:
+                logging.warning("%s is left out: %s", name, failure)
+        return sorted(taken, key=taken.__getitem__)[:FINALISTS]
+
+
+def fastest_of_each(blocks: Blocks) -> Blocks:
+    """Of each variant the contender with the least median, in the order of the variants."""
+    variants = dict.fromkeys(contender.variant.name for contender in blocks)
+
+    def median_ms(contender: Contender) -> float:
+        return median(block.time_ms for block in blocks[contender])
+
+    def of(name: str) -> Iterable[Contender]:
+        return (contender for contender in blocks if contender.variant.name == name)
+
+    return {best: blocks[best] for best in (min(of(name), key=median_ms) for name in variants)}

@@ -84,13 +84,11 @@ class Point:
         self.rows.append(named | columns)
         self.times |= {(who, phase, cache): taken for who, taken in times.items()}
 
-    def add_blocks(
-        self, blocks: Sequence[tuple[str, Sequence[Block]]], columns: Mapping[str, Any]
-    ) -> None:
+    def add_blocks(self, blocks: Mapping[str, Sequence[Block]], columns: Mapping[str, Any]) -> None:
         """Add what was timed alone, of the variant first."""
-        times = {who: [block.time_ms for block in own] for who, own in blocks}
-        self.add("kernel", "alone", times, **columns, **typical(blocks[0][1]))
-        for who, own in blocks:
+        times = {who: [block.time_ms for block in own] for who, own in blocks.items()}
+        self.add("kernel", "alone", times, **columns, **typical(next(iter(blocks.values()))))
+        for who, own in blocks.items():
             self.draws[who, "kernel", "alone"] = [(b.power_w, b.sm_clock_mhz) for b in own]
 
 

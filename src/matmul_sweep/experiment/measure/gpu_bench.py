@@ -1,23 +1,21 @@
 """Measuring on the GPU: verify, then time a kernel and its rivals in turn on the same inputs."""
 
 import itertools
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import psutil
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.intervals import Rule
-from matmul_sweep.experiment.measure.alone import BLOCKS, Alone
+from matmul_sweep.experiment.measure.alone import Alone
 from matmul_sweep.experiment.measure.bench import (
-    Block,
     LostDevice,
     Point,
     Split,
@@ -25,15 +23,15 @@ from matmul_sweep.experiment.measure.bench import (
     beyond,
     error_columns,
 )
+from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.launches import Action, Launches, in_a_row, launches_of
 from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
-from matmul_sweep.experiment.verify.cublaslt import CublasError
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product, offers
+from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
 from matmul_sweep.experiment.verify.reference import Reference, reference, reference_bytes
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import Unfinished
@@ -45,21 +43,7 @@ MOST_LAUNCHES = 128
 # is under a thousandth of a launch of this length, so cold and hot times cannot be told apart.
 LONG_MS = 50
 COOLING_STEP_S = 0.5
-SCREEN_S = 0.05  # a block of each algorithm of the library
-FINALISTS = 2  # of them
-Timed = TypeVar("Timed", float, Block)
 ALIGNMENT = 256  # bytes, as the driver allocates
-
-
-@dataclass(frozen=True)
-class Entrant:
-    """A contender that is timed alone; algorithm: of those that the library offers."""
-
-    variant: Variant
-    launches: Launches
-    algorithm: str = ""
-
-    __hash__ = object.__hash__
 
 
 class GpuBench:
@@ -149,21 +133,24 @@ class GpuBench:
             wanted = reference(self.tools, case.shape, case.fill, inputs)
             errors = self.verify(wanted, cs)
             wanted.spot_check(case.fill, self.settings.seed)
+        contenders = [
+            Contender(variant, own) for variant, own in zip(self.contenders, launches, strict=True)
+        ]
+        contest = Contest(self.tools, contenders, wanted, self.random)
         for cache in self.settings.caches:
             with self.split.part("timed"):
-                self.time_cache(point, case, cache, launches, wanted, errors)
+                self.time_cache(point, case, cache, contest, errors)
 
     def time_cache(
-        self, point: Point, case: Case, cache: str, launches: Sequence[Launches],
-        wanted: Reference, errors: Mapping[str, float],
-    ) -> None:  # fmt: skip
+        self, point: Point, case: Case, cache: str, contest: Contest, errors: Mapping[str, float]
+    ) -> None:
         """Time the contenders in a cache state. One that is left out has a row that says why."""
         if reason := self.left_out(point, case.shape, cache):
             point.add("kernel", cache, {}, status="skipped", reason=reason, **errors)
         elif cache == "alone":
-            self.time_alone(point, launches, wanted, errors)
+            self.time_alone(point, contest, errors)
         else:
-            self.time_in_turn(point, case, cache, launches, wanted, errors)
+            self.time_in_turn(point, case, cache, contest, errors)
 
     def let_cool(self) -> None:
         """Wait while the card is too hot, until the job's budget for waiting is used up."""
@@ -187,42 +174,41 @@ class GpuBench:
         return own
 
     def time_in_turn(
-        self, point: Point, case: Case, cache: str, launches: Sequence[Launches],
-        wanted: Reference, errors: Mapping[str, float],
-    ) -> None:  # fmt: skip
+        self, point: Point, case: Case, cache: str, contest: Contest, errors: Mapping[str, float]
+    ) -> None:
         """Kernel times of all contenders, interleaved at random: back to back, on buffers in
         rotation, or with the L2 cleared before each. A sample of short launches is the mean of
         several in a row.
         """
+        contenders = contest.contenders
         if cache == "rotated":
-            launches = self.rotating(launches)
+            contenders = self.rotating(contenders)
         clear = self.tools.clear_l2 if cache == "cold" else None
-        counts = [1] * len(launches)  # launches in a row per sample of each contender
+        counts = [1] * len(contenders)  # launches in a row per sample of each
 
         def batch(count: int) -> list[list[float]]:
             pairs = min(count, MOST_LAUNCHES // sum(counts))
-            order = [i for _ in range(pairs) for i in self.random.permutation(len(launches))]
-            times: list[list[float]] = [[] for _ in launches]
-            rows = [in_a_row(launches[i], counts[i]) for i in order]
+            order = [i for _ in range(pairs) for i in self.random.permutation(len(contenders))]
+            times: list[list[float]] = [[] for _ in contenders]
+            rows = [in_a_row(contenders[i].launches, counts[i]) for i in order]
             for who, time_ms in zip(order, self.stream.times(rows, clear), strict=True):
                 times[who].append(time_ms / counts[who])
             return times
+
+        def last(count: int, launch: Action, behind: Action) -> float:
+            [taken] = self.stream.times([in_a_row(launch, count)], clear, behind)
+            return taken / count
 
         sampling = self.settings.sampling
         before, begun = self.recorder.now(), time.perf_counter()
         run_for(sampling.warming(case.mode) - self.loaded_s, lambda: batch(1))
         if sampling.sample_seconds and not clear:
-            most = MOST_LAUNCHES // len(launches)
+            most = MOST_LAUNCHES // len(contenders)
             counts = [launches_of(sampling.sample_seconds, taken, most) for [taken] in batch(1)]
         start = time.perf_counter()
         times, stopped = collect(sampling, batch)
-        for own, launch, count, who in zip(times, launches, counts, self.contenders, strict=True):
-
-            def last(one: Action, behind: Action, count: int = count) -> float:
-                [taken] = self.stream.times([in_a_row(one, count)], clear, behind)
-                return taken / count
-
-            own.append(self.looked_at(who, launch, wanted, last))
+        for own, contender, count in zip(times, contenders, counts, strict=True):
+            own.append(contest.looked_at(contender, partial(last, count)))
         end, after = time.perf_counter(), self.recorder.now()
         self.loaded_s += end - begun
         # The span was shorter than the recorder's period: read the state just after it.
@@ -235,83 +221,11 @@ class GpuBench:
             read = {"phase": "kernel", "cache": cache, "when": when, "readings": len(readings)}
             point.states.append(read | asdict(state_of(readings)))
 
-    def time_alone(
-        self, point: Point, launches: Sequence[Launches], wanted: Reference,
-        errors: Mapping[str, float],
-    ) -> None:  # fmt: skip
-        """Blocks of each contender, which take turns; C of its last block is verified. A rival that
-        fails is left out; of the library's algorithms the fastest stays."""
-        operations = launches[0].shape.operations
-        timed = partial(self.alone.block, operations)
-        left = self.entrants(launches, wanted)
-        blocks: dict[Entrant, list[Block]] = {entrant: [] for entrant in left}
-        for turn in range(BLOCKS):
-            for i in self.random.permutation(len(left)):
-                entrant = left[i]
-                try:
-                    if turn < BLOCKS - 1:
-                        blocks[entrant].append(timed(entrant.launches))
-                    else:
-                        own = self.looked_at(entrant.variant, entrant.launches, wanted, timed)
-                        blocks[entrant].append(own)
-                except (Wrong, TimeoutError) as failure:
-                    if entrant.variant == self.contenders[0]:
-                        raise
-                    blocks.pop(entrant)
-                    logging.warning("not compared: %s", failure)
-            left = [*blocks]
-        best: dict[str, Entrant] = {}
-        for entrant in sorted(left, key=lambda own: median(b.time_ms for b in blocks[own])):
-            best.setdefault(entrant.variant.name, entrant)
-        first = best.pop(self.contenders[0].name)
-        point.ran = first.algorithm
-        point.add_blocks(
-            [(own.variant.name, blocks[own]) for own in (first, *best.values())], errors
-        )
-
-    def entrants(self, launches: Sequence[Launches], wanted: Reference) -> list[Entrant]:
-        """Who is timed alone: the contenders; in the place of one that stands for all that the
-        library offers, its FINALISTS fastest in a brief block."""
-        found = []
-        for variant, own in zip(self.contenders, launches, strict=True):
-            if variant.kernel.library and variant.kernel.routine.tuned:
-                found += self.finalists(variant, own, wanted)
-            else:
-                found.append(Entrant(variant, own))
-        return found
-
-    def finalists(self, variant: Variant, own: Launches, wanted: Reference) -> list[Entrant]:
-        timed = partial(self.alone.block, own.shape.operations, settle_s=0, block_s=SCREEN_S)
-        taken: dict[Entrant, float] = {}
-        for name, product in offers(self.operation, self.tools, own.shape).items():
-            entrant = Entrant(variant, replace(own, product=product), name)
-            try:
-                taken[entrant] = self.looked_at(variant, entrant.launches, wanted, timed).time_ms
-            except (Wrong, CublasError) as failure:
-                logging.warning("%s is left out: %s", name, failure)
-        return sorted(taken, key=taken.__getitem__)[:FINALISTS]
-
-    def looked_at(
-        self, variant: Variant, launches: Launches, wanted: Reference,
-        timed: Callable[[Action, Action], Timed],
-    ) -> Timed:  # fmt: skip
-        """The last timed launches of a contender. C is NaN before them, and verified as they leave
-        it. A is twice what it was before, so that no answer of an earlier launch is right.
-
-        timed: times a launch, and enqueues an action directly behind the last. Raises Wrong.
-        """
-        arrays, launch = launches.here()
-        (a, *_), c = arrays[:-1], arrays[-1]
-        count, *_, output = launches.shape.elements
-        scale, kind = self.tools.scale, self.operation
-        times_c = 4 if kind.right == 0 else 2  # of C where A is both factors, and one
-        scale(a, count, kind.dtype, 2)
-        self.tools.poison(c, output, kind.output)
-        found = timed(launch, partial(scale, c, output, kind.output, 1 / times_c))
-        scale(a, count, kind.dtype, 1 / 2)
-        [errors] = wanted.errors([c], [variant.kernel])
-        error_columns(variant, errors, " in its last timed launch")
-        return found
+    def time_alone(self, point: Point, contest: Contest, errors: Mapping[str, float]) -> None:
+        """Blocks of each contender alone."""
+        blocks = self.alone.blocks(contest)
+        point.ran = next(iter(blocks)).algorithm
+        point.add_blocks({own.variant.name: blocks[own] for own in blocks}, errors)
 
     def left_out(self, point: Point, shape: Shape, cache: str) -> str | None:
         """Why times in this cache state would equal hot ones, or None if they may differ."""
@@ -322,20 +236,26 @@ class GpuBench:
             return "rotated and hot are alike: the matrices do not fit the L2"
         return None
 
-    def rotating(self, launches: Sequence[Launches]) -> list[Launches]:
+    def rotating(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Launches on copies of the matrices in turn, so many that the L2 no longer holds a copy
         when its turn comes again."""
-        sizes = self.operation.sizes(launches[0].shape)
+        one = contenders[0].launches
+        sizes = self.operation.sizes(one.shape)
         starts = [ALIGNMENT * ceil_div(size, ALIGNMENT) for size in sizes]
         *offsets, stride = itertools.accumulate(starts, initial=0)
         copies = ceil_div(2 * self.gpu.l2_bytes, stride)
-        arena, inputs = self.gpu.drv.mem_alloc(copies * stride), launches[0].here()[0][:-1]
+        arena, (*inputs, _) = self.gpu.drv.mem_alloc(copies * stride), next(one.turns)
         places = [[int(arena) + i * stride + start for start in offsets] for i in range(copies)]
         for place in places:
             for to, source, size in zip(place, inputs, sizes, strict=False):
                 self.gpu.drv.memcpy_dtod(to, source, size)
         turns = itertools.cycle(places)
-        return [Launches(partial(kept, arena, one.product), one.shape, turns) for one in launches]
+        return [
+            replace(
+                own, launches=Launches(partial(kept, arena, own.launches.product), one.shape, turns)
+            )
+            for own in contenders
+        ]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
         """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
