@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from matmul_sweep.experiment.measure.bench import (
     error_columns,
 )
 from matmul_sweep.experiment.measure.contest import Contender, Contest
+from matmul_sweep.experiment.measure.copies import Copied
 from matmul_sweep.experiment.measure.launches import Action, Launches, in_a_row, launches_of
 from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
@@ -115,7 +116,7 @@ class GpuBench:
             for product, c in zip(self.products, cs, strict=True)
         ]
         with self.split.part("timed"):
-            firsts = [host_ms(partial(self.finished, launch)) for launch in launches]
+            firsts = [host_ms(partial(self.tools.finished, launch)) for launch in launches]
         point.add("first", "cold", {self.contenders[0].name: firsts[:1]})
         self.loaded_s = sum(firsts) / 1e3
         self.time_kernels(point, case, inputs, cs, launches)
@@ -161,10 +162,6 @@ class GpuBench:
                 if time.perf_counter() >= end:
                     return
                 time.sleep(COOLING_STEP_S)
-
-    def finished(self, launch: Callable[[], None]) -> None:
-        launch()
-        self.tools.wait()
 
     def verify(self, wanted: Reference, cs: Sequence[int]) -> dict[str, float]:
         """The columns of the kernel's errors. Raises Wrong if an error of the kernel or a rival
@@ -258,65 +255,14 @@ class GpuBench:
         ]
 
     def time_copies(self, point: Point, shape: Shape, arrays: Sequence[int], rule: Rule) -> None:
-        """Copies, end to end, unified memory and the handing over of a launch, timed by the host's
-        clock. Copies are from pageable memory.
-
-        arrays: device pointers to the inputs and to C.
-        """
-        drv, product = self.gpu.drv, self.products[0]
+        """Copies, end to end, unified memory and the handing over of a launch; `arrays` are device
+        pointers to the inputs and to C."""
         with self.split.part("inputs"):
-            host = [np.empty(size, np.uint8) for size in self.operation.sizes(shape)]
-            for array, source in zip(host, arrays, strict=True):
-                drv.memcpy_dtoh(array, source)
-
-        def upload() -> None:
-            for array, values in zip(arrays[:-1], host[:-1], strict=True):
-                drv.memcpy_htod(array, values)
-
-        def download() -> None:
-            drv.memcpy_dtoh(host[-1], arrays[-1])
-
-        def whole() -> None:
-            upload()
-            self.finished(lambda: product(shape, *arrays))
-            download()
-
-        def submitted() -> float:
-            milliseconds = host_ms(lambda: product(shape, *arrays))
-            self.tools.wait()
-            return milliseconds
-
-        phases = {
-            "h2d": lambda: host_ms(upload),
-            "d2h": lambda: host_ms(download),
-            "end_to_end": lambda: host_ms(whole),
-            "unified": self.unified(shape, host),
-            "submitted": submitted,
-        }
+            copied = Copied(self.tools, self.products[0], shape, arrays)
         with self.split.part("timed"):
-            for phase, take in phases.items():
+            for phase, take in copied.phases().items():
                 [times], _ = collect(rule, repeated(take))
                 point.add(phase, "cold", {self.contenders[0].name: times})
-
-    def unified(self, shape: Shape, host: Sequence[np.ndarray]) -> Callable[[], float]:
-        """A launch on managed memory that the host has just written: the kernel and the migration,
-        in ms.
-
-        A host timer around the launch, as in documents 000 and 002, sees this time.
-        """
-        drv = self.gpu.drv
-        managed = [
-            drv.managed_empty(len(array), np.uint8, mem_flags=drv.mem_attach_flags.GLOBAL)
-            for array in host
-        ]
-        pointers = [array.base.get_device_pointer() for array in managed]
-
-        def one() -> float:
-            for array, values in zip(managed, host, strict=True):
-                array[:] = values
-            return host_ms(lambda: self.finished(lambda: self.products[0](shape, *pointers)))
-
-        return one
 
 
 def kept(arena: Any, product: GpuProduct, *arguments: Any) -> None:

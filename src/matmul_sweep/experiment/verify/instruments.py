@@ -1,6 +1,7 @@
 """The instruments on the device: fill, mirror, clear the L2, hold the stream, and do nothing."""
 
 import time
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,11 @@ class Instruments:
                 failure = Unfinished(self.hang_seconds)
                 left_running.append(failure)
                 raise failure
+
+    def finished(self, launch: Callable[[], None]) -> None:
+        """Launch, and wait for its end. Raises Unfinished."""
+        launch()
+        self.wait()
 
     def call(
         self, name: str, *arguments: object, grid: tuple[int, ...] = BLOCKS,
