@@ -42,7 +42,7 @@ from matmul_sweep.experiment.dataset.tables import (
     read_folder,
     version_of,
 )
-from matmul_sweep.experiment.dataset.words import CACHES
+from matmul_sweep.experiment.dataset.words import CACHES, CHOSEN
 from matmul_sweep.operations import parse_shape, shape_of
 from matmul_sweep.operations.dtypes import DTYPES, UNITS
 from matmul_sweep.operations.shapes import Shape
@@ -407,9 +407,9 @@ def incomplete(data: DataSet) -> Iterator[str]:
         asked = [{*map(bare_name, names)} for names in lists] if wanted else []
         for kernel in set.intersection(*asked) - {*rows.kernel} if asked else ():
             yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
-        cold = set() if sweep["cold"] == "all" else {"cold"}
+        chosen = {cache for cache in CHOSEN if sweep[cache] != "all"}
         for variant, own in rows.groupby("variant"):
-            caches = {*sweep["caches"]} - cold if data.on_gpu(own).any() else set()
+            caches = {*sweep["caches"]} - chosen if data.on_gpu(own).any() else set()
             for what in lacking_points(own, wanted, caches):
                 yield data.said("summary.csv", f"{variant}, {name}: {what}")
 

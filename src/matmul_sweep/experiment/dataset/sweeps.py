@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from matmul_sweep.experiment.dataset.words import CHOSEN
 from matmul_sweep.operations.random_shapes import drawn_shapes
 
 
@@ -13,8 +14,8 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     shapes that cannot be drawn.
     """
     common = {key: config[key] for key in ("fills", "modes", "caches")}
-    unset = {"kernels": "all", "cold": "all", "cpu_without": [], "verify_shapes": [], "copies": []}
-    own = unset | config["sweeps"][name]
+    unset = {"cpu_without": [], "verify_shapes": [], "copies": []}
+    own = dict.fromkeys(("kernels", *CHOSEN), "all") | unset | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
     shapes = own["shapes"]
     rule = shapes if isinstance(shapes, Mapping) else None

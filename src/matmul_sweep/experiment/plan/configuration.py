@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
+from matmul_sweep.experiment.dataset.words import CHOSEN
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
@@ -92,12 +93,13 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
                 parse_shape(text, operation)
             except UserError as error:
                 raise UserError(f"{where}.{key}[{position}]: {error}") from None
-    for key in ("kernels", "copies", "cold"):
+    for key in ("kernels", "copies", *CHOSEN):
         check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
-    if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
-        raise UserError(f"{where}: cold: other kernels would have no cache; add hot to caches")
+    if all(sweep.get(cache, "all") != "all" for cache in sweep["caches"]):
+        said = "other kernels would have no cache; add hot to caches"
+        raise UserError(f"{where}: {sweep['caches'][0]}: {said}")
     limits = sweep["limits"]
     for key in ("gpu_seconds", "cpu_seconds"):
         if limits["hang_seconds"] < limits[key]:
@@ -114,8 +116,7 @@ def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
 
 def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
     """The cache states in which a sweep times a variant."""
-    cold = named(variant, sweep["cold"])
-    return [cache for cache in sweep["caches"] if cold or cache != "cold"]
+    return [cache for cache in sweep["caches"] if named(variant, sweep.get(cache, "all"))]
 
 
 def shapes_of(sweep: Mapping[str, Any], key: str = "shapes") -> set[Shape]:
