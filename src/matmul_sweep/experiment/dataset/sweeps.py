@@ -14,7 +14,7 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     shapes that cannot be drawn.
     """
     common = {key: config[key] for key in ("fills", "modes", "caches")}
-    unset = {"cpu_without": [], "verify_shapes": [], "copies": []}
+    unset: dict[str, Any] = {"cpu_without": [], "verify_shapes": [], "copies": []}
     own = dict.fromkeys(("kernels", *CHOSEN), "all") | unset | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
     shapes = own["shapes"]
