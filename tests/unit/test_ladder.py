@@ -191,7 +191,7 @@ def lost(kernel: str, least: int) -> Change:
 # A kernel, the largest of the shapes, at whose columns its points are lost, and what is said of it.
 UNTIMED = [
     ("naive_rect", 1024, None, "lost the device"),
-    ("thin", 1024, None, "the kernel thin takes at most 1 row of C, not 1024x1024x1024"),
+    ("thin", 1024, None, "at most 1 row of C, not 1024x1024x1024"),
     ("thin", "1x8192x8192", "1×8192×8192", "lost the device"),
 ]
 
@@ -202,7 +202,7 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(
 ) -> None:
     shapes = {"gemm": dict.fromkeys((320, 1024, last))}
     own = steps(tmp_path, ["naive", kernel, "shared"], shapes, change=lost(kernel, 1024))
-    assert (own[kernel]["size"], own[kernel]["missing"]) == (size, reason)
+    assert own[kernel]["size"] == size and own[kernel]["missing"].endswith(reason)
     assert own[kernel]["rate"] is own[kernel]["before"] is None
     assert own["shared"]["before"]["from"]["title"] == "naive"
 
