@@ -4,7 +4,6 @@ import dataclasses
 import logging
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import DEVICE, Change, ceilings, made_up
@@ -13,7 +12,7 @@ from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.dataset.tables import write_table
-from matmul_sweep.experiment.report.facts.cards import both, cards, points
+from matmul_sweep.experiment.report.facts.cards import cards, points
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 
@@ -87,8 +86,8 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
     assert "memory" not in {row["title"] for row in found["limits"]}
     assert found["operations"] == {}
     here, there = bare.of("gemm"), bare.others[0].of("gemm")
-    own = points(here, there, both(here, there))
-    assert own and {point.predicted for point in own} == {None}
+    own = points(here, there)
+    assert len(own) and own.predicted.isna().all()
     assert FIGURES["cards"](bare).axes
 
 
@@ -98,10 +97,10 @@ def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
     drawn = {line.get_label(): line.get_xydata() for line in made.axes[0].get_lines()}
     here, there = pair.of("gemm"), pair.others[0].of("gemm")
-    own = points(here, there, both(here, there))
+    own = points(here, there)
     for kernel in ("sgemm", "cublas_sgemm"):
-        expected = sorted((one.intensity, one.faster) for one in own if one.kernel == kernel)
-        assert drawn[kernel] == pytest.approx(np.array(expected))
+        expected = own[own.kernel == kernel].sort_values("intensity")[["intensity", "faster"]]
+        assert drawn[kernel] == pytest.approx(expected.to_numpy())
     assert drawn["predicted"][:, 1].min() == pytest.approx(1)
     assert drawn["predicted"][:, 1].max() == pytest.approx(2)
 

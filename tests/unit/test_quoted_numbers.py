@@ -58,6 +58,7 @@ def test_rates_shares_and_errors_are_those_of_the_tables(
                 compared += 3
     assert compared >= 20
     accuracy = found["findings"]["accuracy"]
+    assert [*accuracy["kernels"]] == sorted(accuracy["kernels"], key=lambda own: own["mean_error"])
     for kernel in accuracy["kernels"]:
         errors = timed[(timed.kernel == kernel["name"]) & (timed.n == accuracy["n"])].mean_error
         assert kernel["mean_error"] in set(errors)

@@ -205,7 +205,8 @@ def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, whole: R
         documents = compare_documents(results, DOCUMENTS)
         return [row["missing"] for document in documents for row in document["rows"]]
 
-    assert {None, "14400 is not among the shapes of this sweep"} == {*reasons(whole)}
+    told = [reason for reason in reasons(whole) if reason]  # of a kernel that nobody knows too
+    assert told and all(reason.endswith(" among the shapes of this sweep") for reason in told)
     without = reasons(made_up(tmp_path, gpu=False))
     assert without[0] is None and set(without[1:]) == {NO_GPU}  # the first is the CPU loop's
 
@@ -280,16 +281,6 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     assert studied[1] - studied[0] == {TF32}
     (entry,) = (k for k in found["findings"]["accuracy"]["kernels"] if k["arithmetic"] == "tf32")
     assert entry["name"] == TF32 and found["findings"]["accuracy"]["kernels"][-1] == entry
-
-
-def test_errors_stand_at_the_size_of_the_comparison_the_smallest_first(tmp_path: Path) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        summary.loc[summary.kernel == "shared", "mean_error"] *= 2
-        return summary[(summary.kernel != "naive") | (summary.n != 1024)].reset_index(drop=True)
-
-    found = findings(made_up(tmp_path, kernels=FEW, change=change))["accuracy"]
-    assert found["n"] == 640
-    assert [k["name"] for k in found["kernels"]] == ["naive", "cublas_sgemm", "shared"]
 
 
 def test_what_held_the_card_back_is_a_letter_for_each_reason() -> None:
