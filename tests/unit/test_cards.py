@@ -25,32 +25,31 @@ TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
 BANDWIDTH = {"copy": 1000.0}  # in place of 2000 GB/s
 
 
-def times_as_long(summary: pd.DataFrame, factor: pd.Series) -> pd.DataFrame:
-    times = {column: summary[column] * factor for column in TIMES}
-    return summary.assign(tflops=summary.tflops / factor, **times)
+def paced(thin: float, naive: float) -> Change:
+    """A change by which these products take so many times as long."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        factor = pd.Series(1.0, summary.index).mask(summary.m == 1, thin)
+        factor = factor.mask(summary.kernel == "naive", naive)
+        times = {column: summary[column] * factor for column in TIMES}
+        return summary.assign(tflops=summary.tflops / factor, **times)
+
+    return change
 
 
-def this(summary: pd.DataFrame) -> pd.DataFrame:
-    """naive is no match for sgemm."""
-    return times_as_long(summary, (summary.kernel == "naive").map({True: 5.0, False: 1.0}))
+# Beside sgemm naive is no match. With half of the bandwidth the thin product takes twice the time,
+# and naive takes three times everywhere, which no roofline predicts.
+HERE, THERE = paced(1.0, 5.0), paced(2.0, 15.0)
 
 
-def slower(summary: pd.DataFrame) -> pd.DataFrame:
-    """Half of the bandwidth: the thin product takes twice the time. naive takes three times
-    everywhere, which no roofline predicts."""
-    thin, naive = summary.m == 1, summary.kernel == "naive"
-    factor = thin.map({True: 2.0, False: 1.0}).where(~naive, 3.0)
-    return times_as_long(this(summary), factor)
-
-
-def two(folder: Path, change: Change = slower) -> Results:
+def two(folder: Path, change: Change = THERE) -> Results:
     """A card beside another one, whose folder has its name."""
     place = folder / "other-gpu"
     made_up(place, kernels=KERNELS, shapes=SHAPES, device=OTHER, change=change)
     table = ceilings(gpu=True)
     table["value"] = table.name.map(BANDWIDTH).fillna(table.value)
     write_table(table, "ceilings.csv", place / "ceilings.csv")
-    results = made_up(folder, kernels=KERNELS, shapes=SHAPES, device=CARD, change=this)
+    results = made_up(folder, kernels=KERNELS, shapes=SHAPES, device=CARD, change=HERE)
     return with_others(results, [place])
 
 
