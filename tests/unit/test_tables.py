@@ -277,10 +277,8 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     assert typeset(results, tmp_path).startswith(b"%PDF")
     found = tables_of(results, DOCUMENTS)
     assert TF32 not in results.of("gemm").present
-    studied = [{*results.study_points("fill", reduced).kernel} for reduced in (False, True)]
-    assert studied[1] - studied[0] == {TF32}
-    (entry,) = (k for k in found["findings"]["accuracy"]["kernels"] if k["arithmetic"] == "tf32")
-    assert entry["name"] == TF32 and found["findings"]["accuracy"]["kernels"][-1] == entry
+    worst = found["findings"]["accuracy"]["kernels"][-1]
+    assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
 def test_what_held_the_card_back_is_a_letter_for_each_reason() -> None:
