@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
-from matmul_sweep.experiment.report.facts.cards import both, points, roof
+from matmul_sweep.experiment.report.facts.cards import points, roof
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import (
     NothingToDraw,
@@ -31,7 +31,7 @@ def cards(results: Results) -> Figure:
         (other, results.of(name), rows)
         for other in results.others
         for name in OPERATIONS
-        if len(rows := table(results.of(name), other.of(name)))
+        if len(rows := points(results.of(name), other.of(name)).sort_values("intensity"))
     ]
     if not panels:
         raise NothingToDraw("No other card with a published data set computed the same products.")
@@ -53,12 +53,6 @@ def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.Data
         f"{processor(results.device)} is {low} to {high} times as fast as "
         f"{processor(other.device)} in {here.product.title}"
     )
-
-
-def table(here: Results, there: Results) -> pd.DataFrame:
-    """The points of both cards, from few operations per byte to many."""
-    rows = pd.DataFrame(points(here, there, both(here, there)))
-    return rows.sort_values("intensity") if len(rows) else rows
 
 
 def draw(ax: Axes, here: Results, there: Results, rows: pd.DataFrame) -> None:

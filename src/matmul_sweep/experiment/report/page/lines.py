@@ -14,7 +14,6 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     size_name,
 )
-from matmul_sweep.experiment.report.facts.cards import both
 from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
@@ -130,7 +129,7 @@ def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, An
     for other in results.others:
         card, there = processor(other.device), other.of(view.product.name)
         upright = titled(f"time on {card} / time here")
-        found = points_of_cards(view, there, both(view, there))
+        found = [*points_of_cards(view, there).itertuples()]
         for series, kernel in dict.fromkeys((form(own.shape), own.kernel) for own in found):
             own = [one for one in found if (form(one.shape), one.kernel) == (series, kernel)]
             texts = [f"{size_name(one.shape)}: {significant(one.faster)} times as fast as {card}"
