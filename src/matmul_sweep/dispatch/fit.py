@@ -5,7 +5,6 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import nnls
 
 from matmul_sweep.catalogue.architectures import architecture
@@ -82,24 +81,27 @@ class Measured:
     """The times of all variants (columns) at some shapes (rows), and the work there."""
 
     def __init__(self, rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> None:
-        table = pd.DataFrame(rows)
-        library = table.groupby("shape", sort=False)["library"].mean()
-        # Searches of different days meet different clocks: the library's times join them.
-        table["time"] = table["microseconds"] * table["shape"].map(library) / table["library"]
-        table["errs"] = table[["error", "largest_error"]].max(axis=1) > ERROR_RATIO
-
-        def wide(column: str) -> np.ndarray:
-            cells = table.pivot_table(column, "shape", "variant", "last")
-            return cells.reindex(index=self.texts, columns=self.names).to_numpy(float)
-
-        self.texts, self.library = list(library.index), library.to_numpy()
-        self.variants, self.names = list(variants), [variant.name for variant in variants]
-        self.times, self.errs = wide("time"), wide("errs") == 1
+        libraries: dict[str, list[float]] = {}
+        for row in rows:
+            libraries.setdefault(row["shape"], []).append(row["library"])
+        self.library = np.array([np.mean(own) for own in libraries.values()])
+        self.texts, self.variants = list(libraries), list(variants)
+        self.names = [variant.name for variant in variants]
+        line, column = ({key: i for i, key in enumerate(keys)} for keys in (libraries, self.names))
+        size = len(line), len(column)
+        self.times, self.errs = np.full(size, np.nan), np.zeros(size, bool)
+        for row in rows:
+            if row["variant"] in column:
+                place = line[row["shape"]], column[row["variant"]]
+                # Searches of different days meet different clocks: the library's times join them.
+                level = self.library[place[0]] / row["library"]
+                self.times[place] = row["microseconds"] * level
+                self.errs[place] = max(row["error"], row["largest_error"]) > ERROR_RATIO
         self.competes = np.isfinite(self.times).sum(axis=0) >= SMALLEST
         self.allowed = np.where(self.errs, np.nan, self.times)
         self.fastest = np.fmin.reduce(self.allowed, axis=1)
         of_card = architecture(arch).multiprocessors
-        size, operation = self.times.shape, variants[0].kernel.operation
+        operation = variants[0].kernel.operation
         self.shapes = [parse_shape(text, operation) for text in self.texts]
         self.additions, self.work = np.zeros(size, int), np.zeros((*size, len(TERMS)))
         for i, shape in enumerate(self.shapes):

@@ -1,5 +1,6 @@
 """The search for the tilings of a dispatch: its candidates, its shapes, and the times so far."""
 
+import csv
 import itertools
 import os
 import re
@@ -8,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 from typing import Any
-
-import pandas as pd
 
 from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.checks import check_variant
@@ -128,10 +127,12 @@ def measured(
 
 
 def read(output: Path) -> Rows:
-    table = pd.read_csv(output, dtype=str)  # which reads no number by itself, so none inexactly
-    return table.astype(dict.fromkeys(NUMBERS, float)).to_dict("records")
+    with output.open(newline="") as file:
+        return [row | {key: float(row[key]) for key in NUMBERS} for row in csv.DictReader(file)]
 
 
 def save(found: Rows, output: Path) -> None:
-    with whole_file(output) as temporary:
-        pd.DataFrame(found, columns=COLUMNS).to_csv(temporary, index=False)
+    with whole_file(output) as temporary, temporary.open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(found)
