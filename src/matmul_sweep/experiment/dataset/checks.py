@@ -223,9 +223,9 @@ def peaks(device: Mapping[str, Any]) -> dict[str, float]:
 def repeated(data: DataSet) -> Iterator[str]:
     """Rows that are there twice."""
     for kind, table in data.tables.items():
-        if key := TABLES[kind].key:
-            wrong = table.duplicated(key)
-            yield from data.rows(kind, wrong, key[0], "as in an earlier line of the same point")
+        if not TABLES[kind].repeats:
+            wrong, key = table.duplicated(TABLES[kind].key), TABLES[kind].key[0]
+            yield from data.rows(kind, wrong, key, "as in an earlier line of the same point")
 
 
 def impossible(data: DataSet) -> Iterator[str]:
