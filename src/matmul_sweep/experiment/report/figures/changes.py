@@ -48,7 +48,7 @@ def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: 
     means = points.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
     ax.axhspan(1 / (1 + tolerance), 1 + tolerance, color=style.PALE, alpha=0.5, linewidth=0)
     style.parity(ax)
-    drawn = kernel_lines(ax, results, means, "change")
+    kernel_lines(ax, results, means, "change")
     single_points(ax, results, points[points.verdict.isin(["faster", "slower"])])
     style.size_axis(ax, means.n, words="")
     if means.change.max() > LARGE * means.change.min():
@@ -58,7 +58,7 @@ def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: 
         low, high = ax.get_ylim()
         ax.set_ylim(min(low, 1 - 2 * tolerance), max(high, 1 + 2 * tolerance))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"{change - 1:+.1%}"))
-    name_lines([ax], results, [drawn], context=True)
+    name_lines([ax], results, context=True)
 
 
 def size(points: pd.DataFrame) -> pd.Series:

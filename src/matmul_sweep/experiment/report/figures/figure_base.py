@@ -3,7 +3,8 @@ interval and label of a kernel.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,7 +24,6 @@ from matmul_sweep.experiment.dataset.selection import (
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.style import Look
-from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import Operation
 
 Draw = Callable[[Results], Figure]
@@ -34,49 +34,39 @@ class NothingToDraw(Exception):
     """The data of a figure are missing; the message is a sentence that says why."""
 
 
-def figure(
-    operation: Operation | None, title: str, one_cache: bool = True
-) -> Callable[[Draw], Draw]:
-    """Register a figure of one operation, or (None) of everything timed, by the function's name.
+def need(found: Sized, why: str) -> None:
+    """Raises NothingToDraw where nothing was found; `why` is a sentence."""
+    if not len(found):
+        raise NothingToDraw(why)
 
+
+def figure(
+    title: str, *operations: Operation, reduced: bool = False, one_cache: bool = True
+) -> Callable[[Draw], Draw]:
+    """Register a figure of each of these operations, or (of none) of everything timed, by the
+    operation's prefix and the function's name. It has the theme, its title, in which `{product}`
+    stands for the operation, and its source, and raises NothingToDraw.
+
+    reduced: kernels with reduced arithmetic are among the operation's.
     one_cache: its times are hot or cold, and the source says which.
     """
 
-    def decorate(draw: Draw) -> Draw:
-        FIGURES[draw.__name__] = finished(draw, operation, title, one_cache=one_cache)
-        return draw
-
-    return decorate
-
-
-def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
-    """Register a figure of each operation, under its prefix and the function's name."""
-
-    def decorate(draw: Draw) -> Draw:
-        for operation in OPERATIONS.values():
-            words = f"{title}: {in_words(operation)}"
-            name = operation.figure_prefix + draw.__name__
-            FIGURES[name] = finished(draw, operation, words, reduced)
-        return draw
-
-    return decorate
-
-
-def finished(
-    draw: Draw, operation: Operation | None, title: str, reduced: bool = False,
-    one_cache: bool = True,
-) -> Draw:  # fmt: skip
-    """A figure in the theme, with its title and source. It raises NothingToDraw."""
-
-    def drawn(whole: Results) -> Figure:
+    def drawn(draw: Draw, operation: Operation | None, whole: Results) -> Figure:
         results = whole.of(operation.name, reduced) if operation else whole
+        words = title.format(product=in_words(operation)) if operation else title
         with style.theme():
             made = draw(results)
             source = source_line(results) + (cache_note(results) if one_cache else "")
-            style.finish(made, title, list(notes(results, made)), source)
+            style.finish(made, words, list(notes(results, made)), source)
         return made
 
-    return drawn
+    def decorate(draw: Draw) -> Draw:
+        for operation in operations or [None]:
+            prefix = operation.figure_prefix if operation else ""
+            FIGURES[prefix + draw.__name__] = partial(drawn, draw, operation)
+        return draw
+
+    return decorate
 
 
 def source_line(results: Results) -> str:
@@ -152,43 +142,38 @@ def ends(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
 def best_squares(results: Results) -> pd.DataFrame:
     """Kernel times of square products, the fastest variant of each kernel. Raises NothingToDraw."""
     rows = squares(fastest(results.timed()))
-    if rows.empty:
-        raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
+    need(rows, f"No kernel was timed ({results.absence(results.order)}).")
     return rows
 
 
 def kernel_lines(
     ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
     joined: bool = True,
-) -> list[str]:  # fmt: skip
-    """Draw a line per kernel, or only its markers, over n or another column; return the kernels."""
-    drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
-    for kernel in drawn:
+) -> None:  # fmt: skip
+    """Draw a line per kernel, or only its markers, over n or another column."""
+    for kernel in (name for name in results.order if name in set(rows.kernel)):
         own, line = rows[rows.kernel == kernel], look(results, kernel)
         line = line if joined else dataclasses.replace(line, dashes="")
-        style.draw_line(ax, own[over], own[column], line, kernel)
-        hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
-        style.hollow(ax, hot[over], hot[column], look(results, kernel))
-    return drawn
+        hot = thermally_throttled(own.throttled) if "throttled" in own else None
+        style.draw_line(ax, own[over], own[column], line, kernel, hot=hot)
 
 
 def size_panels(
     results: Results, panels: Mapping[str, pd.DataFrame], column: str, words: str,
     bars: Sequence[str] = (),
-) -> tuple[Figure, Sequence[Axes], list[list[str]]]:  # fmt: skip
+) -> tuple[Figure, Sequence[Axes]]:  # fmt: skip
     """A panel of kernels' lines over n for each table, by its title, with the line of parity and
-    the interval_bars of the columns `bars`. Returns the kernels of each panel too."""
+    the interval_bars of the columns `bars`."""
     made, axes = style.panels(len(panels))
     axes[0].set_ylabel(words)
-    drawn = []
     for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-        drawn.append(kernel_lines(ax, results, rows, column))
+        kernel_lines(ax, results, rows, column)
         if bars:
             interval_bars(ax, results, rows, bars)
         style.size_axis(ax, rows.n)
         ax.set_title(title, loc="left")
         style.parity(ax)
-    return made, axes, drawn
+    return made, axes
 
 
 def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -202,23 +187,26 @@ def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Seque
 
 
 def name_lines(
-    axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
-    others: Mapping[str, Look] | None = None, context: bool = False,
+    axes: Sequence[Axes], results: Results, context: bool = False,
+    only: Collection[str] | None = None,
 ) -> None:  # fmt: skip
-    """Direct labels for the kernels in each panel, for those of the context only if asked for: at
-    the ends of the last panel's lines, with those of `others`, and inside the other panels for
-    lines that it lacks."""
-    drawn = [
-        [name for name in own if context or look(results, name) != style.CONTEXT] for own in drawn
-    ]
-    last = drawn[-1]
-    names = {kernel: results.title(kernel) for kernel in last}
-    looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
-    labels.label_ends(axes[-1], names | {name: name for name in others or ()}, looks)
-    for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
-        for kernel in (name for name in kernels if name not in names):
-            names[kernel] = results.title(kernel)
-            labels.label_inside(ax, kernel, names[kernel])
+    """Direct labels for the lines in each panel, for those of the context or only some of them if
+    asked for: at the ends of the last panel's lines, and inside the other panels for lines that it
+    lacks. Limits must be final."""
+    *others, last = (
+        {
+            name: (line, results.title(name))
+            for name, line in style.named_lines(ax).items()
+            if (context or line.get_color() != style.CONTEXT.colour)
+            and (only is None or name in only)
+        }
+        for ax in axes
+    )
+    labels.label_ends(axes[-1], last.values())
+    for ax, lines in zip(axes, others, strict=False):
+        for line, words in (own for name, own in lines.items() if name not in last):
+            labels.label_inside(ax, line, words)
+        last |= lines
 
 
 def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
@@ -232,6 +220,5 @@ def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
     Raises NothingToDraw."""
     rows = results.at_compared(fastest(results.timed()))
     rows = rows[results.gpu(rows)]
-    if rows.empty:
-        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    need(rows, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     return rated(rows)

@@ -20,7 +20,7 @@ from matmul_sweep.experiment.report.facts.random_shapes import (
 )
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
-from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure
+from matmul_sweep.experiment.report.figures.figure_base import figure, need
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
@@ -36,14 +36,13 @@ APART = 0.1  # of the axis, between two of its ticks
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
 
-@figure(None, "Share of the library at shapes drawn at random", one_cache=False)
+@figure("Share of the library at shapes drawn at random", one_cache=False)
 def random_shapes(results: Results) -> Figure:
     """Library time over kernel time, the lowest first, in a panel for each dispatch."""
     kernels = drawn_kernels(results)
     panels = {name: own for name in kernels if len(own := drawn_ratios(results, name))}
-    if not panels:
-        why = f" ({results.absence(kernels)})" if kernels else ""
-        raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
+    why = f" ({results.absence(kernels)})" if kernels else ""
+    need(panels, f"No product was timed at a shape drawn at random{why}.")
     made, grid = style.panel_rows(2, len(panels), height=1.5)
     style.grid_of(grid[0, 0]).set_height_ratios([5, 3])
     for axes, (kernel, rows) in zip(grid.T, panels.items(), strict=True):

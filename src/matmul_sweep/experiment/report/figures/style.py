@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from matmul_sweep.process.files import whole_file
@@ -149,17 +150,21 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
 
 
 def draw_line(
-    ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str, mark: str | None = None
-) -> None:
-    """One line with its markers, smaller if they would touch; `name` and `mark` let others find
-    it."""
-    x = list(x)
-    crowded = len(x) * columns(ax) > 40
+    ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str,
+    mark: str | None = None, hot: Sequence[bool] | None = None,
+) -> None:  # fmt: skip
+    """One line with its markers, smaller if they would touch, and hollow for points that are `hot`,
+    to be read with care; `name` and `mark` let others find it."""
+    xs, ys = np.array([*x]), np.array([*y])
+    crowded = len(xs) * columns(ax) > 40
     ax.plot(
-        x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
+        xs, ys, color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
         markeredgecolor="white", zorder=1.5 if look.colour == CONTEXT.colour else 2, gid=mark,
         **(SMALL if crowded else {}),
     )  # fmt: skip
+    if hot is not None and any(hot):
+        ax.plot(xs[hot], ys[hot], look.marker, markerfacecolor="white", markeredgecolor=look.colour,
+                markeredgewidth=1.1, zorder=4, gid=HOLLOW)  # fmt: skip
 
 
 def columns(ax: Axes) -> int:
@@ -174,19 +179,16 @@ def grid_of(ax: Axes) -> GridSpecBase:
     return place.get_gridspec()
 
 
-def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
-    """Hollow markers over a line's own, for points to be read with care."""
-    if len(x):
-        ax.plot(
-            x, y, look.marker, markerfacecolor="white", markeredgecolor=look.colour,
-            markeredgewidth=1.1, zorder=4, gid=HOLLOW,
-        )  # fmt: skip
-
-
 def cross(ax: Axes, x: float, y: float, colour: str) -> None:
     """A time that a document prints."""
     ax.plot(x, y, "x", color=colour, markersize=6, markeredgewidth=1.5, zorder=4, gid=CROSS,
             clip_on=False)  # fmt: skip
+
+
+def named_lines(ax: Axes) -> dict[str, Line2D]:
+    """The lines in a panel that have a name, by it."""
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    return {name: line for name, line in lines.items() if not name.startswith("_")}
 
 
 def has(figure: Figure, mark: str) -> bool:

@@ -23,9 +23,9 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.documents import document_times
 from matmul_sweep.experiment.report.facts.published import stand_in
-from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
-from matmul_sweep.experiment.report.figures.figure_base import figure, look
+from matmul_sweep.experiment.report.figures.figure_base import figure, look, name_lines
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations.gemm import GEMM
@@ -78,10 +78,9 @@ def draw_lines(ax: Axes, lines: Iterable[Line], per_ms: float = 1.0) -> None:
     for line in lines:
         rows = line.rows
         if len(rows):
-            mark = style.PUBLISHED if line.card else None
-            style.draw_line(ax, rows.n, rows.time_ms * per_ms, line.look, line.kernel, mark)
-            hot = rows[thermally_throttled(rows.throttled)]
-            style.hollow(ax, hot.n, hot.time_ms * per_ms, line.look)
+            style.draw_line(ax, rows.n, rows.time_ms * per_ms, line.look, line.kernel,
+                            style.PUBLISHED if line.card else None,
+                            thermally_throttled(rows.throttled))  # fmt: skip
 
 
 def draw_crosses(
@@ -98,12 +97,6 @@ def draw_crosses(
             ax.annotate(words, (point.n, y), (-6, 0), ha="right", va="center",
                         textcoords="offset points", bbox=style.PAPER,
                         fontsize=style.SMALL_TEXT)  # fmt: skip
-
-
-def name_lines(ax: Axes, lines: Sequence[Line], others: dict[str, Look] | None = None) -> None:
-    """Label the lines at the ends of a panel."""
-    titles = {line.kernel: line.title for line in lines} | {name: name for name in others or ()}
-    labels.label_ends(ax, titles, {line.kernel: line.look for line in lines} | (others or {}))
 
 
 def in_words(ms: float) -> str:
@@ -139,17 +132,17 @@ def took(lines: Sequence[Line]) -> str:
     return f"{where} product of n = {n} takes {listed(said)}" if said else ""
 
 
-@figure(GEMM, "Time of square products in seconds, as in document 002")
+@figure("Time of square products in seconds, as in document 002", GEMM)
 def time_seconds(results: Results) -> Figure:
     """On linear axes: left with the document's points, right the GPU's kernels alone."""
     points = document_times(GEMM.name, "002")
     n = points.n.max()
     own, loop = ([line.up_to(n) for line in lines_of(results, names)]
                  for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
-    return side_by_side("s", "002", own, points, loop, "without them", own)
+    return side_by_side(results, "s", "002", own, points, loop, "without them", own)
 
 
-@figure(GEMM, "Time of square products in milliseconds, as in document 003")
+@figure("Time of square products in milliseconds, as in document 003", GEMM)
 def time_milliseconds(results: Results) -> Figure:
     """On linear axes: left small products with the document's points, right the sizes at which
     every kernel takes less than a second."""
@@ -160,12 +153,12 @@ def time_milliseconds(results: Results) -> Figure:
                    for own in (lines, lines_of(results, PROCESSOR[1:])))  # fmt: skip
     most = common_size([line.up_to(time_ms=IN_MS) for line in lines])
     large = [line.up_to(most) for line in lines]
-    return side_by_side("ms", "003", small, points, blas, "larger products", large)
+    return side_by_side(results, "ms", "003", small, points, blas, "larger products", large)
 
 
 def side_by_side(
-    unit: str, document: str, left: Sequence[Line], points: pd.DataFrame, beside: Sequence[Line],
-    title: str, right: Sequence[Line],
+    results: Results, unit: str, document: str, left: Sequence[Line], points: pd.DataFrame,
+    beside: Sequence[Line], title: str, right: Sequence[Line],
 ) -> Figure:  # fmt: skip
     """A document's points with the lines on the left and those beside them; other lines on the
     right."""
@@ -174,6 +167,8 @@ def side_by_side(
     linear(axes[1], right, NO_POINTS, unit)
     axes[0].set_title(f"with document {document}'s times", loc="left")
     axes[1].set_title(title, loc="left")
+    for ax in axes:
+        name_lines([ax], results, context=True)
     style.claim(made, took(left))
     return made
 
@@ -191,10 +186,9 @@ def linear(
     ax.set_ylim(0, top)
     ax.set_ylabel(f"time in {unit}")
     style.linear_sizes(ax, ticks=8)
-    name_lines(ax, [line for line in (*lines, *beside) if len(line.rows)])
 
 
-@figure(GEMM, "Time of square products, both axes logarithmic")
+@figure("Time of square products, both axes logarithmic", GEMM)
 def time_loglog(results: Results) -> Figure:
     """The documents' kernels and the fastest one, the slope of n³, and all documents' points."""
     other = stand_in(results)
@@ -204,9 +198,8 @@ def time_loglog(results: Results) -> Figure:
     points = document_times(GEMM.name)
     made, (ax,) = style.panels(height=3.8)
     logarithmic(ax, lines, points)
-    guide = "slope of n³"
-    cubic(ax, lines, guide)
-    name_lines(ax, lines, {guide: GUIDE})
+    cubic(ax, lines)
+    name_lines([ax], results, context=True)
     style.claim(made, fell(lines))
     return made
 
@@ -235,17 +228,17 @@ def logarithmic(ax: Axes, lines: Sequence[Line], points: pd.DataFrame) -> None:
     style.log_values(ax, tick)
 
 
-def cubic(ax: Axes, lines: Sequence[Line], name: str) -> None:
+def cubic(ax: Axes, lines: Sequence[Line]) -> None:
     """A line of slope 3 below all others."""
     ends = [line.rows.iloc[-1] for line in lines]
     if ends:
         n = max(row.n for row in ends)
         last = min(row.time_ms for row in ends if row.n == n) / 4
-        style.draw_line(ax, [n / 16, n], [last / 16**3, last], GUIDE, name)
+        style.draw_line(ax, [n / 16, n], [last / 16**3, last], GUIDE, "slope of n³")
 
 
-@figure(GRAM, "Time of AᵀA, as in document 004")
-def gram_time(results: Results) -> Figure:
+@figure("Time of AᵀA, as in document 004", GRAM)
+def time(results: Results) -> Figure:
     """The document's three implementations in a panel for each form of A: above on linear axes as
     there, below on logarithmic ones with its points and the processor's times."""
     kernels = results.of_document("004")
@@ -269,7 +262,7 @@ def gram_time(results: Results) -> Figure:
         for ax in row:
             ax.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
     grid[0, 0].set_ylabel("time in s")
-    name_lines(grid[0, -1], own)
-    name_lines(grid[1, -1], lines)
+    for ax in grid[:, -1]:
+        name_lines([ax], results, context=True)
     style.claim(made, took([line for line in every[square] if line.kernel in kernels]))
     return made
