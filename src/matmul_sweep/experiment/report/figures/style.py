@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -119,10 +119,13 @@ def panels(
     return figure, axes
 
 
-def panel_rows(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarray]:
-    """A figure with rows of `columns` axes, each on its own axes; `height` of a row."""
+def panel_rows(
+    rows: int, columns: int, height: float, sharey: Literal["none", "row"] = "none"
+) -> tuple[Figure, np.ndarray]:
+    """A figure with rows of `columns` axes, each on its own y axis or that of its row; `height` of
+    a row."""
     figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
     for ax in grid.flat:
         sns.despine(ax=ax)
     return figure, grid
@@ -177,12 +180,6 @@ def grid_of(ax: Axes) -> GridSpecBase:
     place = ax.get_subplotspec()
     assert place is not None, "every panel is made by subplots"
     return place.get_gridspec()
-
-
-def cross(ax: Axes, x: float, y: float, colour: str) -> None:
-    """A time that a document prints."""
-    ax.plot(x, y, "x", color=colour, markersize=6, markeredgewidth=1.5, zorder=4, gid=CROSS,
-            clip_on=False)  # fmt: skip
 
 
 def named_lines(ax: Axes) -> dict[str, Line2D]:
