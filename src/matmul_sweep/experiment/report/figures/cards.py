@@ -30,7 +30,7 @@ def cards(results: Results) -> Figure:
         if len(rows := table(results.of(name), other.of(name)))
     ]
     need(panels, "No other card with a published data set computed the same products.")
-    made, grid = style.panel_rows(len(panels), 1, height=1.8)
+    made, grid = style.panels(rows=len(panels), height=1.8)
     for ax, (other, here, rows) in zip(grid[:, 0], panels, strict=True):
         draw(ax, here, other.of(here.product.name), rows)
         product = in_words(here.product)

@@ -28,7 +28,7 @@ def draw_changes(
     sized = points.assign(n=size(points))
     own = [(OPERATIONS[name], rows) for name, rows in sized.groupby("operation", sort=False)]
     with style.theme():
-        made, grid = style.panel_rows(len(own), 1, height=4.4 if len(own) == 1 else 3.2)
+        made, grid = style.panels(rows=len(own), height=4.4 if len(own) == 1 else 3.2)
         for ax, (operation, rows) in zip(grid[:, 0], own, strict=True):
             draw_operation(ax, rows, results, tolerance)
             ax.set_title(in_words(operation), loc="left")

@@ -31,7 +31,7 @@ def clocks(results: Results) -> Figure:
     reason = state_absence(results.device) if on_card else results.gpu_absence()
     need(found, f"The card's state is not known ({reason}).")
     known = [name for name in STATES if any(rows[name].notna().any() for rows in found.values())]
-    made, grid = style.panel_rows(len(found), len(known), height=1.4)
+    made, grid = style.panels(len(known), len(found), height=1.4, sharey=False)
     for row, (axes, (operation, rows)) in enumerate(zip(grid, found.items(), strict=True)):
         own = results.of(operation)
         for ax, name in zip(axes, known, strict=True):

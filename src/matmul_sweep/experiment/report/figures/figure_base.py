@@ -164,7 +164,7 @@ def size_panels(
 ) -> tuple[Figure, Sequence[Axes]]:  # fmt: skip
     """A panel of kernels' lines over n for each table, by its title, with the line of parity and
     the interval_bars of the columns `bars`."""
-    made, axes = style.panels(len(panels))
+    made, [axes] = style.panels(len(panels))
     axes[0].set_ylabel(words)
     for ax, (title, rows) in zip(axes, panels.items(), strict=True):
         kernel_lines(ax, results, rows, column)

@@ -33,7 +33,7 @@ def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
 def copies(results: Results) -> Figure:
     """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
     phases, kernels = phase_times(results)
-    made, axes = style.panels(len(kernels))
+    made, [axes] = style.panels(len(kernels))
     axes[0].set_ylabel("time in ms")
     for ax, kernel in zip(axes, kernels, strict=True):
         for phase, (words, line) in PHASES.items():

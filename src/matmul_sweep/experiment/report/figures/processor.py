@@ -22,7 +22,7 @@ def processor_sizes(results: Results) -> Figure:
     need(loops, "No sweep of this data set compares the orders of the loops.")
     unit, per_tflops = rate_unit(loops.tflops)
     sizes, kernels = sorted(set(loops.n)), list(dict.fromkeys(loops.kernel))
-    made, (ax,) = style.panels()
+    made, [[ax]] = style.panels()
     width = 0.8 / len(kernels)
     for place, kernel in enumerate(kernels):
         own = loops[loops.kernel == kernel]

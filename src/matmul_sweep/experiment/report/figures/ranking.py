@@ -43,7 +43,7 @@ def ladder(results: Results) -> Figure:
     named = [kernel for kernel in results.told if kernel in set(rows.kernel)]
     need(named, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     steps = [rows[rows.kernel == kernel].iloc[0] for kernel in named]
-    made, (ax,) = style.panels(height=3.2)
+    made, [[ax]] = style.panels(height=2.7)
     for place, row in enumerate(steps):
         ax.bar(
             place, row.rate, width=0.78, color=look(results, row.kernel).colour, label=row.kernel
@@ -108,7 +108,7 @@ def accuracy(results: Results) -> Figure:
     rows = compared_errors(results)
     need(rows, f"No error of a timed product is on record ({results.absence(results.order)}).")
     rows, unit, _ = rated(rows)
-    made, (ax,) = style.panels()
+    made, [[ax]] = style.panels()
     ax.vlines(rows.rate, rows.mean_error, rows.largest_error, linewidth=0.8, zorder=1,
               colors=[look(results, kernel).colour for kernel in rows.kernel])  # fmt: skip
     kernel_lines(ax, results, rows, "mean_error", over="rate", joined=False)

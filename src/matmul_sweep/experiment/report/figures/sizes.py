@@ -47,7 +47,7 @@ def rate(results: Results) -> Figure:
     rows = next((own for own in forms if len(own)), timed[:0])
     need(rows, f"No kernel was timed ({results.absence(results.order)}).")
     rows, unit, per_tflops = rated(visible(rows))
-    made, (ax,) = style.panels(height=3.1)
+    made, [[ax]] = style.panels(height=2.6)
     kernel_lines(ax, results, rows, "rate")
     if on_gpu.any():
         peak_lines(ax, results, rows.n, per_tflops)
@@ -111,7 +111,7 @@ def tile_width(results: Results) -> Figure:
     timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
     need(timed, f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
     rows = visible(rows[rows.kernel.isin(timed)])
-    made, axes = style.panels(len(timed))
+    made, [axes] = style.panels(len(timed))
     axes[0].set_ylabel("TFLOP/s")
     for ax, kernel in zip(axes, timed, strict=True):
         draw_widths(ax, results, kernel, rows)

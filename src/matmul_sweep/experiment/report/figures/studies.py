@@ -67,7 +67,7 @@ def error_and_speed(results: Results) -> Figure:
     need(rows, f"Not measured: {results.study_absence('fill')}.")
     rows, unit, _ = rated(rows)
     values = [value for value in AXES["fill"] if value in set(rows.fill)]
-    made, axes = style.panels(len(values))
+    made, [axes] = style.panels(len(values))
     for ax, value in zip(axes, values, strict=True):
         own = rows[rows.fill == value]
         kernel_lines(ax, results, own, "mean_error", "rate", joined=False)
@@ -90,7 +90,7 @@ def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined
     known = {column: words for column, words in columns.items() if rows[column].notna().any()}
     panels = {"rate": f"rate in {unit}"} | known
     sizes = ", ".join(dict.fromkeys(map(size_name, shapes_of(rows))))
-    made, axes = style.panels(len(panels), height=3.4, sharey=False)
+    made, [axes] = style.panels(len(panels), height=2.9, sharey=False)
     for ax, (column, words) in zip(axes, panels.items(), strict=True):
         own = rows.dropna(subset=[column])
         kernel_lines(ax, results, own, column, "place", joined)

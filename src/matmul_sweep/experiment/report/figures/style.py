@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
 from matplotlib.lines import Line2D
@@ -21,8 +19,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from matmul_sweep.process.files import whole_file
 
-INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
-WIDTH, HEIGHT = 5.4, 2.7  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
+INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn's theme
+WIDTH = 5.4  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
 DASHES = (0, (5, 1.8))  # of a line that was not measured here
 SMALL_TEXT = 7.5  # points
@@ -31,16 +29,12 @@ MANY = 5  # sizes in an octave
 TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
-SMALL: dict[str, Any] = {
-    "markersize": 3.2,
-    "markeredgewidth": 0.3,
-    "linewidth": 1.2,
-}  # a line of many points
+SMALL: dict[str, Any] = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # many points
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# File formats, each with its canvas and the metadata to leave out: they name a date or a version.
-FORMATS = {
-    "svg": (FigureCanvasSVG, {"Date": None, "Creator": None}),
-    "png": (FigureCanvasAgg, {"Software": None}),
+# File formats, each with the metadata to leave out: they name a date or a version.
+FORMATS: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
 }
 
 SETTINGS: dict[Any, Any] = {
@@ -53,19 +47,12 @@ SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "matmul-sweep",
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
-    "axes.labelsize": 8.5,
     "axes.titlesize": 8.5,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "axes.edgecolor": QUIET,
-    "axes.linewidth": 0.7,
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.6,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "lines.linewidth": 1.5,
     "lines.markersize": 5,
     "lines.markeredgewidth": 0.6,
 }
@@ -109,25 +96,13 @@ def theme() -> Iterator[None]:
 
 
 def panels(
-    count: int = 1, height: float = HEIGHT, sharey: bool = True
-) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with `count` axes side by side, on one y axis or each on its own."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = figure.subplots(1, count, squeeze=False, sharey=sharey)[0]
-    for ax in axes:
-        sns.despine(ax=ax)
-    return figure, axes
-
-
-def panel_rows(
-    rows: int, columns: int, height: float, sharey: Literal["none", "row"] = "none"
+    columns: int = 1, rows: int = 1, height: float = 2.2, sharey: bool = True
 ) -> tuple[Figure, np.ndarray]:
-    """A figure with rows of `columns` axes, each on its own y axis or that of its row; `height` of
-    a row."""
+    """A figure with rows of `columns` axes, all of a row on one y axis or each on its own;
+    `height` of a row in inches."""
     figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
-    for ax in grid.flat:
-        sns.despine(ax=ax)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey="row" if sharey else "none")
+    sns.despine(figure)
     return figure, grid
 
 
@@ -258,12 +233,8 @@ def parity(ax: Axes) -> None:
 def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
     """Write NAME.svg and NAME.png, or one of them, whole. The same figure gives the same bytes."""
     with theme():
-        # Only once, because the layout is the slowest part of drawing.
-        if engine := figure.get_layout_engine():
-            engine.execute(figure)
-        figure.set_layout_engine("none")
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # only once: it is the slowest part of drawing
         for kind in formats:
             with whole_file(folder / f"{name}.{kind}") as temporary:
-                canvas, left_out = FORMATS[kind]  # savefig would draw each figure twice
-                figure.set_dpi(SETTINGS["figure.dpi"])  # which an SVG changes
-                getattr(canvas(figure), f"print_{kind}")(temporary, metadata=left_out)
+                figure.savefig(temporary, format=kind, metadata=FORMATS[kind])

@@ -155,7 +155,7 @@ def side_by_side(
 ) -> Figure:
     """Panels by their titles, on linear axes from 0: times, a document's points, and times beside
     them, which may leave the axes."""
-    made, axes = style.panels(len(panels), height=3.0, sharey=False)
+    made, [axes] = style.panels(len(panels), height=2.5, sharey=False)
     per_ms = 1 / UNITS[unit]
     for ax, (title, (rows, points, beside)) in zip(axes, panels.items(), strict=True):
         draw_lines(ax, results, rows, per_ms)
@@ -178,7 +178,7 @@ def time_loglog(results: Results) -> Figure:
     told = results.told or (other.of(GEMM.name).told if other else [])
     named = [*PROCESSOR, *SQUARE, *ANY_SHAPE, *results.full_rivals, *told[-1:]]
     rows = times_of(results, list(dict.fromkeys(named)))
-    made, (ax,) = style.panels(height=3.8)
+    made, [[ax]] = style.panels(height=3.3)
     logarithmic(ax, results, rows, document_times(GEMM.name))
     if len(rows):  # a line of slope 3 below all others
         n = rows.n.max()
@@ -209,7 +209,7 @@ def time(results: Results) -> Figure:
     every = {name: times_of(results, [*kernels, *processors], partial(of_series, name=name))
              for name in GRAM.series}  # fmt: skip
     every = {name: rows for name, rows in every.items() if len(rows) or name == square}
-    made, grid = style.panel_rows(2, len(every), height=1.95, sharey="row")
+    made, grid = style.panels(len(every), 2, height=1.95)
     for (above, below), (name, rows) in zip(grid.T, every.items(), strict=True):
         draw_lines(above, results, rows[rows.kernel.isin(kernels)], 1 / UNITS["s"])
         style.linear_sizes(above, words="")
