@@ -72,9 +72,8 @@ def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> Non
     style.size_axis(ax, rows.n)
     if limit := results.device.get(fact):
         ax.axhline(limit, color=style.INK, linewidth=0.9, linestyle=style.PARITY.dashes)
-        ax.annotate(f"{words}: {limit:.0f}", (0.02, limit), xytext=(0, 2), va="bottom",
-                    xycoords=("axes fraction", "data"), textcoords="offset points",
-                    bbox=style.PAPER, fontsize=style.SMALL_TEXT)  # fmt: skip
+        style.say(ax, f"{words}: {limit:.0f}", (0.02, limit), (0, 2), va="bottom",
+                  xycoords=("axes fraction", "data"))  # fmt: skip
         low, high = ax.get_ylim()
         low = min(low, 0.9 * limit)
         ax.set_ylim(low, max(high, limit + 0.25 * (limit - low)))  # room for the words

@@ -3,11 +3,10 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import Results, quotable
+from matmul_sweep.experiment.dataset.selection import Results, fastest, quotable, squares
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import times
 from matmul_sweep.experiment.report.figures.figure_base import (
-    best_squares,
     figure,
     name_lines,
     need,
@@ -19,7 +18,7 @@ from matmul_sweep.operations.gemm import GEMM
 @figure("Speed-up over the CPU", GEMM)
 def speedup(results: Results) -> Figure:
     """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
-    rows = best_squares(results)
+    rows = squares(fastest(results.timed()))
     bases = {base: found for base in ("cpu_loop", "cpu_blas")
              if len(found := speedups(results, rows, base))}  # fmt: skip
     need(bases, "No size was measured both on the CPU and by another kernel.")

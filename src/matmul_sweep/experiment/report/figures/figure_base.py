@@ -17,7 +17,6 @@ from matmul_sweep.experiment.dataset.selection import (
     processor,
     rate_unit,
     short_commit,
-    squares,
     thermally_throttled,
     version_words,
 )
@@ -91,8 +90,8 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     drawn = [kernel for kernel in results.order if style.has(made, kernel)]
     words = {text.get_text() for ax in made.axes for text in ax.texts}
     named = [kernel for kernel in drawn if results.title(kernel) in words]
-    context = [kernel for kernel in drawn if look(results, kernel) == style.CONTEXT]
-    if others := len(set(context).difference(named)):
+    unnamed = set(drawn).difference(named)
+    if others := sum(look(results, kernel) == style.CONTEXT for kernel in unnamed):
         yield f"grey: {others} other kernel" + "s" * (others > 1)
     for kernel in filter(results.writes_half, named):
         yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
@@ -100,16 +99,9 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):
         yield "crosses: times that the documents print, of other cards"
-    if style.has(made, style.PUBLISHED):
-        yield f"dashed: {not_from_here(results)}"
-
-
-def not_from_here(results: Results) -> str:
-    """Where the times come from that a data set lacks."""
-    other = stand_in(results)
-    assert other is not None, "something was drawn of it"
-    date = other.device.get("date") or "at an unknown date"
-    return f"{processor(other.device)}, published {date}, not measured here"
+    if style.has(made, style.PUBLISHED) and (other := stand_in(results)):
+        date = other.device.get("date") or "at an unknown date"
+        yield f"dashed: {processor(other.device)}, published {date}, not measured here"
 
 
 def look(results: Results, kernel: str) -> Look:
@@ -139,51 +131,36 @@ def ends(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.kernel.isin([*results.told[:1], *results.told[-1:], *results.full_rivals])]
 
 
-def best_squares(results: Results) -> pd.DataFrame:
-    """Kernel times of square products, the fastest variant of each kernel. Raises NothingToDraw."""
-    rows = squares(fastest(results.timed()))
-    need(rows, f"No kernel was timed ({results.absence(results.order)}).")
-    return rows
-
-
 def kernel_lines(
     ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
-    joined: bool = True,
+    joined: bool = True, bars: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Draw a line per kernel, or only its markers, over n or another column."""
+    """Draw a line per kernel, or only its markers, over n or another column; but for the context
+    with intervals, if two columns `bars` have their ends."""
     for kernel in (name for name in results.order if name in set(rows.kernel)):
         own, line = rows[rows.kernel == kernel], look(results, kernel)
         line = line if joined else dataclasses.replace(line, dashes="")
         hot = thermally_throttled(own.throttled) if "throttled" in own else None
         style.draw_line(ax, own[over], own[column], line, kernel, hot=hot)
+        if bars and line != style.CONTEXT:
+            ends = abs(own[[*bars]].sub(own[column], axis="index")).T
+            ax.errorbar(own[over], own[column], ends.to_numpy(), fmt="none", ecolor=line.colour,
+                        elinewidth=0.9, capsize=2)  # fmt: skip
 
 
 def size_panels(
     results: Results, panels: Mapping[str, pd.DataFrame], column: str, words: str,
     bars: Sequence[str] = (),
 ) -> tuple[Figure, Sequence[Axes]]:  # fmt: skip
-    """A panel of kernels' lines over n for each table, by its title, with the line of parity and
-    the interval_bars of the columns `bars`."""
+    """A panel of kernel_lines over n for each table, by its title, with the line of parity."""
     made, [axes] = style.panels(len(panels))
     axes[0].set_ylabel(words)
     for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-        kernel_lines(ax, results, rows, column)
-        if bars:
-            interval_bars(ax, results, rows, bars)
+        kernel_lines(ax, results, rows, column, bars=bars)
         style.size_axis(ax, rows.n)
         ax.set_title(title, loc="left")
         style.parity(ax)
     return made, axes
-
-
-def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Bars over n in each kernel's colour, but those of the context; `columns`: value, lower end
-    and upper end."""
-    rows = rows[rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT).astype(bool)]
-    for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
-        value, low, high = (own[column] for column in columns)
-        ax.errorbar(own.n, value, [value - low, high - value], fmt="none",
-                    ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
 
 
 def name_lines(

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from matmul_sweep.experiment.report.figures.style import PAPER, SMALL_TEXT, grid_of
+from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, say
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
 NEAR = 0.75  # of it: from here on a line to its name cannot be taken for data
@@ -30,9 +30,8 @@ def label_ends(ax: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
             )  # fmt: skip
         ax.plot(BESIDE, y, marker=line.get_marker(), color=colour, markersize=4.5,
                 markeredgewidth=0, transform=ax.transAxes, clip_on=False)  # fmt: skip
-        ax.annotate(text, (BESIDE, y), (6, 0), xycoords="axes fraction", va="center",
-                    textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
-                    annotation_clip=False)  # fmt: skip
+        say(ax, text, (BESIDE, y), (6, 0), xycoords="axes fraction", va="center",
+            annotation_clip=False)  # fmt: skip
 
 
 def shares(ax: Axes, line: Line2D) -> np.ndarray:
@@ -64,5 +63,4 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 def label_inside(ax: Axes, line: Line2D, text: str) -> None:
     """Name a line inside the axes, below its last point. Limits must be final."""
-    ax.annotate(text, shares(ax, line)[-1], (4, -16), xycoords="axes fraction", ha="right",
-                va="top", textcoords="offset points", fontsize=SMALL_TEXT, bbox=PAPER)  # fmt: skip
+    say(ax, text, shares(ax, line)[-1], (4, -16), xycoords="axes fraction", ha="right", va="top")

@@ -25,10 +25,6 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import COMPACT
 
-CLASSES = [
-    *dict.fromkeys(name for operation in OPERATIONS.values() for name in operation.classes),
-    COMPACT,
-]
 POINT = Look(style.STEPS[3], "o", "")
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
@@ -60,27 +56,23 @@ def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     low, high = min(rows.ratio.min(), 1), max(rows.ratio.max(), 1)
     style.log_values(ax)
     ax.set_ylim(low * (low / high) ** 0.4, high * (high / low) ** 0.1)  # words at the foot
-    ax.yaxis.set_major_locator(MaxNLocator(6))
+    ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     style.parity(ax)
     style.draw_line(ax, places, rows.ratio, POINT, "ratio")
     said = []
     for share, words in MARKED.items():
         place = at_share(rows, share)
         x, ratio = places[place], rows.ratio.iloc[place]
-        ax.plot(
-            [x, x], [0, ratio], color=style.QUIET, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0
-        )
+        ax.vlines(x, 0, ratio, style.QUIET, (0, (2, 2)), linewidth=0.8, zorder=0)
         said.append(f"{words} {significant(ratio)}")
-    ax.annotate(
-        "\n".join(said), (1, 0), xycoords="axes fraction", xytext=(-3, 3),
-        textcoords="offset points", ha="right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
-    )  # fmt: skip
+    style.say(ax, "\n".join(said), (1, 0), (-3, 3), xycoords="axes fraction", ha="right")
     ax.tick_params(labelbottom=False)
 
 
 def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     """Where the shapes of each class are on the curve, as strokes in a lane of their own."""
-    known = [name for name in CLASSES if name in set(rows["class"])]
+    classes = [*OPERATIONS[rows.operation.iloc[0]].classes, COMPACT]
+    known = [name for name in classes if name in set(rows["class"])]
     ax.plot(places, rows["class"].map(known.index), "|", color=style.INK, markersize=7,
             markeredgewidth=0.7)  # fmt: skip
     ax.set_yticks(range(len(known)), known)

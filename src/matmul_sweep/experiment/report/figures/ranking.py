@@ -1,5 +1,6 @@
 """Figures that compare the kernels at one size: steps, and error."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 
@@ -45,26 +46,19 @@ def ladder(results: Results) -> Figure:
     steps = [rows[rows.kernel == kernel].iloc[0] for kernel in named]
     made, [[ax]] = style.panels(height=2.7)
     for place, row in enumerate(steps):
-        ax.bar(
-            place, row.rate, width=0.78, color=look(results, row.kernel).colour, label=row.kernel
-        )
+        ax.bar(place, row.rate, 0.78, color=look(results, row.kernel).colour)
         words = gained(results, steps[place - 1], row) if place else ""
-        ax.annotate(significant(row.rate) + words, (place, row.rate), xytext=(0, 3), ha="center",
-                    textcoords="offset points", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
-                    zorder=5)  # fmt: skip
+        style.say(ax, significant(row.rate) + words, (place, row.rate), (0, 3), ha="center",
+                  zorder=5)  # fmt: skip
     beside_steps(ax, results, steps, per_tflops)
-    titles = [in_lines(results.title(row.kernel)) for row in steps]
+    titles = [textwrap.fill(results.title(row.kernel), LETTERS, break_long_words=False)
+              for row in steps]  # fmt: skip
     ax.set_xticks(range(len(steps)), titles)
     ax.grid(visible=False, axis="x")
     ax.set_ylabel(f"{unit} at n = {size_name(shape_of(steps[0]))}")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
     style.claim(made, climbed(results, steps))
     return made
-
-
-def in_lines(title: str) -> str:
-    """A kernel's name in short lines of whole words."""
-    return textwrap.fill(title, LETTERS, break_long_words=False)
 
 
 def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
@@ -112,7 +106,10 @@ def accuracy(results: Results) -> Figure:
     ax.vlines(rows.rate, rows.mean_error, rows.largest_error, linewidth=0.8, zorder=1,
               colors=[look(results, kernel).colour for kernel in rows.kernel])  # fmt: skip
     kernel_lines(ax, results, rows, "mean_error", over="rate", joined=False)
-    style.powers_of_ten(ax, "y")
+    style.log_values(ax, style.power_of_ten)
+    low, high = map(math.log10, ax.get_ylim())
+    if high < low + 2:  # fewer than two powers of ten would have a label
+        ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
     ax.set_ylabel("error as a share of Σ|a||b|")

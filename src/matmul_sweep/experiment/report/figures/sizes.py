@@ -33,7 +33,7 @@ from matmul_sweep.operations.gemm import GEMM
 
 LEAST = 0.05  # of the highest rate
 USUAL, ABOVE = 0.95, 1.4  # a share axis ends at 1.4 times the ratio that 95% do not exceed
-RATIO = ("ratio", "ratio_low", "ratio_high")
+ENDS = ("ratio_low", "ratio_high")  # of an interval
 
 
 @figure("Rate of square products: {product}", *OPERATIONS.values())
@@ -87,7 +87,7 @@ def share(results: Results) -> Figure:
               if len(own := rows[rows.baseline == name])}  # fmt: skip
     names = " and ".join(map(results.title, rivals))
     need(panels, f"No kernel was timed beside {names} ({results.absence(rivals)}).")
-    made, axes = size_panels(results, panels, "ratio", "library time / kernel time", RATIO)
+    made, axes = size_panels(results, panels, "ratio", "library time / kernel time", ENDS)
     share_axis(axes[0], pd.concat(panels.values()))
     name_lines(axes, results)
     style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
@@ -164,7 +164,7 @@ def hot_and_cold(results: Results) -> Figure:
         if len(rows := ends(results, squares(over_hot(results, cache))))
     }
     need(panels, f"No kernel was timed both hot and cold ({results.gpu_absence()}).")
-    made, axes = size_panels(results, panels, "ratio", "time / hot time", RATIO)
+    made, axes = size_panels(results, panels, "ratio", "time / hot time", ENDS)
     name_lines(axes, results)
     every = pd.concat([rows.assign(after=name) for name, rows in panels.items()], ignore_index=True)
     row = every.loc[every.ratio.idxmax()]

@@ -134,7 +134,7 @@ def draw_line(
     """One line with its markers, smaller if they would touch, and hollow for points that are `hot`,
     to be read with care; `name` and `mark` let others find it."""
     xs, ys = np.array([*x]), np.array([*y])
-    crowded = len(xs) * columns(ax) > 40
+    crowded = len(xs) * grid_of(ax).ncols > 40
     ax.plot(
         xs, ys, color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
         markeredgecolor="white", zorder=1.5 if look.colour == CONTEXT.colour else 2, gid=mark,
@@ -145,16 +145,18 @@ def draw_line(
                 markeredgewidth=1.1, zorder=4, gid=HOLLOW)  # fmt: skip
 
 
-def columns(ax: Axes) -> int:
-    """Panels side by side in the axes' figure."""
-    return grid_of(ax).ncols
-
-
 def grid_of(ax: Axes) -> GridSpecBase:
     """The grid of panels that the axes stand in."""
     place = ax.get_subplotspec()
     assert place is not None, "every panel is made by subplots"
     return place.get_gridspec()
+
+
+def say(ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float],
+        **where: Any) -> None:  # fmt: skip
+    """Small words on paper, some points from a place."""
+    ax.annotate(text, at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
+                **where)  # fmt: skip
 
 
 def named_lines(ax: Axes) -> dict[str, Line2D]:
@@ -174,7 +176,7 @@ def linear_sizes(ax: Axes, words: str = SIZE, ticks: int = TICKS) -> None:
     """The x axis of sizes, linear from 0; `ticks`: how many fit in a row of panels."""
     ax.set_xlabel(words)
     ax.set_xlim(left=0)
-    ax.xaxis.set_major_locator(MaxNLocator(ticks // columns(ax), steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(ticks // grid_of(ax).ncols, steps=[1, 2, 5, 10]))
 
 
 def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = True) -> None:
@@ -186,7 +188,7 @@ def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = T
         linear_sizes(ax, words)
         return
     ax.set_xlabel(words)
-    room = TICKS // columns(ax)
+    room = TICKS // grid_of(ax).ncols
     ax.set_xscale("log", base=2)
     low, high = sizes[0], sizes[-1]
     ax.set_xlim(low / 1.15, high * 1.15)
@@ -207,16 +209,6 @@ def power_of_ten(value: float) -> str:
     return "10" + str(round(math.log10(value))).translate(RAISED)
 
 
-def powers_of_ten(ax: Axes, axis: str) -> None:
-    """A logarithmic axis with at least two powers of ten, the only labels. All drawing must be
-    done."""
-    log_values(ax, power_of_ten, axis)
-    low, high = getattr(ax, f"get_{axis}lim")()
-    if high < 100 * low:
-        ends = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
-        ax.set(**{f"{axis}lim": ends})
-
-
 def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
     """A logarithmic axis with these labels for its numbers."""
     ax.set(**{f"{axis}scale": "log"})
@@ -230,11 +222,11 @@ def parity(ax: Axes) -> None:
     ax.axhline(1, color=PARITY.colour, linewidth=0.9, linestyle=PARITY.dashes, label=EQUAL)
 
 
-def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
-    """Write NAME.svg and NAME.png, or one of them, whole. The same figure gives the same bytes."""
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Write NAME.svg and NAME.png, whole. The same figure gives the same bytes."""
     with theme():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # only once: it is the slowest part of drawing
-        for kind in formats:
+        for kind, left_out in FORMATS.items():
             with whole_file(folder / f"{name}.{kind}") as temporary:
-                figure.savefig(temporary, format=kind, metadata=FORMATS[kind])
+                figure.savefig(temporary, format=kind, metadata=left_out)

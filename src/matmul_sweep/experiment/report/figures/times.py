@@ -84,9 +84,7 @@ def draw_crosses(
                 markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
         if named and point.n == points.n.max():
             words = f"{results.title(point.kernel)}: {point.text}"
-            ax.annotate(words, (point.n, y), (-6, 0), ha="right", va="center",
-                        textcoords="offset points", bbox=style.PAPER,
-                        fontsize=style.SMALL_TEXT)  # fmt: skip
+            style.say(ax, words, (point.n, y), (-6, 0), ha="right", va="center")
 
 
 def in_unit(ms: float) -> tuple[float, str]:
