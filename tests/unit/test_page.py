@@ -73,14 +73,9 @@ def test_every_timed_point_is_on_a_line_of_each_quantity(
             assert sum(map(len, drawn)) == len(view.timed())
 
 
-def test_a_kernel_has_its_figures_colour(lines: list[dict[str, Any]], results: Results) -> None:
-    traces = [line["trace"] for line in lines]
-    for kernel in ("naive", "shared", "cublas_dsyrk"):
-        colours = {t["line"]["color"] for t in traces if t["name"] == results.title(kernel)}
-        assert colours == {look(results, kernel).colour}
-
-
-def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None:
+def test_a_line_has_its_kernels_colour_and_only_shapes_in_a_series_are_joined(
+    lines: list[dict[str, Any]], results: Results
+) -> None:
     rates = [line for line in lines if line["quantity"] == "rate"]
     modes = {line["series"] == "other": line["trace"]["mode"] for line in rates}
     assert modes == {False: "lines+markers", True: "markers"}
@@ -88,6 +83,10 @@ def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None
                 and line["trace"]["name"] == "cuBLAS SGEMM"
                 and line["variants"] == FASTEST]  # fmt: skip
     assert trace["x"] == ["3200×2400×1600"]
+    assert trace["line"]["color"] == look(results, "cublas_sgemm").colour
+    symbols = {line["trace"]["name"]: line["trace"]["marker"]["symbol"] for line in rates}
+    own = [symbol for name, symbol in symbols.items() if name.startswith("gram_register_tile")]
+    assert len(own) == len(set(own)) > 1  # of variants
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
@@ -99,20 +98,10 @@ def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None
 
 
 def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
-    kernels = ["sgemm", "cublas_sgemm", "gram", "cublas_dgemm"]
-    results = made_up(tmp_path, kernels=kernels, drawn=RANDOM)
-    drawn = [line for line in page_data(results)["lines"] if line["series"] == DRAWN]
-    assert [line["operation"] for line in drawn] == ["gemm", "gram"]
-    shares = drawn[0]["trace"]["y"]
-    assert shares == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
-    assert drawn[0]["trace"]["x"][-1] == 1
-
-
-def test_variants_have_markers_of_their_own(lines: list[dict[str, Any]]) -> None:
-    traces = [line["trace"] for line in lines if line["variants"] == "all"]
-    own = {trace["name"]: trace["marker"]["symbol"] for trace in traces
-           if trace["name"].startswith("gram_register_tile")}  # fmt: skip
-    assert len(own) == len(set(own.values())) > 1
+    results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
+    (drawn,) = [line["trace"] for line in page_data(results)["lines"] if line["series"] == DRAWN]
+    assert drawn["y"] == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
+    assert drawn["x"][-1] == 1
 
 
 def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
