@@ -28,7 +28,8 @@ from matmul_sweep.experiment.dataset.selection import Results, fastest, of_serie
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.page.data import page_data
 from matmul_sweep.experiment.report.page.lines import FASTEST
-from matmul_sweep.experiment.report.page.points import ERROR
+from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
+from matmul_sweep.experiment.report.page.points import ERROR, SQUARE
 from matmul_sweep.process.project import ROOT
 
 pytestmark = pytest.mark.slow
@@ -95,7 +96,8 @@ def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None
 
 def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
-    line, _ = drawn(results).query("series == @DRAWN").itertuples()  # of each dispatch
+    found = drawn(results)
+    line = found[found.series == DRAWN].iloc[0]
     assert line.y == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
     assert line.x[-1] == 1
 
@@ -117,14 +119,13 @@ def test_one_kernel_alone_has_no_share(tmp_path: Path) -> None:
 
 def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path: Path) -> None:
     results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
-    rates = drawn(results).query(
-        "variants == @FASTEST and quantity == 'rate' and operation == 'gemm'"
-    )
+    found = drawn(results).query("variants == @FASTEST and quantity == 'rate'")
+    rates = found[found.series == SQUARE]
     assert {"CPU, triple loop", "CPU, BLAS", "naive, Imaginary GPU"} <= {*rates.name}
     assert "CPU, BLAS, Imaginary GPU" not in {*rates.name}
     assert rates["axes"].map(lambda axes: axes["yaxis"]["title"]["text"]).nunique() == 1
-    own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop' and n == k")
-    loop = rates.query("name == 'CPU, triple loop' and series == @SQUARE").y.iloc[0]
+    own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop'")
+    loop = rates.query("name == 'CPU, triple loop'").y.iloc[0]
     assert loop == own.sort_values("n").tflops.tolist()  # TFLOP/s, as the card's
 
 
