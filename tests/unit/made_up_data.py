@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from support import the_catalogue
 
 from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.binaries import digest
-from matmul_sweep.catalogue.entries import Catalogue, Kernel, Kind, Variant
+from matmul_sweep.catalogue.entries import Catalogue, Kind, Variant
 from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.sweeps import sweep_of
 from matmul_sweep.experiment.dataset.tables import (
@@ -151,11 +150,15 @@ def made_up(
     tables = {
         "summary.csv": measured,
         "ratios.csv": ratios(summary, catalogue),
-        "verification.csv": verifications(variants, gpu),
-        "kernels.csv": records(variants),
-        "instructions.csv": instructions(chosen),
-        "counters.csv": counted(variants if gpu else []),
-        "jobs.csv": jobs(variants),
+        "verification.csv": [verified(variant, gpu) for variant in variants],
+        "kernels.csv": [record(variant) for variant in variants],
+        "instructions.csv": [instructions(v) for v in variants if v.kernel.kind is Kind.CUDA],
+        "counters.csv": [row for v in variants if gpu and v.kernel.on_gpu for row in counted(v)],
+        "jobs.csv": [
+            named(v)
+            | {"sweep": v.kernel.operation, "uuid": DEVICE["uuid"] if v.kernel.on_gpu else ""}
+            for v in variants
+        ],
         "ceilings.csv": ceilings(gpu),
         "states.csv": measured[measured.power_w.notna()].assign(when="during", readings=9),
     }
@@ -289,61 +292,37 @@ def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     return pairs.assign(pairs=20, ratio=ratio, ratio_low=ratio * 0.99, ratio_high=ratio * 1.01)
 
 
-def verifications(variants: Sequence[Variant], gpu: bool) -> list[Row]:
-    """Two small products per variant."""
-    rows = []
-    for variant, n in itertools.product(variants, (1, 17)):
-        kernel = variant.kernel
-        where = "cpu" if not kernel.on_gpu else "gpu" if gpu else "emulation"
-        row = product_of(kernel.dtype, parse_shape(n, kernel.operation)) | {"where": where}
-        found = NO_GPU if where == "emulation" and kernel.library else {"status": "ok", "error": 0}
-        rows.append(row | named(variant) | found)
-    return rows
+def verified(variant: Variant, gpu: bool) -> Row:
+    """A small product."""
+    kernel = variant.kernel
+    where = "cpu" if not kernel.on_gpu else "gpu" if gpu else "emulation"
+    found = NO_GPU if where == "emulation" and kernel.library else {"status": "ok", "error": 0.1}
+    return launched(variant, parse_shape(17, kernel.operation), "") | {"where": where} | found
 
 
-def records(variants: Sequence[Variant]) -> list[Row]:
-    def occupancy(variant: Variant) -> float:
-        """Of whole blocks that have half of a multiprocessor's 2048 threads at most."""
-        threads = math.prod(variant.block) if variant.kernel.threads else 256
-        return 1024 // threads * threads / 2048
-
-    return [
-        named(variant) | {"sha256": digest(variant), "status": "ok", "registers": 32,
-                          "shared_bytes": 8192, "spill_bytes": 0, "occupancy": occupancy(variant)}
-        for variant in variants
-    ]  # fmt: skip
+def record(variant: Variant) -> Row:
+    known = {"registers": 32, "shared_bytes": 8192, "spill_bytes": 0, "occupancy": 0.5}
+    return named(variant) | known | {"sha256": digest(variant), "status": "ok"}
 
 
-def instructions(kernels: Sequence[Kernel]) -> list[Row]:
-    """A loop of 70 instructions for each kernel in CUDA, but for those without a loop."""
-    loop = {"loop_start": 160, "loop_instructions": 70} | dict.fromkeys(LOOP, 0)
-    loop |= {"ffma": 64, "shared_loads_128": 4, "integer": 2, "excerpt": "LDS R4,[R8]; FFMA R0,R4"}
-    none = {"status": "skipped", "reason": "no loop of it multiplies"}
-    own = records([v for kernel in kernels if kernel.kind is Kind.CUDA for v in kernel.variants])
-    code = {"architecture": "sm_90", "code_bytes": 4096}
-    return [row | code | (none if row["kernel"] == "direct" else loop) for row in own]
+def instructions(variant: Variant) -> Row:
+    """A loop of 70 instructions, but in a kernel without a loop."""
+    row = record(variant) | {"architecture": "sm_90", "code_bytes": 4096}
+    if variant.kernel.name == "direct":
+        return row | {"status": "skipped", "reason": "no loop of it multiplies"}
+    row |= {"loop_start": 160, "loop_instructions": 70} | dict.fromkeys(LOOP, 0)
+    row |= {"ffma": 64, "shared_loads_128": 4, "integer": 2}
+    return row | {"excerpt": "LDS R4,[R8]; FFMA R0,R4"}
 
 
-def counted(variants: Sequence[Variant]) -> list[Row]:
+def counted(variant: Variant) -> Iterator[Row]:
     """Counters at two sizes: nothing is busy at the small one, and multiply-adds at the large one.
     The card does not know what loads and stores do."""
     small = dict.fromkeys(COUNTERS, 1.0) | {"load_store_percent": None, "memory_percent": 30.0}
     small |= {"stall_barrier": 3.0, "stall_not_selected": 9.0, "shared_wavefronts": 8.0}
-    large = small | {"fma_percent": 90.0, "issue_percent": 85.0}
-    return [
-        named(variant) | product_of(variant.kernel.dtype, parse_shape(n, variant.kernel.operation))
-        | found | {"status": "ok"}
-        for variant in variants if variant.kernel.on_gpu
-        for n, found in ((512, small), (4096, large))
-    ]  # fmt: skip
-
-
-def jobs(variants: Sequence[Variant]) -> list[Row]:
-    return [
-        named(variant) | {"sweep": variant.kernel.operation,
-                          "uuid": DEVICE["uuid"] if variant.kernel.on_gpu else None}
-        for variant in variants
-    ]  # fmt: skip
+    for n, busy in ((512, {}), (4096, {"fma_percent": 90.0, "issue_percent": 85.0})):
+        shape = parse_shape(n, variant.kernel.operation)
+        yield launched(variant, shape, "") | small | busy | {"status": "ok"}
 
 
 def ceilings(gpu: bool) -> pd.DataFrame:

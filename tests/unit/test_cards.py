@@ -4,7 +4,6 @@ import dataclasses
 import logging
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from made_up_data import DEVICE, Change, ceilings, made_up
@@ -13,7 +12,7 @@ from test_tables import typeset
 
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.dataset.tables import write_table
-from matmul_sweep.experiment.report.facts.cards import both, cards, points
+from matmul_sweep.experiment.report.facts.cards import cards, points
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 
@@ -26,32 +25,31 @@ TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
 BANDWIDTH = {"copy": 1000.0}  # in place of 2000 GB/s
 
 
-def times_as_long(summary: pd.DataFrame, factor: pd.Series) -> pd.DataFrame:
-    times = {column: summary[column] * factor for column in TIMES}
-    return summary.assign(tflops=summary.tflops / factor, **times)
+def paced(thin: float, naive: float) -> Change:
+    """A change by which these products take so many times as long."""
+
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        factor = pd.Series(1.0, summary.index).mask(summary.m == 1, thin)
+        factor = factor.mask(summary.kernel == "naive", naive)
+        times = {column: summary[column] * factor for column in TIMES}
+        return summary.assign(tflops=summary.tflops / factor, **times)
+
+    return change
 
 
-def this(summary: pd.DataFrame) -> pd.DataFrame:
-    """naive is no match for sgemm."""
-    return times_as_long(summary, (summary.kernel == "naive").map({True: 5.0, False: 1.0}))
+# Beside sgemm naive is no match. With half of the bandwidth the thin product takes twice the time,
+# and naive takes three times everywhere, which no roofline predicts.
+HERE, THERE = paced(1.0, 5.0), paced(2.0, 15.0)
 
 
-def slower(summary: pd.DataFrame) -> pd.DataFrame:
-    """Half of the bandwidth: the thin product takes twice the time. naive takes three times
-    everywhere, which no roofline predicts."""
-    thin, naive = summary.m == 1, summary.kernel == "naive"
-    factor = thin.map({True: 2.0, False: 1.0}).where(~naive, 3.0)
-    return times_as_long(this(summary), factor)
-
-
-def two(folder: Path, change: Change = slower) -> Results:
+def two(folder: Path, change: Change = THERE) -> Results:
     """A card beside another one, whose folder has its name."""
     place = folder / "other-gpu"
     made_up(place, kernels=KERNELS, shapes=SHAPES, device=OTHER, change=change)
     table = ceilings(gpu=True)
     table["value"] = table.name.map(BANDWIDTH).fillna(table.value)
     write_table(table, "ceilings.csv", place / "ceilings.csv")
-    results = made_up(folder, kernels=KERNELS, shapes=SHAPES, device=CARD, change=this)
+    results = made_up(folder, kernels=KERNELS, shapes=SHAPES, device=CARD, change=HERE)
     return with_others(results, [place])
 
 
@@ -87,8 +85,8 @@ def test_without_ceilings_and_peaks_nothing_is_predicted(pair: Results) -> None:
     assert "memory" not in {row["title"] for row in found["limits"]}
     assert found["operations"] == {}
     here, there = bare.of("gemm"), bare.others[0].of("gemm")
-    own = points(here, there, both(here, there))
-    assert own and {point.predicted for point in own} == {None}
+    own = points(here, there)
+    assert len(own) and own.predicted.isna().all()
     assert FIGURES["cards"](bare).axes
 
 
@@ -98,10 +96,10 @@ def test_the_figure_has_each_point_and_the_prediction(pair: Results) -> None:
     assert [title.split(":")[1] for title in titles] == [" time on Other GPU / time here"] * 2
     drawn = {line.get_label(): line.get_xydata() for line in made.axes[0].get_lines()}
     here, there = pair.of("gemm"), pair.others[0].of("gemm")
-    own = points(here, there, both(here, there))
+    own = points(here, there)
     for kernel in ("sgemm", "cublas_sgemm"):
-        expected = sorted((one.intensity, one.faster) for one in own if one.kernel == kernel)
-        assert drawn[kernel] == pytest.approx(np.array(expected))
+        expected = own[own.kernel == kernel].sort_values("intensity")[["intensity", "faster"]]
+        assert drawn[kernel] == pytest.approx(expected.to_numpy())
     assert drawn["predicted"][:, 1].min() == pytest.approx(1)
     assert drawn["predicted"][:, 1].max() == pytest.approx(2)
 

@@ -65,32 +65,27 @@ def test_a_layout_that_does_not_cover_the_tile_is_refused(
         load_catalogue(write_catalogue({"mine": entry(layout=layout)}))
 
 
-def steps(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
+def steps(folder: Path, kernels: list[str], shapes: Any = GEMM, **options: Any) -> dict[str, Any]:
     """The steps of A·B by name."""
-    return {step["name"]: step for step in ladder(made_up(folder, **options), "gemm")["steps"]}
-
-
-def test_resources_are_those_of_the_record(tmp_path: Path) -> None:
-    own = steps(tmp_path, kernels=["pipelined"], shapes=GEMM)["pipelined"]["resources"]
-    assert own == {"registers": 32, "spill_bytes": 0, "occupancy": 0.5}
+    found = ladder(made_up(folder, kernels=kernels, shapes=shapes, **options), "gemm")
+    return {step["name"]: step for step in found["steps"]}
 
 
 def test_of_a_table_the_variant_is_shown_that_it_chose(tmp_path: Path) -> None:
     chosen = the_catalogue().variant("sgemm").part(Gemm(4096, 4096, 4096), "sm_90")
-    own = steps(tmp_path, kernels=["sgemm"], shapes={"gemm": (32, 4096)})["sgemm"]
+    own = steps(tmp_path, ["sgemm"], {"gemm": (32, 4096)})["sgemm"]
     assert own["ran"] == chosen.name and own["layout"]["tile"] == chosen.tile
 
 
 def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path: Path) -> None:
-    results = made_up(tmp_path, kernels=["naive", "direct"], shapes=GEMM)
-    found = {step["name"]: step for step in ladder(results, "gemm")["steps"]}
-    large = found["naive"]["counters"]
+    found = steps(tmp_path, ["naive", "direct"])
     expected = {"size": "4096", "busy": ["multiply", "issue"], "wait": "barrier",
                 "multiply": pytest.approx(0.9), "load_store": None}  # fmt: skip
-    assert {name: large[name] for name in expected} == expected
+    assert {name: found["naive"]["counters"][name] for name in expected} == expected
     assert found["naive"]["loop"]["multiply"] == 64
     assert found["direct"]["loop"] is None
-    assert typeset(results, tmp_path).startswith(b"%PDF")
+    occupied = {"registers": 32, "spill_bytes": 0, "occupancy": 0.5}
+    assert found["naive"]["resources"] == occupied
 
 
 def timed(times: dict[str, tuple[float, float, float]]) -> Change:
@@ -118,8 +113,7 @@ GAINS = {
 
 def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> None:
     change = timed({name: ends for name, (ends, _) in GAINS.items()})
-    options = {"kernels": [*GAINS, "cublas_sgemm"], "shapes": {"gemm": (1024,)}}
-    results = made_up(tmp_path, **options, change=change)
+    results = made_up(tmp_path, kernels=[*GAINS], shapes={"gemm": (1024,)}, change=change)
     found = {step["name"]: step["before"] for step in ladder(results, "gemm")["steps"]}
     verdicts = {name: before and before["verdict"] for name, before in found.items()}
     assert verdicts == {name: verdict for name, (_, verdict) in GAINS.items()}
@@ -185,9 +179,7 @@ def lost(kernel: str, least: int) -> Change:
     """A change by which a kernel's points from a size on failed."""
 
     def change(summary: pd.DataFrame) -> pd.DataFrame:
-        gone = (summary.kernel == kernel) & (summary.n >= least)
-        summary = summary[~(gone & (summary.phase != "kernel"))].reset_index(drop=True)
-        gone = (summary.kernel == kernel) & (summary.n >= least)
+        gone = (summary.kernel == kernel) & (summary.n >= least) & (summary.status == "ok")
         summary = summary.astype({"reason": object})
         summary.loc[gone, ["status", "reason"]] = ["failed", "lost the device"]
         summary.loc[gone, [*TIMES, "tflops"]] = np.nan
@@ -196,11 +188,22 @@ def lost(kernel: str, least: int) -> Change:
     return change
 
 
-def test_a_step_without_a_time_says_why_and_is_stepped_over(tmp_path: Path) -> None:
-    options = {"kernels": ["naive", "naive_rect", "shared"], "shapes": GEMM}
-    own = steps(tmp_path, **options, change=lost("naive_rect", 1024))
-    assert own["naive_rect"]["missing"] == "lost the device"
-    assert own["naive_rect"]["rate"] is own["naive_rect"]["before"] is None
+# A kernel, the largest of the shapes, at whose columns its points are lost, and what is said of it.
+UNTIMED = [
+    ("naive_rect", 1024, None, "lost the device"),
+    ("thin", 1024, None, "at most 1 row of C, not 1024x1024x1024"),
+    ("thin", "1x8192x8192", "1×8192×8192", "lost the device"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "last", "size", "reason"), UNTIMED)
+def test_a_step_without_a_time_says_why_and_is_stepped_over(
+    tmp_path: Path, kernel: str, last: int | str, size: str | None, reason: str
+) -> None:
+    shapes = {"gemm": dict.fromkeys((320, 1024, last))}
+    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, change=lost(kernel, 1024))
+    assert own[kernel]["size"] == size and own[kernel]["missing"].endswith(reason)
+    assert own[kernel]["rate"] is own[kernel]["before"] is None
     assert own["shared"]["before"]["from"]["title"] == "naive"
 
 
@@ -225,16 +228,6 @@ def test_a_step_for_few_rows_is_told_at_a_shape_of_its_own(tmp_path: Path) -> No
     assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_a_step_for_few_rows_that_has_no_time_says_why(tmp_path: Path) -> None:
-    options = {"kernels": ["naive", "thin", "cublas_sgemm"]}
-    own = steps(tmp_path / "squares", **options, shapes=GEMM)["thin"]
-    assert (own["size"], own["rate"]) == (None, None)
-    assert own["missing"].endswith("at most 1 row of C, not 1024x1024x1024")
-    shapes = {"gemm": (320, 1024, "1x8192x8192")}
-    own = steps(tmp_path / "lost", **options, shapes=shapes, change=lost("thin", 8192))["thin"]
-    assert (own["size"], own["missing"]) == ("1×8192×8192", "lost the device")
-
-
 def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path: Path) -> None:
     unsure = timed({"naive": (1.0, np.nan, np.nan)})
     none = timed(dict.fromkeys(["naive", "naive_rect", "shared"], (1.0, np.nan, np.nan)))
@@ -246,6 +239,5 @@ def test_the_size_is_the_largest_with_intervals_of_most_kernels(tmp_path: Path) 
 def test_a_ladder_of_one_step_gains_nothing(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["naive", "cublas_sgemm"], shapes=GEMM)
     found = ladder(results, "gemm")
-    assert [step["name"] for step in found["steps"]] == ["naive"]
-    assert found["gain"] is None
+    assert ([step["name"] for step in found["steps"]], found["gain"]) == (["naive"], None)
     assert ladder(results, "gram")["steps"] == []

@@ -1,8 +1,10 @@
 """The interactive page: what a reader sees and can choose, in a browser without a network."""
 
 import dataclasses
+import itertools
 import json
 import re
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.page.data import page_data
 from matmul_sweep.experiment.report.page.lines import FASTEST
 from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
-from matmul_sweep.experiment.report.page.points import ERROR
+from matmul_sweep.experiment.report.page.points import ERROR, SQUARE
 from matmul_sweep.process.project import ROOT
 
 pytestmark = pytest.mark.slow
@@ -49,10 +51,14 @@ def fail(summary: pd.DataFrame) -> pd.DataFrame:
 # What the page is made from.
 
 
+def drawn(results: Results) -> pd.DataFrame:
+    """A row for each line of the page: its choices and what plotly.js draws."""
+    return pd.DataFrame([line | line["trace"] for line in page_data(results)["lines"]])
+
+
 @pytest.fixture(scope="module")
-def lines(results: Results) -> list[dict[str, Any]]:
-    """What that page has to draw."""
-    return page_data(results)["lines"]
+def lines(results: Results) -> pd.DataFrame:
+    return drawn(results)
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
@@ -62,94 +68,68 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
 
 
 def test_every_timed_point_is_on_a_line_of_each_quantity(
-    lines: list[dict[str, Any]], results: Results
+    lines: pd.DataFrame, results: Results
 ) -> None:
-    for operation in ("gemm", "gram"):
-        view = results.of(operation)
-        for quantity in ("rate", "time"):
-            drawn = [line["trace"]["y"] for line in lines
-                     if (line["operation"], line["quantity"], line["variants"])
-                     == (operation, quantity, "all")]  # fmt: skip
-            assert sum(map(len, drawn)) == len(view.timed())
+    found = lines.query("variants == 'all'").explode("y").groupby(["operation", "quantity"]).size()
+    for operation, quantity in itertools.product(("gemm", "gram"), ("rate", "time")):
+        assert found[operation, quantity] == len(results.of(operation).timed())
 
 
-def test_a_kernel_has_its_figures_colour(lines: list[dict[str, Any]], results: Results) -> None:
-    traces = [line["trace"] for line in lines]
-    for kernel in ("naive", "shared", "cublas_dsyrk"):
-        colours = {t["line"]["color"] for t in traces if t["name"] == results.title(kernel)}
-        assert colours == {look(results, kernel).colour}
-
-
-def test_only_shapes_in_a_series_are_joined(lines: list[dict[str, Any]]) -> None:
-    rates = [line for line in lines if line["quantity"] == "rate"]
-    modes = {line["series"] == "other": line["trace"]["mode"] for line in rates}
-    assert modes == {False: "lines+markers", True: "markers"}
-    (trace,) = [line["trace"] for line in rates if line["series"] == "other"
-                and line["trace"]["name"] == "cuBLAS SGEMM"
-                and line["variants"] == FASTEST]  # fmt: skip
-    assert trace["x"] == ["3200×2400×1600"]
+def test_only_shapes_in_a_series_are_joined_and_colours_are_the_figures(
+    lines: pd.DataFrame, results: Results
+) -> None:
+    rates = lines.query("quantity == 'rate'")
+    other = rates.series == "other"
+    assert {*rates["mode"][~other]} == {"lines+markers"} and {*rates["mode"][other]} == {"markers"}
+    (line,) = rates[other].query("name == 'cuBLAS SGEMM' and variants == @FASTEST").itertuples()
+    assert line.x == ["3200×2400×1600"]
+    assert line.line["color"] == look(results, "cublas_sgemm").colour
+    variants = rates[~other & rates.name.str.startswith("gram_register_tile")]
+    assert variants.marker.map(itemgetter("symbol")).nunique() == variants.name.nunique() > 1
 
 
 def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None:
     kernels = ["naive", "cublas_sgemm", TF32]
     results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
-    drawn = page_data(results)["lines"]
-    own = {line["quantity"] for line in drawn if line["trace"]["name"] == "cuBLAS TF32"}
-    assert own == {ERROR}
+    assert {*drawn(results).query("name == 'cuBLAS TF32'").quantity} == {ERROR}
 
 
 def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
-    kernels = ["sgemm", "cublas_sgemm", "gram", "cublas_dgemm"]
-    results = made_up(tmp_path, kernels=kernels, drawn=RANDOM)
-    drawn = [line for line in page_data(results)["lines"] if line["series"] == DRAWN]
-    assert [line["operation"] for line in drawn] == ["gemm", "gram"]
-    shares = drawn[0]["trace"]["y"]
-    assert shares == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
-    assert drawn[0]["trace"]["x"][-1] == 1
+    results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
+    found = drawn(results)
+    line = found[found.series == DRAWN].iloc[0]
+    assert line.y == sorted(results.ratios.query("sweep == 'random_gemm'").ratio)
+    assert line.x[-1] == 1
 
 
-def test_variants_have_markers_of_their_own(lines: list[dict[str, Any]]) -> None:
-    traces = [line["trace"] for line in lines if line["variants"] == "all"]
-    own = {trace["name"]: trace["marker"]["symbol"] for trace in traces
-           if trace["name"].startswith("gram_register_tile")}  # fmt: skip
-    assert len(own) == len(set(own.values())) > 1
-
-
-def test_numbers_without_an_interval_are_json(tmp_path: Path) -> None:
-    ends = ["time_low_ms", "time_high_ms"]
-    results = made_up(tmp_path, kernels=["naive"], change=lambda rows: rows.assign(
-        **dict.fromkeys(ends), sm_clock_mhz=None, power_w=None, temperature_c=None))  # fmt: skip
+def test_numbers_that_are_missing_are_json(tmp_path: Path) -> None:
+    missing = ["time_low_ms", "time_high_ms", "sm_clock_mhz", "power_w", "temperature_c"]
+    results = made_up(tmp_path, kernels=["naive"],
+                      change=lambda rows: rows.assign(**dict.fromkeys(missing)))  # fmt: skip
     written = json.dumps(page_data(results), allow_nan=False)
     assert "too few samples for an interval" in written
     assert "clock and power not recorded" in written
 
 
 def test_one_kernel_alone_has_no_share(tmp_path: Path) -> None:
-    found = page_data(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
-    assert {line["trace"]["name"] for line in found["lines"]} == {"naive", "naive/32", "naive/16"}
-    assert [*found["choices"]["quantity"]["values"]] == ["rate", "time", "error"]
+    found = drawn(made_up(tmp_path, kernels=["naive"], shapes={"gemm": SHAPES["gemm"]}))
+    assert {*found.name} == {"naive", "naive/32", "naive/16"}
+    assert {*found.quantity} == {"rate", "time", "error"}
 
 
 def test_beside_a_processor_a_published_card_is_drawn_in_one_unit(tmp_path: Path) -> None:
     results = beside_a_card(tmp_path, kernels=["naive", "cublas_sgemm", "cpu_blas"])
-    rates = [line for line in page_data(results)["lines"] if line.get("variants") == FASTEST
-             and (line["quantity"], line["series"]) == ("rate", "square (m = n = k)")]  # fmt: skip
-    names = {line["trace"]["name"] for line in rates}
-    assert {"CPU, triple loop", "CPU, BLAS", "naive, Imaginary GPU"} <= names
-    assert "CPU, BLAS, Imaginary GPU" not in names
-    assert len({line["axes"]["yaxis"]["title"]["text"] for line in rates}) == 1
-    (loop,) = [own["trace"] for own in rates if own["trace"]["name"] == "CPU, triple loop"]
+    found = drawn(results).query("variants == @FASTEST and quantity == 'rate'")
+    rates = found[found.series == SQUARE]
+    assert {"CPU, triple loop", "CPU, BLAS", "naive, Imaginary GPU"} <= {*rates.name}
+    assert "CPU, BLAS, Imaginary GPU" not in {*rates.name}
+    assert rates["axes"].map(lambda axes: axes["yaxis"]["title"]["text"]).nunique() == 1
     own = fastest(results.of("gemm").timed()).query("kernel == 'cpu_loop'")
-    assert loop["y"] == own.sort_values("n").tflops.tolist()  # TFLOP/s, as the card's
+    loop = rates.query("name == 'CPU, triple loop'").y.iloc[0]
+    assert loop == own.sort_values("n").tflops.tolist()  # TFLOP/s, as the card's
 
 
 # The page in a browser.
-
-TITLES = {
-    "naive": "$x^2$",
-    "naive_rect": "<b>bold</b></script><script>fail()</script>",
-    "shared": "{{ data }} & co. %{y}",
-}
 
 
 def told(results: Results, script: str, folder: Path, width: int = 1300) -> Any:
@@ -228,11 +208,13 @@ def test_on_a_narrow_screen_the_names_stand_below_the_plot(
 
 
 def test_titles_are_shown_as_they_stand(tmp_path: Path) -> None:
-    catalogue = Catalogue(the_catalogue())
-    for name, title in TITLES.items():
-        catalogue[name] = dataclasses.replace(catalogue[name], title=title)
-    results = made_up(tmp_path, kernels=[*TITLES], catalogue=catalogue)
-    assert told(results, "return names();", tmp_path) == [*TITLES.values()]
+    titles = {"naive": "$x^2$", "naive_rect": "<b>bold</b></script><script>fail()</script>",
+              "shared": "{{ data }} & co. %{y}"}  # fmt: skip
+    named = {name: dataclasses.replace(the_catalogue()[name], title=title)
+             for name, title in titles.items()}  # fmt: skip
+    catalogue = Catalogue(the_catalogue() | named)
+    results = made_up(tmp_path, kernels=[*titles], catalogue=catalogue)
+    assert told(results, "return names();", tmp_path) == [*titles.values()]
 
 
 SEEN = "return [names(), document.body.innerText, document.getElementById('absent').textContent];"

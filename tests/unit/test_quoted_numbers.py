@@ -1,6 +1,5 @@
 """What the reports of the published sets quote follows from their tables, read by pandas alone."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,47 +27,43 @@ def quoted_from(table: pd.DataFrame) -> pd.DataFrame:
     return rows.drop_duplicates(key, keep="last")
 
 
+Published = tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]
+
+
 @pytest.fixture(scope="module", params=SETS, ids=lambda folder: folder.name)
-def published(request: pytest.FixtureRequest) -> tuple[Path, dict[str, Any]]:
-    """A folder, and the tables of its report."""
-    folder = request.param
-    results = load_results(folder, load_catalogue())
-    return folder, tables_of(results, read_yaml(ROOT / "reports" / "documents.yaml"))
+def published(request: pytest.FixtureRequest) -> Published:
+    """The tables of a set's report, its kernel times of squares, and all its ratios."""
+    results = load_results(request.param, load_catalogue())
+    found = tables_of(results, read_yaml(ROOT / "reports" / "documents.yaml"))
+    summary = pd.read_csv(request.param / "summary.csv")
+    timed = quoted_from(summary.query("status == 'ok' and phase == 'kernel'"))
+    return found, timed, pd.read_csv(request.param / "ratios.csv")
 
 
-def test_rates_shares_and_errors_are_those_of_the_tables(
-    published: tuple[Path, dict[str, Any]],
-) -> None:
-    folder, found = published
-    summary = pd.read_csv(folder / "summary.csv").query("status == 'ok' and phase == 'kernel'")
-    timed, pairs = quoted_from(summary), quoted_from(pd.read_csv(folder / "ratios.csv"))
-    compared = 0
+def test_rates_shares_and_errors_are_those_of_the_tables(published: Published) -> None:
+    found, timed, ratios = published
+    pairs, compared = quoted_from(ratios), 0
     for ladder in (found["ladders"][name] for name in LADDERS):
         n = int(ladder["size"])
         for step in (step for step in ladder["steps"] if step["name"] in ladder["stairs"]):
             own = timed[(timed.kernel == step["name"]) & (timed.n == n)]
             best = own.loc[own.time_ms.idxmin()]
             assert step["rate"]["value"] == pytest.approx(best.tflops, rel=1e-12)
-            here = pairs[(pairs.variant == best.variant) & (pairs.n == n)]
-            by_ratio = {pair.ratio: pair for pair in here.itertuples()}
+            here = pairs[(pairs.variant == best.variant) & (pairs.n == n)].set_index("ratio")
             for share in step["shares"]:
-                pair = by_ratio[share["ratio"]]
-                assert share["interval"] == [pair.ratio_low, pair.ratio_high]
-                assert share["rate"] == pytest.approx(best.tflops / pair.ratio, rel=1e-12)
+                assert share["interval"] == [*here.loc[share["ratio"], ["ratio_low", "ratio_high"]]]
+                assert share["rate"] == pytest.approx(best.tflops / share["ratio"], rel=1e-12)
                 compared += 3
     assert compared >= 20
     accuracy = found["findings"]["accuracy"]
+    assert [*accuracy["kernels"]] == sorted(accuracy["kernels"], key=lambda own: own["mean_error"])
     for kernel in accuracy["kernels"]:
         errors = timed[(timed.kernel == kernel["name"]) & (timed.n == accuracy["n"])].mean_error
         assert kernel["mean_error"] in set(errors)
 
 
-def test_times_beside_the_documents_are_those_of_the_tables(
-    published: tuple[Path, dict[str, Any]],
-) -> None:
-    folder, found = published
-    summary = pd.read_csv(folder / "summary.csv").query("status == 'ok' and phase == 'kernel'")
-    timed = quoted_from(summary)
+def test_times_beside_the_documents_are_those_of_the_tables(published: Published) -> None:
+    found, timed, _ = published
     [first] = [own for own in found["documents"] if own["document"] == "001"]
     for row in first["rows"]:
         kernel, n = row["variant"].partition("/")[0], int(row["size"])
@@ -78,14 +73,11 @@ def test_times_beside_the_documents_are_those_of_the_tables(
     assert len(first["rows"]) == 6
 
 
-def test_random_shapes_are_held_against_the_fastest_rival(
-    published: tuple[Path, dict[str, Any]],
-) -> None:
-    folder, found = published
-    ratios = pd.read_csv(folder / "ratios.csv").fillna({"k": 0})
+def test_random_shapes_are_held_against_the_fastest_rival(published: Published) -> None:
+    found, _, ratios = published
+    drawn = ratios[ratios.sweep.str.startswith("random")].fillna({"k": 0})
     for own in found["random_shapes"]:
-        drawn = ratios[ratios.sweep.str.startswith("random")]
-        drawn = drawn[drawn.kernel == own["kernel"]["name"]]
-        least = drawn.groupby(["m", "n", "k"]).ratio.min()
-        quantiles = [np.quantile(least, q, method="inverted_cdf") for q in (0, 0.05, 0.5, 0.95)]
-        assert [own["all"][name] for name in ("worst", "low", "median", "high")] == quantiles
+        rows = drawn[drawn.kernel == own["kernel"]["name"]]
+        least = rows.groupby(["m", "n", "k"]).ratio.min()
+        quantiles = [np.quantile(least, q, method="inverted_cdf") for q in (0, 0.05, 0.5)]
+        assert [own["all"][name] for name in ("worst", "low", "median")] == quantiles

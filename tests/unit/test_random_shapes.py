@@ -15,15 +15,12 @@ LOW, HIGH = Gemm(64, 100, 32), Gemm(4096, 2000, 12000)
 
 
 def test_a_seed_gives_these_shapes_on_every_machine() -> None:
-    shapes = random_shapes(Gemm, 5, 22001, Gemm(64, 64, 64), Gemm(4096, 4096, 4096))
-    assert list(map(str, shapes)) == [
-        "98x98x98", "3416x2392x264", "568x88x2000", "92x2238x4081", "296x296x296"
-    ]  # fmt: skip
-    assert random_shapes(Gemm, 5, 1, Gemm(64, 64, 64), Gemm(4096, 4096, 4096)) != shapes
-
-
-def test_a_longer_list_begins_with_the_shorter_one() -> None:
-    assert random_shapes(Gemm, 90, 1, LOW, HIGH)[:30] == random_shapes(Gemm, 30, 1, LOW, HIGH)
+    ends = Gemm(64, 64, 64), Gemm(4096, 4096, 4096)
+    shapes = random_shapes(Gemm, 5, 22001, *ends)
+    expected = ["98x98x98", "3416x2392x264", "568x88x2000", "92x2238x4081", "296x296x296"]
+    assert [*map(str, shapes)] == expected
+    assert random_shapes(Gemm, 5, 1, *ends) != shapes
+    assert random_shapes(Gemm, 90, 22001, *ends)[:5] == shapes
 
 
 def test_shapes_are_distinct_within_their_bounds_and_of_their_kinds() -> None:
@@ -49,20 +46,15 @@ def test_rounding_to_multiples_stays_within_bounds(drawn: float, side: int) -> N
     assert extent(draw, 61, 111, 8) == side
 
 
-@pytest.mark.parametrize(
-    ("count", "largest", "operations", "message"),
-    [
-        (5, Gram(32, 100), None, "from: m is 64, above 32 in to; exchange them"),
-        (
-            99,
-            Gram(72, 72),
-            None,
-            "99 shapes from 64x64 to 72x72: found only 4; ask for fewer",
-        ),
-        (5, Gram(900, 900), 7.0, "of at most 7 operations: found only 0"),
-        (5, Gram(65, 65), None, "found only 1;"),  # 64 is the only multiple of 8
-    ],
-)
+REFUSED = [  # the number, the largest shape, the most operations, and what is said
+    (5, Gram(32, 100), None, "from: m is 64, above 32 in to; exchange them"),
+    (99, Gram(72, 72), None, "99 shapes from 64x64 to 72x72: found only 4; ask for fewer"),
+    (5, Gram(900, 900), 7.0, "of at most 7 operations: found only 0"),
+    (5, Gram(65, 65), None, "found only 1;"),  # 64 is the only multiple of 8
+]
+
+
+@pytest.mark.parametrize(("count", "largest", "operations", "message"), REFUSED)
 def test_bounds_without_room_are_refused_with_the_remedy(
     count: int, largest: Gram, operations: float | None, message: str
 ) -> None:
@@ -70,21 +62,17 @@ def test_bounds_without_room_are_refused_with_the_remedy(
         random_shapes(Gram, count, 1, Gram(64, 64), largest, operations)
 
 
+CLASSES = {
+    "gemm": {640: "square", "100x200x800": "deep", "100x200x799": "compact",
+             "400x800x100": "shallow", "100x400x100": "flat", "400x100x400": "narrow"},
+    "gemm_bf16": {"400x100x400": "narrow"},
+    "gram": {500: "square", "400x100": "tall", "100x400": "wide", "100x399": "compact"},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("operation", "text", "word"),
-    [
-        ("gemm", 640, "square"),
-        ("gemm", "100x200x800", "deep"),
-        ("gemm", "100x200x799", "compact"),
-        ("gemm", "400x800x100", "shallow"),
-        ("gemm", "100x400x100", "flat"),
-        ("gemm", "400x100x400", "narrow"),
-        ("gemm_bf16", "400x100x400", "narrow"),
-        ("gram", 500, "square"),
-        ("gram", "400x100", "tall"),
-        ("gram", "100x400", "wide"),
-        ("gram", "100x399", "compact"),
-    ],
+    [(name, *case) for name, cases in CLASSES.items() for case in cases.items()],
 )
 def test_the_dimension_that_stands_out_names_the_class(
     operation: str, text: int | str, word: str

@@ -22,13 +22,7 @@ from matmul_sweep.operations import OPERATIONS
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
 GALLERY = ROOT / "reports" / "published" / "README.md"
 MARKED = "Before.\n<!-- {0} -->\nstale\n<!-- end of {0} -->\nAfter.\n"
-PAGES = [
-    README,
-    GALLERY,
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "CHANGELOG.md",
-    *(ROOT / "docs").glob("*.md"),
-]
+PAGES = [README, GALLERY, *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 LINES, WORDS = 110, 1100  # of the README at most
 
@@ -46,7 +40,8 @@ def rows_of(text: str) -> dict[str, list[str]]:
 
 
 def sentences(results: Results) -> list[str]:
-    return list(readme.found(results))
+    text = readme.block("published", README, [(results.folder, results)])
+    return [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ")]
 
 
 def test_the_pages_say_what_was_published() -> None:
@@ -141,31 +136,28 @@ def test_a_ladder_has_each_measured_kernel_once_with_its_numbers(tmp_path: Path)
 
     catalogue = Catalogue(the_catalogue())
     catalogue["shared"] = dataclasses.replace(catalogue["shared"], lesson="a | b")
-    kernels = ["cpu_loop", *PAIRED]
-    results = made_up(tmp_path, kernels=kernels, catalogue=catalogue, change=few)
-    view = results.of("gemm")
-    rungs = readme.ladder(view)
-    rows = rows_of(readme.table(view, rungs, README))
-    assert rungs.set_index("kernel").n.to_dict() == dict.fromkeys(PAIRED, 640) | {"cpu_loop": 320}
+    results = made_up(tmp_path, kernels=["cpu_loop", *PAIRED], catalogue=catalogue, change=few)
+    text = readme.block("ladder", KERNELS, [(tmp_path, results)])
+    rows = rows_of(text)
+    assert "**C = A·B in float32, n = 640**" in text
+    assert [*rows][2:] == ["CPU, triple loop", "naive", "shared", "cuBLAS SGEMM"]
     assert rows["CPU, triple loop"][1].endswith(" at 320")
-    own = rungs.set_index("kernel").loc["shared"]
-    pairs = results.ratios.query("variant == @own.variant and n == m == k == 640")
+    rungs = readme.ladder(results.of("gemm")).set_index("kernel")
+    pairs = results.ratios.query("variant == @rungs.variant['shared'] and n == m == k == 640")
     assert rows["shared"][::2] == ["a \\| b", readme.share(pairs[pairs.cache == "hot"])]
-    assert float(rows["shared"][1]) == pytest.approx(own.tflops, rel=5e-3)
+    assert float(rows["shared"][1]) == pytest.approx(rungs.tflops["shared"], rel=5e-3)
 
 
-SHARES = [
-    (0.5, 0.49, 0.51, "50.0% [49.0, 51.0]"),
-    (1.0, 0.99, 1.01, "100.0% [99.0, 101.0], a tie"),
-    (0.5, None, None, "50.0%, too few pairs for an interval"),
-]
+SHARES = {
+    (0.5, 0.49, 0.51): "50.0% [49.0, 51.0]",
+    (1.0, 0.99, 1.01): "100.0% [99.0, 101.0], a tie",
+    (0.5, None, None): "50.0%, too few pairs for an interval",
+}
 
 
 def test_a_share_says_how_sure_it_is() -> None:
-    columns = ["ratio", "ratio_low", "ratio_high"]
-    rows = pd.DataFrame([numbers for *numbers, _ in SHARES], columns=columns, dtype=float)
-    assert [readme.share(rows[i : i + 1]) for i in range(3)] == [words for *_, words in SHARES]
-    assert readme.share(rows[:0]) == ""
+    rows = pd.DataFrame([*SHARES], columns=["ratio", "ratio_low", "ratio_high"], dtype=float)
+    assert [readme.share(rows[i : i + 1]) for i in range(4)] == [*SHARES.values(), ""]
 
 
 def marked(folder: Path) -> list[Any]:
@@ -209,19 +201,17 @@ def test_the_current_set_is_quoted_and_the_list_has_a_row_per_set_then_the_newes
 ) -> None:
     days = {"2026-01-03": True, "2026-01-01": False, "2026-01-04": True, "2026-01-02": False}
     sets = [dated(tmp_path / day, day, earlier) for day, earlier in days.items()]
-    assert "*GPU of 2026-01-02" in readme.findings_block(sets, README)
-    assert "earlier kernels" in readme.findings_block(sets[:1], README)
-    rows = rows_of(readme.gallery_block(sets, tmp_path / "README.md"))
+    assert "*GPU of 2026-01-02" in readme.block("published", README, sets)
+    assert "earlier kernels" in readme.block("published", README, sets[:1])
+    rows = rows_of(readme.block("sets", tmp_path / "README.md", sets))
     order = ["2026-01-02", "2026-01-01", "2026-01-04", "2026-01-03"]
     assert [*rows][2:] == [f"GPU of {day}, 1 card" for day in order]
     cells = rows["GPU of 2026-01-03, 1 card"]
     assert cells[0] == "2026-01-03" and cells[1].startswith("earlier kernels, of version")
     assert re.match(r"ratios: \d+ points: \d+ same, 0 faster, 0 slower", cells[3])
     assert rows["GPU of 2026-01-02, 1 card"][3] == "it is the current one"
-    assert "it is the newest" in readme.gallery_block(sets[2:3], README)
-    assert (
-        readme.gallery_block([], README).strip() == readme.findings_block([], README).strip() == ""
-    )
+    assert "it is the newest" in readme.block("sets", README, sets[2:3])
+    assert not "".join(readme.block(name, README, []) for name in ("published", "sets")).strip()
 
 
 def test_the_page_of_the_sets_says_what_the_list_says(tmp_path: Path) -> None:

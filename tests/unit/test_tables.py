@@ -57,10 +57,10 @@ def typeset(results: Results, folder: Path) -> bytes:
     """The report of a data set, with small figures in place of the drawn ones and an empty gallery
     of mistakes."""
     write_json(tables_of(results, DOCUMENTS), folder / "tables.json")
-    drawing = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
     (folder / "figures").mkdir(exist_ok=True)
     for name in FIGURES:
-        (folder / "figures" / f"{name}.svg").write_bytes(drawing)
+        drawing = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
+        (folder / "figures" / f"{name}.svg").write_text(drawing)
     write_json({name: caption(name) for name in FIGURES}, folder / "figures" / "drawn.json")
     write_json(record_of([], []), folder / "mistakes.json")
     return report.typeset(SOURCE, read_by_the_report(folder))
@@ -74,12 +74,6 @@ def read_by_the_report(folder: Path) -> dict[str, Path]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """All operations, on a GPU, without holes."""
     return made_up(tmp_path_factory.mktemp("whole"), checked=True)
-
-
-def best_time(results: Results, kernel: str, n: int) -> float:
-    """The hot time of the fastest variant of a square product."""
-    rows = results.launches[(results.launches.kernel == kernel) & (results.launches.n == n)]
-    return float(rows[(rows.m == n) & (rows.cache == "hot")].time_ms.min())
 
 
 def fail_shared(summary: pd.DataFrame) -> pd.DataFrame:
@@ -186,24 +180,20 @@ def test_the_checks_of_the_timer_are_told_if_somebody_made_them(
     assert set(timer(made_up(tmp_path, kernels=["naive"])).values()) == {None}
 
 
-def number(quantity: str, value: float, unit: str, *ours: Any, **more: Any) -> dict[str, Any]:
-    kernels = [{"kernels": own} if isinstance(own, list) else {"kernel": own} for own in ours]
-    return {"system": "x", "shape": 640, "quantity": quantity, "value": value, "unit": unit,
-            "ours": [own | {"phase": "kernel"} for own in kernels], **more}  # fmt: skip
-
-
 def test_the_documents_numbers_beside_ours(whole: Results) -> None:
-    both = ["naive", "shared"]
+    both = {"kernels": ["naive", "shared"]}
+    asked = [("time", 0.05, "s", {"kernel": "naive"}), ("time", 1, "ms", {"kernel": "shared"}),
+             ("quotient", 3, "1", both), ("difference", 1, "s", both)]  # fmt: skip
     numbers = [
-        number("time", 0.05, "s", "naive"),
-        number("quotient", 3, "1", both, about="over"),
-        number("difference", 1, "s", both),
-    ]
+        {"system": "x", "shape": 640, "quantity": quantity, "value": value, "unit": unit,
+         "about": "over", "ours": [ours | {"phase": "kernel"}]}
+        for quantity, value, unit, ours in asked
+    ]  # fmt: skip
     document = {"title": "x", "card": "unknown", "why": "", "numbers": numbers}
-    (entry,) = compare_documents(whole, {"009": document})
-    in_s, quotient, difference = entry["rows"]
-    naive, shared = (best_time(whole, kernel, 640) for kernel in both)
-    assert (in_s["ours"], in_s["ratio"]) == pytest.approx((naive / 1e3, 50 / naive))
+    [entry] = compare_documents(whole, {"009": document})
+    in_s, in_ms, quotient, difference = entry["rows"]
+    naive, shared = in_s["ours"] * 1e3, in_ms["ours"]  # test_quoted_numbers holds the times
+    assert in_s["ratio"] == pytest.approx(50 / naive)
     assert quotient["document"]["text"] == "over 3" and quotient["ratio"] is None
     assert quotient["ours"] == pytest.approx(naive / shared)
     assert difference["ours"] == pytest.approx((naive - shared) / 1e3)
@@ -215,14 +205,10 @@ def test_what_a_document_needs_and_we_lack_has_a_reason(tmp_path: Path, whole: R
         documents = compare_documents(results, DOCUMENTS)
         return [row["missing"] for document in documents for row in document["rows"]]
 
-    assert {None, "14400 is not among the shapes of this sweep"} <= {*reasons(whole)}
+    told = [reason for reason in reasons(whole) if reason]  # of a kernel that nobody knows too
+    assert told and all(reason.endswith(" among the shapes of this sweep") for reason in told)
     without = reasons(made_up(tmp_path, gpu=False))
     assert without[0] is None and set(without[1:]) == {NO_GPU}  # the first is the CPU loop's
-    catalogue = the_catalogue()
-    names = {*catalogue, *(variant.name for variant in catalogue.variants.values())}
-    for document in DOCUMENTS.values():
-        for own in (ours for number in document["numbers"] for ours in number["ours"]):
-            assert {*(own.get("kernels") or [own.get("kernel") or own["variant"]])} <= names
 
 
 def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_path: Path) -> None:
@@ -232,7 +218,7 @@ def test_long_launches_that_were_timed_hot_only_stand_beside_a_cold_number(tmp_p
         return summary
 
     results = made_up(tmp_path, kernels=FEW, change=change)
-    (third,) = compare_documents(results, {"003": DOCUMENTS["003"]})
+    [third] = compare_documents(results, {"003": DOCUMENTS["003"]})
     rows = {row["size"]: row for row in third["rows"] if row.get("system") == "conventional"}
     assert (rows["32"]["span"], rows["1024"]["span"]) == ("kernel, cold", "kernel, hot")
     # What is missing elsewhere is not blamed on the cold launches that nobody misses.
@@ -291,20 +277,8 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     assert typeset(results, tmp_path).startswith(b"%PDF")
     found = tables_of(results, DOCUMENTS)
     assert TF32 not in results.of("gemm").present
-    studied = [{*results.study_points("fill", reduced).kernel} for reduced in (False, True)]
-    assert studied[1] - studied[0] == {TF32}
-    (entry,) = (k for k in found["findings"]["accuracy"]["kernels"] if k["arithmetic"] == "tf32")
-    assert entry["name"] == TF32 and found["findings"]["accuracy"]["kernels"][-1] == entry
-
-
-def test_errors_stand_at_the_size_of_the_comparison_the_smallest_first(tmp_path: Path) -> None:
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        summary.loc[summary.kernel == "shared", "mean_error"] *= 2
-        return summary[(summary.kernel != "naive") | (summary.n != 1024)].reset_index(drop=True)
-
-    found = findings(made_up(tmp_path, kernels=FEW, change=change))["accuracy"]
-    assert found["n"] == 640
-    assert [k["name"] for k in found["kernels"]] == ["naive", "cublas_sgemm", "shared"]
+    worst = found["findings"]["accuracy"]["kernels"][-1]
+    assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
 def test_what_held_the_card_back_is_a_letter_for_each_reason() -> None:

@@ -46,6 +46,7 @@ rule readme:
         RUN.published_tables(),
         program=RUN.program("readme"),
         catalogue=config["catalogue"],
+        blocks=sorted((ROOT / "reports/blocks").glob("*.md")),
     log:
         "results/local/logs/readme.log",
     conda:

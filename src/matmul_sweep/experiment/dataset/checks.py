@@ -223,9 +223,9 @@ def peaks(device: Mapping[str, Any]) -> dict[str, float]:
 def repeated(data: DataSet) -> Iterator[str]:
     """Rows that are there twice."""
     for kind, table in data.tables.items():
-        if key := TABLES[kind].key:
-            wrong = table.duplicated(key)
-            yield from data.rows(kind, wrong, key[0], "as in an earlier line of the same point")
+        if not TABLES[kind].repeats:
+            wrong, key = table.duplicated(TABLES[kind].key), TABLES[kind].key[0]
+            yield from data.rows(kind, wrong, key, "as in an earlier line of the same point")
 
 
 def impossible(data: DataSet) -> Iterator[str]:
@@ -370,8 +370,7 @@ def unpaired(data: DataSet) -> Iterator[str]:
     ratios, timed = data["ratios.csv"], data.timed
     expected = pair_ratios(data[SAMPLES], kernel_names(data))
     yield from data.lacking("ratios.csv", ratios, SAMPLES, expected, PAIR)
-    if len(expected) > len(ratios):
-        row = pd.concat([ratios, expected]).drop_duplicates(PAIR, keep=False).iloc[0]
+    for _, row in expected[~among(expected, ratios, PAIR)].iterrows():
         what = f"{named(row)}: no row beside {row.baseline}, and {SAMPLES} has their pairs"
         yield data.said("ratios.csv", what)
     order = ratios[PAIR].merge(expected, on=PAIR)[["kernel", "pairs", *RATIO]]

@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -132,77 +132,68 @@ STATE = ["sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "thrott
 SET, EXTRA, JOB, LOCAL = "set", "extra", "job", "local"
 
 
+# The columns by which a row is known, as far as its table has them.
+IDENTITY = {*SPAN, "baseline", "baseline_of", "sample", "when", "recorder", "name", "architecture"}
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table's place, its columns in order, and those by which a row is known, if by any."""
+    """A table's place and its columns in order; `repeats`: whether rows may be alike."""
 
     place: str
     columns: list[str]
-    key: list[str]
+    repeats: bool = False
+
+    @property
+    def key(self) -> list[str]:
+        return [name for name in self.columns if name in IDENTITY]
 
 
-CEILING = ["value", "value_low", "value_high", "samples", "status", "reason", *STATE]
 TIMES = ["time_ms", "time_low_ms", "time_high_ms"]
 RATIO = ["ratio", "ratio_low", "ratio_high"]
 WHY = ["status", "reason"]
 TABLES: Mapping[str, Table] = {
     "kernels.csv": Table(
-        SET,
-        ["kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes", "occupancy",
-         *WHY],
-        ["variant"],
+        SET, ["kernel", "variant", "sha256", "registers", "shared_bytes", "spill_bytes",
+              "occupancy", *WHY]
     ),
     "samples.csv.gz": Table(
-        SET,
-        ["variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms",
-         "block_w", "block_mhz"],
-        [*SPAN, "baseline_of", "sample"],
+        SET, ["variant", *POINT, "baseline_of", "phase", "cache", "sample", "time_ms", "block_w",
+              "block_mhz"]
     ),
     "points.csv": Table(
-        JOB,
-        ["variant", "ran", *POINT, "phase", "cache", *WHY, "stopped", "launches", *ERRORS, *STATE],
-        SPAN,
+        JOB, ["variant", "ran", *POINT, "phase", "cache", *WHY, "stopped", "launches", *ERRORS,
+              *STATE]
     ),
-    "states.csv": Table(SET, [*SPAN, "when", "readings", *STATE], [*SPAN, "when"]),
+    "states.csv": Table(SET, [*SPAN, "when", "readings", *STATE]),
     "summary.csv": Table(
-        SET,
-        ["kernel", "variant", "ran", *POINT, "phase", "cache", *WHY, "samples", "launches",
-         "stopped", *TIMES, "tflops", *ERRORS, *STATE],
-        SPAN,
+        SET, ["kernel", "variant", "ran", *POINT, "phase", "cache", *WHY, "samples", "launches",
+              "stopped", *TIMES, "tflops", *ERRORS, *STATE]
     ),
     "ratios.csv": Table(
-        SET,
-        ["kernel", "variant", "baseline", *POINT, "cache", "pairs", *RATIO],
-        ["variant", "baseline", *POINT, "cache"],
+        SET, ["kernel", "variant", "baseline", *POINT, "cache", "pairs", *RATIO]
     ),
-    "verification.csv": Table(SET, ["kernel", "variant", *PRODUCT, "where", *WHY, "error"], []),
-    "jobs.csv": Table(SET, ["sweep", "variant", "uuid", "wall_s", *PARTS], ["sweep", "variant"]),
+    "verification.csv": Table(
+        SET, ["kernel", "variant", *PRODUCT, "where", *WHY, "error"], repeats=True
+    ),
+    "jobs.csv": Table(SET, ["sweep", "variant", "uuid", "wall_s", *PARTS]),
     "cross_check.csv": Table(
-        EXTRA,
-        ["variant", *POINT, "cache", "rounds", "do_bench_ms", "do_bench_low_ms",
-         "do_bench_high_ms", "torch", "triton", "cublas", "uuid"],
-        ["variant", *POINT, "cache"],
+        EXTRA, ["variant", *POINT, "cache", "rounds", "do_bench_ms", "do_bench_low_ms",
+                "do_bench_high_ms", "torch", "triton", "cublas", "uuid"]
     ),
     "timer_check.csv": Table(
-        EXTRA,
-        ["variant", "n", "recorder", "readings", "samples", *TIMES, *RATIO, "uuid"],
-        ["variant", "n", "recorder"],
+        EXTRA, ["variant", "n", "recorder", "readings", "samples", *TIMES, *RATIO, "uuid"]
     ),
     "ceilings.csv": Table(
-        EXTRA, ["name", "unit", *CEILING, "gpu", "uuid", "sha256"], ["name"]
+        EXTRA, ["name", "unit", "value", "value_low", "value_high", "samples", *WHY, *STATE, "gpu",
+                "uuid", "sha256"]
     ),
     "instructions.csv": Table(
-        EXTRA,
-        ["kernel", "variant", "architecture", "sha256", *WHY, "registers", "spill_bytes",
-         "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt"],
-        ["variant", "architecture"],
+        EXTRA, ["kernel", "variant", "architecture", "sha256", *WHY, "registers", "spill_bytes",
+                "code_bytes", "loop_start", "loop_instructions", *LOOP, "excerpt"]
     ),
-    "counters.csv": Table(
-        EXTRA, ["kernel", "variant", *PRODUCT, *WHY, *COUNTERS], ["variant", *PRODUCT]
-    ),
-    "loads.csv": Table(
-        LOCAL, ["kernel", "variant", *PRODUCT, "loads", "multiply_adds", *WHY], ["variant"]
-    ),
+    "counters.csv": Table(EXTRA, ["kernel", "variant", *PRODUCT, *WHY, *COUNTERS]),
+    "loads.csv": Table(LOCAL, ["kernel", "variant", *PRODUCT, "loads", "multiply_adds", *WHY]),
 }  # fmt: skip
 COLUMNS = {name: table.columns for name, table in TABLES.items()}
 # Files that the checks of the timing leave beside a data set.
@@ -320,27 +311,24 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
     return read.astype("Int64") if column.name == "k" else read
 
 
-def read_optional(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
-    """The same; without rows if there is no such file."""
-    import pandas as pd
-
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS[kind])
-    return read_table(kind, path, version)
-
-
 def read_folder(
-    folder: Path, needed: Iterable[str], optional: Iterable[str]
+    folder: Path, needed: Collection[str], optional: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     """device.json and these tables of a data set by their file names; an optional one that is
     missing is without rows. Raises UserError for a missing, cut or foreign file, and for columns
     that the version which measured it does not write."""
+    import pandas as pd
+
     device = read_json(folder / "device.json")
     if not isinstance(device, dict):
         raise UserError(f"{folder / 'device.json'}: not a mapping; {remedy(folder)}")
-    version = version_of(device)
-    tables = {kind: read_table(kind, folder / kind, version) for kind in needed}
-    return device, tables | {kind: read_optional(kind, folder / kind, version) for kind in optional}
+    version, tables = version_of(device), {}
+    for kind in (*needed, *optional):
+        if kind in needed or (folder / kind).exists():
+            tables[kind] = read_table(kind, folder / kind, version)
+        else:
+            tables[kind] = pd.DataFrame(columns=COLUMNS[kind])
+    return device, tables
 
 
 def product_of(dtype: str, shape: Shape) -> dict[str, Any]:

@@ -6,7 +6,6 @@ It says nothing where the L2 of a card holds the matrices. At its power limit
 a card has another clock in each series, so rates are compared only below it.
 """
 
-from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
@@ -16,7 +15,7 @@ from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
     fastest_own,
-    limits_of,
+    power_capped,
     processor,
     quotable,
     version_words,
@@ -26,18 +25,6 @@ from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
 from matmul_sweep.operations.shapes import Shape
 
 COPY = "copy"  # in ceilings.csv
-
-
-@dataclass(frozen=True)
-class Point:
-    """A product that one kernel computed on both cards, below the power limit of each."""
-
-    kernel: str
-    shape: Shape
-    intensity: float  # operations per byte, if each matrix is moved once
-    faster: float  # the other card's time over this one's
-    predicted: float | None
-    bound: str | None  # memory or arithmetic, on both cards
 
 
 def cards(results: Results) -> list[dict[str, Any]]:
@@ -79,39 +66,29 @@ def ceiling(results: Results, name: str) -> float | None:
     return unit_peak(results, name)
 
 
-def both(here: Results, there: Results) -> list[tuple[pd.Series, pd.Series]]:
-    """The times of each GPU kernel's fastest variants at each shape, here and there."""
+def points(here: Results, there: Results) -> pd.DataFrame:
+    """Every shape that the fastest kernel of this card, or its library, computed on both cards
+    below the power limit of each: `kernel`, `shape`, `intensity` (operations per byte, if each
+    matrix is moved once), `faster` (the other card's time over this one's), what is `predicted` of
+    that, and the `bound` that both cards have; the last two None if that is not known."""
     own, theirs = (fastest(quotable(view.timed())) for view in (here, there))
+    best = fastest_own(here, here.at_compared(fastest(here.timed())))
+    own = own[here.gpu(own) & own.kernel.isin([*best.kernel, here.full_rivals[-1]])]
     own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
     same = ["kernel", "m", "n", "k", "fill", "mode", "cache"]
-    places = theirs[same].reset_index(names="other")
-    pairs = own[here.gpu(own)].reset_index().merge(places, on=same).set_index("index")
-    return [(own.loc[place], theirs.loc[other]) for place, other in pairs.other.items()]
-
-
-def points(here: Results, there: Results, timed: list[tuple[pd.Series, pd.Series]]) -> list[Point]:
-    """Every common shape of the fastest kernel of this card, and of its library, among what both
-    timed."""
-    best = fastest_own(here, here.at_compared(fastest(here.timed())))
-    chosen = {*best.kernel, here.full_rivals[-1]}
-    return [
-        point(here, there, own, other)
-        for own, other in timed
-        if own.kernel in chosen and "p" not in limits_of(own.throttled) + limits_of(other.throttled)
-    ]
-
-
-def point(here: Results, there: Results, own: pd.Series, other: pd.Series) -> Point:
-    shape = shape_of(own)
-    now, then = roofline(here, shape), roofline(there, shape)
-    return Point(
-        own.kernel,
-        shape,
-        shape.operations / bytes_of(shape),
-        other.time_ms / own.time_ms,
-        then[1] / now[1] if now and then else None,
-        now[0] if now and then and now[0] == then[0] else None,
-    )
+    rows = own.merge(theirs, on=same, suffixes=("", "_other"))
+    rows = rows[~power_capped(rows.throttled) & ~power_capped(rows.throttled_other)]
+    shapes = [shape_of(row) for row in rows.itertuples()]
+    lines = [(roofline(here, shape), roofline(there, shape)) for shape in shapes]
+    columns = {
+        "kernel": rows.kernel.tolist(),
+        "shape": shapes,
+        "intensity": [shape.operations / bytes_of(shape) for shape in shapes],
+        "faster": (rows.time_ms_other / rows.time_ms).tolist(),
+        "predicted": [then[1] / now[1] if now and then else None for now, then in lines],
+        "bound": [now[0] if now and then and now[0] == then[0] else None for now, then in lines],
+    }
+    return pd.DataFrame(columns)
 
 
 def roof(view: Results) -> tuple[float, float] | None:
@@ -145,18 +122,13 @@ def bytes_of(shape: Shape) -> int:
 def groups(here: Results, there: Results) -> list[dict[str, Any]]:
     """For each kernel and bound of an operation, how much faster this card is, and what was
     predicted."""
-    own = points(here, there, both(here, there))
-    kinds = dict.fromkeys((point.kernel, point.bound) for point in own if point.bound)
-    found = []
-    for kernel, bound in kinds:
-        rows = [point for point in own if (point.kernel, point.bound) == (kernel, bound)]
-        found.append(
-            {
-                "title": here.title(kernel),
-                "bound": bound,
-                "shapes": len(rows),
-                "faster": geometric_mean([point.faster for point in rows]),
-                "predicted": geometric_mean([p.predicted for p in rows if p.predicted]),
-            }
-        )
-    return found
+    return [
+        {
+            "title": here.title(kernel),
+            "bound": bound,
+            "shapes": len(rows),
+            "faster": geometric_mean(rows.faster),
+            "predicted": geometric_mean(rows.predicted),
+        }
+        for (kernel, bound), rows in points(here, there).groupby(["kernel", "bound"], sort=False)
+    ]

@@ -32,9 +32,6 @@ KEY = [*IDENTITY, "baseline"]
 COMPARED = ["kernel", "variant", "baseline"]  # one verdict over all points of each
 NAMED = 3  # variants that a line about missing points names
 UNKNOWN = "–"
-CELLS = ["variant", "verdict", "change", "from", "to", "points", "same", "faster", "slower",
-         "unclear"]  # fmt: skip
-TEXTS = 2  # of these; the others are numbers
 VERDICTS = ["same", "faster", "slower", "unclear"]
 TABLE = [
     *KEY, "value_a", "low_a", "high_a", "value_b", "low_b", "high_b",
@@ -245,10 +242,15 @@ def variant_lines(variants: pd.DataFrame) -> list[str]:
     other = variants[(variants.verdict != "same") | (variants.faster > 0) | (variants.slower > 0)]
     rank = other.verdict.map(["slower", "faster", "unclear", "same"].index)
     order = other.assign(rank=rank).sort_values(["rank", "change"], ascending=[True, False])
+    ends = {"change": order.change, "from": order.change_low, "to": order.change_high}
+    shares = {name: (end - 1).map("{:+.1%}".format).mask(end.isna(), UNKNOWN)
+              for name, end in ends.items()}  # fmt: skip
+    points = order[VERDICTS].sum(axis=1)
+    shown = order[["variant", "verdict"]].assign(**shares, points=points, **order[VERDICTS])
     lines = []
-    for library, rows in order.groupby("baseline"):
+    for library, rows in shown.groupby(order.baseline):
         lines += ["", *([f"beside {library}"] if library else [])]
-        lines += aligned([CELLS, *(row_of(row) for _, row in rows.iterrows())])
+        lines += aligned([list(shown), *rows.astype(str).to_numpy()])
     if other.change.isna().any():
         lines += [
             "",
@@ -257,19 +259,8 @@ def variant_lines(variants: pd.DataFrame) -> list[str]:
     return lines
 
 
-def row_of(row: pd.Series) -> list[str]:
-    """A variant in words, by CELLS."""
-    known = pd.notna(row.change)
-    ends = [row.change, row.change_low, row.change_high]
-    changes = [f"{end - 1:+.1%}" for end in ends] if known else [UNKNOWN] * 3
-    counts = [row[verdict] for verdict in VERDICTS]
-    whole = [str(int(count)) for count in (sum(counts), *counts)]
-    return [row.variant, row.verdict, *changes, *whole]
-
-
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with columns of one width; TEXTS columns stand left, the others right."""
+    """Lines with columns of one width; the first two, texts, stand left, the others right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    side = "<" * TEXTS + ">" * len(widths)
-    form = "  ".join(f"{{:{end}{width}}}" for end, width in zip(side, widths, strict=False))
+    form = "  ".join(f"{{:{'<' if i < 2 else '>'}{width}}}" for i, width in enumerate(widths))
     return [form.format(*row) for row in cells]

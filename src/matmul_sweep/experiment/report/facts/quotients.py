@@ -33,18 +33,15 @@ class Quotient:
     beside: str | None = None  # what was timed in turn with both, if the two times do not count
 
     def facts(self, results: Results) -> dict[str, Any]:
-        """With its verdict: whether the other kernel is faster, slower, or neither."""
+        """With its verdict: whether the other kernel is faster, slower, or neither, or the same to
+        the digits that are printed."""
+        printed_as_one = significant(self.value) == "1.00"
         return {
             "quotient": self.value,
             "interval": ends(self.low, self.high),
-            "verdict": shown(self.value, verdict_of(self.low, self.high)),
+            "verdict": "same" if printed_as_one else verdict_of(self.low, self.high),
             "beside": self.beside and results.title(kernel_name(self.beside)),
         }
-
-
-def shown(quotient: float, verdict: str) -> str:
-    """The verdict, or `same` if the quotient is printed as 1."""
-    return "same" if significant(quotient) == "1.00" else verdict
 
 
 def quotient(results: Results, slow: pd.Series, fast: pd.Series) -> Quotient | None:

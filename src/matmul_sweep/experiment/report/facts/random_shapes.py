@@ -64,7 +64,7 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
 
 def spread(rows: pd.DataFrame) -> dict[str, Any]:
     """The distribution of sorted ratios; 5% of the shapes are at `low` or below."""
-    shares = {"worst": 0.0, "low": LOW, "median": MIDDLE, "high": HIGH}
+    shares = {"worst": 0.0, "low": LOW, "median": MIDDLE}
     ratios = rows.ratio.to_numpy()
     places = {name: max(at_share(rows, share), 0) for name, share in shares.items()}
     return {"shapes": len(rows)} | {name: float(ratios[place]) for name, place in places.items()}

@@ -1,7 +1,6 @@
 """Everything that the report prints, computed from a data set and the documents' numbers; the
 sentences are the report's."""
 
-import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -27,33 +26,13 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.operations import OPERATIONS, shape_of
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-# The facts of a machine in words, by what they are called.
-FACTS = {
-    "GPU": "{gpu}",
-    "compute capability": "{compute_capability}",
-    "multiprocessors": "{multiprocessors}",
-    "highest clock": "{clock_mhz:.4g} MHz",
-    "float32 peak": "{fp32_peak_tflops:.4g} TFLOP/s",
-    "float64 peak": "{fp64_peak_tflops:.4g} TFLOP/s",
-    "float64 peak of the tensor cores": "{fp64_tensor_peak_tflops:.4g} TFLOP/s",
-    "memory": "{memory_gib:.4g} GiB",
-    "L2 cache": "{l2_mib:.4g} MiB",
-    "power limit": "{power_limit_w:.4g} W",
-    "driver": "{driver}",
-    "cuBLAS": "{cublas}",
-    "math mode": "{math_mode}",
-    "processor": "{cpu}",
-    "cores": "{cores}",
-    "BLAS on the CPU": "{blas}",
-    "compilers": "{compilers}",
-}
 
 
 def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
     """tables.json."""
     return {
         "data_set": data_set(results),
-        "device": device_facts(results.device),
+        "device": results.device,
         "scope": scope(results),
         "operations": operations(),
         "findings": findings(results),
@@ -90,23 +69,6 @@ def operations() -> dict[str, dict[str, Any]]:
         | {"factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]]}
         for name, operation in OPERATIONS.items()
     }
-
-
-def device_facts(device: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Label and text for each fact of the machine that is on record."""
-    compilers = {entry["compiler"] for entry in (device.get("compilers") or {}).values()}
-    known = {name: value for name, value in device.items() if value is not None} | {
-        f"{name}_{unit}": device[f"{name}_bytes"] / size
-        for name, unit, size in (("memory", "gib", 2**30), ("l2", "mib", 2**20))
-        if device.get(f"{name}_bytes")
-    }
-    known |= {"gpu": device.get("gpu") or "none"}
-    known |= {"compilers": "; ".join(sorted(compilers))} if compilers else {}
-    found = []
-    for label, template in FACTS.items():
-        with contextlib.suppress(KeyError):
-            found.append((label, template.format_map(known)))
-    return found
 
 
 def scope(results: Results) -> dict[str, Any]:

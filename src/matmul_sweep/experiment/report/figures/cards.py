@@ -8,34 +8,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
-from matmul_sweep.experiment.report.facts.cards import both, points, roof
+from matmul_sweep.experiment.report.facts.cards import points, roof
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import (
-    NothingToDraw,
     figure,
     kernel_lines,
     name_lines,
+    need,
 )
-from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
-PREDICTED = "predicted"
-LINE = Look(style.INK, "", "-")
 
-
-@figure(None, "This card beside others", one_cache=False)
+@figure("This card beside others", one_cache=False)
 def cards(results: Results) -> Figure:
     """A panel for each other card and operation."""
     panels = [
         (other, results.of(name), rows)
         for other in results.others
         for name in OPERATIONS
-        if len(rows := table(results.of(name), other.of(name)))
+        if len(rows := points(results.of(name), other.of(name)).sort_values("intensity"))
     ]
-    if not panels:
-        raise NothingToDraw("No other card with a published data set computed the same products.")
-    made, grid = style.panel_rows(len(panels), 1, height=1.8)
+    need(panels, "No other card with a published data set computed the same products.")
+    made, grid = style.panels(rows=len(panels), height=1.8)
     for ax, (other, here, rows) in zip(grid[:, 0], panels, strict=True):
         draw(ax, here, other.of(here.product.name), rows)
         product = in_words(here.product)
@@ -55,20 +50,14 @@ def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.Data
     )
 
 
-def table(here: Results, there: Results) -> pd.DataFrame:
-    """The points of both cards, from few operations per byte to many."""
-    rows = pd.DataFrame(points(here, there, both(here, there)))
-    return rows.sort_values("intensity") if len(rows) else rows
-
-
 def draw(ax: Axes, here: Results, there: Results, rows: pd.DataFrame) -> None:
     """The points of both cards, and the prediction from the least intensity to the largest."""
     style.parity(ax)
-    drawn = kernel_lines(ax, here, rows, "faster", over="intensity", joined=False)
+    kernel_lines(ax, here, rows, "faster", over="intensity", joined=False)
     own, theirs = roof(here), roof(there)
     if own and theirs:
         x = np.geomspace(rows.intensity.min(), rows.intensity.max(), 200)
         limits = [np.minimum(x * copy, rate) for copy, rate in (own, theirs)]
-        ax.plot(x, limits[0] / limits[1], color=style.INK, label=PREDICTED)
+        ax.plot(x, limits[0] / limits[1], color=style.INK, label="predicted")
     style.log_values(ax, axis="x")
-    name_lines([ax], here, [drawn], {PREDICTED: LINE} if own and theirs else {})
+    name_lines([ax], here)

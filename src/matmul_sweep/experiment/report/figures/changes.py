@@ -28,7 +28,7 @@ def draw_changes(
     sized = points.assign(n=size(points))
     own = [(OPERATIONS[name], rows) for name, rows in sized.groupby("operation", sort=False)]
     with style.theme():
-        made, grid = style.panel_rows(len(own), 1, height=4.4 if len(own) == 1 else 3.2)
+        made, grid = style.panels(rows=len(own), height=4.4 if len(own) == 1 else 3.2)
         for ax, (operation, rows) in zip(grid[:, 0], own, strict=True):
             draw_operation(ax, rows, results, tolerance)
             ax.set_title(in_words(operation), loc="left")
@@ -48,7 +48,7 @@ def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: 
     means = points.groupby(["kernel", "n"], as_index=False).change.agg(gmean)
     ax.axhspan(1 / (1 + tolerance), 1 + tolerance, color=style.PALE, alpha=0.5, linewidth=0)
     style.parity(ax)
-    drawn = kernel_lines(ax, results, means, "change")
+    kernel_lines(ax, results, means, "change")
     single_points(ax, results, points[points.verdict.isin(["faster", "slower"])])
     style.size_axis(ax, means.n, words="")
     if means.change.max() > LARGE * means.change.min():
@@ -58,7 +58,7 @@ def draw_operation(ax: Axes, points: pd.DataFrame, results: Results, tolerance: 
         low, high = ax.get_ylim()
         ax.set_ylim(min(low, 1 - 2 * tolerance), max(high, 1 + 2 * tolerance))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda change, _: f"{change - 1:+.1%}"))
-    name_lines([ax], results, [drawn], context=True)
+    name_lines([ax], results, context=True)
 
 
 def size(points: pd.DataFrame) -> pd.Series:

@@ -8,41 +8,37 @@ from matmul_sweep.experiment.dataset.selection import Results, fastest, squares,
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import (
-    NothingToDraw,
     ends,
     figure,
     kernel_lines,
     name_lines,
+    need,
 )
-from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations import OPERATIONS
 
 STATES = {
     "sm_clock_mhz": ("SM clock in MHz", "clock_mhz", "highest clock"),
     "power_w": ("power in W", "power_limit_w", "power limit"),
 }
-LIMIT = Look(style.INK, "", (0, (6, 2)))
 
 
-@figure(None, "Clock and power of the card, by size", one_cache=False)
+@figure("Clock and power of the card, by size", one_cache=False)
 def clocks(results: Results) -> Figure:
     """The card's state during hot launches of square products, a row of panels per operation."""
     found = {operation: states(results.of(operation)) for operation in OPERATIONS}
     found = {operation: rows for operation, rows in found.items() if len(rows)}
-    if not found:
-        reason = state_absence(results.device)
-        if not results.device.get("gpu"):
-            reason = results.gpu_absence()
-        raise NothingToDraw(f"The card's state is not known ({reason}).")
+    on_card = results.device.get("gpu")
+    reason = state_absence(results.device) if on_card else results.gpu_absence()
+    need(found, f"The card's state is not known ({reason}).")
     known = [name for name in STATES if any(rows[name].notna().any() for rows in found.values())]
-    made, grid = style.panel_rows(len(found), len(known), height=1.4)
+    made, grid = style.panels(len(known), len(found), height=1.4, sharey=False)
     for row, (axes, (operation, rows)) in enumerate(zip(grid, found.items(), strict=True)):
         own = results.of(operation)
-        drawn = [draw_state(ax, own, rows, name) for ax, name in zip(axes, known, strict=True)]
         for ax, name in zip(axes, known, strict=True):
+            draw_state(ax, own, rows, name)
             ax.set_title(STATES[name][0] if row == 0 else "", loc="left")
         axes[0].set_ylabel(f"{own.product.title}, {own.product.dtype}")
-        name_lines(axes, own, drawn)
+        name_lines(axes, own)
     style.claim(made, lowest_clock(results, found))
     return made
 
@@ -69,17 +65,15 @@ def states(results: Results) -> pd.DataFrame:
     return squares(rows.dropna(subset=list(STATES), how="all"))
 
 
-def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> list[str]:
-    """Draw one of STATES over size, below its limit if that is known; return the kernels."""
+def draw_state(ax: Axes, results: Results, rows: pd.DataFrame, name: str) -> None:
+    """Draw one of STATES over size, below its limit if that is known."""
     _, fact, words = STATES[name]
-    drawn = kernel_lines(ax, results, rows.dropna(subset=[name]), name)
+    kernel_lines(ax, results, rows.dropna(subset=[name]), name)
     style.size_axis(ax, rows.n)
     if limit := results.device.get(fact):
-        ax.axhline(limit, color=style.INK, linewidth=0.9, linestyle=LIMIT.dashes)
-        ax.annotate(f"{words}: {limit:.0f}", (0.02, limit), xytext=(0, 2), va="bottom",
-                    xycoords=("axes fraction", "data"), textcoords="offset points",
-                    bbox=style.PAPER, fontsize=style.SMALL_TEXT)  # fmt: skip
+        ax.axhline(limit, color=style.INK, linewidth=0.9, linestyle=style.PARITY.dashes)
+        style.say(ax, f"{words}: {limit:.0f}", (0.02, limit), (0, 2), va="bottom",
+                  xycoords=("axes fraction", "data"))  # fmt: skip
         low, high = ax.get_ylim()
         low = min(low, 0.9 * limit)
         ax.set_ylim(low, max(high, limit + 0.25 * (limit - low)))  # room for the words
-    return drawn

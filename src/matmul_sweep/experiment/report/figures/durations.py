@@ -3,32 +3,30 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import Results, quotable
+from matmul_sweep.experiment.dataset.selection import Results, fastest, quotable, squares
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import times
 from matmul_sweep.experiment.report.figures.figure_base import (
-    NothingToDraw,
-    best_squares,
     figure,
     name_lines,
+    need,
     size_panels,
 )
 from matmul_sweep.operations.gemm import GEMM
 
 
-@figure(GEMM, "Speed-up over the CPU")
+@figure("Speed-up over the CPU", GEMM)
 def speedup(results: Results) -> Figure:
     """CPU time over kernel time at the sizes where both were measured: loop, and BLAS."""
-    rows = best_squares(results)
+    rows = squares(fastest(results.timed()))
     bases = {base: found for base in ("cpu_loop", "cpu_blas")
              if len(found := speedups(results, rows, base))}  # fmt: skip
-    if not bases:
-        raise NothingToDraw("No size was measured both on the CPU and by another kernel.")
+    need(bases, "No size was measured both on the CPU and by another kernel.")
     panels = {f"over {results.title(base)}": found for base, found in bases.items()}
-    made, axes, drawn = size_panels(results, panels, "speedup", "CPU time / kernel time")
+    made, axes = size_panels(results, panels, "speedup", "CPU time / kernel time")
     for ax in axes:
         style.log_values(ax)
-    name_lines(axes, results, drawn)
+    name_lines(axes, results)
     style.claim(made, highest_speedup(results, *list(bases.items())[-1]))
     return made
 

@@ -3,7 +3,8 @@ interval and label of a kernel.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,14 +17,12 @@ from matmul_sweep.experiment.dataset.selection import (
     processor,
     rate_unit,
     short_commit,
-    squares,
     thermally_throttled,
     version_words,
 )
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.figures import labels, style
 from matmul_sweep.experiment.report.figures.style import Look
-from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import Operation
 
 Draw = Callable[[Results], Figure]
@@ -34,49 +33,39 @@ class NothingToDraw(Exception):
     """The data of a figure are missing; the message is a sentence that says why."""
 
 
-def figure(
-    operation: Operation | None, title: str, one_cache: bool = True
-) -> Callable[[Draw], Draw]:
-    """Register a figure of one operation, or (None) of everything timed, by the function's name.
+def need(found: Sized, why: str) -> None:
+    """Raises NothingToDraw where nothing was found; `why` is a sentence."""
+    if not len(found):
+        raise NothingToDraw(why)
 
+
+def figure(
+    title: str, *operations: Operation, reduced: bool = False, one_cache: bool = True
+) -> Callable[[Draw], Draw]:
+    """Register a figure of each of these operations, or (of none) of everything timed, by the
+    operation's prefix and the function's name. It has the theme, its title, in which `{product}`
+    stands for the operation, and its source, and raises NothingToDraw.
+
+    reduced: kernels with reduced arithmetic are among the operation's.
     one_cache: its times are hot or cold, and the source says which.
     """
 
-    def decorate(draw: Draw) -> Draw:
-        FIGURES[draw.__name__] = finished(draw, operation, title, one_cache=one_cache)
-        return draw
-
-    return decorate
-
-
-def each_figure(title: str, reduced: bool = False) -> Callable[[Draw], Draw]:
-    """Register a figure of each operation, under its prefix and the function's name."""
-
-    def decorate(draw: Draw) -> Draw:
-        for operation in OPERATIONS.values():
-            words = f"{title}: {in_words(operation)}"
-            name = operation.figure_prefix + draw.__name__
-            FIGURES[name] = finished(draw, operation, words, reduced)
-        return draw
-
-    return decorate
-
-
-def finished(
-    draw: Draw, operation: Operation | None, title: str, reduced: bool = False,
-    one_cache: bool = True,
-) -> Draw:  # fmt: skip
-    """A figure in the theme, with its title and source. It raises NothingToDraw."""
-
-    def drawn(whole: Results) -> Figure:
+    def drawn(draw: Draw, operation: Operation | None, whole: Results) -> Figure:
         results = whole.of(operation.name, reduced) if operation else whole
+        words = title.format(product=in_words(operation)) if operation else title
         with style.theme():
             made = draw(results)
             source = source_line(results) + (cache_note(results) if one_cache else "")
-            style.finish(made, title, list(notes(results, made)), source)
+            style.finish(made, words, list(notes(results, made)), source)
         return made
 
-    return drawn
+    def decorate(draw: Draw) -> Draw:
+        for operation in operations or [None]:
+            prefix = operation.figure_prefix if operation else ""
+            FIGURES[prefix + draw.__name__] = partial(drawn, draw, operation)
+        return draw
+
+    return decorate
 
 
 def source_line(results: Results) -> str:
@@ -101,8 +90,8 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     drawn = [kernel for kernel in results.order if style.has(made, kernel)]
     words = {text.get_text() for ax in made.axes for text in ax.texts}
     named = [kernel for kernel in drawn if results.title(kernel) in words]
-    context = [kernel for kernel in drawn if look(results, kernel) == style.CONTEXT]
-    if others := len(set(context).difference(named)):
+    unnamed = set(drawn).difference(named)
+    if others := sum(look(results, kernel) == style.CONTEXT for kernel in unnamed):
         yield f"grey: {others} other kernel" + "s" * (others > 1)
     for kernel in filter(results.writes_half, named):
         yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
@@ -110,16 +99,9 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):
         yield "crosses: times that the documents print, of other cards"
-    if style.has(made, style.PUBLISHED):
-        yield f"dashed: {not_from_here(results)}"
-
-
-def not_from_here(results: Results) -> str:
-    """Where the times come from that a data set lacks."""
-    other = stand_in(results)
-    assert other is not None, "something was drawn of it"
-    date = other.device.get("date") or "at an unknown date"
-    return f"{processor(other.device)}, published {date}, not measured here"
+    if style.has(made, style.PUBLISHED) and (other := stand_in(results)):
+        date = other.device.get("date") or "at an unknown date"
+        yield f"dashed: {processor(other.device)}, published {date}, not measured here"
 
 
 def look(results: Results, kernel: str) -> Look:
@@ -149,76 +131,59 @@ def ends(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.kernel.isin([*results.told[:1], *results.told[-1:], *results.full_rivals])]
 
 
-def best_squares(results: Results) -> pd.DataFrame:
-    """Kernel times of square products, the fastest variant of each kernel. Raises NothingToDraw."""
-    rows = squares(fastest(results.timed()))
-    if rows.empty:
-        raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
-    return rows
-
-
 def kernel_lines(
     ax: Axes, results: Results, rows: pd.DataFrame, column: str, over: str = "n",
-    joined: bool = True,
-) -> list[str]:  # fmt: skip
-    """Draw a line per kernel, or only its markers, over n or another column; return the kernels."""
-    drawn = [kernel for kernel in results.order if kernel in set(rows.kernel)]
-    for kernel in drawn:
+    joined: bool = True, bars: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Draw a line per kernel, or only its markers, over n or another column; but for the context
+    with intervals, if two columns `bars` have their ends."""
+    for kernel in (name for name in results.order if name in set(rows.kernel)):
         own, line = rows[rows.kernel == kernel], look(results, kernel)
         line = line if joined else dataclasses.replace(line, dashes="")
-        style.draw_line(ax, own[over], own[column], line, kernel)
-        hot = own[thermally_throttled(own.throttled)] if "throttled" in own else own[:0]
-        style.hollow(ax, hot[over], hot[column], look(results, kernel))
-    return drawn
+        hot = thermally_throttled(own.throttled) if "throttled" in own else None
+        style.draw_line(ax, own[over], own[column], line, kernel, hot=hot)
+        if bars and line != style.CONTEXT:
+            ends = abs(own[[*bars]].sub(own[column], axis="index")).T
+            ax.errorbar(own[over], own[column], ends.to_numpy(), fmt="none", ecolor=line.colour,
+                        elinewidth=0.9, capsize=2)  # fmt: skip
 
 
 def size_panels(
     results: Results, panels: Mapping[str, pd.DataFrame], column: str, words: str,
     bars: Sequence[str] = (),
-) -> tuple[Figure, Sequence[Axes], list[list[str]]]:  # fmt: skip
-    """A panel of kernels' lines over n for each table, by its title, with the line of parity and
-    the interval_bars of the columns `bars`. Returns the kernels of each panel too."""
-    made, axes = style.panels(len(panels))
+) -> tuple[Figure, Sequence[Axes]]:  # fmt: skip
+    """A panel of kernel_lines over n for each table, by its title, with the line of parity."""
+    made, [axes] = style.panels(len(panels))
     axes[0].set_ylabel(words)
-    drawn = []
     for ax, (title, rows) in zip(axes, panels.items(), strict=True):
-        drawn.append(kernel_lines(ax, results, rows, column))
-        if bars:
-            interval_bars(ax, results, rows, bars)
+        kernel_lines(ax, results, rows, column, bars=bars)
         style.size_axis(ax, rows.n)
         ax.set_title(title, loc="left")
         style.parity(ax)
-    return made, axes, drawn
-
-
-def interval_bars(ax: Axes, results: Results, rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Bars over n in each kernel's colour, but those of the context; `columns`: value, lower end
-    and upper end."""
-    rows = rows[rows.kernel.map(lambda kernel: look(results, kernel) != style.CONTEXT).astype(bool)]
-    for kernel, own in rows.dropna(subset=list(columns)).groupby("kernel", sort=False):
-        value, low, high = (own[column] for column in columns)
-        ax.errorbar(own.n, value, [value - low, high - value], fmt="none",
-                    ecolor=look(results, kernel).colour, elinewidth=0.9, capsize=2)  # fmt: skip
+    return made, axes
 
 
 def name_lines(
-    axes: Sequence[Axes], results: Results, drawn: Sequence[Iterable[str]],
-    others: Mapping[str, Look] | None = None, context: bool = False,
+    axes: Sequence[Axes], results: Results, context: bool = False,
+    only: Collection[str] | None = None,
 ) -> None:  # fmt: skip
-    """Direct labels for the kernels in each panel, for those of the context only if asked for: at
-    the ends of the last panel's lines, with those of `others`, and inside the other panels for
-    lines that it lacks."""
-    drawn = [
-        [name for name in own if context or look(results, name) != style.CONTEXT] for own in drawn
-    ]
-    last = drawn[-1]
-    names = {kernel: results.title(kernel) for kernel in last}
-    looks = {kernel: look(results, kernel) for kernel in last} | {**(others or {})}
-    labels.label_ends(axes[-1], names | {name: name for name in others or ()}, looks)
-    for ax, kernels in zip(axes[:-1], drawn[:-1], strict=True):
-        for kernel in (name for name in kernels if name not in names):
-            names[kernel] = results.title(kernel)
-            labels.label_inside(ax, kernel, names[kernel])
+    """Direct labels for the lines in each panel, for those of the context or only some of them if
+    asked for: at the ends of the last panel's lines, and inside the other panels for lines that it
+    lacks. Limits must be final."""
+    *others, last = (
+        {
+            name: (line, results.title(name))
+            for name, line in style.named_lines(ax).items()
+            if (context or line.get_color() != style.CONTEXT.colour)
+            and (only is None or name in only)
+        }
+        for ax in axes
+    )
+    labels.label_ends(axes[-1], last.values())
+    for ax, lines in zip(axes, others, strict=False):
+        for line, words in (own for name, own in lines.items() if name not in last):
+            labels.label_inside(ax, line, words)
+        last |= lines
 
 
 def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
@@ -232,6 +197,5 @@ def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
     Raises NothingToDraw."""
     rows = results.at_compared(fastest(results.timed()))
     rows = rows[results.gpu(rows)]
-    if rows.empty:
-        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    need(rows, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     return rated(rows)

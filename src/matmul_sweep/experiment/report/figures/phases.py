@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import Results, fastest, squares
-from matmul_sweep.experiment.report.figures import labels, style
-from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure, look
+from matmul_sweep.experiment.report.figures import style
+from matmul_sweep.experiment.report.figures.figure_base import figure, look, name_lines, need
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations.gemm import GEMM
 
@@ -25,26 +25,24 @@ def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
     that were timed end to end. Raises NothingToDraw."""
     phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
     kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
-    if not kernels:
-        raise NothingToDraw(f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
+    need(kernels, f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
     return phases, kernels
 
 
-@figure(GEMM, "Kernel time against copies, end to end, and unified memory")
+@figure("Kernel time against copies, end to end, and unified memory", GEMM)
 def copies(results: Results) -> Figure:
     """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
     phases, kernels = phase_times(results)
-    made, axes = style.panels(len(kernels))
+    made, [axes] = style.panels(len(kernels))
     axes[0].set_ylabel("time in ms")
     for ax, kernel in zip(axes, kernels, strict=True):
-        looks = {phase: drawn or look(results, kernel) for phase, (_, drawn) in PHASES.items()}
-        for phase, rows in phases.items():
-            own = rows[rows.kernel == kernel]
-            style.draw_line(ax, own.n, own.time_ms, looks[phase], phase)
+        for phase, (words, line) in PHASES.items():
+            own = phases[phase][phases[phase].kernel == kernel]
+            style.draw_line(ax, own.n, own.time_ms, line or look(results, kernel), words)
         style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
         style.log_values(ax)
         ax.set_title(results.title(kernel), loc="left")
-    labels.label_ends(axes[-1], {phase: name for phase, (name, _) in PHASES.items()}, looks)
+    name_lines(axes, results, context=True)
     style.claim(made, longer_copies(results, phases, kernels[0]))
     return made
 

@@ -7,23 +7,22 @@ from matmul_sweep.catalogue.entries import Kind
 from matmul_sweep.experiment.dataset.selection import Results, rate_unit
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import times
-from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure, look
+from matmul_sweep.experiment.report.figures.figure_base import figure, look, need
 from matmul_sweep.experiment.report.numbers import significant
 
 CLEARLY = 1.5  # times as fast, for what may be known by a product each
 
 
-@figure(None, "Rate of the processor, by width and order of the loops", one_cache=False)
+@figure("Rate of the processor, by width and order of the loops", one_cache=False)
 def processor_sizes(results: Results) -> Figure:
     """A bar for each loop at each size; the library's rates, which would dwarf them, in words."""
     rows = results.launches[results.launches.sweep.isin(results.lessons)]
     rows = rows[rows.n == rows.k]
     loops = rows[[results.kind(kernel) is Kind.C for kernel in rows.kernel]]
-    if loops.empty:
-        raise NothingToDraw("No sweep of this data set compares the orders of the loops.")
+    need(loops, "No sweep of this data set compares the orders of the loops.")
     unit, per_tflops = rate_unit(loops.tflops)
     sizes, kernels = sorted(set(loops.n)), list(dict.fromkeys(loops.kernel))
-    made, (ax,) = style.panels()
+    made, [[ax]] = style.panels()
     width = 0.8 / len(kernels)
     for place, kernel in enumerate(kernels):
         own = loops[loops.kernel == kernel]

@@ -1,13 +1,12 @@
 """The ratios of the dispatches to the library at shapes drawn at random."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from matmul_sweep.experiment.dataset.selection import Results, verdict_of
 from matmul_sweep.experiment.report.facts.random_shapes import (
@@ -20,31 +19,24 @@ from matmul_sweep.experiment.report.facts.random_shapes import (
 )
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
-from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, figure
+from matmul_sweep.experiment.report.figures.figure_base import figure, need
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import COMPACT
 
-CLASSES = [
-    *dict.fromkeys(name for operation in OPERATIONS.values() for name in operation.classes),
-    COMPACT,
-]
 POINT = Look(style.STEPS[3], "o", "")
-TICKS = [0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2, 3, 5, 10, 20, 50]
-APART = 0.1  # of the axis, between two of its ticks
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
 
-@figure(None, "Share of the library at shapes drawn at random", one_cache=False)
+@figure("Share of the library at shapes drawn at random", one_cache=False)
 def random_shapes(results: Results) -> Figure:
     """Library time over kernel time, the lowest first, in a panel for each dispatch."""
     kernels = drawn_kernels(results)
     panels = {name: own for name in kernels if len(own := drawn_ratios(results, name))}
-    if not panels:
-        why = f" ({results.absence(kernels)})" if kernels else ""
-        raise NothingToDraw(f"No product was timed at a shape drawn at random{why}.")
-    made, grid = style.panel_rows(2, len(panels), height=1.5)
+    why = f" ({results.absence(kernels)})" if kernels else ""
+    need(panels, f"No product was timed at a shape drawn at random{why}.")
+    made, grid = style.panels(len(panels), 2, height=1.5, sharey=False)
     style.grid_of(grid[0, 0]).set_height_ratios([5, 3])
     for axes, (kernel, rows) in zip(grid.T, panels.items(), strict=True):
         places = (np.arange(len(rows)) + 0.5) / len(rows)
@@ -59,44 +51,28 @@ def random_shapes(results: Results) -> Figure:
     return made
 
 
-def ratio_axis(ax: Axes, low: float, high: float) -> None:
-    """A logarithmic axis with room for all ratios, and ticks from 1 outwards where they fit."""
-    span = math.log(high / low) or 0.1
-    bottom, top = low * math.exp(-0.4 * span), high * math.exp(0.1 * span)  # words at the foot
-    style.log_values(ax)
-    ax.set_ylim(bottom, top)
-    gap = APART * math.log(top / bottom)
-    ticks: list[float] = []
-    for tick in sorted(TICKS, key=lambda tick: abs(math.log(tick))):
-        apart = all(abs(math.log(tick / other)) >= gap for other in ticks)
-        if apart and bottom <= tick <= top:
-            ticks.append(tick)
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-
-
 def curve(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     """The ratios in order over the share of the shapes, with three of them in words."""
-    ratio_axis(ax, min(rows.ratio.min(), 1), max(rows.ratio.max(), 1))
+    low, high = min(rows.ratio.min(), 1), max(rows.ratio.max(), 1)
+    style.log_values(ax)
+    ax.set_ylim(low * (low / high) ** 0.4, high * (high / low) ** 0.1)  # words at the foot
+    ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     style.parity(ax)
     style.draw_line(ax, places, rows.ratio, POINT, "ratio")
     said = []
     for share, words in MARKED.items():
         place = at_share(rows, share)
         x, ratio = places[place], rows.ratio.iloc[place]
-        ax.plot(
-            [x, x], [0, ratio], color=style.QUIET, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0
-        )
+        ax.vlines(x, 0, ratio, style.QUIET, (0, (2, 2)), linewidth=0.8, zorder=0)
         said.append(f"{words} {significant(ratio)}")
-    ax.annotate(
-        "\n".join(said), (1, 0), xycoords="axes fraction", xytext=(-3, 3),
-        textcoords="offset points", ha="right", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
-    )  # fmt: skip
+    style.say(ax, "\n".join(said), (1, 0), (-3, 3), xycoords="axes fraction", ha="right")
     ax.tick_params(labelbottom=False)
 
 
 def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     """Where the shapes of each class are on the curve, as strokes in a lane of their own."""
-    known = [name for name in CLASSES if name in set(rows["class"])]
+    classes = [*OPERATIONS[rows.operation.iloc[0]].classes, COMPACT]
+    known = [name for name in classes if name in set(rows["class"])]
     ax.plot(places, rows["class"].map(known.index), "|", color=style.INK, markersize=7,
             markeredgewidth=0.7)  # fmt: skip
     ax.set_yticks(range(len(known)), known)

@@ -1,5 +1,6 @@
 """Figures that compare the kernels at one size: steps, and error."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 
@@ -14,58 +15,50 @@ from matmul_sweep.experiment.dataset.selection import (
     size_name,
 )
 from matmul_sweep.experiment.report.facts.quotients import quotient
-from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import (
     against_libraries,
     reduced_beside_full,
     times,
 )
 from matmul_sweep.experiment.report.figures.figure_base import (
-    NothingToDraw,
-    each_figure,
+    figure,
     gpu_compared,
     kernel_lines,
     look,
     name_lines,
+    need,
     rated,
 )
 from matmul_sweep.experiment.report.numbers import significant
-from matmul_sweep.operations import shape_of
+from matmul_sweep.operations import OPERATIONS, shape_of
 
 LETTERS = 9  # of a line of a kernel's name
 
 
-@each_figure("Step by step")
+@figure("Step by step: {product}", *OPERATIONS.values())
 def ladder(results: Results) -> Figure:
     """The steps that are told of as a staircase of rates at one size: each with its gain over the
     step before, and the rate of each library in the pairs that it was timed in with the step."""
     rows, unit, per_tflops = gpu_compared(results)
     named = [kernel for kernel in results.told if kernel in set(rows.kernel)]
-    if not named:
-        raise NothingToDraw(f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    need(named, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     steps = [rows[rows.kernel == kernel].iloc[0] for kernel in named]
-    made, (ax,) = style.panels(height=3.2)
+    made, [[ax]] = style.panels(height=2.7)
     for place, row in enumerate(steps):
-        ax.bar(
-            place, row.rate, width=0.78, color=look(results, row.kernel).colour, label=row.kernel
-        )
+        ax.bar(place, row.rate, 0.78, color=look(results, row.kernel).colour)
         words = gained(results, steps[place - 1], row) if place else ""
-        ax.annotate(significant(row.rate) + words, (place, row.rate), xytext=(0, 3), ha="center",
-                    textcoords="offset points", fontsize=style.SMALL_TEXT, bbox=style.PAPER,
-                    zorder=5)  # fmt: skip
+        style.say(ax, significant(row.rate) + words, (place, row.rate), (0, 3), ha="center",
+                  zorder=5)  # fmt: skip
     beside_steps(ax, results, steps, per_tflops)
-    titles = [in_lines(results.title(row.kernel)) for row in steps]
+    titles = [textwrap.fill(results.title(row.kernel), LETTERS, break_long_words=False)
+              for row in steps]  # fmt: skip
     ax.set_xticks(range(len(steps)), titles)
     ax.grid(visible=False, axis="x")
     ax.set_ylabel(f"{unit} at n = {size_name(shape_of(steps[0]))}")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
     style.claim(made, climbed(results, steps))
     return made
-
-
-def in_lines(title: str) -> str:
-    """A kernel's name in short lines of whole words."""
-    return textwrap.fill(title, LETTERS, break_long_words=False)
 
 
 def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
@@ -88,9 +81,7 @@ def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tfl
                 rate = row.tflops / pairs.ratio.iloc[0] * per_tflops
                 ax.plot([place - 0.45, place + 0.45], [rate, rate], linewidth=1.6,
                         color=look(results, name).colour, linestyle="--", label=name)  # fmt: skip
-    drawn = dict.fromkeys(line.get_label() for line in ax.get_lines())
-    looks = {str(name): look(results, str(name)) for name in drawn}
-    labels.label_ends(ax, {name: results.title(name) for name in looks}, looks)
+    name_lines([ax], results)
 
 
 def climbed(results: Results, steps: Sequence[pd.Series]) -> str:
@@ -104,26 +95,25 @@ def climbed(results: Results, steps: Sequence[pd.Series]) -> str:
     return gain or library
 
 
-@each_figure("Error against speed", reduced=True)
+@figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True)
 def accuracy(results: Results) -> Figure:
     """Mean error of C's elements over the rate, with a line to the largest error, at the largest
     common size."""
     rows = compared_errors(results)
-    if rows.empty:
-        raise NothingToDraw(
-            f"No error of a timed product is on record ({results.absence(results.order)})."
-        )
+    need(rows, f"No error of a timed product is on record ({results.absence(results.order)}).")
     rows, unit, _ = rated(rows)
-    made, (ax,) = style.panels()
+    made, [[ax]] = style.panels()
     ax.vlines(rows.rate, rows.mean_error, rows.largest_error, linewidth=0.8, zorder=1,
               colors=[look(results, kernel).colour for kernel in rows.kernel])  # fmt: skip
-    drawn = kernel_lines(ax, results, rows, "mean_error", over="rate", joined=False)
-    style.powers_of_ten(ax, "y")
+    kernel_lines(ax, results, rows, "mean_error", over="rate", joined=False)
+    style.log_values(ax, style.power_of_ten)
+    low, high = map(math.log10, ax.get_ylim())
+    if high < low + 2:  # fewer than two powers of ten would have a label
+        ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
     ax.set_ylabel("error as a share of Σ|a||b|")
-    told = {*results.told[-1:], *results.full_rivals}
-    named = [name for name in drawn if name in told or results.arithmetic(name) != "full"]
-    name_lines([ax], results, [named])
+    reduced = [name for name in rows.kernel if results.arithmetic(name) != "full"]
+    name_lines([ax], results, only={*results.told[-1:], *results.full_rivals, *reduced})
     style.claim(made, reduced_beside_full(results, rows))
     return made

@@ -16,27 +16,27 @@ from matmul_sweep.experiment.dataset.selection import (
     thermally_throttled,
 )
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
-from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import beside, faster_at, of_peak, times
 from matmul_sweep.experiment.report.figures.figure_base import (
-    NothingToDraw,
-    each_figure,
     ends,
     figure,
     kernel_lines,
     name_lines,
+    need,
     rated,
     size_panels,
 )
 from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 
 LEAST = 0.05  # of the highest rate
 USUAL, ABOVE = 0.95, 1.4  # a share axis ends at 1.4 times the ratio that 95% do not exceed
-RATIO = ("ratio", "ratio_low", "ratio_high")
+ENDS = ("ratio_low", "ratio_high")  # of an interval
 
 
-@each_figure("Rate of square products")
+@figure("Rate of square products: {product}", *OPERATIONS.values())
 def rate(results: Results) -> Figure:
     """Rate by size under the card's peaks, of squares or without one of the first series; for the
     CPU kernels if none was timed on a GPU."""
@@ -44,17 +44,17 @@ def rate(results: Results) -> Figure:
     on_gpu = results.gpu(timed)
     timed = timed[on_gpu] if on_gpu.any() else timed
     forms = [squares(timed), *(of_series(timed, name) for name in results.product.series)]
-    rows = next((own for own in forms if len(own)), None)
-    if rows is None:
-        raise NothingToDraw(f"No kernel was timed ({results.absence(results.order)}).")
+    rows = next((own for own in forms if len(own)), timed[:0])
+    need(rows, f"No kernel was timed ({results.absence(results.order)}).")
     rows, unit, per_tflops = rated(visible(rows))
-    made, (ax,) = style.panels(height=3.1)
-    drawn = kernel_lines(ax, results, rows, "rate")
-    peaks = peak_lines(ax, results, rows.n, per_tflops) if on_gpu.any() else {}
+    made, [[ax]] = style.panels(height=2.6)
+    kernel_lines(ax, results, rows, "rate")
+    if on_gpu.any():
+        peak_lines(ax, results, rows.n, per_tflops)
     style.size_axis(ax, rows.n, words="n, columns of C")
     ax.set_ylim(bottom=0)
     ax.set_ylabel(unit)
-    name_lines([ax], results, [drawn], peaks)
+    name_lines([ax], results)
     style.claim(made, of_peak(results))
     return made
 
@@ -66,21 +66,17 @@ def visible(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.n >= best[best >= LEAST * best.max()].index.min()]
 
 
-def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) -> dict[str, Look]:
-    """Draw the card's peaks, from number of units and clock, if they are known; return the look of
-    each by its text."""
+def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) -> None:
+    """The card's peaks, from number of units and clock, if they are known."""
     dashes = [(0, (6, 2)), (0, (6, 2, 1, 2))]
-    looks: dict[str, Look] = {}
     for (unit, words), pattern in zip(results.product.units.items(), dashes, strict=False):
         if peak := unit_peak(results, unit):
-            named = f"peak, {words}"
-            looks[named] = Look(style.INK, "", pattern)
             ends = [sizes.min(), sizes.max()]
-            style.draw_line(ax, ends, [peak * per_tflops] * 2, looks[named], named)
-    return looks
+            line = Look(style.INK, "", pattern)
+            style.draw_line(ax, ends, [peak * per_tflops] * 2, line, f"peak, {words}")
 
 
-@each_figure("Share of the library's speed")
+@figure("Share of the library's speed: {product}", *OPERATIONS.values())
 def share(results: Results) -> Figure:
     """Library time over kernel time for squares, neighbours in time, one panel per library routine
     that fills C, with the median's 95% interval."""
@@ -89,12 +85,11 @@ def share(results: Results) -> Figure:
     rivals = results.full_rivals
     panels = {f"against {results.title(name)}": own for name in rivals
               if len(own := rows[rows.baseline == name])}  # fmt: skip
-    if not panels:
-        names = " and ".join(map(results.title, rivals))
-        raise NothingToDraw(f"No kernel was timed beside {names} ({results.absence(rivals)}).")
-    made, axes, drawn = size_panels(results, panels, "ratio", "library time / kernel time", RATIO)
+    names = " and ".join(map(results.title, rivals))
+    need(panels, f"No kernel was timed beside {names} ({results.absence(rivals)}).")
+    made, axes = size_panels(results, panels, "ratio", "library time / kernel time", ENDS)
     share_axis(axes[0], pd.concat(panels.values()))
-    name_lines(axes, results, drawn, {style.EQUAL: style.PARITY})
+    name_lines(axes, results)
     style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
     return made
 
@@ -107,40 +102,35 @@ def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_ylim(0, max(1.1, min(usual, 1.05 * rows[["ratio", "ratio_high"]].max(axis=None))))
 
 
-@figure(GEMM, "Tile width 16 against 32 at equal n")
+@figure("Tile width 16 against 32 at equal n", GEMM)
 def tile_width(results: Results) -> Figure:
     """Rate by tile width, one panel per kernel of document 001: the comparison that it intended."""
     kernels = [k for k in results.of_document("001")
                if "TILE_WIDTH" in results.catalogue[k].variants[0].parameters]  # fmt: skip
     rows = squares(results.timed())
     timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
-    if not timed:
-        raise NothingToDraw(f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
+    need(timed, f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
     rows = visible(rows[rows.kernel.isin(timed)])
-    made, axes = style.panels(len(timed))
+    made, [axes] = style.panels(len(timed))
     axes[0].set_ylabel("TFLOP/s")
     for ax, kernel in zip(axes, timed, strict=True):
-        looks = draw_widths(ax, results, kernel, rows)
+        draw_widths(ax, results, kernel, rows)
         style.size_axis(ax, rows.n)
         ax.set_title(results.title(kernel), loc="left")
     axes[0].set_ylim(bottom=0)
-    labels.label_ends(axes[-1], {name: name for name in looks}, looks)
+    name_lines(axes, results)
     style.claim(made, wider(results, rows))
     return made
 
 
-def draw_widths(ax: Axes, results: Results, kernel: str, rows: pd.DataFrame) -> dict[str, Look]:
-    """Draw a line for each tile width of a kernel, the widest first; return their looks by name."""
-    looks: dict[str, Look] = {}
+def draw_widths(ax: Axes, results: Results, kernel: str, rows: pd.DataFrame) -> None:
+    """A line for each tile width of a kernel, the widest first."""
     shown = [Look(style.INK, "o"), Look(style.INK, "s", (0, (2, 1.2)))]
     widths = tile_widths(results, kernel)
-    for variant in sorted(widths, key=lambda name: -widths[name]):
+    for place, variant in enumerate(sorted(widths, key=lambda name: -widths[name])):
         points, name = rows[rows.variant == variant], f"tiles of {widths[variant]}"
-        looks[name] = shown[bool(looks)]
-        style.draw_line(ax, points.n, points.tflops, looks[name], name)
-        hot = points[thermally_throttled(points.throttled)]
-        style.hollow(ax, hot.n, hot.tflops, looks[name])
-    return looks
+        hot = thermally_throttled(points.throttled)
+        style.draw_line(ax, points.n, points.tflops, shown[min(place, 1)], name, hot=hot)
 
 
 def wider(results: Results, rows: pd.DataFrame) -> str:
@@ -164,7 +154,7 @@ def tile_widths(results: Results, kernel: str) -> dict[str, int]:
     return {v.name: v.parameters["TILE_WIDTH"] for v in results.catalogue[kernel].variants}
 
 
-@figure(GEMM, "What the L2 gives: time over hot time", one_cache=False)
+@figure("What the L2 gives: time over hot time", GEMM, one_cache=False)
 def hot_and_cold(results: Results) -> Figure:
     """Times on rotating buffers and with the L2 cleared, over hot ones, for square products by the
     variant that is fastest hot."""
@@ -173,11 +163,9 @@ def hot_and_cold(results: Results) -> Figure:
         for cache, title in (("rotated", "rotating buffers"), ("cold", "L2 cleared"))
         if len(rows := ends(results, squares(over_hot(results, cache))))
     }
-    if not panels:
-        reason = results.gpu_absence()
-        raise NothingToDraw(f"No kernel was timed both hot and cold ({reason}).")
-    made, axes, drawn = size_panels(results, panels, "ratio", "time / hot time", RATIO)
-    name_lines(axes, results, drawn)
+    need(panels, f"No kernel was timed both hot and cold ({results.gpu_absence()}).")
+    made, axes = size_panels(results, panels, "ratio", "time / hot time", ENDS)
+    name_lines(axes, results)
     every = pd.concat([rows.assign(after=name) for name, rows in panels.items()], ignore_index=True)
     row = every.loc[every.ratio.idxmax()]
     where = {"rotating buffers": "on rotating buffers", "L2 cleared": "after the L2 was cleared"}

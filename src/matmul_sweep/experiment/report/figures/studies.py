@@ -8,15 +8,15 @@ from matmul_sweep.experiment.dataset.selection import AXES, Results, shapes_of, 
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import percent, reduced_beside_full
 from matmul_sweep.experiment.report.figures.figure_base import (
-    NothingToDraw,
     figure,
     kernel_lines,
     name_lines,
+    need,
     rated,
 )
 
 
-@figure(None, "What the inputs hold: rate and power")
+@figure("What the inputs hold: rate and power")
 def fills(results: Results) -> Figure:
     """Rate and power by fill, at one large size."""
     made = study_panels(results, "fill", {"power_w": "power in W"}, joined=False)
@@ -35,7 +35,7 @@ def of_fills(results: Results) -> str:
     return f"{results.title(kernel)} draws {low:.0f} to {high:.0f} W, depending on its inputs"
 
 
-@figure(None, "Burst against sustained load")
+@figure("Burst against sustained load")
 def sustained(results: Results) -> Figure:
     """Rate, clock and power at once and after seconds of load, at one large size."""
     columns = {"sm_clock_mhz": "SM clock in MHz", "power_w": "power in W"}
@@ -59,26 +59,24 @@ def of_load(results: Results) -> str:
     )
 
 
-@figure(None, "Error against speed, by what the inputs hold")
+@figure("Error against speed, by what the inputs hold")
 def error_and_speed(results: Results) -> Figure:
     """Mean error over rate in a panel for each fill, at one large size. Kernels with reduced
     arithmetic are among them; an error of zero has no place on the axis."""
     rows = results.study_points("fill", reduced=True).query("mean_error > 0")
-    if rows.empty:
-        raise NothingToDraw(f"Not measured: {results.study_absence('fill')}.")
+    need(rows, f"Not measured: {results.study_absence('fill')}.")
     rows, unit, _ = rated(rows)
     values = [value for value in AXES["fill"] if value in set(rows.fill)]
-    made, axes = style.panels(len(values))
-    drawn = []
+    made, [axes] = style.panels(len(values))
     for ax, value in zip(axes, values, strict=True):
         own = rows[rows.fill == value]
-        drawn.append(kernel_lines(ax, results, own, "mean_error", "rate", joined=False))
+        kernel_lines(ax, results, own, "mean_error", "rate", joined=False)
         style.log_values(ax, style.power_of_ten)
         ax.set_xlim(0, rows.rate.max() * 1.1)
         ax.set_xlabel(f"{unit} at\nn = {size_name(shapes_of(rows)[0])}")
         ax.set_title(value, loc="left")
     axes[0].set_ylabel("mean error, share of Σ|a||b|")
-    name_lines(axes, results, drawn, context=True)
+    name_lines(axes, results, context=True)
     style.claim(made, reduced_beside_full(results, rows[rows.fill == values[0]]))
     return made
 
@@ -86,22 +84,20 @@ def error_and_speed(results: Results) -> Figure:
 def study_panels(results: Results, axis: str, columns: Mapping[str, str], joined: bool) -> Figure:
     """A panel for the rate and one for each known column of `columns`, over the axis values."""
     rows = results.study_points(axis)
-    if rows.empty:
-        raise NothingToDraw(f"Not measured: {results.study_absence(axis)}.")
+    need(rows, f"Not measured: {results.study_absence(axis)}.")
     values = [value for value in AXES[axis] if value in set(rows[axis])]
     rows, unit, _ = rated(rows.assign(place=rows[axis].map(values.index)))
     known = {column: words for column, words in columns.items() if rows[column].notna().any()}
     panels = {"rate": f"rate in {unit}"} | known
     sizes = ", ".join(dict.fromkeys(map(size_name, shapes_of(rows))))
-    made, axes = style.panels(len(panels), height=3.4, sharey=False)
-    drawn = []
+    made, [axes] = style.panels(len(panels), height=2.9, sharey=False)
     for ax, (column, words) in zip(axes, panels.items(), strict=True):
         own = rows.dropna(subset=[column])
-        drawn.append(kernel_lines(ax, results, own, column, "place", joined))
+        kernel_lines(ax, results, own, column, "place", joined)
         ax.set_xticks(range(len(values)), values, rotation=30, ha="right")
         ax.set_xlabel(f"{axis}, at n = {sizes}")
         ax.set_xlim(-0.4, len(values) - 0.6)
         ax.set_ylim(0, own[column].max() * 1.08)
         ax.set_title(words, loc="left")
-    name_lines(axes, results, drawn, context=True)
+    name_lines(axes, results, context=True)
     return made

@@ -12,16 +12,15 @@ import matplotlib as mpl
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from matmul_sweep.process.files import whole_file
 
-INK, QUIET, PALE = "#222222", "#6b6b6b", "#d9d9d9"
-WIDTH, HEIGHT = 5.4, 2.7  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
+INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn's theme
+WIDTH = 5.4  # inches: on a phone, 420 pixels wide, the labels have 9 pixels
 HOLLOW, CROSS, PUBLISHED = "hollow", "cross", "published"  # marks of points and lines
 DASHES = (0, (5, 1.8))  # of a line that was not measured here
 SMALL_TEXT = 7.5  # points
@@ -30,16 +29,12 @@ MANY = 5  # sizes in an octave
 TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
-SMALL: dict[str, Any] = {
-    "markersize": 3.2,
-    "markeredgewidth": 0.3,
-    "linewidth": 1.2,
-}  # a line of many points
+SMALL: dict[str, Any] = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # many points
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# File formats, each with its canvas and the metadata to leave out: they name a date or a version.
-FORMATS = {
-    "svg": (FigureCanvasSVG, {"Date": None, "Creator": None}),
-    "png": (FigureCanvasAgg, {"Software": None}),
+# File formats, each with the metadata to leave out: they name a date or a version.
+FORMATS: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
 }
 
 SETTINGS: dict[Any, Any] = {
@@ -52,19 +47,12 @@ SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "matmul-sweep",
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
-    "axes.labelsize": 8.5,
     "axes.titlesize": 8.5,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "axes.edgecolor": QUIET,
-    "axes.linewidth": 0.7,
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.6,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "lines.linewidth": 1.5,
     "lines.markersize": 5,
     "lines.markeredgewidth": 0.6,
 }
@@ -108,22 +96,13 @@ def theme() -> Iterator[None]:
 
 
 def panels(
-    count: int = 1, height: float = HEIGHT, sharey: bool = True
-) -> tuple[Figure, Sequence[Axes]]:
-    """A figure with `count` axes side by side, on one y axis or each on its own."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = figure.subplots(1, count, squeeze=False, sharey=sharey)[0]
-    for ax in axes:
-        sns.despine(ax=ax)
-    return figure, axes
-
-
-def panel_rows(rows: int, columns: int, height: float) -> tuple[Figure, np.ndarray]:
-    """A figure with rows of `columns` axes, each on its own axes; `height` of a row."""
+    columns: int = 1, rows: int = 1, height: float = 2.2, sharey: bool = True
+) -> tuple[Figure, np.ndarray]:
+    """A figure with rows of `columns` axes, all of a row on one y axis or each on its own;
+    `height` of a row in inches."""
     figure = Figure(figsize=(WIDTH, 0.5 + height * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for ax in grid.flat:
-        sns.despine(ax=ax)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey="row" if sharey else "none")
+    sns.despine(figure)
     return figure, grid
 
 
@@ -149,22 +128,21 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
 
 
 def draw_line(
-    ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str, mark: str | None = None
-) -> None:
-    """One line with its markers, smaller if they would touch; `name` and `mark` let others find
-    it."""
-    x = list(x)
-    crowded = len(x) * columns(ax) > 40
+    ax: Axes, x: Iterable[float], y: Iterable[float], look: Look, name: str,
+    mark: str | None = None, hot: Sequence[bool] | None = None,
+) -> None:  # fmt: skip
+    """One line with its markers, smaller if they would touch, and hollow for points that are `hot`,
+    to be read with care; `name` and `mark` let others find it."""
+    xs, ys = np.array([*x]), np.array([*y])
+    crowded = len(xs) * grid_of(ax).ncols > 40
     ax.plot(
-        x, list(y), color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
+        xs, ys, color=look.colour, marker=look.marker, linestyle=look.dashes, label=name,
         markeredgecolor="white", zorder=1.5 if look.colour == CONTEXT.colour else 2, gid=mark,
         **(SMALL if crowded else {}),
     )  # fmt: skip
-
-
-def columns(ax: Axes) -> int:
-    """Panels side by side in the axes' figure."""
-    return grid_of(ax).ncols
+    if hot is not None and any(hot):
+        ax.plot(xs[hot], ys[hot], look.marker, markerfacecolor="white", markeredgecolor=look.colour,
+                markeredgewidth=1.1, zorder=4, gid=HOLLOW)  # fmt: skip
 
 
 def grid_of(ax: Axes) -> GridSpecBase:
@@ -174,19 +152,17 @@ def grid_of(ax: Axes) -> GridSpecBase:
     return place.get_gridspec()
 
 
-def hollow(ax: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
-    """Hollow markers over a line's own, for points to be read with care."""
-    if len(x):
-        ax.plot(
-            x, y, look.marker, markerfacecolor="white", markeredgecolor=look.colour,
-            markeredgewidth=1.1, zorder=4, gid=HOLLOW,
-        )  # fmt: skip
+def say(ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float],
+        **where: Any) -> None:  # fmt: skip
+    """Small words on paper, some points from a place."""
+    ax.annotate(text, at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
+                **where)  # fmt: skip
 
 
-def cross(ax: Axes, x: float, y: float, colour: str) -> None:
-    """A time that a document prints."""
-    ax.plot(x, y, "x", color=colour, markersize=6, markeredgewidth=1.5, zorder=4, gid=CROSS,
-            clip_on=False)  # fmt: skip
+def named_lines(ax: Axes) -> dict[str, Line2D]:
+    """The lines in a panel that have a name, by it."""
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    return {name: line for name, line in lines.items() if not name.startswith("_")}
 
 
 def has(figure: Figure, mark: str) -> bool:
@@ -200,7 +176,7 @@ def linear_sizes(ax: Axes, words: str = SIZE, ticks: int = TICKS) -> None:
     """The x axis of sizes, linear from 0; `ticks`: how many fit in a row of panels."""
     ax.set_xlabel(words)
     ax.set_xlim(left=0)
-    ax.xaxis.set_major_locator(MaxNLocator(ticks // columns(ax), steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(ticks // grid_of(ax).ncols, steps=[1, 2, 5, 10]))
 
 
 def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = True) -> None:
@@ -212,7 +188,7 @@ def size_axis(ax: Axes, sizes: Iterable[int], words: str = SIZE, crowd: bool = T
         linear_sizes(ax, words)
         return
     ax.set_xlabel(words)
-    room = TICKS // columns(ax)
+    room = TICKS // grid_of(ax).ncols
     ax.set_xscale("log", base=2)
     low, high = sizes[0], sizes[-1]
     ax.set_xlim(low / 1.15, high * 1.15)
@@ -233,16 +209,6 @@ def power_of_ten(value: float) -> str:
     return "10" + str(round(math.log10(value))).translate(RAISED)
 
 
-def powers_of_ten(ax: Axes, axis: str) -> None:
-    """A logarithmic axis with at least two powers of ten, the only labels. All drawing must be
-    done."""
-    log_values(ax, power_of_ten, axis)
-    low, high = getattr(ax, f"get_{axis}lim")()
-    if high < 100 * low:
-        ends = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
-        ax.set(**{f"{axis}lim": ends})
-
-
 def log_values(ax: Axes, words: Callable[[float], str] = plain, axis: str = "y") -> None:
     """A logarithmic axis with these labels for its numbers."""
     ax.set(**{f"{axis}scale": "log"})
@@ -256,15 +222,11 @@ def parity(ax: Axes) -> None:
     ax.axhline(1, color=PARITY.colour, linewidth=0.9, linestyle=PARITY.dashes, label=EQUAL)
 
 
-def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
+def save(figure: Figure, folder: Path, name: str, kinds: Iterable[str] = FORMATS) -> None:
     """Write NAME.svg and NAME.png, or one of them, whole. The same figure gives the same bytes."""
     with theme():
-        # Only once, because the layout is the slowest part of drawing.
-        if engine := figure.get_layout_engine():
-            engine.execute(figure)
-        figure.set_layout_engine("none")
-        for kind in formats:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # only once: it is the slowest part of drawing
+        for kind in kinds:
             with whole_file(folder / f"{name}.{kind}") as temporary:
-                canvas, left_out = FORMATS[kind]  # savefig would draw each figure twice
-                figure.set_dpi(SETTINGS["figure.dpi"])  # which an SVG changes
-                getattr(canvas(figure), f"print_{kind}")(temporary, metadata=left_out)
+                figure.savefig(temporary, format=kind, metadata=FORMATS[kind])

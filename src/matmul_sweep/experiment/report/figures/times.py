@@ -5,8 +5,8 @@ a data set has no time of a GPU's kernel, the times of a published set stand for
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -23,17 +23,16 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.report.facts.documents import document_times
 from matmul_sweep.experiment.report.facts.published import stand_in
-from matmul_sweep.experiment.report.figures import labels, style
+from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import listed
-from matmul_sweep.experiment.report.figures.figure_base import figure, look
+from matmul_sweep.experiment.report.figures.figure_base import figure, look, name_lines
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gram import GRAM
 
 IN_MS = 1000.0  # the longest time that is drawn in milliseconds on linear axes
-PER_SECOND = 1000  # milliseconds
-UNITS = [("s", 1e3), ("ms", 1.0), ("µs", 1e-3)]  # in milliseconds
+UNITS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}  # in milliseconds
 PROCESSOR, SQUARE = ["cpu_loop", "cpu_blas"], ["naive", "shared"]  # SQUARE: of 002 and 003
 ANY_SHAPE = ["naive_rect", "shared_rect", "shared_rect_split"]  # of document 000
 GUIDE = Look(style.QUIET, "", (0, (2, 2)))
@@ -41,235 +40,185 @@ NO_POINTS = pd.DataFrame(columns=["kernel", "n", "time_ms", "text"])
 Select = Callable[[pd.DataFrame], pd.DataFrame]
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
-    """A kernel's times by size, with its title and look."""
+def times_of(
+    results: Results, kernels: Sequence[str], select: Select = squares, most: float = math.inf
+) -> pd.DataFrame:
+    """The times of these kernels up to a size, in their order: of the fastest variants, and of the
+    shapes that `select` keeps. `hot`: the card slowed down for heat; `card`: that of the published
+    set which has these times, or empty if they were measured here."""
 
-    kernel: str
-    title: str
-    look: Look
-    rows: pd.DataFrame
-    card: str = ""  # of the published set that has these times; empty: measured here
-
-    def up_to(self, n: float = float("inf"), time_ms: float = float("inf")) -> "Line":
-        """Its part at these sizes and times."""
-        rows = self.rows[(self.rows.n <= n) & (self.rows.time_ms <= time_ms)]
-        return dataclasses.replace(self, rows=rows)
-
-
-def lines_of(results: Results, kernels: Sequence[str], select: Select = squares) -> list[Line]:
-    """The lines of these kernels that have times, in their order: the fastest variants, of the
-    shapes that `select` keeps."""
-    found: dict[str, Line] = {}
-    other = stand_in(results)
-    for source in filter(None, [results, other and other.of(results.product.name)]):
-        card = "" if source is results else processor(source.device)
+    def chosen(source: Results, card: str) -> pd.DataFrame:
         rows = select(fastest(source.timed()))
-        for kernel, own in rows.groupby("kernel", sort=False):
-            if kernel in kernels and kernel not in found and (not card or source.on_gpu(kernel)):
-                drawn = look(source, kernel)
-                drawn = dataclasses.replace(drawn, dashes=style.DASHES) if card else drawn
-                found[kernel] = Line(kernel, source.title(kernel), drawn, own, card)
-    return [found[kernel] for kernel in kernels if kernel in found]
+        rows = rows[rows.kernel.isin(kernels) & (rows.n <= most)]
+        hot = thermally_throttled(rows.throttled)
+        return rows[["kernel", "n", "time_ms"]].assign(hot=hot, card=card)
+
+    own = chosen(results, "")
+    if other := stand_in(results):
+        theirs = chosen(other.of(results.product.name), processor(other.device))
+        theirs = theirs[other.gpu(theirs) & ~theirs.kernel.isin(own.kernel)]
+        own = pd.concat([rows for rows in (own, theirs) if len(rows)] or [own])
+    return own.sort_values("kernel", key=lambda names: names.map([*kernels].index), kind="stable")
 
 
-def draw_lines(ax: Axes, lines: Iterable[Line], per_ms: float = 1.0) -> None:
-    """Draw the lines that have points."""
-    for line in lines:
-        rows = line.rows
-        if len(rows):
-            mark = style.PUBLISHED if line.card else None
-            style.draw_line(ax, rows.n, rows.time_ms * per_ms, line.look, line.kernel, mark)
-            hot = rows[thermally_throttled(rows.throttled)]
-            style.hollow(ax, hot.n, hot.time_ms * per_ms, line.look)
+def draw_lines(ax: Axes, results: Results, rows: pd.DataFrame, per_ms: float = 1.0) -> None:
+    """A line for each kernel, dashed if its times are published ones."""
+    other = stand_in(results)
+    for (kernel, card), own in rows.groupby(["kernel", "card"], sort=False):
+        line, mark = look(results, kernel), None
+        if other and card:
+            line = look(other.of(results.product.name), kernel)
+            line, mark = dataclasses.replace(line, dashes=style.DASHES), style.PUBLISHED
+        style.draw_line(ax, own.n, own.time_ms * per_ms, line, kernel, mark, own.hot)
 
 
 def draw_crosses(
-    ax: Axes, lines: Sequence[Line], points: pd.DataFrame, per_ms: float, named: bool = False
+    ax: Axes, results: Results, points: pd.DataFrame, per_ms: float = 1.0, named: bool = False
 ) -> None:
-    """The documents' own times, each in the colour of the kernel that it is compared with; `named`:
+    """The documents' own times, each in the colour of the line that it is compared with; `named`:
     in words too at their largest size."""
-    known = {line.kernel: line for line in lines}
+    drawn = style.named_lines(ax)
     for point in points.itertuples():
-        line, y = known.get(point.kernel), point.time_ms * per_ms
-        style.cross(ax, point.n, y, line.look.colour if line else style.INK)
+        line, y = drawn.get(point.kernel), point.time_ms * per_ms
+        ax.plot(point.n, y, "x", color=line.get_color() if line else style.INK, markersize=6,
+                markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
         if named and point.n == points.n.max():
-            words = f"{line.title if line else point.kernel}: {point.text}"
-            ax.annotate(words, (point.n, y), (-6, 0), ha="right", va="center",
-                        textcoords="offset points", bbox=style.PAPER,
-                        fontsize=style.SMALL_TEXT)  # fmt: skip
+            words = f"{results.title(point.kernel)}: {point.text}"
+            style.say(ax, words, (point.n, y), (-6, 0), ha="right", va="center")
 
 
-def name_lines(ax: Axes, lines: Sequence[Line], others: dict[str, Look] | None = None) -> None:
-    """Label the lines at the ends of a panel."""
-    titles = {line.kernel: line.title for line in lines} | {name: name for name in others or ()}
-    labels.label_ends(ax, titles, {line.kernel: line.look for line in lines} | (others or {}))
-
-
-def in_words(ms: float) -> str:
-    """A time in a unit that suits it."""
-    value, unit = (ms / PER_SECOND, "s") if ms >= PER_SECOND else (ms, "ms")
-    return f"{significant(value)}\u00a0{unit}"
+def in_unit(ms: float) -> tuple[float, str]:
+    """A time in a unit that suits it, and the unit."""
+    unit = next((name for name, size in UNITS.items() if ms >= size * 0.999), "µs")
+    return ms / UNITS[unit], unit
 
 
 def tick(ms: float) -> str:
     """`10 µs`, `1 ms`, `100 s`."""
-    unit, size = next((own for own in UNITS if ms >= own[1] * 0.999), UNITS[-1])
-    return f"{ms / size:.4g} {unit}"
+    value, unit = in_unit(ms)
+    return f"{value:.4g} {unit}"
 
 
-def common_size(lines: Sequence[Line]) -> int:
-    """The largest size at which all of several lines have a time; 0 without one."""
-    sizes = [set(line.rows.n) for line in lines]
-    return max(set.intersection(*sizes), default=0) if len(sizes) > 1 else 0
+def common_sizes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Times by size and kernel, of the sizes at which all the kernels have one."""
+    return rows.pivot(index="n", columns="kernel", values="time_ms").dropna()
 
 
-def took(lines: Sequence[Line]) -> str:
-    """What a product takes with each of several kernels of one card at their largest common size,
-    the slowest first."""
-    cards = {line.card for line in lines}
-    n = common_size(lines) if len(cards) == 1 else 0
-    times = {line: line.rows.set_index("n").time_ms[n] for line in lines} if n else {}
-    said = [
-        f"{in_words(times[line])} ({line.title})"
-        for line in sorted(times, key=lambda line: -times[line])
-    ]
-    card = "".join(cards)
-    where = f"On an {card}, a" if card else "A"
-    return f"{where} product of n = {n} takes {listed(said)}" if said else ""
+def took(results: Results, rows: pd.DataFrame) -> str:
+    """What a product takes with each of several kernels at their largest common size, the slowest
+    first."""
+    common = common_sizes(rows)
+    if common.empty or len(common.columns) < 2:
+        return ""
+    cards = rows.groupby("kernel").card.first()
+    one = cards.iloc[0] if cards.nunique() == 1 else ""
+    said = []
+    for kernel, ms in common.iloc[-1].sort_values(ascending=False).items():
+        value, unit = in_unit(ms)
+        card = "" if one else cards[kernel]
+        name = ", ".join(filter(None, [results.title(kernel), card]))
+        said.append(f"{significant(value)}\u00a0{unit} ({name})")
+    where = f"On an {one}, a" if one else "A"
+    return f"{where} product of n = {common.index[-1]} takes {listed(said)}"
 
 
-@figure(GEMM, "Time of square products in seconds, as in document 002")
+@figure("Time of square products in seconds, as in document 002", GEMM)
 def time_seconds(results: Results) -> Figure:
     """On linear axes: left with the document's points, right the GPU's kernels alone."""
     points = document_times(GEMM.name, "002")
-    n = points.n.max()
-    own, loop = ([line.up_to(n) for line in lines_of(results, names)]
+    own, loop = (times_of(results, names, most=points.n.max())
                  for names in (SQUARE, PROCESSOR[:1]))  # fmt: skip
-    return side_by_side("s", "002", own, points, loop, "without them", own)
+    panels = {"with document 002's times": (own, points, loop),
+              "without them": (own, NO_POINTS, loop[:0])}  # fmt: skip
+    return side_by_side(results, "s", panels)
 
 
-@figure(GEMM, "Time of square products in milliseconds, as in document 003")
+@figure("Time of square products in milliseconds, as in document 003", GEMM)
 def time_milliseconds(results: Results) -> Figure:
     """On linear axes: left small products with the document's points, right the sizes at which
     every kernel takes less than a second."""
-    lines = lines_of(results, [*SQUARE, *results.full_rivals])
+    rows = times_of(results, [*SQUARE, *results.full_rivals])
     points = document_times(GEMM.name, "003")
     points = points[points.time_ms <= IN_MS]
-    small, blas = ([line.up_to(points.n.max()) for line in own]
-                   for own in (lines, lines_of(results, PROCESSOR[1:])))  # fmt: skip
-    most = common_size([line.up_to(time_ms=IN_MS) for line in lines])
-    large = [line.up_to(most) for line in lines]
-    return side_by_side("ms", "003", small, points, blas, "larger products", large)
+    small = rows[rows.n <= points.n.max()]
+    blas = times_of(results, PROCESSOR[1:], most=points.n.max())
+    large = rows[rows.n <= common_sizes(rows[rows.time_ms <= IN_MS]).index.max()]
+    panels = {"with document 003's times": (small, points, blas),
+              "larger products": (large, NO_POINTS, blas[:0])}  # fmt: skip
+    return side_by_side(results, "ms", panels)
 
 
 def side_by_side(
-    unit: str, document: str, left: Sequence[Line], points: pd.DataFrame, beside: Sequence[Line],
-    title: str, right: Sequence[Line],
-) -> Figure:  # fmt: skip
-    """A document's points with the lines on the left and those beside them; other lines on the
-    right."""
-    made, axes = style.panels(2, height=3.0, sharey=False)
-    linear(axes[0], left, points, unit, beside)
-    linear(axes[1], right, NO_POINTS, unit)
-    axes[0].set_title(f"with document {document}'s times", loc="left")
-    axes[1].set_title(title, loc="left")
-    style.claim(made, took(left))
+    results: Results, unit: str, panels: Mapping[str, tuple[pd.DataFrame, ...]]
+) -> Figure:
+    """Panels by their titles, on linear axes from 0: times, a document's points, and times beside
+    them, which may leave the axes."""
+    made, [axes] = style.panels(len(panels), height=2.5, sharey=False)
+    per_ms = 1 / UNITS[unit]
+    for ax, (title, (rows, points, beside)) in zip(axes, panels.items(), strict=True):
+        draw_lines(ax, results, rows, per_ms)
+        draw_crosses(ax, results, points, per_ms, named=True)
+        _, top = ax.get_ylim()
+        draw_lines(ax, results, beside, per_ms)
+        ax.set_ylim(0, top)
+        ax.set_ylabel(f"time in {unit}")
+        style.linear_sizes(ax, ticks=8)
+        ax.set_title(title, loc="left")
+        name_lines([ax], results, context=True)
+    style.claim(made, took(results, next(iter(panels.values()))[0]))
     return made
 
 
-def linear(
-    ax: Axes, lines: Sequence[Line], points: pd.DataFrame, unit: str, beside: Sequence[Line] = ()
-) -> None:
-    """Lines and a document's points on linear axes from 0, in its unit, and lines beside them,
-    which may leave the axes."""
-    per_ms = {"s": 1 / PER_SECOND, "ms": 1.0}[unit]
-    draw_lines(ax, lines, per_ms)
-    draw_crosses(ax, lines, points, per_ms, named=True)
-    _, top = ax.get_ylim()
-    draw_lines(ax, beside, per_ms)
-    ax.set_ylim(0, top)
-    ax.set_ylabel(f"time in {unit}")
-    style.linear_sizes(ax, ticks=8)
-    name_lines(ax, [line for line in (*lines, *beside) if len(line.rows)])
-
-
-@figure(GEMM, "Time of square products, both axes logarithmic")
+@figure("Time of square products, both axes logarithmic", GEMM)
 def time_loglog(results: Results) -> Figure:
     """The documents' kernels and the fastest one, the slope of n³, and all documents' points."""
     other = stand_in(results)
     told = results.told or (other.of(GEMM.name).told if other else [])
     named = [*PROCESSOR, *SQUARE, *ANY_SHAPE, *results.full_rivals, *told[-1:]]
-    lines = lines_of(results, list(dict.fromkeys(named)))
-    points = document_times(GEMM.name)
-    made, (ax,) = style.panels(height=3.8)
-    logarithmic(ax, lines, points)
-    guide = "slope of n³"
-    cubic(ax, lines, guide)
-    name_lines(ax, lines, {guide: GUIDE})
-    style.claim(made, fell(lines))
+    rows = times_of(results, list(dict.fromkeys(named)))
+    made, [[ax]] = style.panels(height=3.3)
+    logarithmic(ax, results, rows, document_times(GEMM.name))
+    if len(rows):  # a line of slope 3 below all others
+        n = rows.n.max()
+        last = rows[rows.n == n].time_ms.min() / 4
+        style.draw_line(ax, [n / 16, n], [last / 16**3, last], GUIDE, "slope of n³")
+    name_lines([ax], results, context=True)
+    best = (rows.time_ms / rows.n**3).groupby(rows.kernel).min().sort_values()
+    ends = [*best.index[:1], *best.index[-1:]]
+    style.claim(made, took(results, rows[rows.kernel.isin(ends)]))
     return made
 
 
-def fell(lines: Sequence[Line]) -> str:
-    """From which time to which, at the largest size of both the slowest kernel and the fastest."""
-    by_speed = sorted(lines, key=lambda line: (line.rows.time_ms / line.rows.n**3).min())
-    ends = [by_speed[-1], by_speed[0]] if len(lines) > 1 else []
-    n = common_size(ends)
-    if not n:
-        return ""
-    slow, fast = (
-        f"{in_words(line.rows.set_index('n').time_ms[n])} "
-        f"({', '.join(filter(None, [line.title, line.card]))})"
-        for line in ends
-    )
-    return f"At n = {n} the time falls from {slow} to {fast}"
-
-
-def logarithmic(ax: Axes, lines: Sequence[Line], points: pd.DataFrame) -> None:
+def logarithmic(ax: Axes, results: Results, rows: pd.DataFrame, points: pd.DataFrame) -> None:
     """Lines and the documents' points on logarithmic axes."""
-    draw_lines(ax, lines)
-    draw_crosses(ax, lines, points, 1.0)
-    sizes = {int(n) for line in lines for n in line.rows.n} | {*points.n}
-    style.size_axis(ax, sizes, crowd=False)
+    draw_lines(ax, results, rows)
+    draw_crosses(ax, results, points)
+    style.size_axis(ax, [*rows.n, *points.n], crowd=False)
     style.log_values(ax, tick)
 
 
-def cubic(ax: Axes, lines: Sequence[Line], name: str) -> None:
-    """A line of slope 3 below all others."""
-    ends = [line.rows.iloc[-1] for line in lines]
-    if ends:
-        n = max(row.n for row in ends)
-        last = min(row.time_ms for row in ends if row.n == n) / 4
-        style.draw_line(ax, [n / 16, n], [last / 16**3, last], GUIDE, name)
-
-
-@figure(GRAM, "Time of AᵀA, as in document 004")
-def gram_time(results: Results) -> Figure:
+@figure("Time of AᵀA, as in document 004", GRAM)
+def time(results: Results) -> Figure:
     """The document's three implementations in a panel for each form of A: above on linear axes as
     there, below on logarithmic ones with its points and the processor's times."""
     kernels = results.of_document("004")
     processors = [name for name in results.order if not results.on_gpu(name)]
-    forms = {name: partial(of_series, name=name) for name in GRAM.series}
-    every = {name: lines_of(results, [*kernels, *processors], own) for name, own in forms.items()}
-    square = next(iter(forms))
-    every = {name: lines for name, lines in every.items() if lines or name == square}
-    made, grid = style.panel_rows(2, len(every), height=1.95)
-    for (above, below), (name, lines) in zip(grid.T, every.items(), strict=True):
-        own = [line for line in lines if line.kernel in kernels]
-        points = document_times(GRAM.name) if name == square else NO_POINTS
-        draw_lines(above, own, 1 / PER_SECOND)
+    square = next(iter(GRAM.series))
+    every = {name: times_of(results, [*kernels, *processors], partial(of_series, name=name))
+             for name in GRAM.series}  # fmt: skip
+    every = {name: rows for name, rows in every.items() if len(rows) or name == square}
+    made, grid = style.panels(len(every), 2, height=1.95)
+    for (above, below), (name, rows) in zip(grid.T, every.items(), strict=True):
+        draw_lines(above, results, rows[rows.kernel.isin(kernels)], 1 / UNITS["s"])
         style.linear_sizes(above, words="")
         above.set_ylim(bottom=0)
         above.set_title(name, loc="left")
-        logarithmic(below, lines, points)
+        points = document_times(GRAM.name) if name == square else NO_POINTS
+        logarithmic(below, results, rows, points)
         below.set_xlabel("n, columns of A")
-    for row in grid:
-        ends = [ax.get_ylim() for ax in row]
-        for ax in row:
-            ax.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
     grid[0, 0].set_ylabel("time in s")
-    name_lines(grid[0, -1], own)
-    name_lines(grid[1, -1], lines)
-    style.claim(made, took([line for line in every[square] if line.kernel in kernels]))
+    for ax in grid[:, -1]:
+        name_lines([ax], results, context=True)
+    rows = every[square]
+    style.claim(made, took(results, rows[rows.kernel.isin(kernels)]))
     return made

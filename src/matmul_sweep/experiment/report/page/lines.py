@@ -14,7 +14,6 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     size_name,
 )
-from matmul_sweep.experiment.report.facts.cards import both
 from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
 from matmul_sweep.experiment.report.facts.published import stand_in
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
@@ -52,26 +51,23 @@ def with_published(results: Results, operation: str) -> Iterator[dict[str, Any]]
     unit = rate_unit(pd.concat([own.launches.tflops for own in everything]))
     yield from lines_of(results.of(operation, reduced=True), unit)
     if card:
-        name, own = processor(card.device), card.of(operation, reduced=True)
+        own = card.of(operation, reduced=True)
         own = dataclasses.replace(own, summary=own.summary[own.gpu(own.summary)])
-        for line in lines_of(own, unit, every=False):
-            line["trace"] |= {"uid": uid(f"{name} {line['trace']['uid']}"),
-                              "name": f"{line['trace']['name']}, {plain(name)}"}  # fmt: skip
-            yield line
+        yield from lines_of(own, unit, f", {processor(card.device)}")
 
 
-def lines_of(view: Results, unit: Unit, every: bool = True) -> Iterator[dict[str, Any]]:
-    """One line for each kernel and, if wanted, one for each variant, for every choice."""
+def lines_of(view: Results, unit: Unit, where: str = "") -> Iterator[dict[str, Any]]:
+    """One line for each kernel and one for each variant, for every choice; `where` follows their
+    names."""
     if view.timed().empty:
         return
     found = points(view, unit[1])
     best = [fastest(own) for _, own in found.groupby(["quantity", *PLACE])]
-    drawn = pd.concat(best).assign(variants=FASTEST)
-    if every:
-        drawn = pd.concat([drawn, found.assign(variants=ALL)])
+    drawn = pd.concat([pd.concat(best).assign(variants=FASTEST), found.assign(variants=ALL)])
     drawn["place"] = drawn.kernel.map(view.position)
     drawn = drawn.sort_values(["place", "work"], kind="stable")
-    drawn["name"] = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
+    names = drawn.kernel.map(view.title).where(drawn.variants == FASTEST, drawn.variant)
+    drawn["name"] = names + where
     for key, own in drawn.groupby([*CHOICES, "kernel", "name"], sort=False):
         chosen = dict(zip(CHOICES, key, strict=False))
         yield chosen | {"trace": trace(view, own), "axes": axes(chosen, unit[0])}
@@ -83,28 +79,15 @@ def trace(view: Results, rows: pd.DataFrame) -> dict[str, Any]:
     own = look(view, first.kernel)
     joined = first.series != OTHER and first.quantity != ERROR
     drawn = dots(view, first.kernel, rows.x, rows.value, rows.words, first["name"])
+    ends = {"array": rows.high - rows.value, "arrayminus": rows.value - rows.low}
+    bars = {end: size.astype(object).where(size.notna(), None).tolist()
+            for end, size in ends.items()}  # fmt: skip
+    drawn["marker"]["symbol"] = symbol(view, own, first)
     return drawn | {
         "mode": "lines+markers" if joined else "markers",
-        "error_y": {
-            "array": known(rows.high - rows.value),
-            "arrayminus": known(rows.value - rows.low),
-            "symmetric": False,
-            "thickness": 1,
-            "width": 2,
-        },
+        "error_y": bars | {"symmetric": False, "thickness": 1, "width": 2},
         "line": {"color": own.colour, "dash": dashes(own), "width": LINE},
-        "marker": {"symbol": symbol(view, own, first), "size": 7},
     }
-
-
-def uid(name: str) -> str:
-    """What tells a line from others; plotly.js looks for it as a class of the page's style."""
-    return re.sub(r"\W+", "-", name)
-
-
-def known(values: pd.Series) -> list[float | None]:
-    """Numbers, with None for a missing one, because JSON has no NaN."""
-    return [None if pd.isna(value) else value for value in values]
 
 
 def dashes(own: Look) -> str:
@@ -130,7 +113,7 @@ def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, An
     for other in results.others:
         card, there = processor(other.device), other.of(view.product.name)
         upright = titled(f"time on {card} / time here")
-        found = points_of_cards(view, there, both(view, there))
+        found = [*points_of_cards(view, there).itertuples()]
         for series, kernel in dict.fromkeys((form(own.shape), own.kernel) for own in found):
             own = [one for one in found if (form(one.shape), one.kernel) == (series, kernel)]
             texts = [f"{size_name(one.shape)}: {significant(one.faster)} times as fast as {card}"
@@ -161,10 +144,8 @@ def at_parity(
 ) -> dict[str, Any]:  # fmt: skip
     """A line with its choice, on these axes with the line of parity."""
     axes = {"xaxis": GRID | across, "yaxis": GRID | upright, "shapes": [PARITY]}
-    return {
-        "operation": view.product.name, "series": series, "quantity": quantity, "trace": trace,
-        "axes": axes,
-    }  # fmt: skip
+    return {"operation": view.product.name, "series": series, "quantity": quantity,
+            "trace": trace, "axes": axes}  # fmt: skip
 
 
 def dots(
@@ -175,7 +156,8 @@ def dots(
     own = look(view, kernel)
     name = name or view.title(kernel)
     return {
-        "uid": uid(name), "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
+        "uid": re.sub(r"\W+", "-", name),  # plotly.js looks for it as a class of the page's style
+        "name": plain(name), "mode": "markers", "x": list(x), "y": list(y),
         "hovertext": list(texts), "hoverinfo": "text",
         "marker": {"symbol": SYMBOLS[own.marker or "o"], "size": 7, "color": own.colour},
     }  # fmt: skip

@@ -35,17 +35,10 @@ def form(shape: Shape) -> str:
 def placed(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with the series and the name of their shapes, and their place on the axis: n in a
     series, and the name among shapes that have nothing in common."""
-    shapes = [shape_of(row) for row in rows.itertuples()]
-    series = [form(shape) for shape in shapes]
-    sizes = [size_name(shape) for shape in shapes]
-    places = zip(shapes, series, sizes, strict=True)
-    return rows.assign(
-        series=series,
-        size=sizes,
-        work=[shape.operations for shape in shapes],
-        x=pd.Series([size if own == OTHER else shape.n for shape, own, size in places],
-                    rows.index, dtype=object),
-    )  # fmt: skip
+    shapes = pd.Series([shape_of(row) for row in rows.itertuples()], rows.index, dtype=object)
+    rows = rows.assign(series=shapes.map(form), size=shapes.map(size_name),
+                       work=shapes.map(lambda shape: shape.operations))  # fmt: skip
+    return rows.assign(x=rows["size"].where(rows.series == OTHER, rows.n).astype(object))
 
 
 def points(view: Results, per_tflops: int) -> pd.DataFrame:
@@ -58,8 +51,7 @@ def points(view: Results, per_tflops: int) -> pd.DataFrame:
     said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
     shares = said.groupby(held.row).agg(list)
     texts = [words(view, row, shares.get(row.row, [])) for row in rows.itertuples()]
-    rows = rows.assign(words=texts)
-    rows = rows.assign(rate=rows.tflops * per_tflops)
+    rows = rows.assign(words=texts, rate=rows.tflops * per_tflops)
     full, held = view.rivals(rows), view.rivals(held)
     held = held.assign(words=held.row.map(rows.set_index("row").words))
     return pd.concat(
