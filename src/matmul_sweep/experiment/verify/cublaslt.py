@@ -111,12 +111,12 @@ def configured(algorithm: Algorithm) -> str:
     """Which algorithm it is: `algorithm 66 tile 23 stages 36 split 1 cluster 3`."""
     words = []
     for name, attribute in CONFIGURED.items():
-        value, written = ctypes.c_uint32(), c_size_t()
+        value, written = (ctypes.c_uint16() if name == "cluster" else ctypes.c_uint32()), c_size_t()
         call(
             "MatmulAlgoConfigGetAttribute", byref(algorithm.words), attribute, byref(value),
             sizeof(value), byref(written),
         )  # fmt: skip
-        words.append(f"{name} {value.value if written.value == 4 else value.value & 0xFFFF}")
+        words.append(f"{name} {value.value}")
     return " ".join(words)
 
 
