@@ -153,13 +153,14 @@ def test_declared_resources_are_what_the_compiler_finds(variant: Variant, tmp_pa
 def test_each_tiling_is_a_variant_with_the_shared_parameters(mine: Mine) -> None:
     tilings = {32: {"W": 32}, "16x2": {"W": 16, "R": 2}}
     first, last = mine(
-        parameters={"R": 1}, tilings=tilings, tile=["W * R", "W"], threads=["W // R", "W"]
-    ).kernel.variants
+        parameters={"R": 1}, tilings=tilings, tile=["W * R", "W"], threads=["W // R", "W"],
+        overlaps=True, optimization="R",
+    ).kernel.variants  # fmt: skip
     assert (first.name, first.parameters) == ("mine/32", {"W": 32, "R": 1})
     assert (last.name, last.slug, last.tile) == ("mine/16x2", "mine-16x2", (32, 16))
     assert last.block == (16, 8, 1)  # x, y, z from threads = [y, x]
     assert last.grid(Gemm(33, 17, 5)) == (2, 2, 1)
-    assert set(flags(last, "sm_90")) >= {"-DW=16", "-DR=2"}
+    assert set(flags(last, "sm_90")) >= {"-DW=16", "-DR=2", "-DOVERLAPS=1", "-O2"}
 
 
 @pytest.mark.parametrize(("arch", "count"), [("sm_90a", 132), ("sm_75", 72), (None, 132)])
