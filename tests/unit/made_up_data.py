@@ -25,6 +25,7 @@ from matmul_sweep.experiment.dataset.tables import (
     POINT,
     TIMES,
     product_of,
+    write_rows,
     write_table,
 )
 from matmul_sweep.experiment.dataset.words import MODES
@@ -190,8 +191,7 @@ def beside_a_card(folder: Path, **options: Any) -> Results:
     counted = [{"kernel": name, "variant": f"{name}/32", "operation": "gemm", "loads": loads,
                 "multiply_adds": 32, "status": "ok"}
                for name, loads in (("naive", 64), ("shared", 2))]  # fmt: skip
-    table = pd.DataFrame(counted, columns=COLUMNS["loads.csv"])
-    write_table(table, "loads.csv", folder / "loads.csv")
+    write_rows(counted, "loads.csv", folder / "loads.csv")
     return dataclasses.replace(load_results(folder, the_catalogue()), others=(card,))
 
 

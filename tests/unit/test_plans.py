@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,21 +45,25 @@ def test_strides_are_those_of_a_dense_matrix_by_default() -> None:
     assert (in_a.strides, in_b.strides, out.strides) == ((48,), (32,), (32,))
 
 
+DEVICE = {"blocks": "MULTIPROCESSORS"}
+
+
 @pytest.mark.parametrize(
-    ("cluster", "blocks", "columns", "grid"),
+    ("keys", "columns", "grid"),
     [
-        (2, None, 40, (4, 2, 1)),  # three tiles
-        (4, "MULTIPROCESSORS", 1, (132, 1, 1)),
-        (8, "MULTIPROCESSORS", 1, (128, 1, 1)),
-        (2, 1, 1, (2, 1, 1)),
+        ({"cluster": 2}, 40, (4, 2, 1)),  # three tiles in a row, and two rows
+        ({"cluster": 2, "shares": "cluster"}, 40, (6, 2, 1)),
+        (DEVICE | {"cluster": 4}, 1, (132, 1, 1)),
+        (DEVICE | {"cluster": 8}, 1, (128, 1, 1)),
+        (DEVICE | {"cluster": 2, "shares": "tiles"}, 1, (4, 1, 1)),  # for two tiles
+        ({"cluster": 2, "blocks": 1}, 1, (2, 1, 1)),
     ],
 )
 def test_a_grid_has_whole_clusters(
-    mine: Mine, cluster: int, blocks: str | int | None, columns: int, grid: tuple[int, int, int]
+    mine: Mine, keys: dict[str, Any], columns: int, grid: tuple[int, int, int]
 ) -> None:
-    variant = mine(cluster=cluster, blocks=blocks)
-    launch = variant.plan(Gemm(17, columns, 1), "sm_90").launches[0]
-    assert launch.grid == grid and launch.cluster == cluster
+    launch = mine(**keys).plan(Gemm(17, columns, 1), "sm_90").launches[0]
+    assert launch.grid == grid and launch.cluster == keys["cluster"]
 
 
 def test_a_shape_is_fitted_to_what_is_accepted(mine: Mine) -> None:

@@ -52,8 +52,8 @@ def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> 
 def test_a_catalogue_without_the_triangle_has_one_symmetric_rival(tmp_path: Path) -> None:
     whole = made_up(tmp_path, kernels=["gram_naive", "cublas_dsyrk"])
     kept = {k: v for k, v in whole.catalogue.items() if k != "cublas_dsyrk_triangle"}
-    results = replace(whole, catalogue=Catalogue(kept))
-    assert results.of(GRAM.name).full_rivals == ["cublas_dgemm", "cublas_dsyrk"]
+    for results in (whole, replace(whole, catalogue=Catalogue(kept))):
+        assert results.of(GRAM.name).full_rivals == ["cublas_dgemm", "cublas_dsyrk"]
 
 
 SWEEPS = DEVICE["configuration"]["sweeps"]
@@ -63,12 +63,13 @@ CONFIGURED = {
     "longest": LONGER | {"sampling": {"seconds": 9}},
     "as_long": LONGER,
     "drawn": LONGER | {"shapes": {"random": 1}, "sampling": {"seconds": 99}},
+    "lesson": LONGER | {"without_gpu": True},
 }
 
 
 def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     """A change that repeats the hot kernel rows at 1024 in more sweeps, each slower than the one
-    before; what the longest has of shared failed."""
+    before; what the longest has of shared failed, and both long ones have no library."""
     own = summary[(summary.n == 1024) & (summary.phase == "kernel") & (summary.cache == "hot")]
     times = ["time_ms", "time_low_ms", "time_high_ms"]
     more = [
@@ -77,6 +78,8 @@ def with_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
     ]
     failed = (more[1].kernel == "shared").map({True: "failed", False: "ok"})
     more[1] = more[1].assign(status=failed)
+    more[:2] = [rows[rows.kernel != "cublas_sgemm"] for rows in more[:2]]
+    more.append(more[1].assign(n=2048))  # of no point of the operation's own sweep
     return pd.concat([summary, *more], ignore_index=True)
 
 
@@ -91,6 +94,7 @@ def test_the_longest_sweep_of_a_point_speaks(tmp_path: Path) -> None:
     spoken = view.timed().groupby(["kernel", "n"]).sweep.unique().map(list).to_dict()
     assert spoken["naive", 320] == spoken["shared", 320] == ["gemm"]
     assert (spoken["naive", 1024], spoken["shared", 1024]) == (["longest"], ["long"])
+    assert spoken["cublas_sgemm", 1024] == ["lesson"]
     small, large = shapes_of(view.timed())
     assert set(at(view.summary, large).query("phase == 'h2d'").sweep) == {"gemm"}
     # Cold launches are held against the hot ones of their own sweep.

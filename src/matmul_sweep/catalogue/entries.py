@@ -252,12 +252,6 @@ class Variant:
         workspace = tuple(evaluate(size, values) for size in kernel.workspace.values())
         return Plan((*before, own, *after), workspace, tuple(maps))
 
-    def blocks_before(self, shape: Shape) -> int:
-        """Blocks of the first launch before the one that multiplies; 0 if there is none."""
-        if not self.kernel.before:
-            return 0
-        return evaluate(self.kernel.before[0].blocks, self.constants(None) | vars(shape))
-
     def workspace_bytes(self, shape: Shape, arch: str | None = None) -> int:
         """Bytes of memory that it needs beside its matrices."""
         if not self.kernel.hand_written:

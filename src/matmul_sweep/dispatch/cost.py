@@ -11,6 +11,7 @@ import math
 from dataclasses import astuple, dataclass
 
 from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.sharing import Shares, shares_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
@@ -113,9 +114,9 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
 def prepared(variant: Variant, shape: Shape, multiprocessors: int) -> float:
     """The megabytes of A and B that the busiest multiprocessor reads in the first launch before the
     one that multiplies, whose blocks have equal parts of them; 0 without such a launch."""
-    blocks = variant.blocks_before(shape)
-    if not blocks:
+    if not variant.kernel.before:
         return 0
+    blocks = evaluate(variant.kernel.before[0].blocks, variant.constants(None) | vars(shape))
     factors = sum(variant.kernel.product.sizes(shape)[:-1]) / 1e6
     return factors * ceil_div(blocks, multiprocessors) / blocks
 
