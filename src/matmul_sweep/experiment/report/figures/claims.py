@@ -50,17 +50,11 @@ def beside(ratio: float, low: float, high: float) -> str:
     return words.get(verdict, "")
 
 
-def last_step(view: Results) -> pd.DataFrame:
-    """The row of the last kernel that is told of, at the shape of the comparison, if it was timed
-    often enough there."""
-    rows = quotable(view.at_compared(fastest(view.timed())))
-    return rows[rows.kernel.isin(view.told[-1:])]
-
-
 def against_libraries(view: Results) -> str:
     """`sgemm is 8% faster than cuBLAS SGEMM`: the last step beside each library that fills C, at
-    the shape of the comparison."""
-    best = last_step(view)
+    the shape of the comparison, if it was timed often enough there."""
+    rows = quotable(view.at_compared(fastest(view.timed())))
+    best = rows[rows.kernel.isin(view.told[-1:])]
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
     said = [
         f"{words} {view.title(row.baseline)}"
@@ -81,12 +75,12 @@ def of_peak(view: Results) -> str:
     row = own.loc[own.tflops.idxmax()]
     unit, per_tflops = rate_unit(own.tflops)
     rate = f"{view.title(row.kernel)} reaches {significant(row.tflops * per_tflops)} {unit}"
-    peaks = {words: peak for name, words in view.product.units.items()
-             if (peak := unit_peak(view, name))}  # fmt: skip
+    units = view.product.units.items()
+    peaks = [(peak, words) for name, words in units if (peak := unit_peak(view, name))]
     if not peaks:
         return rate
-    units = max(peaks, key=lambda words: peaks[words])
-    return f"{rate}, {percent(row.tflops / peaks[units])} of the peak of the {units}"
+    peak, words = max(peaks)
+    return f"{rate}, {percent(row.tflops / peak)} of the peak of the {words}"
 
 
 def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:

@@ -25,8 +25,7 @@ STATES = {
 @figure("Clock and power of the card, by size", one_cache=False)
 def clocks(results: Results) -> Figure:
     """The card's state during hot launches of square products, a row of panels per operation."""
-    found = {operation: states(results.of(operation)) for operation in OPERATIONS}
-    found = {operation: rows for operation, rows in found.items() if len(rows)}
+    found = {name: rows for name in OPERATIONS if len(rows := states(results.of(name)))}
     on_card = results.device.get("gpu")
     reason = state_absence(results.device) if on_card else results.gpu_absence()
     need(found, f"The card's state is not known ({reason}).")

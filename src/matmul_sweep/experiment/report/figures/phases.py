@@ -20,39 +20,33 @@ PHASES = {
 }
 
 
-def phase_times(results: Results) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Times of square products by phase, each kernel's fastest variant, and those of PHASE_KERNELS
-    that were timed end to end. Raises NothingToDraw."""
-    phases = {phase: squares(fastest(results.timed(phase))) for phase in PHASES}
-    kernels = [k for k in PHASE_KERNELS if k in set(phases["end_to_end"].kernel)]
-    need(kernels, f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
-    return phases, kernels
-
-
 @figure("Kernel time against copies, end to end, and unified memory", GEMM)
 def copies(results: Results) -> Figure:
     """Phases of one product, a panel per kernel: the library and the shared-memory kernel."""
-    phases, kernels = phase_times(results)
+    rows = pd.concat([squares(fastest(results.timed(phase))) for phase in PHASES])
+    copied = set(rows[rows.phase == "end_to_end"].kernel)
+    kernels = [kernel for kernel in PHASE_KERNELS if kernel in copied]
+    need(kernels, f"No copies were timed ({results.absence(PHASE_KERNELS)}).")
     made, [axes] = style.panels(len(kernels))
     axes[0].set_ylabel("time in ms")
     for ax, kernel in zip(axes, kernels, strict=True):
         for phase, (words, line) in PHASES.items():
-            own = phases[phase][phases[phase].kernel == kernel]
+            own = rows[(rows.kernel == kernel) & (rows.phase == phase)]
             style.draw_line(ax, own.n, own.time_ms, line or look(results, kernel), words)
-        style.size_axis(ax, phases["kernel"][phases["kernel"].kernel.isin(kernels)].n)
+        style.size_axis(ax, rows[rows.kernel.isin(kernels)].n)
         style.log_values(ax)
         ax.set_title(results.title(kernel), loc="left")
     name_lines(axes, results, context=True)
-    style.claim(made, longer_copies(results, phases, kernels[0]))
+    style.claim(made, longer_copies(results, rows[rows.kernel == kernels[0]]))
     return made
 
 
-def longer_copies(results: Results, phases: dict[str, pd.DataFrame], kernel: str) -> str:
+def longer_copies(results: Results, rows: pd.DataFrame) -> str:
     """At which sizes the copies take longer than a kernel."""
-    own = {phase: rows[rows.kernel == kernel].set_index("n") for phase, rows in phases.items()}
-    times = pd.DataFrame({phase: own[phase].time_ms for phase in ("kernel", "h2d", "d2h")}).dropna()
+    own = rows[rows.phase.isin(["kernel", "h2d", "d2h"])]
+    times = own.pivot(index="n", columns="phase", values="time_ms").dropna()
     longer = (times.h2d + times.d2h > times.kernel).sum()
     if not longer:
         return ""
     where = "every size" if longer == len(times) else f"{longer} of {len(times)} sizes"
-    return f"Copying takes longer than {results.title(kernel)} at {where}"
+    return f"Copying takes longer than {results.title(rows.kernel.iloc[0])} at {where}"

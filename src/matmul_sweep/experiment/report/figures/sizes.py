@@ -1,5 +1,7 @@
 """Figures over the size of square products. Each takes a data set and returns a Figure."""
 
+from itertools import cycle
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -88,18 +90,16 @@ def share(results: Results) -> Figure:
     names = " and ".join(map(results.title, rivals))
     need(panels, f"No kernel was timed beside {names} ({results.absence(rivals)}).")
     made, axes = size_panels(results, panels, "ratio", "library time / kernel time", ENDS)
-    share_axis(axes[0], pd.concat(panels.values()))
+    drawn = pd.concat(panels.values())
+    # Above parity and nearly all ratios: a few of tiny products, in which launching counts, do not
+    # decide on the limit.
+    usual = ABOVE * drawn.ratio.quantile(USUAL)
+    most = 1.05 * drawn[["ratio", "ratio_high"]].max(axis=None)
+    axes[0].set_ylim(0, max(1.1, min(usual, most)))
+    axes[0].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     name_lines(axes, results)
     style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
     return made
-
-
-def share_axis(ax: Axes, rows: pd.DataFrame) -> None:
-    """The limits of the axis in percent, from 0 to above parity and nearly all of these ratios: a
-    few of tiny products, in which launching counts, do not decide on it."""
-    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    usual = ABOVE * rows.ratio.quantile(USUAL)
-    ax.set_ylim(0, max(1.1, min(usual, 1.05 * rows[["ratio", "ratio_high"]].max(axis=None))))
 
 
 @figure("Tile width 16 against 32 at equal n", GEMM)
@@ -107,51 +107,39 @@ def tile_width(results: Results) -> Figure:
     """Rate by tile width, one panel per kernel of document 001: the comparison that it intended."""
     kernels = [k for k in results.of_document("001")
                if "TILE_WIDTH" in results.catalogue[k].variants[0].parameters]  # fmt: skip
-    rows = squares(results.timed())
-    timed = [k for k in kernels if rows[rows.kernel == k].variant.nunique() > 1]
+    widths = {variant.name: variant.parameters["TILE_WIDTH"]
+              for k in kernels for variant in results.catalogue[k].variants}  # fmt: skip
+    rows = squares(results.timed()).assign(width=lambda rows: rows.variant.map(widths))
+    timed = [k for k in kernels if rows[rows.kernel == k].width.nunique() > 1]
     need(timed, f"No kernel was timed at two tile widths ({results.absence(kernels)}).")
-    rows = visible(rows[rows.kernel.isin(timed)])
+    rows = visible(rows[rows.kernel.isin(timed)]).sort_values("width", kind="stable")
     made, [axes] = style.panels(len(timed))
     axes[0].set_ylabel("TFLOP/s")
+    lines = [Look(style.INK, "s", (0, (2, 1.2))), Look(style.INK, "o")]
     for ax, kernel in zip(axes, timed, strict=True):
-        draw_widths(ax, results, kernel, rows)
+        by_width = rows[rows.kernel == kernel].groupby("width")
+        for line, (width, own) in zip(cycle(lines), by_width, strict=False):
+            hot = thermally_throttled(own.throttled)
+            style.draw_line(ax, own.n, own.tflops, line, f"tiles of {width:.0f}", hot=hot)
         style.size_axis(ax, rows.n)
         ax.set_title(results.title(kernel), loc="left")
     axes[0].set_ylim(bottom=0)
     name_lines(axes, results)
-    style.claim(made, wider(results, rows))
+    style.claim(made, wider(results, rows[rows.kernel == timed[0]]))
     return made
 
 
-def draw_widths(ax: Axes, results: Results, kernel: str, rows: pd.DataFrame) -> None:
-    """A line for each tile width of a kernel, the widest first."""
-    shown = [Look(style.INK, "o"), Look(style.INK, "s", (0, (2, 1.2)))]
-    widths = tile_widths(results, kernel)
-    for place, variant in enumerate(sorted(widths, key=lambda name: -widths[name])):
-        points, name = rows[rows.variant == variant], f"tiles of {widths[variant]}"
-        hot = thermally_throttled(points.throttled)
-        style.draw_line(ax, points.n, points.tflops, shown[min(place, 1)], name, hot=hot)
-
-
 def wider(results: Results, rows: pd.DataFrame) -> str:
-    """How the widest tiles of the first kernel compare with the narrowest, at the largest size with
-    enough samples."""
-    own = quotable(rows[rows.kernel == rows.kernel.iloc[0]])
-    sizes = own.n[own.duplicated("n")]
-    if sizes.empty:
+    """How the widest tiles of a kernel compare with the narrowest, at the largest size with enough
+    samples; `rows`: from narrow to wide."""
+    own = quotable(rows)
+    here = own[own.n == own.n[own.duplicated("n")].max()]
+    if here.empty:
         return ""
-    kernel, n = own.kernel.iloc[0], sizes.max()
-    widths = tile_widths(results, kernel)
-    here = own[own.n == n].sort_values("variant", key=lambda names: names.map(widths))
     narrow, wide = here.iloc[0], here.iloc[-1]
     words = beside(narrow.time_ms / wide.time_ms, *quotient_interval(narrow, wide))
-    return (f"At n = {n}, {results.title(kernel)} with tiles of {widths[wide.variant]} is {words} "
-            f"with tiles of {widths[narrow.variant]}")  # fmt: skip
-
-
-def tile_widths(results: Results, kernel: str) -> dict[str, int]:
-    """The tile width of each variant of a kernel."""
-    return {v.name: v.parameters["TILE_WIDTH"] for v in results.catalogue[kernel].variants}
+    return (f"At n = {wide.n}, {results.title(wide.kernel)} with tiles of {wide.width:.0f} is "
+            f"{words} with tiles of {narrow.width:.0f}")  # fmt: skip
 
 
 @figure("What the L2 gives: time over hot time", GEMM, one_cache=False)
@@ -160,7 +148,7 @@ def hot_and_cold(results: Results) -> Figure:
     variant that is fastest hot."""
     panels = {
         title: rows
-        for cache, title in (("rotated", "rotating buffers"), ("cold", "L2 cleared"))
+        for cache, title in (("rotated", "on rotating buffers"), ("cold", "after clearing the L2"))
         if len(rows := ends(results, squares(over_hot(results, cache))))
     }
     need(panels, f"No kernel was timed both hot and cold ({results.gpu_absence()}).")
@@ -168,8 +156,7 @@ def hot_and_cold(results: Results) -> Figure:
     name_lines(axes, results)
     every = pd.concat([rows.assign(after=name) for name, rows in panels.items()], ignore_index=True)
     row = every.loc[every.ratio.idxmax()]
-    where = {"rotating buffers": "on rotating buffers", "L2 cleared": "after the L2 was cleared"}
     if row.ratio_low > 1:
         style.claim(made, f"{results.title(row.kernel)} takes up to {times(row.ratio)} as long "
-                          f"{where[row.after]}, at n = {row.n}")  # fmt: skip
+                          f"{row.after}, at n = {row.n}")  # fmt: skip
     return made

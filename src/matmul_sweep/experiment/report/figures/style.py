@@ -222,11 +222,11 @@ def parity(ax: Axes) -> None:
     ax.axhline(1, color=PARITY.colour, linewidth=0.9, linestyle=PARITY.dashes, label=EQUAL)
 
 
-def save(figure: Figure, folder: Path, name: str, kinds: Iterable[str] = FORMATS) -> None:
+def save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = FORMATS) -> None:
     """Write NAME.svg and NAME.png, or one of them, whole. The same figure gives the same bytes."""
     with theme():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # only once: it is the slowest part of drawing
-        for kind in kinds:
+        for kind in formats:
             with whole_file(folder / f"{name}.{kind}") as temporary:
                 figure.savefig(temporary, format=kind, metadata=FORMATS[kind])
