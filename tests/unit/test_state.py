@@ -1,5 +1,6 @@
 """The card's state: readings become one state, and a hot card is recognised."""
 
+import math
 import time
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -11,6 +12,7 @@ from matmul_sweep.experiment.measure.state import (
     Reading,
     Recorder,
     State,
+    average_power_w,
     cool,
     power_w,
     recording,
@@ -93,6 +95,25 @@ def test_a_span_has_the_readings_within_it() -> None:
     recorder = Recorder(None)
     recorder.readings = [reading()._replace(time=float(t)) for t in range(10)]
     assert [r.time for r in recorder.span(2.5, 5)] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("joules", "expected"),
+    [
+        ([0, 0, 60, 60, 120, 120, 130], 600),  # moved at 0.2, 0.4 and 0.6 s
+        ([5] * 7, None),
+        ([5, 5, 9, 9, 9, 9, 9], None),
+        ([math.nan] * 7, None),
+        ([], None),
+    ],
+    ids=["it moves", "it stands still", "it moves once", "no counter", "no reading"],
+)
+def test_the_average_power_is_from_the_first_to_the_last_move_of_the_counter(
+    joules: list[float], expected: float | None
+) -> None:
+    readings = [reading()._replace(time=t / 10, energy_j=j) for t, j in enumerate(joules)]
+    found = average_power_w(readings[:6])
+    assert found == (None if expected is None else pytest.approx(60 / 0.2))
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,17 @@ class Recorder(threading.Thread):
 
     def read(self) -> Reading:
         handle = self.handle
+        # The counter goes on every tenth of a second, and its power is that of the time between.
+        energy, now = energy_j(handle), time.perf_counter()
         return Reading(
-            time.perf_counter(),
+            now,
             pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
             pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
             power_w(handle),
             pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
             pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
             pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
-            energy_j(handle),
+            energy,
         )
 
     def span(self, start: float, end: float) -> list[Reading]:

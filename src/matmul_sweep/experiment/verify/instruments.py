@@ -16,6 +16,7 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError, left_running
 
 ONE = (1, 1, 1)
+LONG_S = 0.02  # a wait
 BLOCKS, THREADS = (1056, 1, 1), (256, 1, 1)  # grid-stride kernels: any grid is right
 MIRROR_TILE, MIRROR_THREADS = 32, (32, 8, 1)
 FILLED = [name for name, dtype in DTYPES.items() if dtype.units]  # those of instruments.cu
@@ -66,14 +67,18 @@ class Instruments:
     def wait(self) -> None:
         """Wait for the stream. Raises Unfinished after `hang_seconds`.
 
-        The driver is asked again and again, because nothing ends a wait inside it.
+        The driver is asked again and again, because nothing ends a wait inside it; in a long wait
+        now and then, so that the thread that reads the card's state is not held up.
         """
-        end = time.perf_counter() + self.hang_seconds
+        start = time.perf_counter()
         while not self.stream.is_done():
-            if time.perf_counter() > end:
+            waited = time.perf_counter() - start
+            if waited > self.hang_seconds:
                 failure = Unfinished(self.hang_seconds)
                 left_running.append(failure)
                 raise failure
+            if waited > LONG_S:
+                time.sleep(LONG_S / 100)
 
     def finished(self, launch: Callable[[], None]) -> None:
         """Launch, and wait for its end. Raises Unfinished."""
