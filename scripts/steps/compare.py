@@ -14,13 +14,7 @@ import sys
 from pathlib import Path
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    load_results,
-    thermally_throttled,
-)
-from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.report.facts.changes import (
+from matmul_sweep.experiment.dataset.changes import (
     TABLE,
     TOLERANCE,
     VALUES,
@@ -33,6 +27,12 @@ from matmul_sweep.experiment.report.facts.changes import (
     summary_line,
     variant_lines,
 )
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    load_results,
+    thermally_throttled,
+)
+from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.changes import draw_changes
 from matmul_sweep.experiment.report.figures.figure_base import source_line

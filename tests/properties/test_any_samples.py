@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matmul_sweep.experiment.dataset.changes import KEY, compare_points
 from matmul_sweep.experiment.dataset.derived import resampled_interval
 from matmul_sweep.experiment.dataset.intervals import SMALLEST, Rule, median_interval, settled
 from matmul_sweep.experiment.dataset.selection import quotient_interval, verdict_of
 from matmul_sweep.experiment.measure import sampling
 from matmul_sweep.experiment.measure.sampling import collect
-from matmul_sweep.experiment.report.facts.changes import KEY, compare_points
 
 # Some come again, as from a coarse timer.
 TIMES = st.sampled_from([0.5, 1.0, 1.5, 2.0, 2.5]) | st.floats(1e-6, 1e6)

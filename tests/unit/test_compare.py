@@ -12,10 +12,8 @@ import pytest
 from made_up_data import DEVICE, made_up
 from support import Command
 
-from matmul_sweep.experiment.dataset.intervals import median_interval
-from matmul_sweep.experiment.dataset.tables import RATIO, TIMES, read_table, write_table
-from matmul_sweep.experiment.report.facts import changes
-from matmul_sweep.experiment.report.facts.changes import (
+from matmul_sweep.experiment.dataset import changes
+from matmul_sweep.experiment.dataset.changes import (
     KEY,
     TABLE,
     VALUES,
@@ -23,6 +21,8 @@ from matmul_sweep.experiment.report.facts.changes import (
     compare_variants,
     judged,
 )
+from matmul_sweep.experiment.dataset.intervals import median_interval
+from matmul_sweep.experiment.dataset.tables import RATIO, TIMES, read_table, write_table
 from matmul_sweep.experiment.report.figures.changes import draw_changes
 
 FEW = ["cpu_loop", "naive", "shared", "cublas_sgemm", "gram_naive", "cublas_dsyrk"]

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from made_up_data import RANDOM, made_up
 
+from matmul_sweep.experiment.dataset.changes import own_times, relative_times
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.report.facts.changes import own_times, relative_times
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import missing, tables_of
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw

@@ -6,6 +6,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from matmul_sweep.experiment.dataset.changes import (
+    TOLERANCE,
+    VALUES,
+    comparable,
+    compare_points,
+    points_line,
+)
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
@@ -21,13 +28,6 @@ from matmul_sweep.experiment.dataset.selection import (
     version_words,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
-from matmul_sweep.experiment.report.facts.changes import (
-    TOLERANCE,
-    VALUES,
-    comparable,
-    compare_points,
-    points_line,
-)
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.process.errors import UserError
