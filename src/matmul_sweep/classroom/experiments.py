@@ -66,11 +66,6 @@ class Run:
         row, column = np.argwhere(self.wrong)[0]
         return int(row), int(column)
 
-    def line(self, place: int, file: Path) -> int:
-        """The line of a place in the code, or 0 if it is not in the hand-in."""
-        found, line = self.result.lines.get(place, ("", 0))
-        return line if Path(found) == file else 0
-
 
 @dataclass(frozen=True)
 class Bench:
