@@ -1,6 +1,5 @@
 """Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
 
-import dataclasses
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +73,6 @@ class Bench:
     program: Program
     executable: Path
     launch: Launch
-    seconds: float = LAUNCH_SECONDS
 
     @property
     def signature(self) -> Signature:
@@ -90,18 +88,15 @@ class Bench:
         fill = "digits" if operation.dtype == "int32" else "uniform"
         inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
         c = np.full(shape.output, self.poison, operation.dtype)
-        launch = self.launch
-        done = watched.launch(
-            self.executable, launch.plan(grid or launch.grid(shape)), shape, inputs, c,
-            self.seconds,
-        )  # fmt: skip
-        done = dataclasses.replace(done, findings=tuple(filter(self.counts, done.findings)))
+        plan = self.launch.plan(grid or self.launch.grid(shape))
+        done = watched.launch(self.executable, plan, shape, inputs, c, LAUNCH_SECONDS)
+        done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         expected, bound = self.reference(shape, inputs)
         wrong = None
         if done.c is not None:
             with np.errstate(invalid="ignore"):
                 wrong = ~(np.abs(done.c.astype(expected.dtype) - expected) <= bound)
-        return Run(shape, launch, inputs, expected, done, wrong)
+        return Run(shape, self.launch, inputs, expected, done, wrong)
 
     @property
     def adds(self) -> bool:
@@ -209,15 +204,23 @@ class Bench:
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
-        step = self.launch.multiple
-        kind = type(shape)
-        for i, extent in enumerate(shape.dimensions):
-            for less in candidates(extent, step, self.launch):
-                extents = list(shape.dimensions)
-                extents[i] = less
-                yield kind(*[less] * len(extents)) if self.signature.square else kind(*extents)
+        names = shape.__match_args__
+        for name in names:
+            for less in self.candidates(getattr(shape, name)):
+                yield replace(
+                    shape, **dict.fromkeys(names if self.signature.square else [name], less)
+                )
             if self.signature.square:
                 return
+
+    def candidates(self, extent: int) -> list[int]:
+        """Smaller extents worth trying: the smallest, those around the tile, the next smaller
+        one."""
+        assert self.launch.tile
+        step, edges = self.launch.multiple, (*self.launch.tile, *self.launch.block[:2])
+        tried = {1, 2, 3, extent // 2, extent - step, *(e + by for e in edges for by in (-1, 0, 1))}
+        found = {max(step, less // step * step) for less in tried if less > 0}
+        return sorted(less for less in found if less < extent)
 
 
 def corner(mask: np.ndarray) -> tuple[int, int] | None:
@@ -247,13 +250,3 @@ def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
     if count % columns:
         return (1, count), LINEAR
     return (count // columns, EVERYTHING), ROWS_FIRST
-
-
-def candidates(extent: int, step: int, launch: Launch) -> list[int]:
-    """Smaller extents worth trying: the smallest, those around the tile, the next smaller one."""
-    assert launch.tile
-    sides = {side + by for side in (*launch.tile, *launch.block[:2]) for by in (-1, 0, 1)}
-    tried = {1, 2, 3, extent // 2, extent - step, *sides}
-    return sorted(
-        {max(step, less // step * step) for less in tried if less > 0} & set(range(1, extent))
-    )

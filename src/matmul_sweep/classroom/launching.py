@@ -90,7 +90,6 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
             f"{where}: block {x}×{y}×{z} has {x * y * z} threads; a block has 1 to "
             f"{MAXIMUM_THREADS}"
         )
-    tile = extents(settings, "tile", where)
     shared = settings.get("shared") or launched_shared(source, kernel, values)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise UserError(
@@ -99,11 +98,13 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
         )
 
     def count(key: str, unsaid: int) -> int:
-        told = number(settings[key], values, f"{where}: {key}") if key in settings else unsaid
-        if key in settings and told < 1:
+        if key not in settings:
+            return unsaid
+        if (told := number(settings[key], values, f"{where}: {key}")) < 1:
             raise UserError(f"{where}: {key}={settings[key]}: write a whole number from 1 on")
         return told
 
+    tile = extents(settings, "tile", where)
     return Launch(
         (x, y, z), (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         count("multiple", 1), constants,
@@ -151,9 +152,9 @@ def ask_for_constants(
     words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
     parameters = template_parameters(kernel)
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
-    for name in dict.fromkeys([*parameters, *words]):
-        known = name in values or name in constants or name in local
-        if known or (name not in parameters and defined(source, name)):
+    known = {*values, *constants, *local}
+    for name in [*parameters, *words]:
+        if name in known or (name not in parameters and defined(source, name)):
             continue
         raise UserError(
             f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say "
