@@ -9,14 +9,12 @@ from support import ROOT
 import report
 from matmul_sweep.classroom import results
 from matmul_sweep.classroom.gallery import GALLERY, MISSED, Exhibit, exhibit, exhibits
-from matmul_sweep.classroom.habits import HABITS_OF_MEASURING, habits_of_checking
+from matmul_sweep.classroom.habits import habits_of_checking
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import write_json
 from matmul_sweep.process.yaml_files import read_yaml
-from mistakes import record_of
-
-PAGE = (ROOT / "docs/mistakes.md").read_text()
+from mistakes import page_of, record_of
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +26,7 @@ def shown() -> list[Exhibit]:
 def test_the_page_tells_what_happens_now(shown: list[Exhibit]) -> None:
     """`uv run python scripts/mistakes.py --output results/mistakes --page docs/mistakes.md`
     writes it."""
-    for one in shown:
-        documents = ", ".join(one.documents) or "–"
-        assert (
-            f"| {one.title} | {documents} | {one.kind} | {' | '.join(one.caught.values())}" in PAGE
-        )
-        assert f"{one.line}. The smallest shape that shows it is {one.shape}: {one.what}" in PAGE
-        assert one.source.strip() in PAGE
-    assert all(f"| {title} | {cure} |" in PAGE for title, cure in HABITS_OF_MEASURING.values())
+    assert page_of(shown, [*habits_of_checking()]) == (ROOT / "docs/mistakes.md").read_text()
 
 
 @pytest.mark.long
