@@ -7,6 +7,7 @@ Inputs are random, so that a model that gives every element of C is hardly wrong
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -57,9 +58,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
     left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
     terms, side = run.shape.terms, max(run.launch.block[:2])
 
-    def lost(key: str, about: str = "k") -> Explanation:
-        return Explanation("lost terms", key, about)
-
+    lost = partial(Explanation, "lost terms", about="k")
     for kept in range(terms):
         gone = terms - kept
         early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
@@ -74,7 +73,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
             yield late, lost(key)
     if terms > 1:
         key = "only the last term of a sum is left: each one takes the place of those before"
-        yield left[:, -1:] @ right[-1:], lost(key, "sum")
+        yield left[:, -1:] @ right[-1:], lost(key, about="sum")
         yield left[:, ::2] @ right[::2], lost("every second term of a sum is lost")
 
 
@@ -212,11 +211,8 @@ def misread(signature: Signature, which: str, role: str, right: str, turned: boo
         return Explanation("wrong index", f"{name} is {done} transposed", which)
     used = signature.name_of(role)
     wanted = signature.terms_name if signature.square else signature.name_of(right)
-    return Explanation(
-        "wrong index",
-        f"{name} is {done} with rows of {used} elements; they have {wanted}",
-        which,
-    )
+    length = f"with rows of {used} elements; they have {wanted}"
+    return Explanation("wrong index", f"{name} is {done} {length}", which)
 
 
 def common(runs: list[Run], signature: Signature) -> Explanation | None:
