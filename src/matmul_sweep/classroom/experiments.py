@@ -28,19 +28,20 @@ SLOW = 1e7  # operations of a product in more than float64
 
 @dataclass(frozen=True)
 class Run:
-    """A launch at a shape. expected: C in higher precision; wrong: which elements of C are."""
+    """A launch at a shape. expected: C in higher precision; wrong: which elements of C are, as far
+    as the launch ended."""
 
     shape: Shape
     launch: Launch
     inputs: tuple[np.ndarray, ...]
     expected: np.ndarray
     result: Watched
-    wrong: np.ndarray | None
+    wrong: np.ndarray
 
     @property
     def right(self) -> bool:
         """Whether nothing about it is a mistake."""
-        return self.wrong is not None and not self.wrong.any() and not self.mistaken
+        return self.result.ended and not self.wrong.any() and not self.mistaken
 
     @cached_property
     def mistaken(self) -> list[Mapping[str, Any]]:
@@ -55,13 +56,11 @@ class Run:
     @cached_property
     def unwritten(self) -> np.ndarray:
         """Which elements of C no thread wrote."""
-        assert self.result.writers is not None
         return self.result.writers["thread"] < 0
 
     @cached_property
     def first_wrong(self) -> tuple[int, int]:
         """Row and column of the first wrong element."""
-        assert self.wrong is not None
         row, column = np.argwhere(self.wrong)[0]
         return int(row), int(column)
 
@@ -92,10 +91,9 @@ class Bench:
         done = watched.launch(self.executable, plan, shape, inputs, c, LAUNCH_SECONDS)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         expected, bound = self.reference(shape, inputs)
-        wrong = None
-        if done.c is not None:
-            with np.errstate(invalid="ignore"):
-                wrong = ~(np.abs(done.c.astype(expected.dtype) - expected) <= bound)
+        with np.errstate(invalid="ignore"):
+            right = np.abs(done.c.astype(expected.dtype) - expected) <= bound
+        wrong = ~right & done.ended
         return Run(shape, self.launch, inputs, expected, done, wrong)
 
     @property
@@ -154,10 +152,10 @@ class Bench:
 
     def tile_at(self, shape: Shape, alone: Run) -> tuple[tuple[int, int], str] | None:
         """The tile, and the order of blocks, as a square C shows it, and what one block writes."""
-        if alone.result.writers is None or not alone.unwritten.any():
+        if not (alone.result.ended and alone.unwritten.any()):
             return None
         beside, below = (self.run(shape, grid) for grid in ((2, 1, 1), (1, 2, 1)))
-        if beside.result.writers is None or below.result.writers is None:
+        if not (beside.result.ended and below.result.ended):
             return None
         x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
         if x and y:
@@ -236,7 +234,6 @@ def tile_between(
     if x[0] == 0 and y[1] == 0 and x[1] and y[0]:
         return (y[0], x[1]), COLUMNS_FIRST
     # Rows along x: unless it is the store that has them the wrong way round.
-    assert beside.wrong is not None
     if x[1] == 0 and y[0] == 0 and x[0] and y[1] and not (beside.wrong & ~beside.unwritten).any():
         return (x[0], y[1]), ROWS_FIRST
     return None

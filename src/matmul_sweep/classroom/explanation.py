@@ -34,7 +34,7 @@ Model = tuple[np.ndarray, Explanation]  # C, NaN where it is not known, and what
 
 def explanations(run: Run, signature: Signature) -> set[Explanation]:
     """Every one that gives the C of this run."""
-    if run.wrong is None or not run.wrong.any() or run.unwritten.all():
+    if not run.wrong.any() or run.unwritten.all():
         return set()
     own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides, tiles)
     models = (pair for made in (lost_terms, multiples, *own) for pair in made(run, signature))
@@ -43,7 +43,6 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
 
 def matches(run: Run, model: np.ndarray) -> bool:
     """Whether C is the model wherever that is a number; it has to be one at some wrong element."""
-    assert run.wrong is not None and run.result.c is not None
     known = np.isfinite(model) & ~run.unwritten
     if not (known & run.wrong).any():
         return False
@@ -88,7 +87,6 @@ def multiples(run: Run, _: Signature) -> Iterator[Model]:
 
 def oddities(run: Run) -> Iterator[Explanation]:
     """What is told by C alone: sums that have a number added, or are cut to whole numbers."""
-    assert run.wrong is not None and run.result.c is not None
     c, fractions = run.result.c, run.result.c.dtype.kind != "i"
     if fractions and (c == np.round(c)).all() and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
         yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")

@@ -76,7 +76,7 @@ def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> 
     """The mistakes of a launch. explanation: of a wrong C, if one was found for all launches."""
     teller = Teller(run, program)
     found = [teller.told(finding) for finding in run.mistaken]
-    if run.wrong is not None and run.wrong.any():
+    if run.wrong.any():
         if explanation and explanation in explanations(run, program.signature):
             found.append(teller.explained(explanation))
         found.append(teller.wrong())
@@ -194,7 +194,6 @@ class Teller:
     def wrong(self) -> Mistake:
         """What is wrong with C, where no other finding says why."""
         run, c = self.run, self.name_of("C")
-        assert run.wrong is not None and run.result.c is not None
         missing, written = run.wrong & run.unwritten, run.wrong & ~run.unwritten
         values = run.result.c[written].astype(np.float64)
         # Whole numbers have no NaN to tell it by.
@@ -226,7 +225,6 @@ class Teller:
     def example(self) -> str:
         """The first wrong element: who computed it, what it is and what it should be."""
         run = self.run
-        assert run.result.c is not None and run.result.writers is not None
         row, column = run.first_wrong
         writer, element = run.result.writers[row, column], f"{self.name_of('C')}[{row}][{column}]"
         if writer["thread"] < 0:
@@ -241,7 +239,6 @@ class Teller:
     def store_line(self) -> int:
         """The line that wrote the first wrong element, or any element."""
         writers = self.run.result.writers
-        assert writers is not None
         places = (writers["place"][self.run.first_wrong], *np.unique(writers["place"]))
         return self.line(*map(int, places)) or self.access_line("C")
 

@@ -14,7 +14,6 @@ LEGEND = "· right   x wrong   ? not written"
 
 def states(run: Run) -> np.ndarray:
     """RIGHT, WRONG or UNWRITTEN for each element of C."""
-    assert run.wrong is not None
     return np.where(run.wrong, np.where(run.unwritten, UNWRITTEN, WRONG), RIGHT)
 
 

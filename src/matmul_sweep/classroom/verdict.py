@@ -160,10 +160,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 def pictured(wrong: Sequence[Run]) -> Run | None:
     """The run whose wrong elements show most: the largest C that is partly right, or else the
     largest at all, of those that a terminal shows whole."""
-    shown = [(run.wrong, run) for run in wrong if run.wrong is not None and run.wrong.any()]
-    whole = [one for one in shown if len(one[0]) <= MOST_ROWS] or shown
-    best = max(whole, key=lambda one: (not one[0].all(), one[0].size), default=None)
-    return best[1] if best else None
+    shown = [run for run in wrong if run.wrong.any()]
+    whole = [run for run in shown if len(run.wrong) <= MOST_ROWS] or shown
+    return max(whole, key=lambda run: (not run.wrong.all(), run.wrong.size), default=None)
 
 
 def worth_telling(other: Mistake, worst: Mistake) -> bool:

@@ -54,7 +54,7 @@ def counted(variant: Variant, shape: Shape, folder: Path) -> dict[str, Any]:
         return {"status": "skipped", "reason": str(error)}
     except EmulationError as error:
         return {"status": "failed", "reason": str(error)}
-    if done.c is None:
+    if not done.ended:
         return {"status": "failed", "reason": f"its launch ends: {done.findings[0]['kind']}"}
     if accuracy(kernel, done.c, *inputs).share > 1:
         return {"status": "failed", "reason": f"wrong result at {shape}"}
