@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.source import Kernel, Source, split_at_commas, word_set
+from matmul_sweep.classroom.source import Kernel, Source, question, split_at_commas, word_set
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -79,23 +79,15 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     block = extents(settings, "block", where) or block_of(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
-        raise UserError(
-            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? Say "
-            "for instance block=16x16 after the file's name, or in a comment `// try: block=16x16` "
-            "at its top"
-        )
+        known = f" ({names})" if names else ""
+        raise question(f"{where}: which block does {kernel.name} take{known}", "block=16x16")
     x, y, z, *_ = (*block, 1, 1)
-    if not 1 <= x * y * z <= MAXIMUM_THREADS:
-        raise UserError(
-            f"{where}: block {x}×{y}×{z} has {x * y * z} threads; a block has 1 to "
-            f"{MAXIMUM_THREADS}"
-        )
+    if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
+        wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
+        raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
     shared = settings.get("shared") or launched_shared(source, kernel, values)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
-        raise UserError(
-            f"{where}: how many bytes does `extern __shared__` have? Say for instance shared=2048 "
-            "after the file's name, or in a comment `// try: shared=2048` at its top"
-        )
+        raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
     def count(key: str, unsaid: int) -> int:
         if key not in settings:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from matmul_sweep.classroom.source import Kernel, split_at_commas, word_set
+from matmul_sweep.classroom.source import Kernel, question, split_at_commas, word_set
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -175,10 +175,7 @@ def dimensions(
         matrix = "C = A·B with A of m×k, B of k×n" if len(wanted) == 3 else "C = AᵀA with A of m×n"
         told = ", ".join(names) or "no numbers"
         example = " ".join(f"{role}={name}" for role, name in zip(wanted, names, strict=False))
-        raise UserError(
-            f"{where} takes {told}: which is which in {matrix}? Say for instance {example} after "
-            "the file's name, or in a comment `// try: ...` at its top"
-        )
+        raise question(f"{where} takes {told}: which is which in {matrix}", example)
     return roles
 
 

@@ -267,6 +267,14 @@ def end_of_item(bare: str, start: int) -> int:
     return len(bare)
 
 
+def question(asked: str, answer: str) -> UserError:
+    """What has to be said by a setting, such as this one."""
+    return UserError(
+        f"{asked}? Say for instance {answer} after the file's name, or in a comment "
+        f"`// try: {answer}` at its top"
+    )
+
+
 def settings_of(words: Sequence[str], where: str) -> dict[str, str]:
     """key=value words as a mapping. Raises UserError."""
     found = {}
