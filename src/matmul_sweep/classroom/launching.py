@@ -85,7 +85,8 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
-    shared = settings.get("shared") or launched_shared(source, kernel, values)
+    launch = launched(source, kernel)
+    shared = settings.get("shared") or (valued(launch[2], values) if launch[2:] else None)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
@@ -241,9 +242,3 @@ def launched_block(
     texts = written[1].split(",") if written else [block]
     sides = [valued(text, values) for text in texts]
     return tuple(side for side in sides if side) if all(sides) else None
-
-
-def launched_shared(source: Source, kernel: Kernel, values: Mapping[str, int]) -> int | None:
-    """The dynamic shared memory of that launch, in bytes, or None."""
-    parts = launched(source, kernel)
-    return valued(parts[2], values) if len(parts) > 2 else None

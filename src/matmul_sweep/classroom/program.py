@@ -81,10 +81,6 @@ class Program:
         )
 
     @property
-    def for_cuda(self) -> str:
-        return f"{self.defines}{self.text}"
-
-    @property
     def for_cpu(self) -> str:
         return f"#define KERNEL_ATTRIBUTE __global__\n{self.defines}{self.text}{self.wrapper}"
 
@@ -107,7 +103,7 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     except UserError:
         return
     source = folder / "checked.cu"
-    source.write_text(program.for_cuda)
+    source.write_text(program.defines + program.text)
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
     include = f"-I{program.source.place.parent}"
     command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]

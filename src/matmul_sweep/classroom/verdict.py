@@ -117,19 +117,14 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
-            return replace(verdict, line=int(line[1]) if line else 0,
-                           message=str(NotRunnable(lacking(str(error)))))  # fmt: skip
+            said = str(error).partition("error: ")[2] or str(error)
+            unknown = UNKNOWN.search(said)
+            lacking = NotRunnable(unknown[1] if unknown else f"its compiler says: {said}")
+            return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
         return ran(verdict, Bench(program, executable, program.launch).with_tile())
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
-
-
-def lacking(error: str) -> str:
-    """What of CUDA g++ does not know, by its message about a source that nvcc took."""
-    said = error.partition("error: ")[2] or error
-    unknown = UNKNOWN.search(said)
-    return unknown[1] if unknown else f"its compiler says: {said}"
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
