@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, 
 from matmul_sweep.classroom.program import Program, build_for_cpu
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
-from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time
@@ -165,6 +165,7 @@ class Bench:
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
         kind: Any = self.signature.operation.shape
+        m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         if self.signature.square:
             return kind(*[max(m, n, k)] * len(kind.__match_args__))
@@ -175,7 +176,7 @@ class Bench:
         assert self.launch.tile
         rows, columns = (min(side, 64) for side in self.launch.tile)
         wide = max(rows, columns)
-        found: Iterable[tuple[int, int, int]] = (
+        found = (
             (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2),
             (rows, columns, wide), (rows + 1, columns, wide), (rows, columns + 1, wide),
             (rows, columns, wide + 1),
@@ -184,10 +185,6 @@ class Bench:
             (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
             (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
         )  # fmt: skip
-        if (multiple := self.launch.multiple) > 1:
-            found = (tuple(-(-d // multiple) * multiple for d in one) for one in found)  # type: ignore[misc]
-        if self.signature.square:
-            found = ((d, d, d) for d in dict.fromkeys(max(one) for one in found if max(one)))
         shapes = dict.fromkeys(self.shape(*one) for one in found if min(one) > 0)
         return sorted(shapes, key=lambda shape: shape.operations)
 

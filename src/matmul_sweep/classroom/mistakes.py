@@ -46,6 +46,7 @@ SAYS = {
     "overflow": ("integer overflow", "computes beyond an int"),
     "input": ("write to an input", "writes to {name}"),
     "division": ("crash", "divides by zero"),
+    "endless": ("endless loop", "has not ended after some seconds"),
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
 LOOP = r"\b(?:for|while)\s*\("
@@ -129,10 +130,6 @@ class Teller:
             place += f", row {element // columns}, column {element % columns}"
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
         return self.made("out of bounds", line, what)
-
-    def tell_endless(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        who = thread_of(finding) if "thread" in finding else "the kernel"
-        return self.made("endless loop", line, f"{who} has not ended after some seconds")
 
     def tell_killed(self, finding: Mapping[str, Any], _: int) -> Mistake:
         died = signal.Signals(finding["signal"])
@@ -267,6 +264,8 @@ class Teller:
 
 
 def thread_of(finding: Mapping[str, Any]) -> str:
+    if "thread" not in finding:
+        return "the kernel"
     return f"thread {shown(finding['thread'])} of block {shown(finding['block'])}"
 
 
