@@ -2,11 +2,11 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from emulated import build_text
 from support import FIRST_BARRIER, TILED_KERNEL
 
 from matmul_sweep.catalogue.plans import Launch, Plan
@@ -124,14 +124,6 @@ def test_unwritten_shared_memory_reads_as_nan(tmp_path: Path, sanitizer: str | N
     assert np.isnan(product(UNWRITTEN, sanitizer, tmp_path, k=11)[0]).all()
 
 
-def build_text(text: str, folder: Path, seconds: float | None = None) -> Path:
-    source, executable = folder / "f.cu", folder / "f"
-    source.write_text(text)
-    floats = replace(GRAM, dtype="float32", output="float32")
-    emulation.build(source, ["f"], floats, {}, executable, seconds=seconds)
-    return executable
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -183,7 +175,7 @@ def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.M
 def test_a_compiler_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(EmulationError, match=r"g\+\+ needs more than 0\.01 s"):
         build_text(f"{DECLARED} {{}}", tmp_path, seconds=0.01)
-    assert not (tmp_path / "f").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["f.cu"]
 
 
 @pytest.mark.skipif(

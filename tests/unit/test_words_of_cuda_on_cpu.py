@@ -3,18 +3,18 @@ half and bfloat16, cooperative groups, printf."""
 
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from emulated import build_text
 
 from matmul_sweep.catalogue.plans import Launch, Plan
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH, EmulationError
 from matmul_sweep.operations.dtypes import DTYPES
-from matmul_sweep.operations.gram import GRAM, Gram
+from matmul_sweep.operations.gram import Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -33,10 +33,7 @@ def launched(
 ) -> Any:  # fmt: skip
     """C, or what a watched launch did, with 64 elements for each block or one for each value of
     A."""
-    source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
-    source.write_text(text)
-    operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
-    emulation.build(source, ["f"], operation, {}, executable, sanitizer)
+    executable = build_text(text, folder, sanitizer, dtype)
     n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
     a = np.resize(values.astype(dtype), (n, n))
     plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
