@@ -138,17 +138,14 @@ def tiles(run: Run, signature: Signature) -> Iterator[Model]:
     a, b = (array.astype(np.float64) for array in run.inputs)
     side = run.launch.block[0]
     row, column = np.indices(run.shape.output)
-    row_in_tile, column_in_tile = row % side, column % side
     name_a, name_b = signature.name_of("A"), signature.name_of("B")
-    for of, other_row, other_column, abouts in (
-        ("", column, row, "AB"),
-        (" of its tile", row - row_in_tile + column_in_tile,
-         column - column_in_tile + row_in_tile, ("tile", "tile")),
-    ):  # fmt: skip
+    everything = max(run.shape.output)
+    for of, tile, abouts in (("", everything, "AB"), (" of its tile", side, ("tile", "tile"))):
+        across = column % tile - row % tile  # to the other side of the diagonal
         key = f"{name_b} is read in the column that is the row of C{of}"
-        yield pairwise(a, b, row, other_column), Explanation("wrong index", key, abouts[1])
+        yield pairwise(a, b, row, column - across), Explanation("wrong index", key, abouts[1])
         key = f"{name_a} is read in the row that is the column of C{of}"
-        yield pairwise(a, b, other_row, column), Explanation("wrong index", key, abouts[0])
+        yield pairwise(a, b, row + across, column), Explanation("wrong index", key, abouts[0])
     for name, model in ((name_a, turned(a, side) @ b), (name_b, a @ turned(b, side))):
         key = f"the tiles of {name} are used transposed"
         yield model, Explanation("wrong index", key, "tile")
