@@ -68,10 +68,8 @@ class Program:
         own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
         template = f"<{', '.join(own)}>" if own else ""
         roles = [p.role for p in self.signature.parameters]
-        given = {role: "0" for role in roles if role.startswith(UNUSED)} | {
-            "alpha": "1",
-            "beta": "0",
-        }
+        given = {"alpha": "1", "beta": "0"}
+        given |= {role: "0" for role in roles if role.startswith(UNUSED)}
         given |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
         arguments = ", ".join(given.get(role, f"trial_{role}") for role in roles)
         return (
