@@ -136,11 +136,8 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        if self.launch.blocks:
-            return replace(self, launch=replace(self.launch, tile=self.launch.block[1::-1]))
-        block_x, block_y, _ = self.launch.block
-        tile, order = (block_y, block_x), COLUMNS_FIRST
-        for size in PROBES:
+        tile, order = self.launch.block[1::-1], COLUMNS_FIRST
+        for size in () if self.launch.blocks else PROBES:
             shape = self.shape(size, size, PROBE_TERMS)
             alone = self.run(shape, (1, 1, 1))
             if alone.endless:
