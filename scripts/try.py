@@ -32,7 +32,7 @@ from typing import Any
 from matmul_sweep.classroom import words
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.classroom.source import settings_of
-from matmul_sweep.classroom.verdict import CORRECT, Verdict, judge
+from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, Verdict, judge
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.launch.driver import NoDevice
@@ -41,19 +41,14 @@ from matmul_sweep.process.errors import UserError, command_line, leave, said
 
 UNCONTAINED = (
     "note: this Linux has no Landlock of version 3, so nothing keeps a kernel on the CPU from "
-    "writing "
-    "files; try only what you trust, or use a container"
+    "writing files; try only what you trust, or use a container"
 )
 
 
 def parse() -> argparse.Namespace:
     parser = arguments.parser(__doc__)
-    parser.add_argument(
-        "words",
-        nargs="+",
-        metavar="FILE|FOLDER|KEY=VALUE",
-        help="files, folders of them, and settings",
-    )
+    told = "files, folders of them, and settings"
+    parser.add_argument("words", nargs="+", metavar="FILE|FOLDER|KEY=VALUE", help=told)
     parser.add_argument("--json", action="store_true", help="print JSON, for graders")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to hand in")
     parser.add_argument("--png", type=Path, metavar="FILE", help="draw the wrong elements of C")
@@ -95,13 +90,8 @@ def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
 
 def as_json(found: Verdict | UserError, file: Path, options: argparse.Namespace) -> dict[str, Any]:
     if isinstance(found, UserError):
-        return {
-            "file": str(file),
-            "verdict": "not run",
-            "line": None,
-            "message": str(found),
-            "mistakes": [],
-        }
+        unknown: dict[str, Any] = {"line": None, "mistakes": []}
+        return {"file": str(file), "verdict": NOT_RUN, "message": str(found)} | unknown
     standing = timed(found, not options.no_gpu)
     gpu = standing if isinstance(standing, str) else asdict(standing)
     return found.as_json() | {"gpu": gpu}

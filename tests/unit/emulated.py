@@ -1,6 +1,7 @@
-"""A kernel of a catalogue on the CPU."""
+"""Kernels on the CPU: those of a catalogue, and texts."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations import fills
+from matmul_sweep.operations.gram import GRAM
 from matmul_sweep.operations.shapes import Shape
 
 
@@ -31,3 +33,15 @@ def products(
     emulation.build_variant(variant, folder / "kernel", sanitizer, source)
     for text in shapes:
         yield product_on_cpu(variant, folder / "kernel", variant.kernel.product.parse(text))[1]
+
+
+def build_text(
+    text: str, folder: Path, sanitizer: str | None = None, dtype: str = "float32",
+    seconds: float | None = None,
+) -> Path:  # fmt: skip
+    """The program of a kernel `f` that takes (A, C, m, n), both of this type."""
+    source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
+    source.write_text(text)
+    operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
+    emulation.build(source, ["f"], operation, {}, executable, sanitizer, seconds=seconds)
+    return executable

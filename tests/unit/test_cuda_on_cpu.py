@@ -2,11 +2,11 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from emulated import build_text
 from support import FIRST_BARRIER, TILED_KERNEL
 
 from matmul_sweep.catalogue.plans import Launch, Plan
@@ -124,14 +124,6 @@ def test_unwritten_shared_memory_reads_as_nan(tmp_path: Path, sanitizer: str | N
     assert np.isnan(product(UNWRITTEN, sanitizer, tmp_path, k=11)[0]).all()
 
 
-def build_text(text: str, folder: Path, seconds: float | None = None) -> Path:
-    source, executable = folder / "f.cu", folder / "f"
-    source.write_text(text)
-    floats = replace(GRAM, dtype="float32", output="float32")
-    emulation.build(source, ["f"], floats, {}, executable, seconds=seconds)
-    return executable
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -153,17 +145,25 @@ def test_what_does_not_compile_is_one_line(tmp_path: Path, text: str, message: s
     assert "\n" not in str(caught.value)
 
 
-def test_static_shared_memory_ends_at_48_kib(tmp_path: Path) -> None:
-    """That of the kernel: another one of the same source has its own."""
-    text = (
-        f"{DECLARED} {{ __shared__ float t[12288]; t[n] = A[0]; __syncthreads(); C[0] = t[n]; }}\n"
-    )
-    text += text.replace("f(", "other(")
-    launch = (ONE, Gram(1, 1), (ONES,), np.full_like(ONES, np.nan))
-    np.testing.assert_array_equal(emulation.launch(build_text(text, tmp_path), *launch), ONES)
-    executable = build_text(text.replace("12288", "12289", 1), tmp_path)
-    with pytest.raises(EmulationError, match=r"^49156 bytes of static .* over 49152"):
-        emulation.launch(executable, *launch)
+def test_another_kernels_static_shared_memory_does_not_count(tmp_path: Path) -> None:
+    """Both have as much as a block may."""
+    text = f"{DECLARED} {{ __shared__ float t[12288]; t[n] = A[0]; C[0] = t[n]; }}\n"
+    executable, c = build_text(text + text.replace("f(", "other("), tmp_path), np.zeros_like(ONES)
+    np.testing.assert_array_equal(emulation.launch(executable, ONE, Gram(1, 1), (ONES,), c), ONES)
+
+
+@pytest.mark.parametrize(
+    ("body", "n", "message"),
+    [
+        ("__shared__ float t[12289]; C[0] = t[n];", 1, "^49156 bytes of static .* over 49152"),
+        ("while (n) *(volatile float*)C = n;", 1, r"did not finish within 0\.5 s"),
+        ("", 2, "does not hold the 16 bytes of A"),
+    ],
+)
+def test_what_cannot_be_launched(body: str, n: int, message: str, tmp_path: Path) -> None:
+    executable = build_text(f"{DECLARED} {{ {body} }}", tmp_path)
+    with pytest.raises((EmulationError, Unfinished), match=message):
+        emulation.launch(executable, ONE, Gram(n, n), (ONES,), ONES, timeout=0.5)
 
 
 def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,22 +172,10 @@ def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.M
         build_text("", tmp_path)
 
 
-def test_endless_kernel_is_stopped(tmp_path: Path) -> None:
-    executable = build_text(f"{DECLARED} {{ while (n) *(volatile float*)C = n; }}", tmp_path)
-    with pytest.raises(Unfinished, match=r"did not finish within 0\.5 s"):
-        emulation.launch(executable, ONE, Gram(1, 1), (ONES,), ONES, timeout=0.5)
-
-
 def test_a_compiler_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(EmulationError, match=r"g\+\+ needs more than 0\.01 s"):
         build_text(f"{DECLARED} {{}}", tmp_path, seconds=0.01)
-    assert not (tmp_path / "f").exists()
-
-
-def test_arrays_have_to_fit_the_shape(tmp_path: Path) -> None:
-    executable = build_text(f"{DECLARED} {{ }}", tmp_path)
-    with pytest.raises(EmulationError, match="does not hold the 16 bytes of A"):
-        emulation.launch(executable, ONE, Gram(2, 2), (ONES,), ONES)
+    assert [file.name for file in tmp_path.iterdir()] == ["f.cu"]
 
 
 @pytest.mark.skipif(

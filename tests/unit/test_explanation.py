@@ -1,6 +1,7 @@
 """What would give exactly the C that a kernel left: slips that NumPy makes, each told by its C."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,16 +52,8 @@ def flat(matrix: np.ndarray, rows: int, columns: int, stride: int) -> np.ndarray
 
 
 def tiles_turned(matrix: np.ndarray) -> np.ndarray:
-    found = np.zeros_like(matrix)
-    for i, j in np.ndindex(*(extent // 4 for extent in matrix.shape)):
-        rows, columns = slice(4 * i, 4 * i + 4), slice(4 * j, 4 * j + 4)
-        found[rows, columns] = matrix[rows, columns].T
-    return found
-
-
-def stored_by_columns(c: np.ndarray) -> np.ndarray:
-    """C whose element (i, j) went to j·m + i."""
-    return c.T.ravel().reshape(c.shape)
+    rows, columns = (extent // 4 for extent in matrix.shape)
+    return matrix.reshape(rows, 4, columns, 4).transpose(0, 3, 2, 1).reshape(matrix.shape)
 
 
 SQUARE = {
@@ -88,7 +81,7 @@ SQUARE = {
 WIDE = {
     "A is read with rows of m elements; they have k": lambda a, b: flat(a, 6, 10, 6) @ b,
     "B is read with rows of m elements; they have n": lambda a, b: a @ flat(b, 10, 8, 6),
-    "C is written transposed": lambda a, b: stored_by_columns(a @ b),
+    "C is written transposed": lambda a, b: (a @ b).T.reshape(6, 8),
 }
 TILED = {
     "the tiles of A are used transposed": lambda a, b: tiles_turned(a) @ b,
@@ -116,22 +109,19 @@ def test_a_slip_is_told_by_its_c(parameters: str, shape: Shape, key: str, slip: 
 
 def test_what_no_slip_gives_is_not_told() -> None:
     random = np.random.default_rng(2)
-    noise = run(Gemm(9, 9, 9), lambda a, b: random.uniform(-1, 1, (9, 9)))
-    right = run(Gemm(9, 9, 9), lambda a, b: a @ b)
-    unwritten = run(Gemm(9, 9, 9), lambda a, b: np.full((9, 9), np.nan))
-    for one in (noise, right, unwritten):
-        assert not explanations(one, signature(OF_SQUARES))
+    for slip in (
+        lambda a, b: random.uniform(-1, 1, (9, 9)),
+        lambda a, b: a @ b,
+        lambda a, b: np.full((9, 9), np.nan),
+    ):
+        assert not explanations(run(Gemm(9, 9, 9), slip), signature(OF_SQUARES))
 
 
 def test_elements_that_no_thread_wrote_say_nothing_of_the_others() -> None:
-    def half(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(9) < 4, 2 * a @ b, np.nan)
-
-    found = run(Gemm(9, 9, 9), half)
-    assert "every sum is counted 2 times" in {
-        one.key for one in explanations(found, signature(OF_SQUARES))
-    }
-    assert found.first_wrong == (0, 0) and found.unwritten.sum() == 9 * 5
+    half = run(Gemm(9, 9, 9), lambda a, b: np.where(np.arange(9) < 4, 2 * a @ b, np.nan))
+    told = {one.key for one in explanations(half, signature(OF_SQUARES))}
+    assert "every sum is counted 2 times" in told
+    assert half.first_wrong == (0, 0) and half.unwritten.sum() == 9 * 5
 
 
 def test_what_explains_every_shape_is_the_cause() -> None:
@@ -163,10 +153,9 @@ def test_where_a_kernel_is_right_is_said_if_it_is_simple(
     parameters: str, right: Callable[[Gemm], bool], rule: str
 ) -> None:
     """Of blocks of 4×1."""
-    bench: Any = SimpleNamespace(
-        signature=signature(parameters), launch=Launch((4, 1, 1), (4, 4), 0, 1, {})
-    )
-    shapes = [*SQUARES, *(RAGGED if parameters == OF_SHAPES else [])]
+    launch = replace(LAUNCH, block=(4, 1, 1))
+    bench: Any = SimpleNamespace(signature=signature(parameters), launch=launch)
+    shapes = SQUARES if parameters == OF_SQUARES else [*SQUARES, *RAGGED]
     assert rule_of({shape: right(shape) for shape in shapes}, bench) == rule
 
 

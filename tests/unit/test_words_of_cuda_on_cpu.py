@@ -3,23 +3,23 @@ half and bfloat16, cooperative groups, printf."""
 
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
+from emulated import build_text
 
 from matmul_sweep.catalogue.plans import Launch, Plan
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH, EmulationError
-from matmul_sweep.operations.gram import GRAM, Gram
+from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.gram import Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
 LANES = np.arange(64, dtype=np.float32)
-WARPS = LANES.reshape(2, 32)
+NEIGHBOURS = LANES + 1 - 2 * (LANES % 2)
 
 
 def kernel(body: str, top: str = "", type_: str = "float") -> str:
@@ -33,10 +33,7 @@ def launched(
 ) -> Any:  # fmt: skip
     """C, or what a watched launch did, with 64 elements for each block or one for each value of
     A."""
-    source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
-    source.write_text(text)
-    operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
-    emulation.build(source, ["f"], operation, {}, executable, sanitizer)
+    executable = build_text(text, folder, sanitizer, dtype)
     n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
     a = np.resize(values.astype(dtype), (n, n))
     plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
@@ -44,96 +41,77 @@ def launched(
     return watched.launch(*launch, seconds=10) if sanitizer == WATCH else emulation.launch(*launch)
 
 
-def pairs(values: np.ndarray) -> np.ndarray:
-    return values.reshape(-1, 2)[:, ::-1].ravel()
-
-
-WORDS = {
-    "shfl": ("C[i] = __shfl_sync(all, A[i], 3);", np.repeat(WARPS[:, 3], 32)),
-    "shfl in eights": ("C[i] = __shfl_sync(all, A[i], 3, 8);", LANES // 8 * 8 + 3),
-    "shfl_up": ("C[i] = __shfl_up_sync(all, A[i], 1, 4);", LANES - (LANES % 4 > 0)),
-    "shfl_down": ("C[i] = __shfl_down_sync(all, A[i], 2, 4);", LANES + 2 * (LANES % 4 < 2)),
-    "shfl_xor": ("C[i] = __shfl_xor_sync(all, A[i], 1);", pairs(LANES)),
-    "sum of a warp": (
-        "float x = A[i]; for (int by = 16; by; by /= 2) x += __shfl_xor_sync(all, x, by); C[i] "
-        "= x;",
-        np.repeat(WARPS.sum(1), 32)),
-    "one warp alone": (
-        "C[i] = 0; if (i < 32) C[i] = __shfl_sync(all, A[i], 7); __syncthreads();",
-        np.where(LANES < 32, 7, 0)),
-    "half a warp": (
-        "C[i] = 0; if (i % 32 < 16) C[i] = __shfl_sync(0xFFFF, A[i], 2);",
-        np.where(LANES % 32 < 16, LANES // 32 * 32 + 2, 0)),
-    "ballot": ("C[i] = __ballot_sync(all, i % 32 < 3);", np.full(64, 7)),
-    "any and all": (
-        "C[i] = 2 * __any_sync(all, i == 40) + __all_sync(all, i >= 32);",
-        np.where(LANES < 32, 0, 3)),
-    "count of a block": ("C[i] = __syncthreads_count(i % 4 == 0);", np.full(64, 16)),
-    "or and and of a block": (
-        "C[i] = 2 * __syncthreads_or(i == 9) + __syncthreads_and(i != 9);", np.full(64, 2)),
-    "syncwarp": (
-        "__shared__ float s[64]; s[i] = A[i]; __syncwarp(); C[i] = s[i ^ 1];", pairs(LANES)),
-    "atomicAdd": (
-        "__shared__ float s; if (i == 0) s = 0; __syncthreads(); atomicAdd(&s, A[i]);"
-        " __syncthreads(); C[i] = s;", np.full(64, LANES.sum())),
-    "atomicMax and atomicCAS": (
-        "__shared__ int s[2]; if (i < 2) s[i] = 0; __syncthreads(); atomicMax(&s[0], i);"
-        " atomicCAS(&s[1], 0, i + 1); __syncthreads(); C[i] = s[0] + (s[1] > 0);", np.full(64, 64)),
-    "cooperative groups": (
-        "namespace cg = cooperative_groups; auto block = cg::this_thread_block();"
-        " auto tile = cg::tiled_partition<8>(block); __shared__ float s[64]; s[i] = A[i];"
-        " block.sync(); float x = s[63 - i]; C[i] = tile.shfl(x, 0) + tile.thread_rank();",
-        63 - LANES // 8 * 8 + LANES % 8),
-    "products of 24 bits, and a constant": (
-        "C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
-    "values of the same bits": (
-        "C[i] = __int_as_float(127 + i << 23) + (__float_as_int(1.5f) - 0x3FC00000);", 2.0**LANES),
-    "reduce of a tile": (
-        "namespace cg = cooperative_groups;"
-        " auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
+# What each of two warps does, and C.
+WORDS = [
+    ("C[i] = __shfl_sync(all, A[i], 3);", LANES // 32 * 32 + 3),
+    ("C[i] = __shfl_sync(all, A[i], 3, 8);", LANES // 8 * 8 + 3),
+    ("C[i] = __shfl_up_sync(all, A[i], 1, 4);", LANES - (LANES % 4 > 0)),
+    ("C[i] = __shfl_down_sync(all, A[i], 2, 4);", LANES + 2 * (LANES % 4 < 2)),
+    ("C[i] = __shfl_xor_sync(all, A[i], 1);", NEIGHBOURS),
+    ("C[i] = i < 32 ? __shfl_sync(all, A[i], 7) : 0; __syncthreads();", 7 * (LANES < 32)),
+    ("C[i] = i % 32 < 16 ? __shfl_sync(0xFFFF, A[i], 0) : 0;", 32 * (LANES // 16 == 2)),
+    ("C[i] = __ballot_sync(all, i % 32 < 3);", 7),
+    ("C[i] = 2 * __any_sync(all, i == 40) + __all_sync(all, i >= 32);", 3 * (LANES >= 32)),
+    ("C[i] = __syncthreads_count(i % 4 == 0);", 16),
+    ("C[i] = 2 * __syncthreads_or(i == 9) + __syncthreads_and(i != 9);", 2),
+    ("s[i] = A[i]; __syncwarp(); C[i] = s[i ^ 1];", NEIGHBOURS),
+    ("s[i] = 0; __syncthreads(); atomicAdd(s, A[i]); __syncthreads(); C[i] = s[0];", LANES.sum()),
+    (
+        "if (i < 2) t[i] = 0; __syncthreads(); atomicMax(t, i); atomicCAS(t + 1, 0, i + 1);"
+        " __syncthreads(); C[i] = t[0] + (t[1] > 0);",
+        64,
+    ),
+    (
+        "auto block = cg::this_thread_block(); auto tile = cg::tiled_partition<8>(block);"
+        " s[i] = A[i]; block.sync(); C[i] = tile.shfl(s[63 - i], 0) + tile.thread_rank();",
+        63 - LANES // 8 * 8 + LANES % 8,
+    ),
+    ("C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
+    ("C[i] = __int_as_float(127 + i << 23) + (__float_as_int(1.5f) - 0x3FC00000);", 2.0**LANES),
+    (
+        "auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
         " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
-        np.repeat(LANES.reshape(-1, 4).sum(1), 4)),
-}  # fmt: skip
+        4 * (LANES // 4 * 4) + 6,
+    ),
+]
 TOP = """#include <cuda_runtime.h>
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
 __constant__ float two[2] = {1, 2};"""
 
 
 @pytest.mark.parametrize("sanitizer", [None, "address", "thread", WATCH])
 def test_a_word_means_what_cuda_says(sanitizer: str | None, tmp_path: Path) -> None:
     """Each word in a block of its own, for one compilation."""
-    bodies = (f"case {b}: {{ {body} break; }}" for b, (body, _) in enumerate(WORDS.values()))
+    cases = "".join(f"case {b}: {{ {body} break; }}\n" for b, (body, _) in enumerate(WORDS))
     text = kernel(
         "const int i = threadIdx.x; const unsigned all = ~0u; C += 64 * blockIdx.x;"
-        f" switch (blockIdx.x) {{\n{chr(10).join(bodies)}\n}}",
+        f" __shared__ float s[64]; __shared__ int t[2]; switch (blockIdx.x) {{ {cases} }}",
         TOP,
     )
     found = launched(text, tmp_path, sanitizer, blocks=len(WORDS))
     if sanitizer == WATCH:
         assert found.findings == ()
         found = found.c
-    found = found.ravel()[: 64 * len(WORDS)].reshape(-1, 64)
-    rows = zip(WORDS.items(), found, strict=True)
-    assert not {word: got for (word, (_, wanted)), got in rows if (got != wanted).any()}
+    rows = zip(WORDS, found.reshape(-1)[: 64 * len(WORDS)].reshape(-1, 64), strict=True)
+    assert not {body: got for (body, wanted), got in rows if (got != wanted).any()}
 
 
-@pytest.mark.parametrize(
-    ("name", "header", "kind"),
-    [("__half", "cuda_fp16.h", np.float16), ("__nv_bfloat16", "cuda_bf16.h", ml_dtypes.bfloat16)],
-)
-def test_short_floats_round_like_ieee(name: str, header: str, kind: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "header"), [("float16", "fp16"), ("bfloat16", "bf16")])
+def test_short_floats_round_like_ieee(name: str, header: str, tmp_path: Path) -> None:
     """Sums, products and conversions, bit for bit, of numbers that need rounding."""
+    kind, cpp = np.dtype(name), DTYPES[name].cpp
     body = (
-        f"const int i = threadIdx.x; {name} x = A[i]; {name} y = float(x) / 3.0f + 1e-6f * i;"
+        f"const int i = threadIdx.x; {cpp} x = A[i]; {cpp} y = float(x) / 3.0f + 1e-6f * i;"
         " C[i] = __hfma(x, y, __hadd(x, y)); C[i] += y;"
     )
-    text = kernel(body, f"#include <{header}>", name)
+    text = kernel(body, f"#include <cuda_{header}.h>", cpp)
     y = (LANES / np.float32(3) + np.float32(1e-6) * LANES).astype(kind)
     x = LANES.astype(kind)
     wide = x.astype(np.float64) * y.astype(np.float64)
     total = (wide + (x + y).astype(np.float64)).astype(np.float32).astype(kind)
-    c = launched(text, tmp_path, dtype=np.dtype(kind).name)
+    c = launched(text, tmp_path, dtype=name)
     np.testing.assert_array_equal(c.ravel(), total + y)
 
 
@@ -150,11 +128,6 @@ def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
     text = kernel(body, "#include <cuda_fp16.h>")
     c = launched(text, tmp_path, threads=1, values=values)
     np.testing.assert_array_equal(c.ravel()[: values.size], rounded)
-
-
-def test_the_cpu_says_what_a_kernel_prints(tmp_path: Path) -> None:
-    text = kernel('if (threadIdx.x == 1) printf("x = %g\\n", A[1]);')
-    assert launched(text, tmp_path, WATCH, threads=2).printed == "x = 1\n"
 
 
 def test_a_lane_that_others_wait_for_in_vain_is_reported(tmp_path: Path) -> None:

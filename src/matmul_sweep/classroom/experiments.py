@@ -1,9 +1,8 @@
 """Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
 
-import dataclasses
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,7 @@ from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, 
 from matmul_sweep.classroom.program import Program, build_for_cpu
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
-from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time
@@ -29,19 +28,20 @@ SLOW = 1e7  # operations of a product in more than float64
 
 @dataclass(frozen=True)
 class Run:
-    """A launch at a shape. expected: C in higher precision; wrong: which elements of C are."""
+    """A launch at a shape. expected: C in higher precision; wrong: which elements of C are, as far
+    as the launch ended."""
 
     shape: Shape
     launch: Launch
     inputs: tuple[np.ndarray, ...]
     expected: np.ndarray
     result: Watched
-    wrong: np.ndarray | None
+    wrong: np.ndarray
 
     @property
     def right(self) -> bool:
         """Whether nothing about it is a mistake."""
-        return self.wrong is not None and not self.wrong.any() and not self.mistaken
+        return self.result.ended and not self.wrong.any() and not self.mistaken
 
     @cached_property
     def mistaken(self) -> list[Mapping[str, Any]]:
@@ -56,20 +56,13 @@ class Run:
     @cached_property
     def unwritten(self) -> np.ndarray:
         """Which elements of C no thread wrote."""
-        assert self.result.writers is not None
         return self.result.writers["thread"] < 0
 
     @cached_property
     def first_wrong(self) -> tuple[int, int]:
         """Row and column of the first wrong element."""
-        assert self.wrong is not None
         row, column = np.argwhere(self.wrong)[0]
         return int(row), int(column)
-
-    def line(self, place: int, file: Path) -> int:
-        """The line of a place in the code, or 0 if it is not in the hand-in."""
-        found, line = self.result.lines.get(place, ("", 0))
-        return line if Path(found) == file else 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,6 @@ class Bench:
     program: Program
     executable: Path
     launch: Launch
-    seconds: float = LAUNCH_SECONDS
 
     @property
     def signature(self) -> Signature:
@@ -95,18 +87,14 @@ class Bench:
         fill = "digits" if operation.dtype == "int32" else "uniform"
         inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
         c = np.full(shape.output, self.poison, operation.dtype)
-        launch = self.launch
-        done = watched.launch(
-            self.executable, launch.plan(grid or launch.grid(shape)), shape, inputs, c,
-            self.seconds,
-        )  # fmt: skip
-        done = dataclasses.replace(done, findings=tuple(filter(self.counts, done.findings)))
+        plan = self.launch.plan(grid or self.launch.grid(shape))
+        done = watched.launch(self.executable, plan, shape, inputs, c, LAUNCH_SECONDS)
+        done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         expected, bound = self.reference(shape, inputs)
-        wrong = None
-        if done.c is not None:
-            with np.errstate(invalid="ignore"):
-                wrong = ~(np.abs(done.c.astype(expected.dtype) - expected) <= bound)
-        return Run(shape, launch, inputs, expected, done, wrong)
+        with np.errstate(invalid="ignore"):
+            right = np.abs(done.c.astype(expected.dtype) - expected) <= bound
+        wrong = ~right & done.ended
+        return Run(shape, self.launch, inputs, expected, done, wrong)
 
     @property
     def adds(self) -> bool:
@@ -148,11 +136,8 @@ class Bench:
         """
         if self.launch.tile:
             return self
-        if self.launch.blocks:
-            return replace(self, launch=replace(self.launch, tile=self.launch.block[1::-1]))
-        block_x, block_y, _ = self.launch.block
-        tile, order = (block_y, block_x), COLUMNS_FIRST
-        for size in PROBES:
+        tile, order = self.launch.block[1::-1], COLUMNS_FIRST
+        for size in () if self.launch.blocks else PROBES:
             shape = self.shape(size, size, PROBE_TERMS)
             alone = self.run(shape, (1, 1, 1))
             if alone.endless:
@@ -164,10 +149,10 @@ class Bench:
 
     def tile_at(self, shape: Shape, alone: Run) -> tuple[tuple[int, int], str] | None:
         """The tile, and the order of blocks, as a square C shows it, and what one block writes."""
-        if alone.result.writers is None or not alone.unwritten.any():
+        if not (alone.result.ended and alone.unwritten.any()):
             return None
         beside, below = (self.run(shape, grid) for grid in ((2, 1, 1), (1, 2, 1)))
-        if beside.result.writers is None or below.result.writers is None:
+        if not (beside.result.ended and below.result.ended):
             return None
         x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
         if x and y:
@@ -177,6 +162,7 @@ class Bench:
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
         kind: Any = self.signature.operation.shape
+        m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
         if self.signature.square:
             return kind(*[max(m, n, k)] * len(kind.__match_args__))
@@ -187,7 +173,7 @@ class Bench:
         assert self.launch.tile
         rows, columns = (min(side, 64) for side in self.launch.tile)
         wide = max(rows, columns)
-        found: Iterable[tuple[int, int, int]] = (
+        found = (
             (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2),
             (rows, columns, wide), (rows + 1, columns, wide), (rows, columns + 1, wide),
             (rows, columns, wide + 1),
@@ -196,10 +182,6 @@ class Bench:
             (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
             (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
         )  # fmt: skip
-        if (multiple := self.launch.multiple) > 1:
-            found = (tuple(-(-d // multiple) * multiple for d in one) for one in found)  # type: ignore[misc]
-        if self.signature.square:
-            found = ((d, d, d) for d in dict.fromkeys(max(one) for one in found if max(one)))
         shapes = dict.fromkeys(self.shape(*one) for one in found if min(one) > 0)
         return sorted(shapes, key=lambda shape: shape.operations)
 
@@ -214,15 +196,23 @@ class Bench:
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
-        step = self.launch.multiple
-        kind = type(shape)
-        for i, extent in enumerate(shape.dimensions):
-            for less in candidates(extent, step, self.launch):
-                extents = list(shape.dimensions)
-                extents[i] = less
-                yield kind(*[less] * len(extents)) if self.signature.square else kind(*extents)
+        names = shape.__match_args__
+        for name in names:
+            for less in self.candidates(getattr(shape, name)):
+                yield replace(
+                    shape, **dict.fromkeys(names if self.signature.square else [name], less)
+                )
             if self.signature.square:
                 return
+
+    def candidates(self, extent: int) -> list[int]:
+        """Smaller extents worth trying: the smallest, those around the tile, the next smaller
+        one."""
+        assert self.launch.tile
+        step, edges = self.launch.multiple, (*self.launch.tile, *self.launch.block[:2])
+        tried = {1, 2, 3, extent // 2, extent - step, *(e + by for e in edges for by in (-1, 0, 1))}
+        found = {max(step, less // step * step) for less in tried if less > 0}
+        return sorted(less for less in found if less < extent)
 
 
 def corner(mask: np.ndarray) -> tuple[int, int] | None:
@@ -238,7 +228,6 @@ def tile_between(
     if x[0] == 0 and y[1] == 0 and x[1] and y[0]:
         return (y[0], x[1]), COLUMNS_FIRST
     # Rows along x: unless it is the store that has them the wrong way round.
-    assert beside.wrong is not None
     if x[1] == 0 and y[0] == 0 and x[0] and y[1] and not (beside.wrong & ~beside.unwritten).any():
         return (x[0], y[1]), ROWS_FIRST
     return None
@@ -252,13 +241,3 @@ def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
     if count % columns:
         return (1, count), LINEAR
     return (count // columns, EVERYTHING), ROWS_FIRST
-
-
-def candidates(extent: int, step: int, launch: Launch) -> list[int]:
-    """Smaller extents worth trying: the smallest, those around the tile, the next smaller one."""
-    assert launch.tile
-    sides = {side + by for side in (*launch.tile, *launch.block[:2]) for by in (-1, 0, 1)}
-    tried = {1, 2, 3, extent // 2, extent - step, *sides}
-    return sorted(
-        {max(step, less // step * step) for less in tried if less > 0} & set(range(1, extent))
-    )

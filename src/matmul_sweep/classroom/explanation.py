@@ -7,6 +7,7 @@ Inputs are random, so that a model that gives every element of C is hardly wrong
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,7 @@ Model = tuple[np.ndarray, Explanation]  # C, NaN where it is not known, and what
 
 def explanations(run: Run, signature: Signature) -> set[Explanation]:
     """Every one that gives the C of this run."""
-    if run.wrong is None or not run.wrong.any() or run.unwritten.all():
+    if not run.wrong.any() or run.unwritten.all():
         return set()
     own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides, tiles)
     models = (pair for made in (lost_terms, multiples, *own) for pair in made(run, signature))
@@ -42,7 +43,6 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
 
 def matches(run: Run, model: np.ndarray) -> bool:
     """Whether C is the model wherever that is a number; it has to be one at some wrong element."""
-    assert run.wrong is not None and run.result.c is not None
     known = np.isfinite(model) & ~run.unwritten
     if not (known & run.wrong).any():
         return False
@@ -57,9 +57,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
     left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
     terms, side = run.shape.terms, max(run.launch.block[:2])
 
-    def lost(key: str, about: str = "k") -> Explanation:
-        return Explanation("lost terms", key, about)
-
+    lost = partial(Explanation, "lost terms", about="k")
     for kept in range(terms):
         gone = terms - kept
         early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
@@ -74,7 +72,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
             yield late, lost(key)
     if terms > 1:
         key = "only the last term of a sum is left: each one takes the place of those before"
-        yield left[:, -1:] @ right[-1:], lost(key, "sum")
+        yield left[:, -1:] @ right[-1:], lost(key, about="sum")
         yield left[:, ::2] @ right[::2], lost("every second term of a sum is lost")
 
 
@@ -89,7 +87,6 @@ def multiples(run: Run, _: Signature) -> Iterator[Model]:
 
 def oddities(run: Run) -> Iterator[Explanation]:
     """What is told by C alone: sums that have a number added, or are cut to whole numbers."""
-    assert run.wrong is not None and run.result.c is not None
     c, fractions = run.result.c, run.result.c.dtype.kind != "i"
     if fractions and (c == np.round(c)).all() and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
         yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
@@ -141,17 +138,14 @@ def tiles(run: Run, signature: Signature) -> Iterator[Model]:
     a, b = (array.astype(np.float64) for array in run.inputs)
     side = run.launch.block[0]
     row, column = np.indices(run.shape.output)
-    row_in_tile, column_in_tile = row % side, column % side
     name_a, name_b = signature.name_of("A"), signature.name_of("B")
-    for of, other_row, other_column, abouts in (
-        ("", column, row, "AB"),
-        (" of its tile", row - row_in_tile + column_in_tile,
-         column - column_in_tile + row_in_tile, ("tile", "tile")),
-    ):  # fmt: skip
+    everything = max(run.shape.output)
+    for of, tile, abouts in (("", everything, "AB"), (" of its tile", side, ("tile", "tile"))):
+        across = column % tile - row % tile  # to the other side of the diagonal
         key = f"{name_b} is read in the column that is the row of C{of}"
-        yield pairwise(a, b, row, other_column), Explanation("wrong index", key, abouts[1])
+        yield pairwise(a, b, row, column - across), Explanation("wrong index", key, abouts[1])
         key = f"{name_a} is read in the row that is the column of C{of}"
-        yield pairwise(a, b, other_row, column), Explanation("wrong index", key, abouts[0])
+        yield pairwise(a, b, row + across, column), Explanation("wrong index", key, abouts[0])
     for name, model in ((name_a, turned(a, side) @ b), (name_b, a @ turned(b, side))):
         key = f"the tiles of {name} are used transposed"
         yield model, Explanation("wrong index", key, "tile")
@@ -212,11 +206,8 @@ def misread(signature: Signature, which: str, role: str, right: str, turned: boo
         return Explanation("wrong index", f"{name} is {done} transposed", which)
     used = signature.name_of(role)
     wanted = signature.terms_name if signature.square else signature.name_of(right)
-    return Explanation(
-        "wrong index",
-        f"{name} is {done} with rows of {used} elements; they have {wanted}",
-        which,
-    )
+    length = f"with rows of {used} elements; they have {wanted}"
+    return Explanation("wrong index", f"{name} is {done} {length}", which)
 
 
 def common(runs: list[Run], signature: Signature) -> Explanation | None:

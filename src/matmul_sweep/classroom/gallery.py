@@ -3,7 +3,7 @@ seen it."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
-from matmul_sweep.classroom.experiments import SEED, Run
+from matmul_sweep.classroom.experiments import SEED, Bench, Run
+from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.program import build_for_cpu
 from matmul_sweep.classroom.verdict import Verdict, judge
 from matmul_sweep.operations import fills
+from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.workers import workers
@@ -67,20 +69,18 @@ def exhibits(gallery: Path = GALLERY, processes: int = 1) -> list[Exhibit]:
 
 def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
     verdict = judge(source, {})
-    rounded_down = entry.get("blocks") == "rounded down"
     with tempfile.TemporaryDirectory(prefix="gallery-") as name:
-        watched = Path(name)
-        if rounded_down:
-            mistake, picture = of_the_grid(verdict, watched)
-        elif not verdict.mistakes:
-            raise UserError(f"{source}: no mistake is found in it; {verdict.message}")
+        if entry.get("blocks") == "rounded down":
+            bench, mistake, picture = with_too_few_blocks(verdict, Path(name))
+        elif verdict.bench and verdict.mistakes:
+            bench, mistake, picture = verdict.bench, verdict.mistakes[0], verdict.picture
         else:
-            mistake, picture = verdict.mistakes[0], verdict.picture
+            raise UserError(f"{source}: no mistake is found in it; {verdict.message}")
         if mistake.kind != entry["kind"]:
             raise UserError(
                 f"{source}: kind: {entry['kind']} in gallery.yaml, {mistake.kind} when run"
             )
-        caught = {check: seen(check, verdict, mistake, rounded_down, watched) for check in CHECKS}
+        caught = {check: seen(check, bench, mistake.run.shape, Path(name)) for check in CHECKS}
     return Exhibit(
         source.stem, entry["title"], entry["documents"], mistake.kind, mistake.line,
         str(mistake.run.shape), mistake.what, verdict.rule, entry["cure"], caught,
@@ -88,46 +88,43 @@ def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
     )  # fmt: skip
 
 
-def grid_of(verdict: Verdict, shape: Any, rounded_down: bool) -> tuple[int, int, int]:
-    """The grid of a launch, or that of a program which divides towards zero."""
-    assert verdict.bench and verdict.bench.launch.tile
-    if not rounded_down:
-        return verdict.bench.launch.grid(shape)
-    tile = verdict.bench.launch.tile
-    rows, columns = (max(1, n // t) for n, t in zip(shape.output, tile, strict=True))
-    return columns, rows, 1
+class RoundedDown(Launch):
+    """That of a program which divides towards zero."""
+
+    def grid(self, shape: Shape) -> tuple[int, int, int]:
+        assert self.tile
+        rows, columns = (max(1, n // t) for n, t in zip(shape.output, self.tile, strict=True))
+        return columns, rows, 1
 
 
-def of_the_grid(verdict: Verdict, folder: Path) -> tuple[Mistake, Run | None]:
-    """The mistake of a launch with too few blocks, at the smallest n that shows it."""
+def with_too_few_blocks(verdict: Verdict, folder: Path) -> tuple[Bench, Mistake, Run | None]:
+    """How a right kernel is launched wrongly, its mistake at the smallest n that shows one, and
+    the run."""
     assert verdict.bench and verdict.bench.launch.tile
     side = verdict.bench.launch.tile[0] + 1
-    bench = verdict.bench.rebuilt(folder)
-    shape = bench.shape(side, side, side)
-    run = bench.run(shape, grid_of(verdict, shape, rounded_down=True))
-    return mistakes_of(run, verdict.program, None)[0], run
+    launch = RoundedDown(**vars(verdict.bench.launch))
+    bench = replace(verdict.bench.rebuilt(folder), launch=launch)
+    run = bench.run(bench.shape(side, side, side))
+    return bench, mistakes_of(run, verdict.program, None)[0], run
 
 
-def seen(check: str, verdict: Verdict, mistake: Mistake, rounded_down: bool, folder: Path) -> str:
+def seen(check: str, bench: Bench, smallest: Shape, folder: Path) -> str:
     """What a check says of a kernel with a mistake."""
-    assert verdict.bench
     sanitizer = check if check in emulation.SANITIZERS else None
-    classroom = verdict.bench.shape(CLASSROOM, CLASSROOM, CLASSROOM)
-    shape = mistake.run.shape if check not in ("ones", "random") else classroom
+    classroom = bench.shape(CLASSROOM, CLASSROOM, CLASSROOM)
+    shape = classroom if check in ("ones", "random") else smallest
     executable = folder / f"trial-{sanitizer}"
     if not executable.exists():
-        build_for_cpu(verdict.program, folder, sanitizer)
-    dtype = verdict.program.signature.operation.dtype
+        build_for_cpu(bench.program, folder, sanitizer)
+    dtype = bench.signature.operation.dtype
     fill = "constant" if check == "ones" else "uniform"
     inputs = tuple(fills.inputs(fill, SEED, shape, dtype))
     # Classrooms do not poison C: what an earlier, right kernel left lies there.
-    expected, bound = verdict.bench.reference(shape, inputs)
+    expected, bound = bench.reference(shape, inputs)
     before = expected.astype(dtype) if check == "ones" else np.full(shape.output, np.nan, dtype)
-    launch = verdict.bench.launch
+    plan = bench.launch.plan(bench.launch.grid(shape))
     try:
-        c = emulation.launch(
-            executable, launch.plan(grid_of(verdict, shape, rounded_down)), shape, inputs, before,
-        )  # fmt: skip
+        c = emulation.launch(executable, plan, shape, inputs, before)
     except EmulationError:
         return FOUND
     return MISSED if (np.abs(c - expected) <= bound).all() else WRONG

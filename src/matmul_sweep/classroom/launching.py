@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.source import Kernel, Source, split_at_commas, word_set
+from matmul_sweep.classroom.source import Kernel, Source, question, split_at_commas, word_set
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -79,31 +79,25 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     block = extents(settings, "block", where) or block_of(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
-        raise UserError(
-            f"{where}: which block does {kernel.name} take{f' ({names})' if names else ''}? Say "
-            "for instance block=16x16 after the file's name, or in a comment `// try: block=16x16` "
-            "at its top"
-        )
+        known = f" ({names})" if names else ""
+        raise question(f"{where}: which block does {kernel.name} take{known}", "block=16x16")
     x, y, z, *_ = (*block, 1, 1)
-    if not 1 <= x * y * z <= MAXIMUM_THREADS:
-        raise UserError(
-            f"{where}: block {x}×{y}×{z} has {x * y * z} threads; a block has 1 to "
-            f"{MAXIMUM_THREADS}"
-        )
-    tile = extents(settings, "tile", where)
-    shared = settings.get("shared") or launched_shared(source, kernel, values)
+    if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
+        wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
+        raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
+    launch = launched(source, kernel)
+    shared = settings.get("shared") or (valued(launch[2], values) if launch[2:] else None)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
-        raise UserError(
-            f"{where}: how many bytes does `extern __shared__` have? Say for instance shared=2048 "
-            "after the file's name, or in a comment `// try: shared=2048` at its top"
-        )
+        raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
     def count(key: str, unsaid: int) -> int:
-        told = number(settings[key], values, f"{where}: {key}") if key in settings else unsaid
-        if key in settings and told < 1:
+        if key not in settings:
+            return unsaid
+        if (told := number(settings[key], values, f"{where}: {key}")) < 1:
             raise UserError(f"{where}: {key}={settings[key]}: write a whole number from 1 on")
         return told
 
+    tile = extents(settings, "tile", where)
     return Launch(
         (x, y, z), (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         count("multiple", 1), constants,
@@ -151,9 +145,9 @@ def ask_for_constants(
     words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
     parameters = template_parameters(kernel)
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
-    for name in dict.fromkeys([*parameters, *words]):
-        known = name in values or name in constants or name in local
-        if known or (name not in parameters and defined(source, name)):
+    known = {*values, *constants, *local}
+    for name in [*parameters, *words]:
+        if name in known or (name not in parameters and defined(source, name)):
             continue
         raise UserError(
             f"{source.path}: what is {name}? {kernel.name} uses it, and nothing defines it; say "
@@ -248,9 +242,3 @@ def launched_block(
     texts = written[1].split(",") if written else [block]
     sides = [valued(text, values) for text in texts]
     return tuple(side for side in sides if side) if all(sides) else None
-
-
-def launched_shared(source: Source, kernel: Kernel, values: Mapping[str, int]) -> int | None:
-    """The dynamic shared memory of that launch, in bytes, or None."""
-    parts = launched(source, kernel)
-    return valued(parts[2], values) if len(parts) > 2 else None

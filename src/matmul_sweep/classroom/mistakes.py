@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ SAYS = {
     "overflow": ("integer overflow", "computes beyond an int"),
     "input": ("write to an input", "writes to {name}"),
     "division": ("crash", "divides by zero"),
+    "endless": ("endless loop", "has not ended after some seconds"),
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
 LOOP = r"\b(?:for|while)\s*\("
@@ -75,7 +77,7 @@ def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> 
     """The mistakes of a launch. explanation: of a wrong C, if one was found for all launches."""
     teller = Teller(run, program)
     found = [teller.told(finding) for finding in run.mistaken]
-    if run.wrong is not None and run.wrong.any():
+    if run.wrong.any():
         if explanation and explanation in explanations(run, program.signature):
             found.append(teller.explained(explanation))
         found.append(teller.wrong())
@@ -86,24 +88,24 @@ class Teller:
     """Turns what happened in a launch into mistakes."""
 
     def __init__(self, run: Run, program: Program) -> None:
-        self.run, self.program = run, program
-        self.file, self.source = program.source.place, program.source
+        self.run, self.program, self.source = run, program, program.source
+        self.name_of = program.signature.name_of
 
-    def line(self, finding: Mapping[str, Any]) -> int:
-        """The first of the finding's places that lies in the hand-in."""
-        lines = (self.run.line(place, self.file) for place in finding.get("places", ()))
-        return next((line for line in lines if line), 0)
+    def line(self, *places: int) -> int:
+        """The line of the first of these places in the code that lies in the hand-in, or 0."""
+        known = (self.run.result.lines.get(place, ("", 0)) for place in places)
+        return next((line for file, line in known if Path(file) == self.source.place), 0)
 
     def made(self, kind: str, line: int, what: str, cure: str | None = None) -> Mistake:
         """A mistake; without `cure` with that of its kind."""
         return Mistake(kind, line, what, CURES[kind] if cure is None else cure, self.run)
 
     def told(self, finding: Mapping[str, Any]) -> Mistake:
-        line, kind = self.line(finding), finding["kind"]
+        line, kind = self.line(*finding.get("places", ())), finding["kind"]
         if tell := getattr(self, f"tell_{kind}", None):
             return tell(finding, line)
         kind, does = SAYS.get(kind, ("crash", f"dies: {kind}"))
-        fields = {"name": self.program.signature.name_of(finding.get("array", "")), **finding}
+        fields = {"name": self.name_of(finding.get("array", "")), **finding}
         fields["type"] = fields.get("type", "").strip("'")
         return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
 
@@ -120,7 +122,7 @@ class Teller:
             has = f"of dynamic shared memory, which has {self.run.launch.shared_bytes}"
             what = f"{thread_of(finding)} {does} byte {element} {has}"
             return self.made("out of shared memory", line, what)
-        shape, name = self.run.shape, self.program.signature.name_of(array)
+        shape, name = self.run.shape, self.name_of(array)
         extents = dict(zip("AB", shape.inputs, strict=False))
         rows, columns = extents.get(array, shape.output)
         place = f"{name}[{element}]"
@@ -128,10 +130,6 @@ class Teller:
             place += f", row {element // columns}, column {element % columns}"
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
         return self.made("out of bounds", line, what)
-
-    def tell_endless(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        who = thread_of(finding) if "thread" in finding else "the kernel"
-        return self.made("endless loop", line, f"{who} has not ended after some seconds")
 
     def tell_killed(self, finding: Mapping[str, Any], _: int) -> Mistake:
         died = signal.Signals(finding["signal"])
@@ -143,7 +141,7 @@ class Teller:
         return self.made("crash", 0, f"the kernel dies of {died.name}")
 
     def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:
-        other = self.run.line(finding["other"], self.file)
+        other = self.line(finding["other"])
         second, _, first = finding["what"].partition(" after ")
         if finding["array"] == "shared" and {first, second} == {"read", "write"}:
             return self.missing_barrier(finding, line, other)
@@ -151,26 +149,27 @@ class Teller:
             where = f"byte {finding['element']} of shared memory"
         else:
             row, column = divmod(finding["element"], self.run.shape.output[1])
-            where = f"{self.program.signature.name_of('C')}[{row}][{column}]"
+            where = f"{self.name_of('C')}[{row}][{column}]"
         of = "the same block" if finding["same_block"] else "another block"
         thread = indices(finding["other_thread"], self.run.launch.block)
-        did = {"write": "wrote", "read": "read"}[first]
+        did = "wrote" if first == "write" else "read"
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
         return self.made("race", line, f"{what} (line {other})" if other else what)
 
     def missing_barrier(self, finding: Mapping[str, Any], line: int, other: int) -> Mistake:
         writes, reads = (line, other) if finding["what"].startswith("write") else (other, line)
         between = self.source.bare.splitlines()[min(writes, reads) : max(writes, reads) - 1]
-        # With a barrier on the way from the write to the read, the way back lacks one.
-        back = writes < reads and any("sync" in text for text in between)
         what = (
             f"a thread writes shared memory in line {writes} while another one reads the same "
             f"element in line {reads}: nothing makes them wait for each other"
         )
         cure = f"put __syncthreads() between lines {writes} and {reads}"
-        if back:
-            cure = f"put __syncthreads() behind line {reads}, before the next round writes line "
-            cure += str(writes)
+        # With a barrier on the way from the write to the read, the way back lacks one.
+        if writes < reads and any("sync" in text for text in between):
+            cure = (
+                f"put __syncthreads() behind line {reads}, before the next round writes line "
+                f"{writes}"
+            )
         if writes == reads:
             cure = (
                 f"put __syncthreads() behind line {reads}, before any thread runs it again; if "
@@ -191,67 +190,54 @@ class Teller:
 
     def wrong(self) -> Mistake:
         """What is wrong with C, where no other finding says why."""
-        run = self.run
-        assert run.wrong is not None and run.result.c is not None
-        missing = run.unwritten & run.wrong
-        nan = run.wrong & ~run.unwritten & np.isnan(run.result.c.astype(np.float64))
+        run, c = self.run, self.name_of("C")
+        missing, written = run.wrong & run.unwritten, run.wrong & ~run.unwritten
+        values = run.result.c[written].astype(np.float64)
+        # Whole numbers have no NaN to tell it by.
+        nan = np.isnan(values).any() or run.result.c.dtype.kind == "i"
         unset = {
-            one["array"]: self.line(one)
+            one["array"]: self.line(*one["places"])
             for one in run.result.findings
             if one["kind"] == "unwritten"
         }
-        if run.result.c.dtype.kind == "i":  # which has no NaN to tell it by
-            nan = run.wrong
-        if self.unset_variable(run.result.c[run.wrong & ~run.unwritten]):
+        if values.size and (np.isfinite(values) & (np.abs(values) > PATTERN)).all():
             what = f"a sum begins with whatever lay in its register; {self.example()}"
             line = self.body_line(r"^\s*(?:float|double|int)\d?\s+\w[^=;(]*;")
             return self.made("uninitialised variable", line, what)
-        if nan.any() and "C" in unset:
-            what = f"{self.program.signature.name_of('C')} is read before it is written"
-            return self.made("uninitialised C", unset["C"], f"{what}; {self.example()}")
-        if nan.any() and "shared" in unset:
+        if nan and "C" in unset:
+            what = f"{c} is read before it is written; {self.example()}"
+            return self.made("uninitialised C", unset["C"], what)
+        if nan and "shared" in unset:
             what = f"a thread reads shared memory that no thread has written; {self.example()}"
             return self.made("uninitialised shared memory", unset["shared"], what)
         if missing.any():
-            what = f"no thread writes {described(missing)} of {self.program.signature.name_of('C')}"
+            what = f"no thread writes {described(missing)} of {c}"
             if self.program.signature.operation.symmetric and is_triangle(missing):
                 cure = "store the mirror image of each element too"
                 return self.made("elements not written", self.store_line(), what, cure)
             return self.made("elements not written", self.guard_line(), what)
-        return self.made(
-            "wrong result", self.store_line(), f"{described(run.wrong)} wrong; {self.example()}"
-        )
-
-    @staticmethod
-    def unset_variable(wrong: np.ndarray) -> bool:
-        """Whether all these elements are of the size that gcc's pattern gives a variable without a
-        value."""
-        size = np.abs(wrong.astype(np.float64))
-        return size.size > 0 and bool(((size > PATTERN) & np.isfinite(size)).all())
+        what = f"{described(run.wrong)} wrong; {self.example()}"
+        return self.made("wrong result", self.store_line(), what)
 
     def example(self) -> str:
         """The first wrong element: who computed it, what it is and what it should be."""
         run = self.run
-        assert run.result.c is not None and run.result.writers is not None
         row, column = run.first_wrong
-        writer = run.result.writers[row, column]
-        name = self.program.signature.name_of("C")
+        writer, element = run.result.writers[row, column], f"{self.name_of('C')}[{row}][{column}]"
         if writer["thread"] < 0:
-            return f"{name}[{row}][{column}] is written by no thread"
+            return f"{element} is written by no thread"
         thread = indices(int(writer["thread"]), run.launch.block)
         block = indices(int(writer["block"]), run.launch.grid(run.shape))
         return (
-            f"{name}[{row}][{column}], by thread {thread} of block {block}, is "
+            f"{element}, by thread {thread} of block {block}, is "
             f"{run.result.c[row, column]:.6g}; it should be {float(run.expected[row, column]):.6g}"
         )
 
     def store_line(self) -> int:
         """The line that wrote the first wrong element, or any element."""
-        assert self.run.result.writers is not None
-        places = [self.run.result.writers[self.run.first_wrong]["place"],
-                  *np.unique(self.run.result.writers["place"])]  # fmt: skip
-        lines = (self.run.line(int(place), self.file) for place in places)
-        return next((line for line in lines if line), self.access_line("C"))
+        writers = self.run.result.writers
+        places = (writers["place"][self.run.first_wrong], *np.unique(writers["place"]))
+        return self.line(*map(int, places)) or self.access_line("C")
 
     def guard_line(self) -> int:
         """The `if` around the store, or before it one that returns; else the store."""
@@ -268,8 +254,7 @@ class Teller:
 
     def access_line(self, role: str, last: bool = False) -> int:
         """The first line of the kernel that has an element of this matrix, or the last one."""
-        name = re.escape(self.program.signature.name_of(role))
-        return self.body_line(rf"\b{name}\s*\[", last)
+        return self.body_line(rf"\b{re.escape(self.name_of(role))}\s*\[", last)
 
     def body_line(self, pattern: str, last: bool = False) -> int:
         first = self.program.kernel.line
@@ -279,6 +264,8 @@ class Teller:
 
 
 def thread_of(finding: Mapping[str, Any]) -> str:
+    if "thread" not in finding:
+        return "the kernel"
     return f"thread {shown(finding['thread'])} of block {shown(finding['block'])}"
 
 

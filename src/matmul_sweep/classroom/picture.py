@@ -5,6 +5,7 @@ import io
 import numpy as np
 
 from matmul_sweep.classroom.experiments import Run
+from matmul_sweep.operations.shapes import ceil_div
 
 MOST_ROWS, MOST_COLUMNS = 24, 64  # of characters
 RIGHT, WRONG, UNWRITTEN = 0, 1, 2
@@ -14,24 +15,16 @@ LEGEND = "· right   x wrong   ? not written"
 
 def states(run: Run) -> np.ndarray:
     """RIGHT, WRONG or UNWRITTEN for each element of C."""
-    assert run.wrong is not None
     return np.where(run.wrong, np.where(run.unwritten, UNWRITTEN, WRONG), RIGHT)
 
 
 def in_characters(run: Run) -> list[str]:
     """A line for each row of C; of a large C a character stands for several elements, the worst."""
     found = states(run)
-    steps = [
-        -(-extent // most)
-        for extent, most in zip(found.shape, (MOST_ROWS, MOST_COLUMNS), strict=True)
-    ]
-    rows, columns = (
-        range(0, extent, step) for extent, step in zip(found.shape, steps, strict=True)
-    )
-    return [
-        "".join(CHARACTERS[found[i : i + steps[0], j : j + steps[1]].max()] for j in columns)
-        for i in rows
-    ]
+    for axis, most in enumerate((MOST_ROWS, MOST_COLUMNS)):
+        extent = found.shape[axis]
+        found = np.maximum.reduceat(found, range(0, extent, ceil_div(extent, most)), axis=axis)
+    return ["".join(CHARACTERS[state] for state in row) for row in found]
 
 
 def as_png(run: Run) -> bytes:

@@ -2,9 +2,9 @@
 for the GPU."""
 
 import json
+import math
 import re
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +45,8 @@ class Program:
     @cached_property
     def text(self) -> str:
         """The kernel and what it uses, at its own lines."""
-        return f"#line 1 {quoted(self.source.place)}\n{self.source.needed_by(self.kernel)}\n"
+        place = json.dumps(str(self.source.place), ensure_ascii=False)  # as a string of C
+        return f"#line 1 {place}\n{self.source.needed_by(self.kernel)}\n"
 
     @property
     def defines(self) -> str:
@@ -59,28 +60,23 @@ class Program:
     @property
     def wrapper(self) -> str:
         """A kernel of the operation's own signature that calls the hand-in's."""
-        operation, parameters = self.signature.operation, self.signature.parameters
+        operation = self.signature.operation
         cpp = DTYPES[operation.dtype].cpp
-        inputs = ["A", "B"] if operation.signature[0] == 3 else ["A"]
-        arguments = {"alpha": "1", "beta": "0"}
-        arguments |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
-        pointers = ", ".join(
-            [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
-        )
-        numbers = ", ".join(f"int trial_{name}" for name in operation.shape.__match_args__)
+        inputs = operation.matrices[:-1]
+        pointers = [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
+        numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
         template = f"<{', '.join(own)}>" if own else ""
-        arguments |= {p.role: "0" for p in parameters if p.role.startswith(UNUSED)}
-        called = ", ".join(arguments.get(p.role, f"trial_{p.role}") for p in parameters)
+        roles = [p.role for p in self.signature.parameters]
+        given = {"alpha": "1", "beta": "0"}
+        given |= {role: "0" for role in roles if role.startswith(UNUSED)}
+        given |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
+        arguments = ", ".join(given.get(role, f"trial_{role}") for role in roles)
         return (
             '#line 1 "wrapper"\n'
-            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({pointers}, {numbers})\n'
-            f"{{ {self.kernel.name}{template}({called}); }}\n"
+            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({", ".join([*pointers, *numbers])})\n'
+            f"{{ {self.kernel.name}{template}({arguments}); }}\n"
         )
-
-    @property
-    def for_cuda(self) -> str:
-        return f"{self.defines}{self.text}"
 
     @property
     def for_cpu(self) -> str:
@@ -89,22 +85,13 @@ class Program:
     @property
     def for_gpu(self) -> str:
         """The hand-in's kernel becomes a device function, which the compiler puts in line."""
-        threads = self.launch.block[0] * self.launch.block[1] * self.launch.block[2]
+        threads = math.prod(self.launch.block)
         return (
             "#undef __global__\n#define __global__ __device__ __forceinline__\n"
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
             f"__attribute__((launch_bounds({threads})))\n{self.defines}{self.text}{self.wrapper}"
         )
-
-    @property
-    def include(self) -> list[Path]:
-        return [self.source.place.parent]
-
-
-def quoted(path: Path) -> str:
-    """A path as a string of C."""
-    return json.dumps(str(path), ensure_ascii=False)
 
 
 def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
@@ -114,16 +101,15 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     except UserError:
         return
     source = folder / "checked.cu"
-    source.write_text(program.for_cuda)
+    source.write_text(program.defines + program.text)
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
-    include = f"-I{program.include[0]}"
+    include = f"-I{program.source.place.parent}"
     command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
     try:
         done = run_limited(command, COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
-        raise CompileMistake(
-            program.kernel.line, "the compiler takes longer than a minute"
-        ) from None
+        late = "the compiler takes longer than a minute"
+        raise CompileMistake(program.kernel.line, late) from None
     printed = done.stdout + done.stderr
     if done.returncode:
         toolchain.check_machine(compiler[-1], printed)
@@ -134,8 +120,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     """A compiler's first error, with what probably caused it."""
     found = ERROR.search(report)
     if not found:
-        lines: Sequence[str] = [line for line in report.splitlines() if line.strip()]
-        return CompileMistake(0, one_line(lines[0] if lines else "no message"))
+        return CompileMistake(0, one_line((report.strip() or "no message").splitlines()[0]))
     message = one_line(found[3])
     undeclared = re.search(r'identifier "(\w+)" is undefined', message)
     if undeclared and program.source.left_out:
@@ -149,7 +134,7 @@ def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulat
     source, executable = folder / "trial.cu", folder / f"trial-{sanitizer}"
     source.write_text(program.for_cpu)
     emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer, program.include,
-        seconds=COMPILE_SECONDS,
+        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer,
+        [program.source.place.parent], seconds=COMPILE_SECONDS,
     )  # fmt: skip
     return executable

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from matmul_sweep.classroom.source import Kernel, split_at_commas, word_set
+from matmul_sweep.classroom.source import Kernel, question, split_at_commas, word_set
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -79,8 +79,7 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
     """Raises UserError for a signature that is no product's, or that could be several."""
     where = f"{path}: {kernel.name}"
     texts = (text for text in split_at_commas(kernel.parameters) if text not in ("", "void"))
-    parameters = [parsed(" ".join(text.split()), i, where) for i, text in enumerate(texts)]
-    parameters = [replace(p, type=settings.get(p.type, p.type)) for p in parameters]
+    parameters = [parsed(text, i, settings, where) for i, text in enumerate(texts)]
     pointers = [p for p in parameters if p.pointer]
     if len(pointers) not in (2, 3):
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
@@ -94,26 +93,32 @@ def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> S
     alike = [one for one in OPERATIONS.values() if len(one.matrices) == len(pointers)]
     known = next((one for one in alike if one.dtype == one.output == dtype), alike[0])
     operation = replace(known, dtype=dtype, output=dtype, sums=dtype)
-    roles = {**matrices(pointers), **factors(parameters, where)}
-    roles |= {p.name: p.name for p in parameters if p.name.startswith(UNUSED)}
+    roles = matrices(pointers) | {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     letters = matrix_letters(pointers, roles)
     roles |= dimensions(numbers, letters, operation, settings, where)
     return Signature(operation, tuple(replace(p, role=roles[p.name]) for p in parameters))
 
 
-def parsed(text: str, position: int, where: str) -> Parameter:
+def parsed(text: str, position: int, types: Mapping[str, str], where: str) -> Parameter:
+    """A parameter; its role, too, if it needs no other to tell. Raises UserError."""
+    text = " ".join(text.split())
     declaration = re.sub(r"__restrict__|__restrict|\brestrict\b|\bvolatile\b", " ", text)
     declaration = declaration.partition("=")[0]
     if set(declaration.split()) - {"const"} <= WHOLE:
-        return Parameter(f"{UNUSED}{position}", "int", False, False)
+        name = f"{UNUSED}{position}"
+        return Parameter(name, "int", False, False, name)
     constant = bool(re.search(r"\bconst\b", declaration.partition("*")[0]))
     declaration = re.sub(r"\bconst\b", " ", declaration)
     found = re.fullmatch(r"\s*([\w ]+?)\s*([*&]?)\s*\b(\w+)\s*(\[\s*\])?\s*", declaration)
     if not found or found[2] == "&":
         raise UserError(f"{where}: parameter '{text}'; a kernel {TAKEN}")
-    kind = " ".join(found[1].split())
-    return Parameter(found[3], kind, bool(found[2] or found[4]), constant)
+    name, kind = found[3], " ".join(found[1].split())
+    kind, pointer = types.get(kind, kind), bool(found[2] or found[4])
+    factor = name.lower() if not pointer and not set(kind.split()) <= WHOLE else ""
+    if factor not in ("", "alpha", "beta"):
+        raise UserError(f"{where}: parameter '{kind} {name}'; a kernel {TAKEN}")
+    return Parameter(name, kind, pointer, constant, factor)
 
 
 def words_of(name: str) -> list[str]:
@@ -134,18 +139,6 @@ def matrices(pointers: Sequence[Parameter]) -> dict[str, str]:
     if last == [["b"], ["a"]] or last == [["n"], ["m"]]:
         inputs.reverse()
     return {output.name: "C"} | {p.name: role for p, role in zip(inputs, "AB", strict=False)}
-
-
-def factors(parameters: Sequence[Parameter], where: str) -> dict[str, str]:
-    """alpha and beta, which are numbers with a fraction."""
-    found = {}
-    for p in parameters:
-        if p.pointer or set(p.type.split()) <= WHOLE:
-            continue
-        if p.name.lower() not in ("alpha", "beta"):
-            raise UserError(f"{where}: parameter '{p.type} {p.name}'; a kernel {TAKEN}")
-        found[p.name] = p.name.lower()
-    return found
 
 
 def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> dict[str, str]:
@@ -182,10 +175,7 @@ def dimensions(
         matrix = "C = A·B with A of m×k, B of k×n" if len(wanted) == 3 else "C = AᵀA with A of m×n"
         told = ", ".join(names) or "no numbers"
         example = " ".join(f"{role}={name}" for role, name in zip(wanted, names, strict=False))
-        raise UserError(
-            f"{where} takes {told}: which is which in {matrix}? Say for instance {example} after "
-            "the file's name, or in a comment `// try: ...` at its top"
-        )
+        raise question(f"{where} takes {told}: which is which in {matrix}", example)
     return roles
 
 

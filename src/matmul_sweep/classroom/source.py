@@ -152,17 +152,14 @@ class Source:
     @property
     def headers(self) -> list[str]:
         """The headers of CUDA and C++ that may say what the kernel uses."""
-        named = [one[2] for one in INCLUDE.finditer(self.text)]
-        return [name for name in named if KERNEL_HEADERS.fullmatch(name)]
+        return [name for _, name in INCLUDE.findall(self.text) if KERNEL_HEADERS.fullmatch(name)]
 
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
         """Line and name of headers in quotes that are not there."""
-        found = (
-            (self.text.count("\n", 0, one.start()) + 1, one) for one in INCLUDE.finditer(self.text)
-        )
-        return [(line, one[2]) for line, one in found
-                if one[1] == '"' and not (self.path.parent / one[2]).is_file()]  # fmt: skip
+        lines = enumerate(map(INCLUDE.match, self.text.splitlines()), 1)
+        return [(line, one[2]) for line, one in lines
+                if one and one[1] == '"' and not (self.path.parent / one[2]).is_file()]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -270,15 +267,22 @@ def end_of_item(bare: str, start: int) -> int:
     return len(bare)
 
 
+def question(asked: str, answer: str) -> UserError:
+    """What has to be said by a setting, such as this one."""
+    return UserError(
+        f"{asked}? Say for instance {answer} after the file's name, or in a comment "
+        f"`// try: {answer}` at its top"
+    )
+
+
 def settings_of(words: Sequence[str], where: str) -> dict[str, str]:
     """key=value words as a mapping. Raises UserError."""
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not re.fullmatch(r"\w+", key) or not value:
-            raise UserError(
-                f"{where}: '{word}' is no setting; write key=value, such as block=16x16"
-            )
+            wanted = "write key=value, such as block=16x16"
+            raise UserError(f"{where}: '{word}' is no setting; {wanted}")
         found[key] = value
     return found
 
@@ -287,14 +291,12 @@ def read(path: Path) -> Source:
     """A hand-in. Raises UserError for what cannot be a CUDA source."""
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
-    if path.stat().st_size > MOST_BYTES:
-        raise UserError(
-            f"{path}: {path.stat().st_size:,} bytes; a source has at most {MOST_BYTES:,}"
-        )
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise UserError(f"{path}: {size:,} bytes; a source has at most {MOST_BYTES:,}")
     try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        text = path.read_bytes().decode("latin-1").replace("\r\n", "\n")
+        text = path.read_text(encoding="latin-1")
     if "\0" in text:
         raise UserError(f"{path}: not a text; give a CUDA source, such as my_kernel.cu")
     return Source(path, repaired(text))

@@ -18,7 +18,7 @@ from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
 from matmul_sweep.classroom.signature import signature_of
-from matmul_sweep.classroom.source import Kernel, Source, read
+from matmul_sweep.classroom.source import read
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
@@ -41,8 +41,6 @@ class Verdict:
     at its smallest shape. shapes: those that were tried, and whether C was right there.
     """
 
-    path: Path
-    kernel: str
     status: str
     program: Program
     line: int = 0
@@ -53,23 +51,17 @@ class Verdict:
     rule: str = ""
     picture: Run | None = None
     printed: str = ""
-    seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """For graders. A line that is not known is None."""
         found = [
-            {
-                "kind": one.kind,
-                "line": one.line or None,
-                "shape": str(one.run.shape),
-                "what": one.what,
-                "cure": one.cure,
-            }
+            {"kind": one.kind, "line": one.line or None, "shape": str(one.run.shape),
+             "what": one.what, "cure": one.cure}
             for one in self.mistakes
-        ]
+        ]  # fmt: skip
         return {
-            "file": str(self.path),
-            "kernel": self.kernel,
+            "file": str(self.program.source.path),
+            "kernel": self.program.kernel.name,
             "verdict": self.status,
             "line": self.line or None,
             "message": self.message,
@@ -77,7 +69,6 @@ class Verdict:
             "rule": self.rule,
             "printed": self.printed,
             "shapes": {str(shape): right for shape, right in self.shapes.items()},
-            "seconds": round(self.seconds, 1),
         }
 
 
@@ -86,14 +77,10 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
 
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
-    begun = time.monotonic()
     with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
         program = program_in(path, settings)
-        kernel = program.kernel
-    verdict = Verdict(path, kernel.name, NOT_RUN, program)
     with tempfile.TemporaryDirectory(prefix="try-") as name:
-        verdict = tried(verdict, Path(name))
-    return replace(verdict, seconds=time.monotonic() - begun)
+        return tried(Verdict(NOT_RUN, program), Path(name))
 
 
 def program_in(path: Path, settings: Mapping[str, str]) -> Program:
@@ -101,21 +88,16 @@ def program_in(path: Path, settings: Mapping[str, str]) -> Program:
     source = read(path)
     settings = {**source.settings, **settings}
     kernel = source.kernel(settings.get("kernel"))
+    types = template_arguments(source, kernel)
     try:
-        program = program_of(source, kernel, settings)
+        signature = signature_of(kernel, {**types, **settings}, path)
+        program = Program(source, kernel, signature, launch_of(source, kernel, settings))
     except UserError:  # no question about what could not run if it were answered
         for header in filter(lacks, source.headers):
             raise UserError(f"{path}: {NotRunnable(header)}") from None
         raise
     _ = program.text  # which it keeps
     return program
-
-
-def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
-    """A kernel, what its parameters are and how it is launched. Raises UserError."""
-    types = template_arguments(source, kernel)
-    signature = signature_of(kernel, {**types, **settings}, source.path)
-    return Program(source, kernel, signature, launch_of(source, kernel, settings))
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
@@ -135,19 +117,14 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
-            return replace(verdict, line=int(line[1]) if line else 0,
-                           message=str(NotRunnable(lacking(str(error)))))  # fmt: skip
+            said = str(error).partition("error: ")[2] or str(error)
+            unknown = UNKNOWN.search(said)
+            lacking = NotRunnable(unknown[1] if unknown else f"its compiler says: {said}")
+            return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
         return ran(verdict, Bench(program, executable, program.launch).with_tile())
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
-
-
-def lacking(error: str) -> str:
-    """What of CUDA g++ does not know, by its message about a source that nvcc took."""
-    said = error.partition("error: ")[2] or error
-    unknown = UNKNOWN.search(said)
-    return unknown[1] if unknown else f"its compiler says: {said}"
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
@@ -166,7 +143,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
         return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
-    worst = smallest(ordered[0], bench, explanation)
+    worst = smallest(ordered[0], bench, explanation, time.monotonic() + SHRINK_SECONDS)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others],
@@ -178,10 +155,9 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
 def pictured(wrong: Sequence[Run]) -> Run | None:
     """The run whose wrong elements show most: the largest C that is partly right, or else the
     largest at all, of those that a terminal shows whole."""
-    shown = [(run.wrong, run) for run in wrong if run.wrong is not None and run.wrong.any()]
-    whole = [one for one in shown if len(one[0]) <= MOST_ROWS] or shown
-    best = max(whole, key=lambda one: (not one[0].all(), one[0].size), default=None)
-    return best[1] if best else None
+    shown = [run for run in wrong if run.wrong.any()]
+    whole = [run for run in shown if len(run.wrong) <= MOST_ROWS] or shown
+    return max(whole, key=lambda run: (not run.wrong.all(), run.wrong.size), default=None)
 
 
 def worth_telling(other: Mistake, worst: Mistake) -> bool:
@@ -193,20 +169,19 @@ def worth_telling(other: Mistake, worst: Mistake) -> bool:
     return other.kind not in ("wrong result", worst.kind) and not follows
 
 
-def smallest(mistake: Mistake, bench: Bench, explanation: Explanation | None) -> Mistake:
-    """The same mistake at a shape none of whose dimensions can be smaller."""
-    end = time.monotonic() + SHRINK_SECONDS
-    improved = mistake.kind != "endless loop"
-    while improved and time.monotonic() < end:
-        improved = False
-        for shape in bench.smaller(mistake.run.shape):
-            same = [one for one in mistakes_of(bench.run(shape), bench.program, explanation)
-                    if one.kind == mistake.kind]  # fmt: skip
-            if same:
-                mistake, improved = same[0], True
-                break
-            if time.monotonic() > end:
-                break
+def smallest(
+    mistake: Mistake, bench: Bench, explanation: Explanation | None, end: float
+) -> Mistake:
+    """The same mistake at a shape none of whose dimensions can be smaller, as far as is known at
+    the time `end`."""
+    if mistake.kind == "endless loop":
+        return mistake
+    for shape in bench.smaller(mistake.run.shape):
+        if time.monotonic() > end:
+            break
+        for one in mistakes_of(bench.run(shape), bench.program, explanation):
+            if one.kind == mistake.kind:
+                return smallest(one, bench, explanation, end)
     return mistake
 
 
@@ -225,10 +200,8 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
         fits = fits[:1] if bench.signature.square else fits
         if fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong):
-            which = f"{fits[0]} is a multiple" if len(fits) == 1 else (
-                f"{' and '.join(fits)} are multiples"
-            )  # fmt: skip
-            return f"it is right where {which} of {side}"
+            multiple = "is a multiple" if len(fits) == 1 else "are multiples"
+            return f"it is right where {' and '.join(fits)} {multiple} of {side}"
     return ""
 
 

@@ -31,7 +31,7 @@ h1 {{ font-size: 1.4rem; }} h2 {{ font-size: 1.1rem; }} img {{ max-width: 100%; 
 
 def lines_of(verdict: Verdict) -> Iterator[str]:
     """The verdict for a terminal."""
-    yield f"{verdict.path}: {headline(verdict)}"
+    yield f"{verdict.program.source.path}: {headline(verdict)}"
     source = verdict.program.source
     if verdict.status in (NOT_COMPILED, NOT_RUN) and verdict.line:
         yield f"  {verdict.line:4} | {source.line(verdict.line)}"
@@ -49,22 +49,25 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"\n  C at {run.shape} ({LEGEND}):\n"
         yield from (f"    {row}" for row in in_characters(run))
     if verdict.status == CORRECT:
-        yield f"  {len(verdict.shapes)} shapes, from {min_max(verdict)}; every access was watched."
+        shapes = [*verdict.shapes]
+        tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
+        yield f"  {tried}; every access was watched."
         yield f"  {launch_of(verdict)}"
 
 
 def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
+    kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        return f"{verdict.kernel} is correct"
+        return f"{kernel} is correct"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
     if verdict.mistakes:
         mistake = verdict.mistakes[0]
         where = f", line {mistake.line}" if mistake.line else ""
-        return f"{verdict.kernel} is not correct: {mistake.kind}{where}, at {mistake.run.shape}"
-    return f"{verdict.kernel}: {verdict.message}"
+        return f"{kernel} is not correct: {mistake.kind}{where}, at {mistake.run.shape}"
+    return f"{kernel}: {verdict.message}"
 
 
 def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Iterator[str]:
@@ -95,11 +98,6 @@ def launch_of(verdict: Verdict) -> str:
     return f"{tile}; blockIdx.x runs along the {along} of C."
 
 
-def min_max(verdict: Verdict) -> str:
-    shapes = list(verdict.shapes)
-    return f"{shapes[0]} to {shapes[-1]}"
-
-
 def page_of(verdict: Verdict) -> str:
     """The verdict as a page of HTML in one file: the words, the picture, and the source."""
     source = verdict.program.source
@@ -114,5 +112,5 @@ def page_of(verdict: Verdict) -> str:
     )
     parts += [f"<h2>Shapes</h2><p>{shapes}</p>", "<h2>Source</h2>",
               highlight(source.text, CudaLexer(stripnl=False), formatter)]  # fmt: skip
-    title = html.escape(f"{verdict.path.name}: {headline(verdict)}")
+    title = html.escape(f"{source.path.name}: {headline(verdict)}")
     return PAGE.format(title=title, style=formatter.get_style_defs(), body="\n".join(parts))

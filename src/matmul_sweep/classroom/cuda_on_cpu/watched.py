@@ -21,6 +21,7 @@ from matmul_sweep.process.errors import Unfinished
 
 DIVERGED = 4  # exit code of the driver
 WRITER = np.dtype([("place", np.uint64), ("block", np.int32), ("thread", np.int32)])
+NOBODY = np.array((0, -1, -1), WRITER)
 PATIENCE = 5  # times the processor time of a launch that it may take on a busy machine
 
 
@@ -28,26 +29,26 @@ PATIENCE = 5  # times the processor time of a launch that it may take on a busy 
 class Watched:
     """What a launch did.
 
-    c: C as it left it, or None if it did not end by itself.
+    ended: whether it did by itself; if not, C is as before it, and without writers.
     findings: what watch.h told, each with its `kind` and further fields; `places` are addresses in
     the code. writers: who wrote each element of C last, as WRITER. loads: elements of the inputs
     that all threads read. printed: what the kernel printed.
     """
 
     executable: Path
-    c: np.ndarray | None
+    c: np.ndarray
     findings: tuple[Mapping[str, Any], ...]
-    writers: np.ndarray | None
+    writers: np.ndarray
     printed: str
-    loads: int | None = None
+    loads: int = 0
+    ended: bool = True
 
     @cached_property
     def lines(self) -> Mapping[int, tuple[str, int]]:
         """File and line of every place of the findings and of the writers."""
         places = {place for finding in self.findings for place in finding.get("places", ())}
         places |= {finding["other"] for finding in self.findings if "other" in finding}
-        if self.writers is not None:
-            places |= {int(place) for place in np.unique(self.writers["place"])}
+        places |= {int(place) for place in np.unique(self.writers["place"])}
         return lines_of(self.executable, sorted(places - {0}))
 
 
@@ -79,6 +80,7 @@ def launch(
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
     memory.
     """
+    nobody = np.full(output.shape, NOBODY)
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
         folder = Path(name)
         command = command_of(executable, plan, shape, (*inputs, output), folder)
@@ -86,7 +88,8 @@ def launch(
         try:
             ended = run_contained(command, folder, PATIENCE * seconds, environment)
         except Unfinished:
-            return Watched(executable, None, ({"kind": "endless"},), None, "")
+            endless = ({"kind": "endless"},)
+            return Watched(executable, output, endless, nobody, "", ended=False)
         findings = told(folder / "findings")
         if ended.code == 0:
             c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
@@ -99,7 +102,7 @@ def launch(
         raise EmulationError(ended.err.strip().splitlines()[0])
     elif ended.code < 0:
         findings = (*findings, {"kind": "killed", "signal": -ended.code})
-    return Watched(executable, None, findings, None, ended.out)
+    return Watched(executable, output, findings, nobody, ended.out, ended=False)
 
 
 def told(path: Path) -> tuple[Mapping[str, Any], ...]:

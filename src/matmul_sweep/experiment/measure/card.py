@@ -78,7 +78,7 @@ def standing(verdict: Verdict) -> Standing | str:
         except Wrong as error:
             return f"wrong on the GPU, though right on the CPU: {error}"
         except LostDevice as error:
-            raise UserError(f"{verdict.path}: {error}") from None
+            raise UserError(f"{verdict.program.source.path}: {error}") from None
 
 
 def ladder(catalogue: Catalogue, kernel: Kernel, arch: str) -> list[Variant]:
@@ -111,10 +111,10 @@ def refusal(verdict: Verdict) -> str | None:
 def entry_of(verdict: Verdict, source: Path) -> Variant:
     """The hand-in as an entry of the catalogue."""
     assert verdict.bench and verdict.bench.launch.tile
-    launch = verdict.bench.launch
-    source.write_text(verdict.program.for_gpu)
+    launch, program = verdict.bench.launch, verdict.program
+    source.write_text(program.for_gpu)
     kernel = Kernel(
-        name=verdict.kernel, operation=verdict.program.signature.operation.name, source=source,
+        name=program.kernel.name, operation=program.signature.operation.name, source=source,
         function=FUNCTION, tile=launch.tile, threads=(launch.block[1], launch.block[0]),
         blocks=launch.blocks, dynamic_shared_bytes=launch.shared_bytes,
     )  # fmt: skip
@@ -133,7 +133,7 @@ def measured(
     }  # fmt: skip
     for name, record in records.items():
         if record["reason"]:
-            raise UserError(f"{verdict.path}: {name} for {arch}: {record['reason']}")
+            raise UserError(f"{verdict.program.source.path}: {name} for {arch}: {record['reason']}")
     runner = GpuRunner(folder, HANG_SECONDS, gpu)
     for shape in verdict.shapes:
         found = check(runner, variant, shape, "uniform", SEED, tile=False)
