@@ -129,11 +129,13 @@ def test_every_key_is_described() -> None:
 
 
 def test_a_kernel_is_held_against_the_rivals_of_its_operation_that_there_are() -> None:
-    names = ("naive", "cublas_sgemm", "gram_naive", "cublas_dsyrk", "cpu_blas")
+    names = ("naive", "cublas_sgemm", "cublas_tuned", "gram_naive", "cublas_dsyrk", "cpu_blas")
     catalogue = Catalogue({name: the_catalogue()[name] for name in names})
-    held = {name: [v.name for v in catalogue.rivals(k)] for name, k in catalogue.items()}
     rivals = {"naive": ["cublas_sgemm"], "gram_naive": ["cublas_dsyrk"]}
-    assert held == {name: rivals.get(name, []) for name in names}
+    alone = rivals | {"naive": ["cublas_sgemm", "cublas_tuned"]}
+    for which, wanted in ((False, rivals), (True, alone)):
+        held = {n: [v.name for v in catalogue.rivals(k, which)] for n, k in catalogue.items()}
+        assert held == {name: wanted.get(name, []) for name in names}
 
 
 @pytest.mark.parametrize(

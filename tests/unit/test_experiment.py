@@ -75,6 +75,18 @@ def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel() -> None:
     assert experiment(*kernels, device="gpu").unmeasured == []
 
 
+def test_a_tuned_library_is_measured_where_a_sweep_times_alone_and_so_only() -> None:
+    kernels = ("naive", "shared/32", "cublas_tuned")
+    assert "cublas_tuned" not in experiment(*kernels).variants
+    own = GIVEN | {"caches": ["hot", "alone"], "alone": ["shared/32", "cublas_tuned"]}
+    run = experiment(*kernels, sweeps={"given": own})
+    caches = {v.name: run.settings("given", v).caches for v in run.variants.values()}
+    assert caches == {
+        "naive/32": ("hot",), "naive/16": ("hot",), "shared/32": ("hot", "alone"),
+        "cublas_tuned": ("alone",),
+    }  # fmt: skip
+
+
 def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:
     own = GIVEN | {"copies": ["naive/16"], "cold": ["cpu_blas"], "cpu_without": [4096],
                    "sampling": {"minimum": 7}}  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support import the_catalogue
 
+from matmul_sweep.experiment.measure import alone
 from matmul_sweep.experiment.measure.alone import BLOCKS, Alone
 from matmul_sweep.experiment.measure.bench import Point, Wrong
 from matmul_sweep.experiment.measure.contest import Contender, Contest
@@ -20,6 +21,7 @@ from matmul_sweep.operations.gemm import Gemm
 
 NEUTRAL_MS = 0.002
 MS = {"own": 0.004, "library": 0.05}  # of a launch
+OFFERED = {"slow": 0.06, "fast": 0.03, "middle": 0.04, "wrong": 0.01}  # of what the library has
 
 
 class Card:
@@ -45,7 +47,7 @@ class Card:
 
     def launch(self, name: str, write: Any) -> Any:
         def product(shape: Gemm, a: int, b: int, c: int) -> None:
-            self.now += MS[name]
+            self.now += (MS | OFFERED)[name]
             if self.holds:
                 self.holds[-1].append(name)
             write(self, self.arrays[a] @ self.arrays[b], c)
@@ -82,7 +84,7 @@ def at_once(card: Card, product: np.ndarray, c: int) -> None:
 
 def timed(
     sample_seconds: float, cache: str = "hot", size: int = 64, write: Any = at_once,
-    library: Any = at_once,
+    library: Any = at_once, rival: str = "cublas_sgemm",
 ) -> tuple[Point, Card]:  # fmt: skip
     """A point of a kernel and a library, with as many samples as the maximum says, and one in which
     C was looked at."""
@@ -95,7 +97,7 @@ def timed(
     bench.recorder: Any = SimpleNamespace(now=lambda: [], span=lambda start, end: [])
     bench.alone = Alone(bench.stream, bench.recorder)
     bench.random, bench.loaded_s = np.random.default_rng(1), 0.0
-    bench.contenders = [catalogue.variant(name) for name in ("naive", "cublas_sgemm")]
+    bench.contenders = [catalogue.variant(name) for name in ("naive", rival)]
     point, case = Point(), Case(Gemm(size, size, size), "uniform", "burst")
     contenders = [
         Contender(
@@ -185,3 +187,21 @@ def test_a_rival_that_fails_in_its_blocks_is_left_out_and_the_kernels_row_stays(
     point, _ = timed(0.0, "alone", library=late)
     assert [*point.times] == [("naive/32", "kernel", "alone")]
     assert [row["status"] for row in point.rows] == ["ok"]
+
+
+@pytest.mark.parametrize("cache", ["alone", "hot"])
+def test_a_tuned_library_is_the_fastest_of_its_algorithms_that_are_right_and_alone_only(
+    monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    def offered(operation: object, tools: Any, shape: Gemm) -> dict[str, Any]:
+        card: Card = tools.empty.__self__
+        return {own: card.launch(own, late if own == "wrong" else at_once) for own in OFFERED}
+
+    monkeypatch.setattr(alone, "offers", offered)
+    point, _ = timed(0.0, cache, 4096, rival="cublas_tuned")
+    assert point.rows[0]["status"] == "ok"
+    found = {who: times for (who, _, _), times in point.times.items()}
+    if cache == "hot":
+        assert [*found] == ["naive/32"]
+    else:
+        assert found["cublas_tuned"] == pytest.approx([OFFERED["fast"]] * BLOCKS)

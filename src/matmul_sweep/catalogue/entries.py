@@ -97,6 +97,11 @@ class Kernel(Entry):
         return self.product.routines[str(self.library)]
 
     @property
+    def tuned(self) -> bool:
+        """Whether it stands for the fastest of what a library offers, and is timed alone only."""
+        return bool(self.library) and self.routine.tuned
+
+    @property
     def on_gpu(self) -> bool:
         return self.routine.on_gpu if self.library else self.hand_written
 
@@ -361,12 +366,14 @@ class Catalogue(dict[str, Kernel]):
         """All variants by slug, and those that are compiled for dispatches only."""
         return {v.slug: v for kernel in self.values() for v in kernel.every_variant}
 
-    def rivals(self, kernel: Kernel) -> list[Variant]:
-        """The library variants here that a kernel is compared with: the rivals of its operation.
-        There are none for a rival itself or for a CPU kernel."""
+    def rivals(self, kernel: Kernel, alone: bool = False) -> list[Variant]:
+        """The library variants here that a kernel is compared with: the rivals of its operation
+        and, alone, its tuned entry. There are none for these themselves or for a CPU kernel."""
         names = kernel.product.rivals
-        if kernel.name in names or not kernel.on_gpu:
+        if kernel.name in names or kernel.tuned or not kernel.on_gpu:
             return []
+        tuned = [k.name for k in self.values() if k.tuned and k.operation == kernel.operation]
+        names = *names, *(tuned if alone else ())
         return [self[name].variants[0] for name in names if name in self]
 
     def variant(self, text: str) -> Variant:

@@ -101,7 +101,7 @@ class Alone:
         """A contender; in the place of one that stands for all that the library offers, the
         FINALISTS fastest of its algorithms that are right, by a brief block."""
         kernel = contender.variant.kernel
-        if not (kernel.library and kernel.routine.tuned):
+        if not kernel.tuned:
             return [contender]
         shape = contest.wanted.shape
         timed = partial(self.block, shape.operations, settle_s=0, block_s=SCREEN_S)

@@ -177,7 +177,7 @@ class GpuBench:
         rotation, or with the L2 cleared before each. A sample of short launches is the mean of
         several in a row.
         """
-        contenders = contest.contenders
+        contenders = [own for own in contest.contenders if not own.variant.kernel.tuned]
         if cache == "rotated":
             contenders = self.rotating(contenders)
         clear = self.tools.clear_l2 if cache == "cold" else None
@@ -211,7 +211,7 @@ class GpuBench:
         # The span was shorter than the recorder's period: read the state just after it.
         during = self.recorder.span(start, end) or after
         point.add(
-            "kernel", cache, dict(zip([v.name for v in self.contenders], times, strict=True)),
+            "kernel", cache, dict(zip([c.variant.name for c in contenders], times, strict=True)),
             stopped=stopped, launches=counts[0], **errors, **asdict(state_of(during)),
         )  # fmt: skip
         for when, readings in (("before", before), ("during", during), ("after", after)):

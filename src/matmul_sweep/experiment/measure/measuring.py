@@ -132,7 +132,8 @@ def timed_on_gpu(
 ) -> dict[str, Any]:
     """Measure on the GPU; the facts of the machine. Raises NotCompiled."""
     variant, shapes = sweep.variant, [case.shape for case in cases]
-    rivals = job.experiment.catalogue.rivals(variant.kernel)
+    alone = "alone" in sweep.settings.caches
+    rivals = job.experiment.catalogue.rivals(variant.kernel, alone)
     with recording(gpu.nvml) as recorder:
         bench = GpuBench(gpu, variant, rivals, job.build, sweep.settings, split, shapes, recorder)
         split.started()

@@ -116,7 +116,8 @@ def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
 
 def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
     """The cache states in which a sweep times a variant."""
-    return [cache for cache in sweep["caches"] if named(variant, sweep.get(cache, "all"))]
+    known = [cache for cache in sweep["caches"] if named(variant, sweep.get(cache, "all"))]
+    return [cache for cache in known if cache == "alone" or not variant.kernel.tuned]
 
 
 def shapes_of(sweep: Mapping[str, Any], key: str = "shapes") -> set[Shape]:
@@ -153,6 +154,7 @@ def chosen_jobs(
                 for slug, variant in catalogue.buildable.items()
                 if variant.kernel.operation == sweep["operation"]
                 and wanted(variant, lists)
+                and caches_of(variant, sweep)
                 and (some_on_cpu or variant.kernel.on_gpu)
             }
     if not any(chosen.values()):
