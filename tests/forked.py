@@ -61,9 +61,12 @@ class Fork:
             time.sleep(0.01)
         return code
 
-    def kill(self) -> None:
+    def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def run(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> None:

@@ -76,10 +76,10 @@ from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import figure
 
 
-@figure(None, "Mine")
+@figure("Mine")
 def my_figure(results):
-    made, axes = style.panels(1)
-    axes[0].plot(results.timed().n, results.timed().tflops)
+    made, [[axes]] = style.panels()
+    axes.plot(results.timed().n, results.timed().tflops)
     return made
 """
 COLUMN = '    Column("mine", NUMBER, "V", 0, 9, since="9.0.0"),\n'
