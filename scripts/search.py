@@ -6,7 +6,9 @@ and the shapes: those that costs are fitted to, and others, of another seed, at 
 judged. Before anything is timed, candidates are dropped whose parameters do not fit each other or a
 multiprocessor, that do not compile (a static_assert says why), or that spill registers. At each
 shape each candidate is verified; then the candidates and the library are timed in random order,
-each several launches in a row, the fastest ones more often. The output has a row for each candidate
+each several launches in a row, the fastest ones more often. At the large shapes of `alone` the
+candidates that then promise the most are timed as a program gets them, with their power: what a
+product costs at the card's power limit follows from that. The output has a row for each candidate
 and shape; a search that is started again goes on from there.
 
 --table writes this architecture's rows of the dispatch: the variants that the choice by predicted
@@ -16,26 +18,45 @@ time takes at some shape, each with its constants and its costs (matmul_sweep.di
 import tempfile
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from math import inf
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from matmul_sweep.build.binaries import compile_instruments
+from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
 from matmul_sweep.dispatch.choice import Dispatch
-from matmul_sweep.dispatch.search import Rows, candidates, compiled, measured, shapes_of
+from matmul_sweep.dispatch.cost import Cost
+from matmul_sweep.dispatch.search import (
+    ALONE,
+    Rows,
+    alone,
+    candidates,
+    compiled,
+    measured,
+    save,
+    shapes_in,
+    shapes_of,
+)
+from matmul_sweep.experiment.measure.alone import Alone
+from matmul_sweep.experiment.measure.bench import Block, middle
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES
-from matmul_sweep.experiment.measure.launches import in_a_row, launches_of
+from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
+from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
 from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.verify.gpu import opened
+from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import gpu_product
 from matmul_sweep.experiment.verify.reference import reference
+from matmul_sweep.experiment.verify.verification import Accuracy
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.launch.products import NoRoom
 from matmul_sweep.operations.shapes import Shape
@@ -66,26 +87,53 @@ class Race:
 
         Raises UserError if a launch does not end.
         """
+        launches, errors = self.right(shape, variants)
+        return self.rows(errors, self.times(launches))
+
+    def blocks(
+        self, alone: Alone, limit_w: float, shape: Shape, variants: Collection[Variant], count: int
+    ) -> Rows:
+        """The same by so many blocks of each alone, and the share of the power limit that each
+        draws, 0 where the card does not say. Raises UserError."""
+        launches, errors = self.right(shape, variants)
+        taken: dict[str, list[Block]] = {name: [] for name in launches}
+        for _ in range(count):
+            for name in self.random.permutation([*launches]):
+                taken[name].append(alone.block(shape.operations, launches[name]))
+        drawn = {name: middle([b.power_w for b in own]) or 0 for name, own in taken.items()}
+        times = {name: median(b.time_ms for b in own) for name, own in taken.items()}
+        rows = self.rows(errors, times)
+        return [row | {"share": drawn[row["variant"]] / limit_w} for row in rows]
+
+    def right(
+        self, shape: Shape, variants: Collection[Variant]
+    ) -> tuple[dict[str, Action], dict[str, Accuracy]]:
+        """Launches and errors, by name, of the libraries and of the variants that are correct.
+        Raises UserError if a launch does not end."""
         dtype = self.libraries[0].kernel.dtype
         inputs = self.tools.inputs(self.fill, SEED, shape, dtype)
         c = self.tools.poisoned(shape.elements[-1], dtype)
         truth = reference(self.tools, shape, self.fill, inputs)
-        errors = {}
+        launches: dict[str, Action] = {}
+        errors: dict[str, Accuracy] = {}
         for variant in [*self.libraries, *variants]:
+            launch = partial(self.products[variant.name], shape, *inputs, c)
             self.tools.poison(c, shape.elements[-1], dtype)
             try:
-                self.products[variant.name](shape, *inputs, c)
-                self.tools.wait()
+                self.tools.finished(launch)
             except NoRoom as error:
                 raise UserError(str(error)) from None
             except (*self.tools.errors, Unfinished) as error:
                 raise UserError(f"{variant.name} at {shape}: {error}") from None
             (found,) = truth.errors([c], [variant.kernel])
             if found.share <= 1:
-                errors[variant.name] = found
+                launches[variant.name], errors[variant.name] = launch, found
             else:
                 tqdm.write(f"{variant.name} at {shape}: wrong result")
-        times = self.times({name: self.products[name] for name in errors}, (shape, *inputs, c))
+        return launches, errors
+
+    def rows(self, errors: Mapping[str, Accuracy], times: Mapping[str, float]) -> Rows:
+        """The variants beside the libraries; times in ms."""
         names = [library.name for library in self.libraries]
         least, last = 1e3 * min(times[name] for name in names), errors[names[-1]]
         return [
@@ -95,11 +143,10 @@ class Race:
             if name not in names
         ]  # fmt: skip
 
-    def times(self, products: Mapping[str, Any], product: tuple[Any, ...]) -> dict[str, float]:
+    def times(self, launches: Mapping[str, Action]) -> dict[str, float]:
         """Milliseconds of each: the median of some samples, for a slow one a second launch's. At a
         first launch the kernel's code is not in the instruction cache, and takes up to half as long
         again."""
-        launches = {name: (lambda f=f: f(*product)) for name, f in products.items()}
         twice = [launch for launch in launches.values() for _ in range(2)]
         first = dict(zip(launches, self.held(twice)[1::2], strict=True))
         near = [name for name, ms in first.items() if ms <= fit.FAR * min(first.values())]
@@ -149,10 +196,26 @@ def search(options: Namespace, build: Path) -> None:
         tools = Instruments(gpu, build, HANG_SECONDS)
         race = Race(tools, kept, catalogue.rivals(dispatch), space.get("fill", "uniform"))
         found = measured(race, kept, tqdm(shapes.items()), output)
+        left = shapes_in(space.get(ALONE, []), dispatch.operation)
+        if left and not any(row["set"] == ALONE for row in found):
+            found += timed_alone(gpu, race, dispatch, fit.raced(found, kept, arch), left)
+            save(found, output)
     costs = fit.fitted(found, kept, arch, space.get("everywhere"))
     print(fit.judgement(found, costs, kept, arch))
     if options.table and dispatch.dispatch:
         write_table(dispatch.dispatch, arch, costs)
+
+
+def timed_alone(
+    gpu: Gpu, race: Race, dispatch: Dispatch, costs: Sequence[Cost], shapes: Sequence[Shape]
+) -> Rows:
+    """What a program gets at these shapes, of the candidates that these costs promise the most."""
+    winners = {variant.name for variant in dispatch.variants[0].parts(gpu.architecture)}
+    with recording(gpu.nvml) as recorder:
+        limit_w = gpu.facts()["power_limit_w"] or inf
+        blocks = partial(race.blocks, Alone(race.stream, recorder), limit_w)
+        of_card = architecture(gpu.architecture).multiprocessors
+        return alone(blocks, costs, winners, tqdm(shapes), of_card)
 
 
 @command_line

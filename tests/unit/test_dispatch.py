@@ -15,7 +15,7 @@ from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.process.errors import UserError
 
-HEADER = ("architecture", "variant", "TILE", *TERMS, "most_additions", "shapes")
+HEADER = ("architecture", "variant", "TILE", *TERMS, "at_limit", "most_additions", "shapes")
 Row = dict[str, object]
 Load = Callable[..., Catalogue]
 Case = tuple[str, dict[str, object], str]
@@ -90,6 +90,9 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
         # The least predicted time wins. A tile for a block, and a term for a slab: 2 + 0.1·k·tiles
         # of 8 against 6 + 0.02·k·tiles of 16 on the busiest of 132 multiprocessors.
         ([SMALL, LARGE], {}, {"8x8x49": 8, "8x8x51": 16, "1": 8, "640": 16}),
+        # No product takes less than its energy over the power limit: of 640 in all directions, two
+        # units of volume.
+        ([SMALL, LARGE | {"at_limit": 2000}], {}, {"640": 8}),
         # Where costs are alike the first row wins.
         ([row("mine/24"), row("mine/8")], {}, {"100": 24}),
         # The row of a known shape wins whatever it costs, and one without costs only there.
@@ -179,14 +182,14 @@ def test_what_only_the_table_names_is_built_and_not_measured(load: Load) -> None
 def test_the_digest_follows_the_table_and_the_sources_of_the_parts(load: Load) -> None:
     first, again = load().variant("chosen"), load().variant("chosen")
     assert digest(first) == digest(again)
-    changes = {"first_slabs": 0.03}, {"most_additions": 1000}, {"shapes": 640}
+    changes = {"first_slabs": 0.03}, {"most_additions": 1000}, {"shapes": 640}, {"at_limit": 0.1}
     rows = [row("mine/24", launch=6, slabs=0.02), *(LARGE | change for change in changes)]
     changed = [load(table(SMALL, other)).variant("chosen") for other in rows]
-    assert len({variant.launch_identity for variant in (first, *changed)}) == 5
+    assert len({variant.launch_identity for variant in (first, *changed)}) == 6
     digests = {digest(variant) for variant in (first, *changed)}
     source = first.kernel.costs[0].variant.kernel.code
     source.write_text(source.read_text() + "int changed;\n")
-    assert len(digests | {digest(again)}) == 6
+    assert len(digests | {digest(again)}) == 7
 
 
 def wrong(said: str, **changes: object) -> Case:
@@ -208,6 +211,7 @@ def short(*rows: Row, said: str = "", **mine: object) -> Case:
         wrong("variant 'chosen': chosen is not a CUDA kernel", variant="chosen"),
         wrong("tiles: 'inf' is not a number from 0 on", tiles="inf"),
         wrong("far_megabytes: '-0.5' is not a number from 0 on", far_megabytes=-0.5),
+        wrong("at_limit: '-1' is not a number from 0 on", at_limit="-1"),
         wrong("most_additions: 'any' is not a number from 0 on", most_additions="any"),
         wrong("architecture '9.0': write one such as sm_90", architecture="9.0"),
         wrong("new/16 does not run on sm_75", architecture="sm_75", variant="new/16"),

@@ -215,3 +215,29 @@ def test_the_work_is_that_of_the_cards_multiprocessors(variants: list[Variant]) 
     for arch, count in (("sm_90", 132), ("sm_75", 72)):
         own = fit.Measured(found({("grid", str(shape)): 1.0}), variants, arch)
         assert tuple(own.work[0, 0]) == astuple(work_of(variants[0], shape, count))
+
+
+def test_alone_the_power_bounds_a_time_and_the_choice(variants: list[Variant]) -> None:
+    """`grid` is the fastest side by side; alone it draws all the power and takes twice as long."""
+    planted = {"grid": {"slabs": 0.05}, "other": {"slabs": 0.06}, "fixed": {"slabs": 0.09}}
+    rows, large = found(times_of(variants, planted)), "4096x4096x4096"
+    once = times_of(variants, planted, [large])
+    seen = {key: time * (2 if key[0] == "grid" else 1) for key, time in once.items()}
+    alone = [row | {"share": 1.0 if row["variant"] == "grid" else 0.5}
+             for row in found(seen, "alone")]  # fmt: skip
+    limits = fit.at_limits(alone, variants, ARCH)
+    units = 4096**3 / MULTIPROCESSORS / 1e6
+    assert limits["grid"] == pytest.approx(seen["grid", large] / units)
+    assert limits["other"] == pytest.approx(seen["other", large] / 2 / units)
+    assert limits["third"] == pytest.approx(np.median([limits[n] for n in planted]))
+    shape = parse_shape(large, "gemm")
+
+    def fastest(own: dict[str, Cost]) -> str:
+        return min(own, key=lambda name: own[name].microseconds(shape, MULTIPROCESSORS))
+
+    assert fastest(table(variants, rows)) == "grid"
+    assert fastest(table(variants, rows + alone)) == "other"
+    unread = [row | {"share": 0.0} for row in alone]
+    assert set(fit.at_limits(unread, variants, ARCH).values()) == {0.0}
+    remembered = table(variants, rows + unread)["other"].shapes
+    assert remembered == (shape,)  # no model says so, but a program got it

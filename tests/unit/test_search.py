@@ -16,7 +16,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import search as searching
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
 from matmul_sweep.dispatch.choice import Dispatch
-from matmul_sweep.dispatch.cost import TERMS
+from matmul_sweep.dispatch.cost import TERMS, Cost
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
@@ -128,14 +128,36 @@ def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path: P
     assert found == searching.read(output) and found[:4] == kept
 
 
+def test_alone_the_promising_and_past_winners_have_a_block_and_the_two_fastest_all() -> None:
+    variants = the_catalogue()["vectors"].every_variant[:1]
+    kernel = variants[0].kernel
+    variants = [searching.named(kernel, {"TILE": 8 * i, "TILE_K": 8}) for i in range(1, 12)]
+    costs = [
+        Cost("sm_90", v, (float(i), *[0.0] * (len(TERMS) - 1))) for i, v in enumerate(variants)
+    ]
+    times = {v.name: 100.0 - i for i, v in enumerate(variants)}  # the last is the fastest
+    asked: list[tuple[list[str], int]] = []
+
+    def blocks(shape: Shape, own: Collection[Variant], count: int) -> searching.Rows:
+        asked.append(([v.name for v in own], count))
+        return [{"variant": v.name, "microseconds": times[v.name] + count} for v in own]
+
+    names = [v.name for v in variants]
+    found = searching.alone(blocks, costs[::-1], {names[10]}, [Gemm(4096, 4096, 4096)], 132)
+    assert asked == [([*names[:8], names[10]], 1), ([names[7], names[10]], 6)]
+    assert {row["set"] for row in found} == {"alone"} and len(found) == 9
+    counts = {row["variant"]: row["microseconds"] - times[row["variant"]] for row in found}
+    assert [name for name, count in counts.items() if count == 6] == [names[7], names[10]]
+
+
 # ---- The command ----
 
-HEADER = ["architecture", "variant", "TILE", *TERMS, "most_additions", "shapes"]
+HEADER = ["architecture", "variant", "TILE", *TERMS, "at_limit", "most_additions", "shapes"]
 TABLE = [
     HEADER,
-    ["sm_80", "mine/16", "", *"1" * len(TERMS), "", ""],
-    ["sm_80", "mine/24", "24", *"2" * len(TERMS), "900", "64x64x64 65x65x65"],
-    ["", "new/6", "6", *[""] * (len(TERMS) + 2)],
+    ["sm_80", "mine/16", "", *"1" * len(TERMS), "", "", ""],
+    ["sm_80", "mine/24", "24", *"2" * len(TERMS), "0.5", "900", "64x64x64 65x65x65"],
+    ["", "new/6", "6", *[""] * (len(TERMS) + 3)],
 ]
 SPACE = {
     "dispatch": "chosen", "everywhere": "mine/16", "known": [64, 640],

@@ -67,7 +67,9 @@ def cost_of(row: Row, catalogue: Catalogue) -> Cost:
     if 0 < len(terms) < len(TERMS) or not (terms or shapes):
         missing = next(term for term in TERMS if term not in terms)
         raise UserError(f"{missing}: a row has all costs, or none and the shapes that it is for")
-    return Cost(arch, variant, tuple(number(row, term) for term in terms), most_additions, shapes)
+    at_limit = number(row, "at_limit") if row.get("at_limit") else 0.0
+    coefficients = tuple(number(row, term) for term in terms)
+    return Cost(arch, variant, coefficients, most_additions, shapes, at_limit)
 
 
 def named(text: str, catalogue: Catalogue) -> Variant:
@@ -135,7 +137,8 @@ def write_table(path: Path, arch: str, costs: Sequence[Cost]) -> None:
     constants = dict.fromkeys(
         key for row in rows for key in row if key.isupper() and row[key] != ""
     )
-    columns = ["architecture", "variant", *constants, *TERMS, "most_additions", "shapes"]
+    own = ["at_limit", "most_additions", "shapes"]
+    columns = ["architecture", "variant", *constants, *TERMS, *own]
     with whole_file(path) as temporary, temporary.open("w", newline="") as file:
         table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
@@ -150,5 +153,6 @@ def row_of(cost: Cost) -> dict[str, object]:
     return {
         "architecture": cost.architecture, "variant": variant.name, **own,
         **dict(zip(TERMS, numbers, strict=False)),
+        "at_limit": f"{cost.at_limit:.4g}" if cost.at_limit else "",
         "most_additions": cost.most_additions or "", "shapes": " ".join(map(str, cost.shapes)),
     }  # fmt: skip

@@ -4,7 +4,7 @@ The time is predicted as a sum of terms. Each term is a quantity that follows fr
 tiling and the number of multiprocessors, times a coefficient of the variant, in microseconds, that
 scripts/search.py fits to measured times. The quantities are those that the analytical model of
 Stream-K counts (Osama, Merrill, Cecka, Garland and Owens, PPoPP 2023, section 5.3), and some for
-edges and memory.
+edges and memory. But no product takes less than its energy over the card's power limit.
 """
 
 import math
@@ -52,6 +52,8 @@ class Cost:
     coefficients: microseconds, in the order of TERMS; empty for one that runs at `shapes` only.
     most_additions: the longest chain of additions (`additions`) up to which it errs hardly more
     than the library; 0: any.
+    at_limit: microseconds at the card's power limit for a unit of `volume`; 0 where its energy is
+    not known.
     shapes: where it is the fastest, as measured there.
     """
 
@@ -60,12 +62,14 @@ class Cost:
     coefficients: tuple[float, ...]
     most_additions: int = 0
     shapes: tuple[Shape, ...] = ()
+    at_limit: float = 0.0
 
     @property
     def identity(self) -> tuple[object, ...]:
         """All that the choice goes by."""
         shapes = sorted(map(str, self.shapes))
-        return self.architecture, self.variant.name, self.coefficients, self.most_additions, shapes
+        own = self.architecture, self.variant.name, self.coefficients, self.most_additions, shapes
+        return (*own, self.at_limit) if self.at_limit else own
 
     def microseconds(self, shape: Shape, multiprocessors: int) -> float:
         """The predicted time of a product; infinite at a shape where it may not be chosen by it."""
@@ -75,7 +79,8 @@ class Cost:
         if 0 < self.most_additions < additions(self.variant, shape, shares):
             return math.inf
         quantities = astuple(work(self.variant, shape, shares, multiprocessors))
-        return sum(a * b for a, b in zip(self.coefficients, quantities, strict=True))
+        least = self.at_limit * volume(self.variant, shares, multiprocessors)
+        return max(least, sum(a * b for a, b in zip(self.coefficients, quantities, strict=True)))
 
 
 def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> Work:
@@ -109,6 +114,12 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
         edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
         prepared_megabytes=prepared(variant, shape, multiprocessors),
     )
+
+
+def volume(variant: Variant, shares: Shares, multiprocessors: int) -> float:
+    """Millions of multiply-adds for each multiprocessor, of whole tiles and slabs."""
+    rows, columns = variant.tile
+    return shares.slabs * rows * columns * variant.slab / multiprocessors / 1e6
 
 
 def prepared(variant: Variant, shape: Shape, multiprocessors: int) -> float:

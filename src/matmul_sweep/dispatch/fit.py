@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
-from matmul_sweep.dispatch.cost import TERMS, Cost, additions, work
+from matmul_sweep.dispatch.cost import TERMS, Cost, additions, volume, work
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
 
@@ -37,24 +37,53 @@ def fitted(
     are without costs if they do not compete. Without `everywhere` another dispatch has it.
 
     found: rows of a search: set, shape, variant, microseconds, those of the library beside it,
-    error and largest_error as shares of the library's. The `shapes` of a row are the known ones
+    error and largest_error as shares of the library's, and of the set `alone` the share of the
+    card's power limit. The `shapes` of a row are the known ones, and those that were timed alone,
     where it is the fastest and the choice by costs loses more than SLACK.
     """
-    own = Measured([row for row in found if row["set"] != "judged"], variants, arch)
-    every = {
-        variant.name: Cost(arch, variant, own.costs(i), own.most_additions(i))
-        for i, variant in enumerate(variants)
-        if own.competes[i]
-    }
-    rows = list(every.values())
+    alone = [row for row in found if row["set"] == "alone"]
+    own = Measured([row for row in found if row["set"] in ("known", "fitted")], variants, arch)
+    rows = own.rows(at_limits(alone, variants, arch), arch)
+    every = {cost.variant.name: cost for cost in rows}
     chosen = [rows[i].variant.name for i in own.chosen(rows)]
     names = dict.fromkeys([everywhere, *chosen] if everywhere else chosen)
     table = {name: every[name] for name in names}
-    known = {row["shape"] for row in found if row["set"] == "known"}
-    for variant, shapes in own.remembered(list(table.values()), known).items():
-        row = table.get(variant.name, Cost(arch, variant, ()))
-        table[variant.name] = replace(row, shapes=tuple(shapes))
+    by_alone = {row["shape"] for row in alone}
+    known = {row["shape"] for row in found if row["set"] == "known"} - by_alone
+    seen = [(own, known)] + ([(Measured(alone, variants, arch), by_alone)] if alone else [])
+    chosen_from = list(table.values())
+    for measured, texts in seen:
+        for variant, shapes in measured.remembered(chosen_from, texts).items():
+            row = table.get(variant.name, Cost(arch, variant, ()))
+            table[variant.name] = replace(row, shapes=(*row.shapes, *shapes))
     return list(table.values())
+
+
+def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> dict[str, float]:
+    """By variant the microseconds that a unit of its volume takes at the card's power limit, from
+    the power that it draws alone, the median over these shapes; of a variant that was not timed
+    there the median of its kernel's others, or of all. 0 where no power was read."""
+    of_card = architecture(arch).multiprocessors
+    known = {variant.name: variant for variant in variants}
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["share"] > 0 and (variant := known.get(row["variant"])):
+            shape = parse_shape(row["shape"], variant.kernel.operation)
+            units = volume(variant, shares_of(variant, shape, of_card), of_card)
+            found.setdefault(variant.name, []).append(row["share"] * row["microseconds"] / units)
+    own = {name: float(np.median(values)) for name, values in found.items()}
+
+    def of(variant: Variant) -> float:
+        same = [own[v.name] for v in variants if v.kernel == variant.kernel and v.name in own]
+        return float(np.median(same or [*own.values()] or [0.0]))
+
+    return {variant.name: own.get(variant.name, of(variant)) for variant in variants}
+
+
+def raced(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> list[Cost]:
+    """The costs of all that compete, by the rows that were timed side by side alone."""
+    own = Measured([row for row in found if row["set"] in ("known", "fitted")], variants, arch)
+    return own.rows(dict.fromkeys(own.names, 0.0), arch)
 
 
 def judgement(
@@ -101,11 +130,13 @@ class Measured:
         operation = variants[0].kernel.operation
         self.shapes = [parse_shape(text, operation) for text in self.texts]
         self.additions, self.work = np.zeros(size, int), np.zeros((*size, len(TERMS)))
+        self.volumes = np.zeros(size)
         for i, shape in enumerate(self.shapes):
             for j, variant in enumerate(variants):
                 shares = shares_of(variant, shape, of_card)
                 self.additions[i, j] = additions(variant, shape, shares)
                 self.work[i, j] = astuple(work(variant, shape, shares, of_card))
+                self.volumes[i, j] = volume(variant, shares, of_card)
 
     def columns(self, costs: Sequence[Cost]) -> np.ndarray:
         """The columns of the variants of rows."""
@@ -130,6 +161,14 @@ class Measured:
             weights *= np.where(missed < 0, LATE, 1)
         return tuple(map(float, least + beyond))
 
+    def rows(self, limits: Mapping[str, float], arch: str) -> list[Cost]:
+        """The costs of all variants that compete; limits: by name, their `at_limit`."""
+        return [
+            Cost(arch, variant, self.costs(i), self.most_additions(i), (), limits[variant.name])
+            for i, variant in enumerate(self.variants)
+            if self.competes[i]
+        ]
+
     def most_additions(self, column: int) -> int:
         """Up to how many additions in a row it errs at one of the shapes near the fastest, or at
         ERRING of them; 0 if no number is too large. FEW_ADDITIONS are never too many: there it is
@@ -147,7 +186,9 @@ class Measured:
         take the shape and do not err there."""
         columns = self.columns(costs)
         coefficients = np.array([cost.coefficients for cost in costs])
+        least = self.volumes[:, columns] * [cost.at_limit for cost in costs]
         predicted = np.einsum("ijk,jk->ij", self.work[:, columns], coefficients)
+        predicted = np.maximum(predicted, least)
         most = np.array([cost.most_additions or np.inf for cost in costs])
         able = np.isfinite(self.times[:, columns]) & (self.additions[:, columns] <= most)
         return np.where(able, predicted, np.inf).argmin(axis=1)

@@ -13,6 +13,7 @@ from typing import Any
 from matmul_sweep.build.binaries import compile_into
 from matmul_sweep.catalogue.checks import check_variant
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant
+from matmul_sweep.dispatch.cost import Cost
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.random_shapes import drawn_shapes
 from matmul_sweep.operations.shapes import Shape
@@ -20,13 +21,18 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.models import one_of
 
+ALONE = "alone"  # the set of rows that are timed so
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 SAVE_SECONDS = 5.0  # so that a search that is stopped loses few shapes
+PROMISING = 8  # candidates, by their predicted times, of which a block is timed at a shape
+FINALISTS = 2  # of them, which are timed in full
+FULL = 6  # blocks
 NUMBERS = ("microseconds", "library", "error", "largest_error")
-COLUMNS = ("set", "shape", "variant", *NUMBERS)
+COLUMNS = ("set", "shape", "variant", *NUMBERS, "share")
 
 Rows = list[dict[str, Any]]
 Race = Callable[[Shape, Collection[Variant]], Rows]  # times and verifies variants at a shape
+Blocks = Callable[[Shape, Collection[Variant], int], Rows]  # so many blocks of each, alone
 
 
 def candidates(
@@ -98,11 +104,15 @@ def shapes_of(space: Mapping[str, Any], operation: str) -> dict[Shape, str]:
     and of rules that draw shapes."""
     found: dict[Shape, str] = {}
     for key in ("known", "fitted", "judged"):
-        for item in space[key]:
-            drawn = isinstance(item, Mapping)
-            for text in drawn_shapes(item, operation) if drawn else [str(item)]:
-                found.setdefault(parse_shape(text, operation), key)
+        for shape in shapes_in(space[key], operation):
+            found.setdefault(shape, key)
     return found
+
+
+def shapes_in(items: Iterable[Any], operation: str) -> list[Shape]:
+    """The shapes of a list of shapes and of rules that draw shapes."""
+    drawn = (drawn_shapes(i, operation) if isinstance(i, Mapping) else [str(i)] for i in items)
+    return [parse_shape(text, operation) for texts in drawn for text in texts]
 
 
 def measured(
@@ -111,13 +121,14 @@ def measured(
     """A row for each variant that may be chosen at a shape and that `race` finds correct: those of
     `output`, of earlier searches, and the others, which are written there every SAVE_SECONDS."""
     found = read(output) if output.exists() else []
-    known = {(row["shape"], row["variant"]) for row in found}
+    known = {(row["shape"], row["variant"]) for row in found if row["set"] != ALONE}
     saved = monotonic()
     try:
         for shape, key in shapes:
             new = [variant for variant in variants if (str(shape), variant.name) not in known]
             if able := [variant for variant in new if variant.may_be_chosen(shape)]:
-                found += [{"set": key, "shape": str(shape)} | row for row in race(shape, able)]
+                own = {"set": key, "shape": str(shape), "share": 0.0}
+                found += [own | row for row in race(shape, able)]
             if monotonic() > saved + SAVE_SECONDS:
                 save(found, output)
                 saved = monotonic()
@@ -126,9 +137,32 @@ def measured(
     return found
 
 
+def alone(
+    blocks: Blocks, costs: Sequence[Cost], winners: Collection[str], shapes: Iterable[Shape],
+    multiprocessors: int,
+) -> Rows:  # fmt: skip
+    """Rows of what a program gets at each of these shapes: a block of the PROMISING candidates by
+    these costs and of past winners, by their names; then FULL blocks of the FINALISTS fastest."""
+    found: Rows = []
+    for shape in shapes:
+        able = [cost for cost in costs if cost.variant.may_be_chosen(shape)]
+        able.sort(key=lambda cost: cost.microseconds(shape, multiprocessors))
+        rest = (cost for cost in able[PROMISING:] if cost.variant.name in winners)
+        first = [cost.variant for cost in (*able[:PROMISING], *rest)]
+        once = {row["variant"]: row for row in blocks(shape, first, 1)}
+        best = sorted(once, key=lambda name: once[name]["microseconds"])[:FINALISTS]
+        full = blocks(shape, [variant for variant in first if variant.name in best], FULL)
+        rows = once | {row["variant"]: row for row in full}
+        found += [{"set": ALONE, "shape": str(shape)} | row for row in rows.values()]
+    return found
+
+
 def read(output: Path) -> Rows:
     with output.open(newline="") as file:
-        return [row | {key: float(row[key]) for key in NUMBERS} for row in csv.DictReader(file)]
+        return [
+            row | {key: float(row[key]) for key in NUMBERS} | {"share": float(row["share"] or 0)}
+            for row in csv.DictReader(file)
+        ]
 
 
 def save(found: Rows, output: Path) -> None:
