@@ -1,6 +1,6 @@
-"""Checks of the timing: cuBLAS's times beside those of Triton's do_bench, which shares no code with
-this project; the reading for an empty kernel; and cuBLAS while the state of the card is recorded
-and while it is not."""
+"""Checks of the timing: times of cuBLAS and of the project's kernels beside those of Triton's
+do_bench, which shares no code with this project; the reading for an empty kernel; and cuBLAS while
+the state of the card is recorded and while it is not."""
 
 import ctypes
 import statistics
@@ -8,18 +8,19 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import psutil
 
-from matmul_sweep.build.binaries import compile_instruments
+from matmul_sweep.build.binaries import compile_instruments, compile_into
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.dataset.selection import squares
 from matmul_sweep.experiment.dataset.tables import read_table, version_of
+from matmul_sweep.experiment.measure.launches import Action
 from matmul_sweep.experiment.measure.sampling import run_for
 from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
@@ -27,15 +28,20 @@ from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.experiment.verify.gpu import opened
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import gpu_product
+from matmul_sweep.launch.products import Product
 from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM, Gemm
+from matmul_sweep.operations.gemm_bf16 import GEMM_BF16
 from matmul_sweep.operations.gram import GRAM
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json
 
 # ---- Triton's do_bench ----
 
-SWEEPS = {"cublas_sgemm": GEMM.name, "cublas_dgemm": GRAM.name}  # where each is the product timed
+# Where each is timed: PyTorch's own products, and the project's.
+LIBRARIES = {"cublas_sgemm": GEMM.name, "cublas_dgemm": GRAM.name}
+OWN = {"sgemm": GEMM.name, "sgemm_split": GEMM.name, "gram": GRAM.name, "bgemm": GEMM_BF16.name}
+SWEEPS = LIBRARIES | OWN
 SIZES = [320, 500, 640, 1024, 2048, 2500, 4096, 4500, 8192, 8500]  # of both sweeps
 ROUNDS = 3  # of do_bench over all sizes, so that the spread has changes from minute to minute
 BUDGET_MS = {"warmup": 100, "rep": 400}
@@ -52,14 +58,20 @@ def against_do_bench(data: Path) -> pd.DataFrame:
     """The rows of cross_check.csv, with the data set's time_ms: the median of ROUNDS times by
     do_bench, the smallest and the largest, in ms.
 
-    PyTorch runs its own cuBLAS. do_bench clears the L2 before each launch, so it is compared with
-    cold times, or with hot ones if the data set has no others. Raises UserError.
+    PyTorch runs its own cuBLAS, and the project's kernels on its stream. do_bench clears the L2
+    before each launch, so it is compared with cold times, or with hot ones if the data set has no
+    others. Raises UserError.
     """
     version = version_of(read_json(data / "device.json"))
     points = points_of(read_table("summary.csv", data / "summary.csv", version))
     torch = pytorch()
     check_card(data, torch.cuda.get_device_name(0))
-    times = [[do_bench_ms(torch, point) for point in points.itertuples()] for _ in range(ROUNDS)]
+    with tempfile.TemporaryDirectory() as name:
+        build = Path(name)
+        times = [
+            [do_bench_ms(torch, point, build) for point in points.itertuples()]
+            for _ in range(ROUNDS)
+        ]
     return points.assign(
         rounds=ROUNDS,
         do_bench_ms=np.median(times, axis=0),
@@ -73,16 +85,17 @@ def against_do_bench(data: Path) -> pd.DataFrame:
 
 
 def points_of(summary: pd.DataFrame) -> pd.DataFrame:
-    """cuBLAS's rows at square sizes, one for each, cold if there is one. Raises UserError if there
-    are none."""
+    """The rows of SWEEPS at square sizes, one for each, cold if there is one. Raises UserError if
+    there are none."""
     rows = squares(summary).query(
         "phase == 'kernel' and status == 'ok' and fill == 'uniform' and mode == 'burst'"
     )
     chosen = rows[(rows.variant.map(SWEEPS) == rows.sweep) & rows.n.isin(SIZES)]
     if chosen.empty:
         wanted = ", ".join(map(str, SIZES))
-        raise UserError(f"the data set has no times of {' or '.join(SWEEPS)} at n = {wanted}")
-    return chosen.sort_values(["sweep", "n", "cache"]).drop_duplicates(["sweep", "n"])
+        raise UserError(f"the data set has no times of {' or '.join(LIBRARIES)} at n = {wanted}")
+    order = ["sweep", "variant", "n"]
+    return chosen.sort_values([*order, "cache"]).drop_duplicates(order)
 
 
 def pytorch() -> ModuleType:
@@ -100,15 +113,29 @@ def pytorch() -> ModuleType:
     return torch
 
 
-def do_bench_ms(torch: Any, point: Any) -> float:
-    """Median milliseconds of one point's product by PyTorch, on uniform inputs in [-1, 1)."""
-    n, dtype = int(point.n), getattr(torch, point.dtype)
-    inputs = [torch.rand(n, n, dtype=dtype, device="cuda") * 2 - 1 for _ in shape_of(point).inputs]
+def do_bench_ms(torch: Any, point: Any, build: Path) -> float:
+    """Median milliseconds of one point's product in PyTorch, on uniform inputs in [-1, 1): by
+    PyTorch itself, or by a kernel of the project, whose binary comes into `build`."""
+    dtype, extents = getattr(torch, point.dtype), shape_of(point).inputs
+    inputs = [torch.rand(*extent, dtype=dtype, device="cuda") * 2 - 1 for extent in extents]
+    launch = (own_launch if point.variant in OWN else library_launch)(torch, point, inputs, build)
+    return torch.triton.testing.do_bench(launch, **BUDGET_MS, return_mode="median")
+
+
+def library_launch(torch: Any, point: Any, inputs: Sequence[Any], build: Path) -> Action:
     left, right = OPERATIONS[point.operation].factors(*inputs)
-    c = torch.empty_like(right)
-    return torch.triton.testing.do_bench(
-        lambda: torch.mm(left, right, out=c), **BUDGET_MS, return_mode="median"
-    )
+    return partial(torch.mm, left, right, out=torch.empty_like(right))
+
+
+def own_launch(torch: Any, point: Any, inputs: Sequence[Any], build: Path) -> Action:
+    shape, arch = shape_of(point), "sm_{}{}".format(*torch.cuda.get_device_capability(0))
+    part = load_catalogue().variant(point.variant).part(shape, arch)
+    compile_into(part, arch, build)
+    output = getattr(torch, OPERATIONS[point.operation].output)
+    tensors = [*inputs, torch.empty(shape.output, dtype=output, device="cuda")]
+    product = Product(part, build / arch)
+    stream = SimpleNamespace(handle=torch.cuda.current_stream().cuda_stream)
+    return lambda: product(stream, shape, *(tensor.data_ptr() for tensor in tensors))
 
 
 def loaded_cublas() -> str:
