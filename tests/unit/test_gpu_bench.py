@@ -174,13 +174,17 @@ def test_a_kernel_that_is_right_before_it_is_timed_and_not_then_is_wrong(
 
 
 @pytest.mark.parametrize("size", [64, 4096])
-def test_alone_is_six_blocks_of_each_without_the_neutral_kernels_time(size: int) -> None:
+def test_alone_is_six_blocks_of_each_without_the_neutral_kernels_time(
+    size: int, caplog: pytest.LogCaptureFixture
+) -> None:
     point, card = timed(0.0, "alone", size)
     for variant, name in (("naive/32", "own"), ("cublas_sgemm", "library")):
         assert point.times[variant, "kernel", "alone"] == pytest.approx([MS[name]] * BLOCKS)
     [row] = point.rows
     assert (row["status"], row["power_w"], row["sm_clock_mhz"]) == ("ok", None, None)
     assert (card.arrays[0] == np.eye(4)).all()
+    said = ["no power: the card's energy counter stands still, or it has none"]
+    assert caplog.messages == (said if size == 4096 else [])
 
 
 def test_a_rival_that_fails_in_its_blocks_is_left_out_and_the_kernels_row_stays() -> None:

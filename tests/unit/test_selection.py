@@ -31,6 +31,12 @@ def test_a_view_has_the_rows_of_its_operation(tmp_path: Path) -> None:
         assert set(at(whole.summary, shape).operation) == {shape.operation}
 
 
+def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path: Path) -> None:
+    results = made_up(tmp_path, caches=("hot", "alone"), kernels=["naive", "cublas_sgemm"])
+    assert set(results.timed().cache) == {"hot"}
+    assert set(results.timed(cache="alone").variant) == {"naive/32", "naive/16", "cublas_sgemm"}
+
+
 def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> None:
     flags = {"naive": "power_cap", "shared": "hw_slowdown+power_cap+sw_thermal"}
     slowed = {"naive": 1980.0, "shared": 1980.0, "sgemm": 1965.0, "vectors": None}

@@ -38,6 +38,7 @@ class Alone:
 
     def __init__(self, stream: HeldStream, recorder: Recorder) -> None:
         self.stream, self.recorder = stream, recorder
+        self.told = False  # that no power is read
 
     @cached_property
     def neutral_ms(self) -> float:
@@ -67,8 +68,11 @@ class Alone:
         taken = self.stream.running(spaced, settling, count, behind)
         end = time.perf_counter()
         readings = self.recorder.span(end - taken / 1e3, end)
-        clock = state_of(readings).sm_clock_mhz
-        return Block(taken / count - self.neutral_ms, average_power_w(readings), clock)
+        clock, power = state_of(readings).sm_clock_mhz, average_power_w(readings)
+        if power is None and not self.told:
+            self.told = True
+            logging.warning("no power: the card's energy counter stands still, or it has none")
+        return Block(taken / count - self.neutral_ms, power, clock)
 
     def blocks(self, contest: Contest) -> Blocks:
         """BLOCKS of each contender, which take turns; C of the last is verified. The variant stands
