@@ -168,8 +168,8 @@ class Results:
         return [name for name in self.order if name in set(self.summary.kernel)]
 
     def timed(self, phase: str = "kernel", cache: str | None = None) -> pd.DataFrame:
-        """Measured rows of a phase; without `cache` each variant's hot rows, or else its others, but
-        none that were timed alone, at a clock of their own."""
+        """Measured rows of a phase; without `cache` each variant's hot rows, or else its others,
+        but none that were timed alone, at a clock of their own."""
         rows = self.summary[(self.summary.phase == phase) & (self.summary.status == "ok")]
         if cache is not None:
             return rows[rows.cache == cache]
