@@ -47,7 +47,7 @@ UNKNOWN = TIMES.map(lambda time: (math.nan, time, math.nan))
 # The interval of a median.
 
 
-@settings(max_examples=1250)
+@settings(max_examples=2250)
 @given(samples(1, 30), POWERS)
 def test_the_interval_lies_around_the_median_at_two_of_the_samples(
     times: list[float], scale: float
