@@ -191,6 +191,16 @@ def test_time_is_charted_as_in_the_documents(drawn: dict[str, Figure]) -> None:
     assert (18500, 360222.531) in crosses(gram)
 
 
+def test_panels_on_one_axis_hold_the_points_of_all(tmp_path: Path) -> None:
+    """Here the form that is drawn first has the shortest times."""
+    shapes = {"gemm": [64], "gram": [500, "1000x2000", "2000x4000"]}
+    above = FIGURES["gram_time"](made_up(tmp_path, shapes=shapes)).axes[:2]
+    for ax in above:
+        low, high = ax.get_ylim()
+        assert low == 0
+        assert all((line.get_ydata() <= high).all() for line in lines_in(ax).values())
+
+
 def test_without_a_gpu_the_cpu_is_drawn_and_the_reason_said(
     command: Command, tmp_path: Path
 ) -> None:

@@ -211,12 +211,12 @@ def time(results: Results) -> Figure:
     for (above, below), (name, rows) in zip(grid.T, every.items(), strict=True):
         draw_lines(above, results, rows[rows.kernel.isin(kernels)], 1 / UNITS["s"])
         style.linear_sizes(above, words="")
-        above.set_ylim(bottom=0)
         above.set_title(name, loc="left")
         points = document_times(GRAM.name) if name == square else NO_POINTS
         logarithmic(below, results, rows, points)
         below.set_xlabel("n, columns of A")
     grid[0, 0].set_ylabel("time in s")
+    grid[0, 0].set_ylim(bottom=0)  # of the row, once all of it is drawn
     for ax in grid[:, -1]:
         name_lines([ax], results, context=True)
     rows = every[square]
