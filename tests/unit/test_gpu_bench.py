@@ -187,6 +187,18 @@ def test_alone_is_six_blocks_of_each_without_the_neutral_kernels_time(
     assert caplog.messages == (said if size == 4096 else [])
 
 
+def test_where_the_host_cannot_keep_up_the_row_alone_fails_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(*_: object) -> float:
+        raise TimeoutError("the host enqueues launches more slowly than they run")
+
+    monkeypatch.setattr(Card, "times", late)
+    point, _ = timed(0.0, "alone", 4096)
+    assert [(row["status"], row["reason"][:8]) for row in point.rows] == [("failed", "the host")]
+    assert not point.times
+
+
 def test_a_rival_that_fails_in_its_blocks_is_left_out_and_the_kernels_row_stays() -> None:
     point, _ = timed(0.0, "alone", library=late)
     assert [*point.times] == [("naive/32", "kernel", "alone")]

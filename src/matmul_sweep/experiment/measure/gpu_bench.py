@@ -219,8 +219,12 @@ class GpuBench:
             point.states.append(read | asdict(state_of(readings)))
 
     def time_alone(self, point: Point, contest: Contest, errors: Mapping[str, float]) -> None:
-        """Blocks of each contender alone."""
-        blocks = self.alone.blocks(contest)
+        """Blocks of each contender alone; a failed row where the host cannot keep up."""
+        try:
+            blocks = self.alone.blocks(contest)
+        except TimeoutError as failure:
+            point.add("kernel", "alone", {}, status="failed", reason=str(failure), **errors)
+            return
         point.ran = next(iter(blocks)).algorithm
         point.add_blocks({own.variant.name: blocks[own] for own in blocks}, errors)
 
