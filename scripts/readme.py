@@ -35,7 +35,7 @@ from matmul_sweep.experiment.report.facts.published import (
     full_libraries,
     ladder,
     quoted,
-    share,
+    speedup,
 )
 from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
 from matmul_sweep.experiment.report.figures.figure_base import cache_note, source_line
@@ -127,8 +127,8 @@ def from_halves(results: Results) -> Iterator[dict[str, Any]]:
 
 
 def ladders(results: Results) -> Iterator[dict[str, Any]]:
-    """Of each operation a row per rung: kernel, lesson, rate, and share of each library that fills
-    C."""
+    """Of each operation a row per rung: kernel, lesson, rate, and speed-up over each library that
+    fills C."""
     for view in map(results.of, OPERATIONS):
         rungs = ladder(view)
         if rungs.empty:
@@ -146,7 +146,7 @@ def ladders(results: Results) -> Iterator[dict[str, Any]]:
                     "lesson": entry.lesson if entry else "",
                     "rate": row.tflops * per_tflops,
                     "n": row.n,
-                    "shares": [share(own[own.baseline == library]) for library in libraries],
+                    "speedups": [speedup(own[own.baseline == library]) for library in libraries],
                 }
             )
         titles = [view.title(library) for library in libraries]
@@ -177,7 +177,6 @@ BLOCKS.globals |= {
 }  # fmt: skip
 BLOCKS.filters |= {
     "cell": lambda text: text.replace("|", "\\|"),
-    "percent": "{:.0%}".format,
     "rate": lambda rate: significant(rate, 3 if rate >= 10 else 2),
     "significant": significant,
 }

@@ -272,7 +272,7 @@ SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, word
     ("sustained", {"kernels": SYRK}, "Burst against sustained load", "one half"),
     ("rate", {"kernels": [*STEPS], "change": steps}, "grey: 2 other kernels", "grey: 3"),
     ("ladder", {"kernels": [*STEPS], "change": steps},
-     "sgemm is 4.1 times as fast as naive, at 82% of the speed of cuBLAS SGEMM", "grey"),
+     "sgemm is 4.1 times as fast as naive, 0.820 times as fast as cuBLAS SGEMM", "grey"),
 ]  # fmt: skip
 
 
@@ -376,11 +376,11 @@ def test_a_figure_has_the_panels_and_labels_of_its_data(
 
 
 CLAIMS = [  # a ratio, the ends of its interval, and how far it goes
-    (1.08, 1.07, 1.09, "8.0% faster than"),
-    (2.14, 2.1, 2.2, "2.1 times as fast as"),
+    (1.08, 1.07, 1.09, "1.08 times as fast as"),
+    (2.14, 2.1, 2.2, "2.14 times as fast as"),
     (1.01, 0.99, 1.03, "as fast as"),
-    (0.17, 0.16, 0.18, "at 17% of the speed of"),
-    (0.99, 0.985, 0.994, "at 99.0% of the speed of"),
+    (0.17, 0.16, 0.18, "0.170 times as fast as"),
+    (0.99, 0.985, 0.994, "0.990 times as fast as"),
     (1.003, 1.002, 1.004, "as fast as"),  # sure, and too little to matter
     (3.0, np.nan, np.nan, ""),  # too few pairs to claim anything
 ]

@@ -70,7 +70,7 @@ FOUND: list[tuple[list[str], dict[str, float], str]] = [  # kernels, their ratio
      r"float32: from \S+ to \S+ .FLOP/s in one step, past cuBLAS\. "
      r"At n = 1024 \*shared\* is 1\.25 times as fast as cuBLAS\."),
     (PAIRED, {"naive": 0.1, "shared": 1.0}, r"one step\. .* \*shared\* is as fast as cuBLAS\."),
-    (PAIRED, {"naive": 0.99, "shared": 0.5}, r"\*naive\* has 99% of the speed of cuBLAS\."),
+    (PAIRED, {"naive": 0.99, "shared": 0.5}, r"\*naive\* is 0\.990 times as fast as cuBLAS\."),
     (["gram_naive", *LIBRARIES], dict(zip(LIBRARIES, (1.9, 1.1, 0.8), strict=True)),
      r"\*AᵀA naive\* is 1\.10 times as fast as cuBLAS\."),  # the fastest that fills C
     (["three_products", "cublas_sgemm"], {"three_products": 4.09},
@@ -144,20 +144,20 @@ def test_a_ladder_has_each_measured_kernel_once_with_its_numbers(tmp_path: Path)
     assert rows["CPU, triple loop"][1].endswith(" at 320")
     rungs = readme.ladder(results.of("gemm")).set_index("kernel")
     pairs = results.ratios.query("variant == @rungs.variant['shared'] and n == m == k == 640")
-    assert rows["shared"][::2] == ["a \\| b", readme.share(pairs[pairs.cache == "hot"])]
+    assert rows["shared"][::2] == ["a \\| b", readme.speedup(pairs[pairs.cache == "hot"])]
     assert float(rows["shared"][1]) == pytest.approx(rungs.tflops["shared"], rel=5e-3)
 
 
-SHARES = {
-    (0.5, 0.49, 0.51): "50.0% [49.0, 51.0]",
-    (1.0, 0.99, 1.01): "100.0% [99.0, 101.0], a tie",
-    (0.5, None, None): "50.0%, too few pairs for an interval",
+SPEEDUPS = {
+    (0.5, 0.49, 0.51): "0.500 [0.490, 0.510]",
+    (1.0, 0.99, 1.01): "1.000 [0.990, 1.010], a tie",
+    (0.5, None, None): "0.500, too few pairs for an interval",
 }
 
 
-def test_a_share_says_how_sure_it_is() -> None:
-    rows = pd.DataFrame([*SHARES], columns=["ratio", "ratio_low", "ratio_high"], dtype=float)
-    assert [readme.share(rows[i : i + 1]) for i in range(4)] == [*SHARES.values(), ""]
+def test_a_speedup_says_how_sure_it_is() -> None:
+    rows = pd.DataFrame([*SPEEDUPS], columns=["ratio", "ratio_low", "ratio_high"], dtype=float)
+    assert [readme.speedup(rows[i : i + 1]) for i in range(4)] == [*SPEEDUPS.values(), ""]
 
 
 def marked(folder: Path) -> list[Any]:
@@ -222,7 +222,7 @@ def test_the_page_of_the_sets_says_what_the_list_says(tmp_path: Path) -> None:
     page = gallery.page(template, sets, tmp_path / "results")
     first, second = re.findall(r"<tr><td>(.*)</tr>", page)
     assert first.startswith("GPU &lt;of&gt; 2026, 1 card<td>2026-01-02<td>today's, of version")
-    fastest = r"C = A·B in float32: <em>naive</em>, .* of <em>cuBLAS SGEMM</em><td>it is the"
+    fastest = r"C = A·B in float32: <em>naive</em>, .* as <em>cuBLAS SGEMM</em> .*<td>it is the"
     assert re.search(fastest, first)
     assert second.split("<td>")[4].startswith("ratios: ")
     links = dict(re.findall(r'<a href="([^"]*)">(\w+)</a>', second))

@@ -92,7 +92,7 @@ def entries(data_sets: Sequence[DataSet]) -> list[Entry]:
 
 def fastest_kernels(results: Results) -> Iterator[str]:
     """Of each operation whose launches do not overlap the fastest hand-written kernel, its rate and
-    its shares."""
+    its speed-ups."""
     for view in map(results.of, OPERATIONS):
         if view.overlaps:
             continue
@@ -101,7 +101,7 @@ def fastest_kernels(results: Results) -> Iterator[str]:
             unit, per_tflops = rate_unit(best.tflops)
             rate = f"{significant(row.tflops * per_tflops)} {unit} at n = {row.n}"
             at = f"{in_words(view.product)}: *{view.title(row.kernel)}*, {rate}"
-            yield ", ".join([at, *shares(view, best)])
+            yield ", ".join([at, *speedups(view, best)])
 
 
 def beside(current: Results, other: Results) -> str:
@@ -120,25 +120,26 @@ def files(folder: Path) -> dict[str, Path]:
     return {"data": folder} | made
 
 
-def shares(view: Results, best: pd.DataFrame) -> list[str]:
-    """A kernel's (one row) share of each library that fills C, in words."""
+def speedups(view: Results, best: pd.DataFrame) -> list[str]:
+    """A kernel's (one row) speed-up over each library that fills C, in words."""
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
     return [
-        f"{share(held[held.baseline == library])} of *{view.title(library)}*"
+        speedup(held[held.baseline == library], f" times as fast as *{view.title(library)}*")
         for library in full_libraries(view, held)
     ]
 
 
-def share(pairs: pd.DataFrame) -> str:
-    """A kernel's share of a library in words; empty if they were not timed in turn."""
+def speedup(pairs: pd.DataFrame, words: str = "") -> str:
+    """A kernel's speed-up over a library, with words after the number; empty if they were not timed
+    in turn."""
     if pairs.empty:
         return ""
     row = pairs.iloc[0]
-    value, low, high = (f"{100 * end:.1f}" for end in (row.ratio, row.ratio_low, row.ratio_high))
+    value, low, high = (f"{end:.3f}" for end in (row.ratio, row.ratio_low, row.ratio_high))
     verdict = verdict_of(row.ratio_low, row.ratio_high)
     if verdict == "unknown":
-        return f"{value}%, too few pairs for an interval"
-    return f"{value}% [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
+        return f"{value}{words}, too few pairs for an interval"
+    return f"{value}{words} [{low}, {high}]" + (", a tie" if verdict == "tie" else "")
 
 
 def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:

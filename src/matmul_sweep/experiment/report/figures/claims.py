@@ -39,20 +39,17 @@ def listed(words: Sequence[str]) -> str:
 
 def beside(ratio: float, low: float, high: float) -> str:
     """How a kernel compares with what was timed beside it, by that one's time over the kernel's:
-    `8% faster than`. Empty without an interval."""
+    `1.08 times as fast as`. Empty without an interval."""
     verdict = verdict_of(low, high)
-    if verdict != "unknown" and abs(ratio - 1) < EQUAL:
-        return "as fast as"
-    if verdict == "faster" and ratio < 2:
-        return f"{percent(ratio - 1)} faster than"
-    words = {"faster": f"{times(ratio)} as fast as", "tie": "as fast as",
-             "slower": f"at {percent(ratio)} of the speed of"}  # fmt: skip
-    return words.get(verdict, "")
+    if verdict == "unknown":
+        return ""
+    alike = verdict == "tie" or abs(ratio - 1) < EQUAL
+    return "as fast as" if alike else f"{significant(ratio)} times as fast as"
 
 
 def against_libraries(view: Results) -> str:
-    """`sgemm is 8% faster than cuBLAS SGEMM`: the last step beside each library that fills C, at
-    the shape of the comparison, if it was timed often enough there."""
+    """`sgemm is 1.08 times as fast as cuBLAS SGEMM`: the last step beside each library that fills
+    C, at the shape of the comparison, if it was timed often enough there."""
     rows = quotable(view.at_compared(fastest(view.timed())))
     best = rows[rows.kernel.isin(view.told[-1:])]
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
