@@ -10,21 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import pandas as pd
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import (
     Results,
-    fastest,
-    fastest_own,
     in_words,
     load_results,
     picture_of,
-    power_capped,
     processor,
-    quotable,
     rate_unit,
-    verdict_of,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
@@ -37,7 +31,7 @@ from matmul_sweep.experiment.report.facts.published import (
     quoted,
     speedup,
 )
-from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
+from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.figures.figure_base import cache_note, source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
@@ -72,58 +66,29 @@ def pictures(folder: Path, results: Results) -> list[tuple[str, str]]:
 
 def climbed(view: Results) -> Iterator[dict[str, Any]]:
     """How far the steps of an operation lead, up the staircase to the fastest kernel, and what that
-    is beside the library; nothing without a kernel."""
-    best = fastest_own(view, quotable(ladder(view)))
-    for row in best.itertuples():
-        told = facts_of(view.whole or view, view.product.name)
+    is beside the library; nothing without a square at which kernels are compared."""
+    told = facts_of(view.whole or view, view.product.name)
+    if (lead := told["lead"]) and view.compared and view.compared.square:
         rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
-        stairs = told["stairs"] if row.kernel in told["stairs"] else [row.kernel]
-        yield {
+        name = lead["kernel"]["name"]
+        stairs = told["stairs"] if name in told["stairs"] else [name]
+        yield lead | {
             "first": rates[stairs[0]],
-            "last": rates[row.kernel],
             "unit": told["unit"],
-            "steps": stairs.index(row.kernel),
-        } | beside(view, best)
+            "steps": stairs.index(name),
+        }
 
 
-def beside(view: Results, best: pd.DataFrame) -> dict[str, Any]:
-    """A kernel (one row), and its pairs with the library's fastest routine there that fills C, None
-    if there are none; whether the card was at its power limit: a kernel that draws more power slows
-    down its rival as much as itself in pairs, and in a program only itself."""
-    held = best[["kernel", "variant", *POINT, "cache"]].merge(view.ratios)
-    held = quotable(held[held.baseline.isin(full_libraries(view, held))])
-    return {
-        "n": best.n.item(),
-        "title": view.title(best.kernel.item()),
-        "pair": None if held.empty else held.loc[held.ratio.idxmin()],
-        "capped": power_capped(best.throttled).any(),
-    }
-
-
-def at_random(results: Results, view: Results) -> Iterator[dict[str, Any]]:
-    """At how many shapes drawn at random a dispatch beats the fastest library routine."""
-    timed = results.summary[results.drawn(results.summary)]
-    for kernel in drawn_kernels(results):
-        rows = drawn_ratios(results, kernel)
-        if results.catalogue[kernel].product is view.product and len(rows):
-            yield {
-                "title": results.title(kernel),
-                "shapes": len(rows),
-                "wins": (rows.ratio_low > 1).sum(),
-                "worst": rows.ratio.min(),
-                "capped": power_capped(timed.throttled[timed.kernel == kernel]).any(),
-            }
+def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
+    """What is reported of an operation's dispatches at shapes drawn at random."""
+    return [x for x in random_shapes(results) if x["operation"] == view.product.name]
 
 
 def from_halves(results: Results) -> Iterator[dict[str, Any]]:
     """The fastest kernel that makes float32 products from halves, beside the library in speed and
     error; nothing if there is none, or no library beside it."""
-    view = results.of(GEMM.name, reduced=True)
-    rows = quotable(view.at_compared(fastest(view.timed())))
-    own = rows[rows.kernel.map(view.arithmetic) == "halves"].nlargest(1, "tflops")
-    if len(own) and (found := beside(view, own))["pair"] is not None:
-        theirs = rows.mean_error[rows.kernel == found["pair"].baseline].dropna()
-        yield found | {"errors": [*own.mean_error, *theirs]}
+    if (found := facts_of(results, GEMM.name)["halves"]) and found["speedup"]:
+        yield found
 
 
 def ladders(results: Results) -> Iterator[dict[str, Any]]:
@@ -172,7 +137,7 @@ BLOCKS.globals |= {
     own.__name__: own
     for own in (
         at_random, cache_note, climbed, from_halves, in_words, ladders, picture_of, pictures,
-        source_line, steps_on, told_views, verdict_of, work,
+        source_line, steps_on, told_views, work,
     )
 }  # fmt: skip
 BLOCKS.filters |= {

@@ -285,8 +285,12 @@ def ratios(summary: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Library time over kernel time, wherever both are."""
     timed = summary[(summary.phase == "kernel") & (summary.status == "ok")]
     own = ["kernel", *POINT, "cache", "time_ms"]
-    libraries = timed[own].rename(columns={"kernel": "baseline", "time_ms": "library_ms"})
-    rivals = {name: [v.kernel.name for v in catalogue.rivals(k)] for name, k in catalogue.items()}
+    tuned = timed.kernel.isin([name for name, kernel in catalogue.items() if kernel.tuned])
+    libraries = timed.loc[~tuned | (timed.cache == "alone"), own].rename(
+        columns={"kernel": "baseline", "time_ms": "library_ms"}
+    )
+    rivals = {name: [v.kernel.name for v in catalogue.rivals(k, alone=True)]
+              for name, k in catalogue.items()}  # fmt: skip
     pairs = timed.assign(baseline=timed.kernel.map(rivals)).explode("baseline").merge(libraries)
     ratio = pairs.library_ms / pairs.time_ms
     return pairs.assign(pairs=20, ratio=ratio, ratio_low=ratio * 0.99, ratio_high=ratio * 1.01)

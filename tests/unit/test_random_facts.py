@@ -1,5 +1,6 @@
 """What the report says of random shapes: right numbers, and none of them anywhere else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -38,6 +39,18 @@ def test_shapes_with_too_few_pairs_are_left_out(tmp_path: Path) -> None:
     assert (gemm["all"]["worst"], gemm["all"]["shapes"]) == (own.ratio.iloc[3], 37)
     results.ratios.loc[own.index, ["ratio_low", "ratio_high"]] = None
     assert [entry["operation"] for entry in random_shapes(results)] == ["gram"]
+
+
+def test_those_timed_alone_lead_beside_the_fastest_library_there(results: Results) -> None:
+    alone = results.ratios.assign(cache="alone")
+    tuned = alone.assign(baseline="cublas_tuned", ratio=alone.ratio * 0.9)
+    states = [results.summary, results.summary.assign(cache="alone")]
+    ratios = pd.concat([results.ratios, alone, tuned], ignore_index=True)
+    both = replace(results, ratios=ratios, summary=pd.concat(states, ignore_index=True))
+    for own, found in zip(random_shapes(results), random_shapes(both), strict=True):
+        assert (own["way"], found["way"]) == ("", "alone")
+        assert found["all"]["worst"] == own["all"]["worst"] * 0.9
+        assert found["rivals"] == ["cuBLAS tuned"]
 
 
 def test_the_classes_are_those_of_the_shapes_and_leave_none_out(results: Results) -> None:

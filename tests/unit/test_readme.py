@@ -17,6 +17,7 @@ from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.report.facts import ladder as steps
+from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.operations import OPERATIONS
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
@@ -108,10 +109,56 @@ def test_a_sentence_says_how_it_was_measured_and_none_rests_on_few_samples(tmp_p
     assert sentences(made_up(tmp_path / "alone", kernels=["three_products"])) == []
 
 
+def made_alone(folder: Path, ratios: dict[str, dict[str, float]]) -> Results:
+    """A set in which `sgemm` has these ratios to libraries, in each cache state."""
+    kernels = ["naive", "sgemm", "cublas_sgemm", "cublas_tuned"]
+    results = made_up(folder, kernels=kernels, caches=[*ratios], change=all_capped)
+    found = results.ratios
+    for cache, own in ratios.items():
+        for library, ratio in own.items():
+            rows = (found.kernel == "sgemm") & (found.cache == cache) & (found.baseline == library)
+            ends = ratio, ratio - 0.004, ratio + 0.004
+            found.loc[rows, ["ratio", "ratio_low", "ratio_high"]] = ends
+    return results
+
+
+def all_capped(summary: pd.DataFrame) -> pd.DataFrame:
+    return summary.assign(throttled="power_cap")
+
+
+# Ratios alone beside one of 1.3 in turn, the library that leads, and what is said.
+LEADING: list[tuple[dict[str, float], str, str]] = [
+    ({}, "cublas_sgemm", "1.30 times as fast as cuBLAS, in turn, at one clock."),
+    ({"cublas_sgemm": 1.2, "cublas_tuned": 1.1}, "cublas_tuned",
+     "1.10 times as fast as cuBLAS, alone."),
+    ({"cublas_sgemm": 0.8, "cublas_tuned": 0.9}, "cublas_sgemm",
+     "0.800 times as fast as cuBLAS, alone."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alone", "library", "words"), LEADING)
+def test_what_was_timed_alone_leads_beside_the_fastest_library(
+    tmp_path: Path, alone: dict[str, float], library: str, words: str
+) -> None:
+    ratios = {"hot": {"cublas_sgemm": 1.3}} | ({"alone": alone} if alone else {})
+    results = made_alone(tmp_path, ratios)
+    (said,) = sentences(results)
+    assert said.endswith(f"*sgemm* is {words}")
+    [share] = findings(results)["shares"]["gemm"]
+    lead = steps.ladder(results, "gemm")["lead"]
+    assert share["ratio"] == lead["speedup"]["ratio"] == min(alone.values(), default=1.3)
+    assert share["library"]["name"] == lead["speedup"]["library"]["name"] == library
+    here = results.of("gemm").at_compared(results.launches)
+    here = here[(here.kernel == "sgemm") & (here.cache == [*ratios][-1])]
+    assert lead["rate"] in [*here.tflops]
+    (entry,) = readme.entries([(tmp_path, results)])
+    assert entry.fastest[0].endswith(", alone") == bool(alone)
+
+
 def test_an_operation_whose_launches_overlap_is_not_told_of(tmp_path: Path) -> None:
     sweep = RANDOM["random_gemm"] | {"operation": "gemm_bf16", "kernels": ["bgemm"]}
     results = made_up(tmp_path, kernels=["bgemm", "cublas_gemm_bf16"], drawn={"random_bf16": sweep})
-    assert len(readme.drawn_ratios(results, "bgemm"))
+    assert len(readme.random_shapes(results))
     assert sentences(results) == []
     told = {name: not steps.ladder(results, name)["overlaps"] for name in OPERATIONS}
     assert {name for name, own in told.items() if own} == {"gemm", "gram"}  # on page 1

@@ -413,6 +413,27 @@ def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return own.loc[order.index[:1]]
 
 
+def leading(rows: pd.DataFrame) -> str:
+    """The cache state of the rows, or ratios, that lead: timed alone, which is what a program gets,
+    or without such rows the first of CACHES."""
+    return min(rows.cache, key=("alone", *CACHES).index, default=CACHES[0])
+
+
+def leading_own(results: Results, arithmetic: str = "full") -> pd.DataFrame:
+    """The row that leads of the fastest hand-written kernel of that arithmetic at the shape of the
+    comparison, with enough samples for an interval; no row if there is none."""
+    rows = quotable(results.at_compared(results.launches))
+    rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    rows = rows[rows.kernel.map(results.arithmetic) == arithmetic]
+    return fastest_own(results, fastest(rows[rows.cache == leading(rows)]))
+
+
+def to_fastest(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Of each product's ratios that to the fastest library that was timed with it."""
+    product = ["variant", *POINT, "cache"]
+    return ratios.loc[ratios.groupby(product, sort=False, dropna=False).ratio.idxmin()]
+
+
 def compared_errors(results: Results) -> pd.DataFrame:
     """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
     some were timed. Empty if no error is on record."""
@@ -514,6 +535,14 @@ def thermally_throttled(throttled: pd.Series) -> pd.Series:
 def power_capped(throttled: pd.Series) -> pd.Series:
     """Which rows were measured while the card was at its power limit."""
     return throttled.fillna("").str.contains(POWER)
+
+
+def way_of(rows: pd.DataFrame) -> str:
+    """How rows of one cache state were timed, in words, if their speed-ups depend on it: a kernel
+    that draws more power slows down its rival as much as itself in turn, and alone only itself."""
+    if (rows.cache == "alone").any():
+        return "alone"
+    return "in turn, at one clock" if power_capped(rows.throttled).any() else ""
 
 
 def limits_of(throttled: str | float) -> str:

@@ -7,11 +7,14 @@ import pandas as pd
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     compared_errors,
+    leading,
     limits_of,
     power_capped,
     quotable,
+    squares,
     state_absence,
     thermally_throttled,
+    to_fastest,
     verdict_of,
 )
 from matmul_sweep.experiment.report.numbers import ends, known
@@ -33,25 +36,30 @@ def named(results: Results, kernel: str, variant: str = "") -> dict[str, str]:
 
 
 def shares(results: Results) -> list[dict[str, Any]]:
-    """For each library that fills C the largest share of its speed at the shape of the comparison,
-    and the square sizes at which hand-written kernels win, and at which the best of them tie."""
-    rows = quotable(results.square_ratios())
+    """The largest speed-up over each library that fills C, or alone over the fastest, at the shape
+    of the comparison, and the square sizes at which hand-written kernels win, and at which the best
+    of them tie."""
+    rows = quotable(squares(results.ratios))
     rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    rows = rows[~rows.baseline.map(results.writes_half).astype(bool)]
+    way = leading(results.at_compared(rows))
+    rows = rows[rows.cache == way]
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
     rows = rows.assign(verdict=pd.Series(verdicts, rows.index, dtype=str))
     found = []
-    for library in results.full_rivals:
-        own = rows[rows.baseline == library]
+    by_library = [rows[rows.baseline == library] for library in results.full_rivals]
+    for own in [to_fastest(rows)] if way == "alone" else by_library:
         faster, tie = ({*map(int, own.n[own.verdict == word])} for word in ("faster", "tie"))
         for best in results.at_compared(own).sort_values("ratio").tail(1).itertuples():
             found.append(
                 {
                     "n": best.n,
                     "kernel": named(results, best.kernel, best.variant),
-                    "library": named(results, library),
+                    "library": named(results, best.baseline),
                     "ratio": best.ratio,
                     "interval": ends(best.ratio_low, best.ratio_high),
                     "verdict": best.verdict,
+                    "way": "alone" if way == "alone" else "",
                     "sizes": own.n.nunique(),
                     "faster_at": sorted(faster),
                     "tie_at": sorted(tie - faster),

@@ -11,15 +11,17 @@ from matmul_sweep.experiment.dataset.selection import (
     at,
     fastest,
     fastest_own,
+    leading_own,
     quotable,
     rate_unit,
     shapes_of,
     size_name,
     squares,
     verdict_of,
+    way_of,
 )
 from matmul_sweep.experiment.report.facts.bounds import predicted
-from matmul_sweep.experiment.report.facts.findings import marked
+from matmul_sweep.experiment.report.facts.findings import marked, named
 from matmul_sweep.experiment.report.facts.held_back import counted, hot_loop
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.facts.source_code import source_code
@@ -64,6 +66,8 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         "stairs": stairs(results, steps, here),
         "gain": gain(results, own.iloc[0], best.iloc[0]) if climbed else None,
         "overlaps": results.overlaps,
+        "lead": lead(whole.of(operation), factor),
+        "halves": lead(results, factor, "halves"),
     }
 
 
@@ -147,7 +151,7 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
     held = (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
     return [
         {
-            "library": {"title": results.title(pair.baseline)},
+            "library": named(results, pair.baseline),
             "ratio": pair.ratio,
             "rate": row.tflops * factor / pair.ratio,
             "interval": ends(pair.ratio_low, pair.ratio_high),
@@ -156,6 +160,27 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
         for pair in at(results.ratios[held], shape_of(row)).itertuples()
         if not results.writes_half(pair.baseline)
     ]
+
+
+def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, Any] | None:
+    """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
+    the fastest library routine that fills C, from the same launches, and the errors of both. None
+    if there is no such kernel, and without a speed-up if no library was timed with it."""
+    best = leading_own(results, arithmetic)
+    for _, row in best.iterrows():
+        shape = shape_of(row)
+        pairs = [pair for pair in shares(results, row, factor) if pair["interval"]]
+        pair = min(pairs, key=lambda pair: pair["ratio"], default=None)
+        beside = at(results.launches[results.launches.cache == row.cache], shape)
+        theirs = beside.mean_error[beside.kernel == (pair and pair["library"]["name"])]
+        return {
+            "kernel": named(results, row.kernel, row.variant),
+            "size": size_name(shape),
+            "rate": row.tflops * factor,
+            "speedup": pair and pair | {"way": way_of(best)},
+            "errors": [known(row.mean_error), *theirs.dropna()],
+        }
+    return None
 
 
 def gain(

@@ -16,14 +16,16 @@ from matmul_sweep.experiment.dataset.changes import (
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     fastest,
-    fastest_own,
     in_words,
+    leading,
+    leading_own,
     pictures,
     processor,
     published_name,
     quotable,
     rate_unit,
     squares,
+    to_fastest,
     verdict_of,
     version_words,
 )
@@ -96,7 +98,7 @@ def fastest_kernels(results: Results) -> Iterator[str]:
     for view in map(results.of, OPERATIONS):
         if view.overlaps:
             continue
-        best = fastest_own(view, quotable(ladder(view)))
+        best = squares(leading_own(view))
         for row in best.itertuples():
             unit, per_tflops = rate_unit(best.tflops)
             rate = f"{significant(row.tflops * per_tflops)} {unit} at n = {row.n}"
@@ -121,10 +123,14 @@ def files(folder: Path) -> dict[str, Path]:
 
 
 def speedups(view: Results, best: pd.DataFrame) -> list[str]:
-    """A kernel's (one row) speed-up over each library that fills C, in words."""
+    """A kernel's (one row) speed-up over each library that fills C, or alone over the fastest, in
+    words."""
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
+    way = ", alone" if leading(best) == "alone" else ""
+    if way:
+        held = to_fastest(held[held.baseline.isin(full_libraries(view, held))])
     return [
-        speedup(held[held.baseline == library], f" times as fast as *{view.title(library)}*")
+        speedup(held[held.baseline == library], f" times as fast as *{view.title(library)}*") + way
         for library in full_libraries(view, held)
     ]
 

@@ -5,9 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from matmul_sweep.experiment.dataset.selection import Results, quotable, verdict_of
-from matmul_sweep.experiment.dataset.tables import POINT
-from matmul_sweep.experiment.dataset.words import CACHES
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    leading,
+    quotable,
+    to_fastest,
+    verdict_of,
+    way_of,
+)
 from matmul_sweep.experiment.report.facts.findings import named
 from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.operations.operation import COMPACT
@@ -28,9 +33,8 @@ def drawn_ratios(results: Results, kernel: str) -> pd.DataFrame:
     `class`, that of the shape; without those of too few pairs."""
     rows = results.ratios[results.drawn(results.ratios)]
     rows = rows[rows.kernel == kernel]
-    rows = rows[rows.cache == min(set(rows.cache), key=CACHES.index, default=CACHES[0])]
-    fastest = rows.groupby(POINT, sort=False, dropna=False).ratio.idxmin()
-    rows = quotable(rows.loc[fastest].sort_values("ratio", kind="stable"))
+    rows = to_fastest(rows[rows.cache == leading(rows)])
+    rows = quotable(rows.sort_values("ratio", kind="stable"))
     shapes = [shape_of(row) for row in rows.itertuples()]
     return rows.assign(**{"class": [operation_of(shape).class_of(shape) for shape in shapes]})
 
@@ -51,7 +55,9 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
     operation = operation_of(shape_of(rows.iloc[0]))
     classes = [(name, rows[rows["class"] == name]) for name in (*operation.classes, COMPACT)]
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
-    rivals = [name for name in operation.rivals if name in set(rows.baseline)]
+    timed = results.summary[results.drawn(results.summary)]
+    timed = timed[(timed.kernel == kernel) & (timed.cache == leading(rows))]
+    rivals = [name for name in results.order if name in set(rows.baseline)]
     return {
         "operation": operation.name,
         "kernel": named(results, kernel),
@@ -59,6 +65,7 @@ def random_facts(results: Results, kernel: str, rows: pd.DataFrame) -> dict[str,
         "classes": [{"name": name} | spread(own) for name, own in classes if len(own)],
         "verdicts": {word: verdicts.count(word) for word in ("faster", "tie", "slower")},
         "rivals": [results.title(name) for name in rivals],
+        "way": way_of(timed),
     }
 
 
