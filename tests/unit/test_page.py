@@ -94,7 +94,7 @@ def test_reduced_arithmetic_stands_beside_its_error_only(tmp_path: Path) -> None
     assert {*drawn(results).query("name == 'cuBLAS TF32'").quantity} == {ERROR}
 
 
-def test_random_shapes_are_in_order_of_their_shares(tmp_path: Path) -> None:
+def test_random_shapes_are_in_order_of_their_speedups(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=["sgemm", "cublas_sgemm"], drawn=RANDOM)
     found = drawn(results)
     line = found[found.series == DRAWN].iloc[0]
@@ -159,7 +159,7 @@ def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(
       const variants = plot.data.map(line => line.name).filter(name => name.startsWith("shared/"));
       choose("operation", "gram");
       choose("variants", {json.dumps(FASTEST)});
-      choose("quantity", "share of cuBLAS DSYRK, mirrored");
+      choose("quantity", "speed-up over cuBLAS DSYRK, mirrored");
       choose("series", "wide (m = n/2)");
       return {{ first, buttons, shapes, hidden, title, variants, gram: offered("series"),
                 share: drawn("AᵀA naive"), parity: plot.layout.shapes.length }};"""
@@ -192,7 +192,7 @@ def test_a_point_tells_its_numbers(tmp_path: Path) -> None:
     assert said[:2] == [f"shared ({last.variant})", "gemm 1024, float32"]
     assert said[2].startswith(f"{last.time_ms:.4g} ms [{last.time_low_ms:.4g}, ")
     assert said[2].endswith("median of 20")
-    assert said[4].endswith("of cuBLAS SGEMM, pairs: 20")
+    assert said[4].endswith("times as fast as cuBLAS SGEMM, pairs: 20")
     assert said[5:] == ["SM at 1980 MHz, 300 W, 50 °C", "ok"]
 
 

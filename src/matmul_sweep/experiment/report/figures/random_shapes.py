@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from matmul_sweep.experiment.dataset.selection import Results, verdict_of
+from matmul_sweep.experiment.dataset.selection import Results, leading, verdict_of
 from matmul_sweep.experiment.report.facts.random_shapes import (
     HIGH,
     LOW,
@@ -29,7 +29,7 @@ POINT = Look(style.STEPS[3], "o", "")
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
 
-@figure("Share of the library at shapes drawn at random", one_cache=False)
+@figure("Speed-up over the library at shapes drawn at random", one_cache=False)
 def random_shapes(results: Results) -> Figure:
     """Library time over kernel time, the lowest first, in a panel for each dispatch."""
     kernels = drawn_kernels(results)
@@ -45,7 +45,8 @@ def random_shapes(results: Results) -> Figure:
         for ax in axes:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes[0].set_title(results.title(kernel), loc="left")
+        alone = ", alone" if leading(rows) == "alone" else ""
+        axes[0].set_title(results.title(kernel) + alone, loc="left")
     grid[0, 0].set_ylabel("library / kernel")
     style.claim(made, ahead(results, panels))
     return made

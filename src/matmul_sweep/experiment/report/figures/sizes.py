@@ -5,7 +5,6 @@ from itertools import cycle
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from matmul_sweep.experiment.dataset.selection import (
     Results,
@@ -34,7 +33,7 @@ from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
 
 LEAST = 0.05  # of the highest rate
-USUAL, ABOVE = 0.95, 1.4  # a share axis ends at 1.4 times the ratio that 95% do not exceed
+USUAL, ABOVE = 0.95, 1.4  # an axis of speed-ups ends at 1.4 times the ratio that 95% do not exceed
 ENDS = ("ratio_low", "ratio_high")  # of an interval
 
 
@@ -78,7 +77,7 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
             style.draw_line(ax, ends, [peak * per_tflops] * 2, line, f"peak, {words}")
 
 
-@figure("Share of the library's speed: {product}", *OPERATIONS.values())
+@figure("Speed-up over the library: {product}", *OPERATIONS.values())
 def share(results: Results) -> Figure:
     """Library time over kernel time for squares, neighbours in time, one panel per library routine
     that fills C, with the median's 95% interval."""
@@ -96,7 +95,6 @@ def share(results: Results) -> Figure:
     usual = ABOVE * drawn.ratio.quantile(USUAL)
     most = 1.05 * drawn[["ratio", "ratio_high"]].max(axis=None)
     axes[0].set_ylim(0, max(1.1, min(usual, most)))
-    axes[0].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     name_lines(axes, results)
     style.claim(made, faster_at(results, list(panels.values())[-1], "square sizes"))
     return made

@@ -48,10 +48,10 @@ def axes(chosen: Mapping[str, str], unit: str) -> dict[str, Any]:
         TIME: titled("time in ms") | LOG,
         ERROR: titled("mean error, as a share of Σ|a||b|") | {"type": "log"},
     }
-    share = titled(f"{quantity}: its time / kernel time") | PERCENT
+    speedup = titled(f"{quantity}: its time / kernel time")
     return {
         "xaxis": across | {"uirevision": f"{series} {quantity == ERROR}"},
-        "yaxis": GRID | upright.get(quantity, share) | {"uirevision": f"{quantity} {unit}"},
+        "yaxis": GRID | upright.get(quantity, speedup) | {"uirevision": f"{quantity} {unit}"},
         "shapes": [] if quantity in upright else [PARITY],
     }
 

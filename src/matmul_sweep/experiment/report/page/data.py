@@ -43,9 +43,9 @@ def page_data(results: Results) -> dict[str, Any]:
 def choices(lines: Sequence[Mapping[str, Any]], timed_gpu: bool) -> dict[str, dict[str, Any]]:
     """Each choice with its heading and its values, in the order of the page."""
     found_here = dict.fromkeys(line["quantity"] for line in lines)
-    shares = [name for name in found_here if name not in (RATE, TIME, ERROR)]
+    speedups = [name for name in found_here if name not in (RATE, TIME, ERROR)]
     # Beside a card, a processor's rates all lie on the axis.
-    order = (RATE, *shares, TIME, ERROR) if timed_gpu else (TIME, RATE, *shares, ERROR)
+    order = (RATE, *speedups, TIME, ERROR) if timed_gpu else (TIME, RATE, *speedups, ERROR)
     quantities = [name for name in order if name in found_here]
     forms = [name for operation in OPERATIONS.values() for name in operation.series]
     found: dict[str, tuple[str, Iterable[str]]] = {

@@ -27,7 +27,7 @@ from matmul_sweep.experiment.report.page.points import (
     form,
     plain,
     points,
-    share_words,
+    speedup_words,
 )
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
@@ -124,18 +124,18 @@ def beside_other_cards(results: Results, view: Results) -> Iterator[dict[str, An
 
 
 def random_lines(results: Results) -> Iterator[dict[str, Any]]:
-    """The shares of each dispatch at shapes drawn at random, the lowest first."""
+    """The speed-ups of each dispatch at shapes drawn at random, the lowest first."""
     across = PERCENT | titled("shapes with this ratio or a lower one")
-    upright = PERCENT | titled("time of the fastest library / kernel time")
+    upright = titled("time of the fastest library / kernel time")
     for kernel in drawn_kernels(results):
         rows = drawn_ratios(results, kernel)
         if len(rows):
             view = results.of(rows.operation.iloc[0])
-            texts = [f"{size_name(shape_of(row))}<br>{plain(share_words(view, row))}"
+            texts = [f"{size_name(shape_of(row))}<br>{plain(speedup_words(view, row))}"
                      for row in rows.itertuples()]  # fmt: skip
             places = [(place + 1) / len(rows) for place in range(len(rows))]
             drawn = dots(view, kernel, places, rows.ratio, texts)
-            yield at_parity(view, RANDOM, "share of the library", drawn, across, upright)
+            yield at_parity(view, RANDOM, "speed-up over the library", drawn, across, upright)
 
 
 def at_parity(

@@ -48,9 +48,9 @@ def points(view: Results, per_tflops: int) -> pd.DataFrame:
     error only."""
     rows = placed(view.timed()).reset_index(names="row")
     held = rows.merge(view.ratios, on=KEY)
-    said = pd.Series([share_words(view, row) for row in held.itertuples()], dtype=str)
-    shares = said.groupby(held.row).agg(list)
-    texts = [words(view, row, shares.get(row.row, [])) for row in rows.itertuples()]
+    said = pd.Series([speedup_words(view, row) for row in held.itertuples()], dtype=str)
+    speedups = said.groupby(held.row).agg(list)
+    texts = [words(view, row, speedups.get(row.row, [])) for row in rows.itertuples()]
     rows = rows.assign(words=texts, rate=rows.tflops * per_tflops)
     full, held = view.rivals(rows), view.rivals(held)
     held = held.assign(words=held.row.map(rows.set_index("row").words))
@@ -62,13 +62,13 @@ def points(view: Results, per_tflops: int) -> pd.DataFrame:
             full.assign(quantity=TIME, value=full.time_ms, low=full.time_low_ms,
                         high=full.time_high_ms),
             rows.assign(quantity=ERROR, x=rows.rate, value=rows.mean_error).query("value > 0"),
-            held.assign(quantity="share of " + held.baseline.map(view.title), value=held.ratio,
+            held.assign(quantity="speed-up over " + held.baseline.map(view.title), value=held.ratio,
                         low=held.ratio_low, high=held.ratio_high),
         ]
     )  # fmt: skip
 
 
-def words(view: Results, row: Any, shares: Sequence[str]) -> str:
+def words(view: Results, row: Any, speedups: Sequence[str]) -> str:
     """The text that appears when the reader points at a point."""
     unit, per_tflops = rate_unit(pd.Series([row.tflops]))
     states = {"SM at {:.0f} MHz": row.sm_clock_mhz, "{:.0f} W": row.power_w,
@@ -79,7 +79,7 @@ def words(view: Results, row: Any, shares: Sequence[str]) -> str:
         f"{significant(row.time_ms, 4)} ms{between(row.time_low_ms, row.time_high_ms)}, "
         f"median of {row.samples:.0f}",
         f"{significant(row.tflops * per_tflops, 4)} {unit}",
-        *shares,
+        *speedups,
         ", ".join(text.format(state) for text, state in states.items() if pd.notna(state))
         or "clock and power not recorded",
         ", ".join([row.status, *(LIMITS[letter] for letter in limits_of(row.throttled))]),
@@ -88,10 +88,10 @@ def words(view: Results, row: Any, shares: Sequence[str]) -> str:
     return "<br>".join(map(plain, lines))
 
 
-def share_words(view: Results, row: Any) -> str:
-    """The text of a point's share of a library."""
-    share, *ends = (100 * value for value in (row.ratio, row.ratio_low, row.ratio_high))
-    return f"{share:.1f}%{between(*ends)} of {view.title(row.baseline)}, pairs: {row.pairs:.0f}"
+def speedup_words(view: Results, row: Any) -> str:
+    """The text of a point's speed-up over a library."""
+    speedup = f"{significant(row.ratio, 4)}{between(row.ratio_low, row.ratio_high)}"
+    return f"{speedup} times as fast as {view.title(row.baseline)}, pairs: {row.pairs:.0f}"
 
 
 def between(low: float, high: float) -> str:
