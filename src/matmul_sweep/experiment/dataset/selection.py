@@ -401,14 +401,14 @@ def quotable(rows: pd.DataFrame) -> pd.DataFrame:
 def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
 
-    Its share of the library decides, because at its power limit a card has another clock
-    in each series. Its rate decides only without a share.
+    Its speed-up over the library decides, because at its power limit a card has another clock
+    in each series. Its rate decides only without one.
     """
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
-    shares = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
-    held = own.merge(shares, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
-    order = own.assign(share=held.ratio.to_numpy()).sort_values(
-        ["share", "tflops"], ascending=False, na_position="last", kind="stable"
+    speedups = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
+    held = own.merge(speedups, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
+    order = own.assign(speedup=held.ratio.to_numpy()).sort_values(
+        ["speedup", "tflops"], ascending=False, na_position="last", kind="stable"
     )
     return own.loc[order.index[:1]]
 
