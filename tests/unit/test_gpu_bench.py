@@ -15,6 +15,7 @@ from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES, GpuBench
 from matmul_sweep.experiment.measure.launches import Launches, launches_of
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
+from matmul_sweep.experiment.verify.cublaslt import CublasError
 from matmul_sweep.experiment.verify.verification import Accuracy
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import Gemm
@@ -164,6 +165,17 @@ def late(card: Card, product: np.ndarray, c: int) -> None:
     card.late.append(lambda: at_once(card, product, c))
 
 
+def refusing(failure: Exception) -> Any:
+    """Fails where C was cleared, which is before it is looked at."""
+
+    def write(card: Card, product: np.ndarray, c: int) -> None:
+        if np.isnan(card.arrays[c]).any():
+            raise failure
+        at_once(card, product, c)
+
+    return write
+
+
 @pytest.mark.parametrize("cache", ["hot", "cold", "alone"])
 @pytest.mark.parametrize("write", [nothing_again, kept, late])
 def test_a_kernel_that_is_right_before_it_is_timed_and_not_then_is_wrong(
@@ -199,10 +211,42 @@ def test_where_the_host_cannot_keep_up_the_row_alone_fails_and_no_other(
     assert not point.times
 
 
-def test_a_rival_that_fails_in_its_blocks_is_left_out_and_the_kernels_row_stays() -> None:
-    point, _ = timed(0.0, "alone", library=late)
+@pytest.mark.parametrize(
+    "library", [late, refusing(TimeoutError("late")), refusing(CublasError("status 15"))]
+)
+def test_a_rival_that_fails_in_its_blocks_is_left_out_and_the_kernels_row_stays(
+    library: Any,
+) -> None:
+    point, card = timed(0.0, "alone", library=library)
+    assert (card.arrays[0] == np.eye(4)).all()
     assert [*point.times] == [("naive/32", "kernel", "alone")]
     assert [row["status"] for row in point.rows] == ["ok"]
+
+
+NOT_RIGHT = "not compared: cublas_tuned: no algorithm of the library is right at 64x64x64"
+
+
+@pytest.mark.parametrize(
+    ("offered", "said"),
+    [
+        ({}, NOT_RIGHT),
+        ({"wrong": late}, NOT_RIGHT),
+        (CublasError("status 15"), "not compared: status 15"),
+    ],
+)
+def test_where_the_library_offers_nothing_that_is_right_the_kernels_row_stays(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, offered: Any, said: str
+) -> None:
+    def offers(operation: object, tools: Any, shape: Gemm) -> dict[str, Any]:
+        if isinstance(offered, Exception):
+            raise offered
+        card: Card = tools.empty.__self__
+        return {name: card.launch(name, write) for name, write in offered.items()}
+
+    monkeypatch.setattr(alone, "offers", offers)
+    point, _ = timed(0.0, "alone", rival="cublas_tuned")
+    assert [*point.times] == [("naive/32", "kernel", "alone")]
+    assert caplog.messages[-1] == said
 
 
 @pytest.mark.parametrize("cache", ["alone", "hot"])

@@ -29,6 +29,8 @@ BLOCK_S = 0.3
 SCREEN_S = 0.05  # a block of each algorithm of the library
 FINALISTS = 2  # of these algorithms, which are timed in full
 MOST_LAUNCHES = 200  # in a held block, each with a neutral one; a product may be several
+# What one contender fails by, and the others do not.
+FAILURES = (Wrong, TimeoutError, CublasError)
 
 Blocks = dict[Contender, list[Block]]
 
@@ -78,13 +80,15 @@ class Alone:
         """BLOCKS of each contender, which take turns; C of the last is verified. The variant stands
         first. A rival that fails is left out, and of the library's algorithms the fastest stays.
 
-        Raises Wrong, TimeoutError or Unfinished if the variant fails.
+        Raises one of FAILURES or Unfinished if the variant fails.
         """
-        first = contest.contenders[0].variant
         timed = partial(self.block, contest.wanted.shape.operations)
-        found: Blocks = {
-            own: [] for one in contest.contenders for own in self.entrants(contest, one)
-        }
+        found: Blocks = {}
+        for one in contest.contenders:
+            try:
+                found |= {own: [] for own in self.entrants(contest, one)}
+            except FAILURES as failure:
+                leave_out(contest, one, failure)
         for turn in range(BLOCKS):
             order = [*found]
             for contender in (order[i] for i in contest.random.permutation(len(order))):
@@ -94,16 +98,15 @@ class Alone:
                         else contest.looked_at(contender, timed)
                     )  # fmt: skip
                     found[contender].append(own)
-                except (Wrong, TimeoutError) as failure:
-                    if contender.variant == first:
-                        raise
-                    logging.warning("not compared: %s", failure)
+                except FAILURES as failure:
+                    leave_out(contest, contender, failure)
                     del found[contender]
         return fastest_of_each(found)
 
     def entrants(self, contest: Contest, contender: Contender) -> list[Contender]:
         """A contender; in the place of one that stands for all that the library offers, the
-        FINALISTS fastest of its algorithms that are right, by a brief block."""
+        FINALISTS fastest of its algorithms that are right, by a brief block. Raises CublasError if
+        it offers nothing, or Wrong if none is right."""
         kernel = contender.variant.kernel
         if not kernel.tuned:
             return [contender]
@@ -115,9 +118,20 @@ class Alone:
             one = replace(contender, launches=own, algorithm=name)
             try:
                 taken[one] = contest.looked_at(one, timed).time_ms
-            except (Wrong, CublasError) as failure:
+            except FAILURES as failure:
                 logging.warning("%s is left out: %s", name, failure)
+        if not taken:
+            raise Wrong(
+                f"{contender.variant.name}: no algorithm of the library is right at {shape}"
+            )
         return sorted(taken, key=taken.__getitem__)[:FINALISTS]
+
+
+def leave_out(contest: Contest, contender: Contender, failure: Exception) -> None:
+    """Tell of a rival's failure. Raises the variant's."""
+    if contender.variant == contest.contenders[0].variant:
+        raise failure
+    logging.warning("not compared: %s", failure)
 
 
 def fastest_of_each(blocks: Blocks) -> Blocks:

@@ -36,7 +36,8 @@ class Contest:
 
     def looked_at(self, contender: Contender, timed: Callable[[Action, Action], Timed]) -> Timed:
         """The last timed launches of a contender. C is NaN before them, and verified as they leave
-        it. A is twice what it was before, so that no answer of an earlier launch is right.
+        it. A is twice what it was before, so that no answer of an earlier launch is right; others
+        find it as it was, also after a failure.
 
         timed: times a launch, and enqueues an action directly behind the last. Raises Wrong.
         """
@@ -45,8 +46,10 @@ class Contest:
         times_c = 4 if kind.right == 0 else 2  # of C where A is both factors, and where it is one
         scale(a, shape.elements[0], kind.dtype, 2)
         self.tools.poison(c, shape.elements[-1], kind.output)
-        found = timed(launch, partial(scale, c, shape.elements[-1], kind.output, 1 / times_c))
-        scale(a, shape.elements[0], kind.dtype, 1 / 2)
+        try:
+            found = timed(launch, partial(scale, c, shape.elements[-1], kind.output, 1 / times_c))
+        finally:
+            scale(a, shape.elements[0], kind.dtype, 1 / 2)
         [errors] = self.wanted.errors([c], [contender.variant.kernel])
         error_columns(contender.variant, errors, " in its last timed launch")
         return found

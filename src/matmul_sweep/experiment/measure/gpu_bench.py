@@ -30,6 +30,7 @@ from matmul_sweep.experiment.measure.sampling import collect, repeated, run_for
 from matmul_sweep.experiment.measure.state import Recorder, cool, state_of
 from matmul_sweep.experiment.measure.timing import HeldStream, host_ms
 from matmul_sweep.experiment.plan.settings import Case, Settings
+from matmul_sweep.experiment.verify.cublaslt import CublasError
 from matmul_sweep.experiment.verify.gpu import Gpu
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import GpuProduct, gpu_product
@@ -97,7 +98,7 @@ class GpuBench:
             return self.verified_and_timed(case)
         except (self.gpu.drv.MemoryError, MemoryError) as failure:
             raise Wrong(f"out of memory: {failure}") from None
-        except TimeoutError as failure:
+        except (TimeoutError, CublasError) as failure:
             raise Wrong(str(failure)) from None
         except Unfinished as failure:
             raise LostDevice(str(failure)) from None
