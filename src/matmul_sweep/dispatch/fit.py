@@ -42,7 +42,7 @@ def fitted(
     where it is the fastest and the choice by costs loses more than SLACK.
     """
     alone = [row for row in found if row["set"] == "alone"]
-    own = Measured([row for row in found if row["set"] in ("known", "fitted")], variants, arch)
+    own = side_by_side(found, variants, arch)
     rows = own.rows(at_limits(alone, variants, arch), arch)
     every = {cost.variant.name: cost for cost in rows}
     chosen = [rows[i].variant.name for i in own.chosen(rows)]
@@ -80,9 +80,14 @@ def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> 
     return {variant.name: own.get(variant.name, of(variant)) for variant in variants}
 
 
+def side_by_side(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> "Measured":
+    """The times that costs are fitted to."""
+    return Measured([row for row in found if row["set"] in ("known", "fitted")], variants, arch)
+
+
 def raced(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> list[Cost]:
     """The costs of all that compete, by the rows that were timed side by side alone."""
-    own = Measured([row for row in found if row["set"] in ("known", "fitted")], variants, arch)
+    own = side_by_side(found, variants, arch)
     return own.rows(dict.fromkeys(own.names, 0.0), arch)
 
 
