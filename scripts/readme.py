@@ -23,6 +23,7 @@ from matmul_sweep.experiment.dataset.selection import (
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
+from matmul_sweep.experiment.report.facts.ladder import lead
 from matmul_sweep.experiment.report.facts.published import (
     DataSet,
     entries,
@@ -68,11 +69,11 @@ def climbed(view: Results) -> Iterator[dict[str, Any]]:
     """How far the steps of an operation lead, up the staircase to the fastest kernel, and what that
     is beside the library; nothing without a square at which kernels are compared."""
     told = facts_of(view.whole or view, view.product.name)
-    if (lead := told["lead"]) and view.compared and view.compared.square:
+    if (best := told["lead"]) and view.compared and view.compared.square:
         rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
-        name = lead["kernel"]["name"]
+        name = best["kernel"]["name"]
         stairs = told["stairs"] if name in told["stairs"] else [name]
-        yield lead | {
+        yield best | {
             "first": rates[stairs[0]],
             "unit": told["unit"],
             "steps": stairs.index(name),
@@ -87,7 +88,7 @@ def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
 def from_halves(results: Results) -> Iterator[dict[str, Any]]:
     """The fastest kernel that makes float32 products from halves, beside the library in speed and
     error; nothing if there is none, or no library beside it."""
-    if (found := facts_of(results, GEMM.name)["halves"]) and found["speedup"]:
+    if (found := lead(results.of(GEMM.name, reduced=True), 1, "halves")) and found["speedup"]:
         yield found
 
 
