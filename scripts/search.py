@@ -45,9 +45,9 @@ from matmul_sweep.dispatch.search import (
     shapes_in,
     shapes_of,
 )
-from matmul_sweep.experiment.measure.alone import Alone
+from matmul_sweep.experiment.measure.alone import SWING_S, Alone
 from matmul_sweep.experiment.measure.bench import Block, middle
-from matmul_sweep.experiment.measure.gpu_bench import MOST_LAUNCHES
+from matmul_sweep.experiment.measure.in_turn import MOST_LAUNCHES
 from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
 from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.measure.timing import HeldStream
@@ -97,9 +97,10 @@ class Race:
         draws, 0 where the card does not say. Raises UserError."""
         launches, errors = self.right(shape, variants)
         taken: dict[str, list[Block]] = {name: [] for name in launches}
+        timed = partial(alone.block, shape.operations, block_s=SWING_S)
         for _ in range(count):
             for name in self.random.permutation([*launches]):
-                taken[name].append(alone.block(shape.operations, launches[name]))
+                taken[name].append(timed(launches[name]))
         drawn = {name: middle([b.power_w for b in own]) or 0 for name, own in taken.items()}
         times = {name: median(b.time_ms for b in own) for name, own in taken.items()}
         rows = self.rows(errors, times)

@@ -75,16 +75,13 @@ def test_a_job_measures_all_of_one_gpu_or_on_a_cluster_a_kernel() -> None:
     assert experiment(*kernels, device="gpu").unmeasured == []
 
 
-def test_a_tuned_library_is_measured_where_a_sweep_times_alone_and_so_only() -> None:
-    kernels = ("naive", "shared/32", "cublas_tuned")
-    assert "cublas_tuned" not in experiment(*kernels).variants
-    own = GIVEN | {"caches": ["hot", "alone"], "alone": ["shared/32", "cublas_tuned"]}
-    run = experiment(*kernels, sweeps={"given": own})
-    caches = {v.name: run.settings("given", v).caches for v in run.variants.values()}
-    assert caches == {
-        "naive/32": ("hot",), "naive/16": ("hot",), "shared/32": ("hot", "alone"),
-        "cublas_tuned": ("alone",),
-    }  # fmt: skip
+def test_what_is_timed_alone_runs_on_the_gpu_in_one_job_also_where_jobs_are_spread() -> None:
+    kernels = ("cpu_blas", "naive/32", "shared/32", "cublas_tuned")
+    sweeps = {"given": GIVEN, "apart": GIVEN | {"caches": ["alone"]}}
+    run = experiment(*kernels, sweeps=sweeps, device="gpu", spread=True)
+    jobs = {key: [v.name for v in own] for key, own in run.measured.items()}
+    assert jobs["apart", "gpu"] == ["naive/32", "shared/32", "cublas_tuned"]
+    assert {part for sweep, part in jobs if sweep == "given"} == {"cpu_blas", "naive", "shared"}
 
 
 def test_a_sweep_says_how_its_points_are_measured_small_shapes_first() -> None:

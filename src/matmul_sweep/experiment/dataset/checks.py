@@ -42,7 +42,7 @@ from matmul_sweep.experiment.dataset.tables import (
     read_folder,
     version_of,
 )
-from matmul_sweep.experiment.dataset.words import CACHES, CHOSEN
+from matmul_sweep.experiment.dataset.words import CACHES
 from matmul_sweep.operations import parse_shape, shape_of
 from matmul_sweep.operations.dtypes import DTYPES, UNITS
 from matmul_sweep.operations.shapes import Shape
@@ -406,7 +406,7 @@ def incomplete(data: DataSet) -> Iterator[str]:
         asked = [{*map(bare_name, names)} for names in lists] if wanted else []
         for kernel in set.intersection(*asked) - {*rows.kernel} if asked else ():
             yield data.said("summary.csv", f"{name}: no row of {kernel}, which it measures")
-        chosen = {cache for cache in CHOSEN if sweep[cache] != "all"}
+        chosen = {"cold"} if sweep["cold"] != "all" else set()
         for variant, own in rows.groupby("variant"):
             caches = {*sweep["caches"]} - chosen if data.on_gpu(own).any() else set()
             for what in lacking_points(own, wanted, caches):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from matmul_sweep.experiment.dataset.words import CHOSEN
 from matmul_sweep.operations.random_shapes import drawn_shapes
 
 
@@ -15,7 +14,7 @@ def sweep_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     common = {key: config[key] for key in ("fills", "modes", "caches")}
     unset: dict[str, Any] = {"cpu_without": [], "verify_shapes": [], "copies": []}
-    own = dict.fromkeys(("kernels", *CHOSEN), "all") | unset | config["sweeps"][name]
+    own = dict.fromkeys(("kernels", "cold"), "all") | unset | config["sweeps"][name]
     merged = {key: config[key] | own.get(key, {}) for key in ("sampling", "limits")}
     shapes = own["shapes"]
     rule = shapes if isinstance(shapes, Mapping) else None

@@ -41,11 +41,12 @@ class Split:
         """End the start: imports, the driver, the context, the library."""
         self.seconds["start"] = time.perf_counter() - self.begun
 
-    def row(self) -> dict[str, float]:
-        """The seconds of a row of jobs.csv."""
-        parts = {f"{name}_s": round(self.seconds.get(name, 0.0), 3)
-                 for name in ("start", "inputs", "verification", "cooling", "timed")}  # fmt: skip
-        return {"wall_s": round(time.perf_counter() - self.begun, 3)} | parts
+    def row(self, rows: int = 1) -> dict[str, float]:
+        """The seconds of a row of jobs.csv, of so many among which the job's are shared."""
+        names = ("start", "inputs", "verification", "cooling", "timed")
+        parts = {f"{name}_s": self.seconds.get(name, 0.0) for name in names}
+        wall_s = time.perf_counter() - self.begun
+        return {k: round(spent / rows, 3) for k, spent in ({"wall_s": wall_s} | parts).items()}
 
 
 class Wrong(Exception):
@@ -54,17 +55,23 @@ class Wrong(Exception):
 
 class LostDevice(Exception):
     """A failed or endless launch after which the device is lost: nothing more can run in this
-    job."""
+    process. who: the variant that was launched, if that is known."""
+
+    def __init__(self, reason: str, who: str = "") -> None:
+        super().__init__(reason)
+        self.who = who
 
 
 @dataclass(frozen=True)
 class Block:
     """time_ms: of a launch. power_w: by the energy counter; None in a short block, and for a card
-    whose counter stands still. sm_clock_mhz: the median; None where it was not read."""
+    whose counter stands still. sm_clock_mhz: the median; None where it was not read. limited:
+    whether the card was at its power limit."""
 
     time_ms: float
     power_w: float | None = None
     sm_clock_mhz: float | None = None
+    limited: bool = False
 
 
 @dataclass

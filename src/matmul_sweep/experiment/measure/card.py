@@ -17,7 +17,7 @@ from matmul_sweep.classroom.verdict import Verdict
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
-from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.in_turn import InTurnBench
 from matmul_sweep.experiment.measure.occupancy import occupancy_of
 from matmul_sweep.experiment.measure.state import recording
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
@@ -142,7 +142,7 @@ def measured(
     assert verdict.bench
     shape = verdict.bench.shape(SIZE, SIZE, SIZE)
     with recording(gpu.nvml) as recorder:
-        bench = GpuBench(gpu, variant, rivals, folder, SETTINGS, Split(), [shape], recorder)
+        bench = InTurnBench(gpu, variant, rivals, folder, SETTINGS, Split(), [shape], recorder)
         times = bench.measure(Case(shape, "uniform", "burst")).times
     taken = {one.name: np.array(times[one.name, "kernel", "hot"]) for one in (variant, *rivals)}
     own = taken.pop(variant.name)

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import TypeVar
-
-import numpy as np
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.measure.bench import Block, error_columns
 from matmul_sweep.experiment.measure.launches import Action, Launches
 from matmul_sweep.experiment.verify.instruments import Instruments
+from matmul_sweep.experiment.verify.products import GpuProduct
 from matmul_sweep.experiment.verify.reference import Reference
 
 Timed = TypeVar("Timed", float, Block)
@@ -27,29 +27,39 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """A variant, then its rivals, and the product that all are to compute."""
+    """The product that all contenders are to compute, and the inputs."""
 
     tools: Instruments
-    contenders: Sequence[Contender]
     wanted: Reference
-    random: np.random.Generator
+    inputs: Sequence[int]
 
-    def looked_at(self, contender: Contender, timed: Callable[[Action, Action], Timed]) -> Timed:
-        """The last timed launches of a contender. C is NaN before them, and verified as they leave
-        it. A is twice what it was before, so that no answer of an earlier launch is right; others
-        find it as it was, also after a failure.
+    def contender(
+        self, variant: Variant, product: GpuProduct, c: int, algorithm: str = ""
+    ) -> Contender:
+        """A contender that writes its product to `c`."""
+        arrays = repeat((*self.inputs, c))
+        return Contender(variant, Launches(product, self.wanted.shape, arrays), algorithm)
 
-        timed: times a launch, and enqueues an action directly behind the last. Raises Wrong.
+    def looked_at(
+        self, contender: Contender, timed: Callable[[Action, Action], Timed], factor: int = 2
+    ) -> tuple[Timed, dict[str, float]]:
+        """Timed launches of a contender, the last ones or, with a factor of 1, the first ones; and
+        the columns of its errors. C is NaN before them, and verified as they leave it. A is so many
+        times what it was before, so that no answer of an earlier launch is right; others find it as
+        it was, also after a failure.
+
+        timed: times a launch, and enqueues an action directly behind the last. factor: a power of
+        two. Raises Wrong.
         """
         kind, shape, scale = self.wanted.operation, self.wanted.shape, self.tools.scale
         (a, *_, c), launch = contender.launches.here()
-        times_c = 4 if kind.right == 0 else 2  # of C where A is both factors, and where it is one
-        scale(a, shape.elements[0], kind.dtype, 2)
+        of_c = factor**2 if kind.right == 0 else factor  # A is both factors, or one
+        scale(a, shape.elements[0], kind.dtype, factor)
         self.tools.poison(c, shape.elements[-1], kind.output)
         try:
-            found = timed(launch, partial(scale, c, shape.elements[-1], kind.output, 1 / times_c))
+            found = timed(launch, partial(scale, c, shape.elements[-1], kind.output, 1 / of_c))
         finally:
-            scale(a, shape.elements[0], kind.dtype, 1 / 2)
+            scale(a, shape.elements[0], kind.dtype, 1 / factor)
         [errors] = self.wanted.errors([c], [contender.variant.kernel])
-        error_columns(contender.variant, errors, " in its last timed launch")
-        return found
+        when = " in its last timed launch" if factor > 1 else ""
+        return found, error_columns(contender.variant, errors, when)

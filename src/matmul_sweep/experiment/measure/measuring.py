@@ -1,6 +1,7 @@
 """Measure variants over a sweep's shapes, fills and modes, each verified before it is timed.
 
-At each shape a variant and its rivals are timed in turn on the same inputs. Each finished point is
+At each shape a variant and its rivals are timed in turn on the same inputs or, in a sweep that is
+timed alone, all variants and rivals in one contest. Each finished point is
 written to a journal, and is not measured again by the same programs on the same machine, so an
 interrupted job continues where it stopped. Points that cannot be measured become rows with a status
 and a reason.
@@ -26,9 +27,11 @@ from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.measure.bench import LostDevice, Split, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.in_turn import InTurnBench
 from matmul_sweep.experiment.measure.occupancy import occupancy_of
 from matmul_sweep.experiment.measure.state import recording
-from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.experiment.measure.sweep import Sweep, run_together
+from matmul_sweep.experiment.measure.together import AloneBench
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import Case
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
@@ -77,6 +80,9 @@ class Measuring:
         split = Split()
         try:
             with opened() as gpu:
+                if self.experiment.is_alone(self.sweep):
+                    self.together(variants, reasons, split, gpu)
+                    return
                 for variant in variants:
                     sweep = self.begun(variant)
                     if self.finished(sweep, reasons[variant.name], split, gpu):
@@ -84,6 +90,21 @@ class Measuring:
                     split = Split(begun=time.perf_counter())
         except NoDevice as error:
             raise UserError(f"device: gpu: {error}") from None
+
+    def together(
+        self, variants: Sequence[Variant], reasons: Mapping[str, str | None], split: Split, gpu: Gpu
+    ) -> None:
+        """Measure variants in one contest, of which each has an equal share of the job's time."""
+        cases, sweeps = self.experiment.cases(self.sweep), [*map(self.begun, variants)]
+        for sweep in sweeps:
+            if reason := reasons[sweep.variant.name]:
+                sweep.refuse(cases, "failed", reason)
+        right = [sweep for sweep in sweeps if not reasons[sweep.variant.name]]
+        through, facts = timed_together(right, cases, self, gpu, split)
+        for sweep in sweeps:
+            if sweep in through or sweep not in right:
+                own = host_facts() | facts.get(sweep.variant.name, {})
+                self.write(sweep, own, split.row(max(len(through), 1)))
 
     def begun(self, variant: Variant) -> Sweep:
         """A variant before its first point."""
@@ -106,16 +127,16 @@ class Measuring:
                 timed_on_cpu(sweep, cases, self.build, split)
         except NotCompiled as error:
             sweep.refuse(cases, "failed", str(error))
-        self.write(sweep, facts, split)
+        self.write(sweep, facts, split.row())
         return bool(sweep.lost)
 
-    def write(self, sweep: Sweep, facts: dict[str, Any], split: Split) -> None:
+    def write(self, sweep: Sweep, facts: dict[str, Any], split: dict[str, float]) -> None:
         """The files of a variant, with its facts last, because without them it is not finished."""
         folder = self.output / sweep.variant.slug
         write_rows(sweep.rows, "points.csv", folder / "points.csv")
         write_rows(sweep.samples, "samples.csv.gz", folder / "samples.csv.gz")
         write_rows(sweep.states, "states.csv", folder / "states.csv")
-        row = {"sweep": sweep.name, "variant": sweep.variant.name} | split.row()
+        row = {"sweep": sweep.name, "variant": sweep.variant.name} | split
         logging.info("time split: %s", row)
         own = {"version": VERSION, "code": code(), "settings": asdict(sweep.settings), "split": row}
         write_json(facts | commit() | own, folder / FACTS)
@@ -130,20 +151,50 @@ def code() -> str:
 def timed_on_gpu(
     sweep: Sweep, cases: Sequence[Case], job: Measuring, gpu: Gpu, split: Split
 ) -> dict[str, Any]:
-    """Measure on the GPU; the facts of the machine. Raises NotCompiled."""
+    """Measure on the GPU, in turn with rivals; the facts of the machine. Raises NotCompiled."""
     variant, shapes = sweep.variant, [case.shape for case in cases]
-    alone = "alone" in sweep.settings.caches
-    rivals = job.experiment.catalogue.rivals(variant.kernel, alone)
+    rivals, settings = job.experiment.catalogue.rivals(variant.kernel), sweep.settings
     with recording(gpu.nvml) as recorder:
-        bench = GpuBench(gpu, variant, rivals, job.build, sweep.settings, split, shapes, recorder)
+        bench = InTurnBench(gpu, variant, rivals, job.build, settings, split, shapes, recorder)
         split.started()
-        machine, binaries = gpu.facts() | bench.tools.cublas.facts(), bench.tools.binaries
-        sweep.identity += json.dumps([machine, compiler_of(variant, binaries, shapes)])
-        sweep.architecture = gpu.architecture
+        facts = identified(sweep, bench, shapes)
         sweep.run(bench, cases)
-    if variant.kernel.kind is not Kind.CUDA:
-        return machine | {"occupancy": None}
-    return machine | {"occupancy": occupancy_of(variant, gpu, compile_record(variant, binaries))}
+    return facts
+
+
+def timed_together(
+    sweeps: Sequence[Sweep], cases: Sequence[Case], job: Measuring, gpu: Gpu, split: Split
+) -> tuple[list[Sweep], dict[str, dict[str, Any]]]:
+    """Measure on the GPU, each alone; the variants that are through, and the facts of the machine
+    by variant."""
+    variants, shapes = [sweep.variant for sweep in sweeps], [case.shape for case in cases]
+    facts: dict[str, dict[str, Any]] = {}
+    if not sweeps:
+        return [], facts
+    settings, catalogue = sweeps[0].settings, job.experiment.catalogue
+    rivals = {v.name: catalogue.rivals(v.kernel, alone=True) for v in variants}
+    with recording(gpu.nvml) as recorder:
+        bench = AloneBench(gpu, variants, rivals, job.build, settings, split, shapes, recorder)
+        split.started()
+        for sweep in sweeps:
+            try:
+                facts[sweep.variant.name] = identified(sweep, bench, shapes)
+            except NotCompiled as error:
+                sweep.refuse(cases, "failed", str(error))
+        compiled = [sweep for sweep in sweeps if sweep.variant.name in facts]
+        missing = [sweep for sweep in sweeps if sweep not in compiled]
+        return missing + (run_together(compiled, bench, cases) if compiled else []), facts
+
+
+def identified(sweep: Sweep, bench: GpuBench, shapes: Sequence[Shape]) -> dict[str, Any]:
+    """The facts of the machine, by which a sweep knows its points. Raises NotCompiled."""
+    variant, gpu, binaries = sweep.variant, bench.gpu, bench.tools.binaries
+    machine = gpu.facts() | bench.tools.cublas.facts()
+    sweep.identity += json.dumps([machine, compiler_of(variant, binaries, shapes)])
+    sweep.architecture = gpu.architecture
+    cuda = variant.kernel.kind is Kind.CUDA
+    occupancy = occupancy_of(variant, gpu, compile_record(variant, binaries)) if cuda else None
+    return machine | {"occupancy": occupancy}
 
 
 def timed_on_cpu(sweep: Sweep, cases: Sequence[Case], build: Path, split: Split) -> None:

@@ -14,6 +14,8 @@ from matmul_sweep.experiment.dataset.tables import product_of
 from matmul_sweep.experiment.measure.bench import LostDevice, Point, Wrong
 from matmul_sweep.experiment.measure.cpu_bench import CpuBench
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
+from matmul_sweep.experiment.measure.in_turn import InTurnBench
+from matmul_sweep.experiment.measure.together import AloneBench
 from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.files import read_json, write_json
@@ -91,25 +93,35 @@ class Sweep:
             return None
         return f"predicted {predicted:.3g} s per launch, over the budget of {budget:g} s"
 
-    def run(self, bench: GpuBench | CpuBench, cases: Sequence[Case]) -> None:
+    def run(self, bench: InTurnBench | CpuBench, cases: Sequence[Case]) -> None:
         """Measure every case, small shapes first."""
         for case in tqdm(cases, desc=self.variant.name, disable=None, leave=False, unit="point"):
-            shape = case.shape
             try:
-                # A point in the journal is kept, whatever today's prediction.
-                if point := self.resumed(case):
-                    self.take(case, point)
-                elif self.lost:
-                    self.refuse([case], "failed", f"not run: {self.lost}")
-                elif reason := self.refusal(bench, shape):
-                    self.refuse([case], "skipped", reason)
-                else:
-                    self.take(case, self.measured(bench, case))
+                if not self.settled(bench, case):
+                    self.take(case, self.kept(case, bench.measure(case)))
             except Wrong as error:
                 self.refuse([case], "failed", str(error))
             except LostDevice as error:
-                self.refuse([case], "failed", str(error))
-                self.lost = f"at {shape} {error}"
+                self.lose(case, error)
+
+    def settled(self, bench: GpuBench | CpuBench, case: Case) -> bool:
+        """Whether a case needs no measuring, because it is taken over or refused. Raises
+        LostDevice."""
+        # A point in the journal is kept, whatever today's prediction.
+        if point := self.resumed(case):
+            self.take(case, point)
+        elif self.lost:
+            self.refuse([case], "failed", f"not run: {self.lost}")
+        elif reason := self.refusal(bench, case.shape):
+            self.refuse([case], "skipped", reason)
+        else:
+            return False
+        return True
+
+    def lose(self, case: Case, failure: LostDevice) -> None:
+        """Record that a case took the device with it."""
+        self.refuse([case], "failed", str(failure))
+        self.lost = f"at {case.shape} {failure}"
 
     def refusal(self, bench: GpuBench | CpuBench, shape: Shape) -> str | None:
         """Why not to measure `shape`, or None. Raises LostDevice."""
@@ -121,9 +133,8 @@ class Sweep:
         """The journal file of a case."""
         return self.journal / f"{case.shape}-{case.fill}-{case.mode}.json"
 
-    def measured(self, bench: GpuBench | CpuBench, case: Case) -> Point:
-        """Measure a point and write it into the journal."""
-        point = bench.measure(case)
+    def kept(self, case: Case, point: Point) -> Point:
+        """The point, which is now in the journal."""
         content: dict[str, Any] = {"identity": self.identity} | asdict(point)
         for name in KEYED:
             content[name] = [[*key, own] for key, own in content[name].items()]
@@ -140,3 +151,29 @@ class Sweep:
             name: {tuple(key): own for *key, own in entry[name]} for name in KEYED
         }
         return Point(entry["rows"], entry["states"], ran=entry["ran"], **keyed)
+
+
+def run_together(sweeps: Sequence[Sweep], bench: AloneBench, cases: Sequence[Case]) -> list[Sweep]:
+    """Measure every case of variants that are timed alone, in one contest. The variants that are
+    through: all, unless the device was lost; then the one that lost it, and another process may
+    measure the others."""
+    for case in tqdm(cases, desc=sweeps[0].name, disable=None, leave=False, unit="point"):
+        left = sweeps
+        try:
+            left = [sweep for sweep in sweeps if not sweep.settled(bench, case)]
+            found = bench.measure(case, [sweep.variant for sweep in left]) if left else {}
+        except Wrong as error:
+            found = dict.fromkeys((sweep.variant.name for sweep in left), str(error))
+        except LostDevice as error:
+            lost = [sweep for sweep in left if sweep.variant.name == error.who] or list(left)
+            for sweep in lost:
+                sweep.lose(case, error)
+                sweep.refuse(cases[cases.index(case) + 1 :], "failed", f"not run: {sweep.lost}")
+            return lost
+        for sweep in left:
+            own = found[sweep.variant.name]
+            if isinstance(own, Point):
+                sweep.take(case, sweep.kept(case, own))
+            else:
+                sweep.refuse([case], "failed", own)
+    return list(sweeps)

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from matmul_sweep.operations.shapes import Shape
 
 PATIENCE_S = 1.0  # after which the hold kernel releases the stream by itself
 TRIES = 5
+LOT, LOTS_AHEAD = 64, 3  # launches, of several commands each; the queue takes about a thousand
 LAUNCHES = 10  # whose median is the time of a product
 
 
@@ -92,19 +94,42 @@ class HeldStream:
         """
         self.have_events(1)
         (start, stop), stream = self.events[0], self.tools.stream
-        for _ in range(first):
-            launch()
+        queue = Queue(self.tools)
+        queue.launch(launch, first)
         start.record(stream)
-        for _ in range(count):
-            launch()
+        queue.launch(launch, count)
         stop.record(stream)
         if behind:
             behind()
-        late = stop.query()
+        queue.late |= stop.query()
         self.tools.wait()
-        if late:
+        if queue.late:
             raise TimeoutError("the host enqueues launches more slowly than they run")
         return stop.time_since(start)
+
+
+class Queue:
+    """Enqueues launches in lots, few ahead of the device: an enqueuing that waits for room in the
+    driver's queue would hold up the thread that reads the card's state.
+
+    late: whether the device was through with a lot before the next one was there.
+    """
+
+    def __init__(self, tools: Instruments) -> None:
+        self.tools, self.late = tools, False
+        self.ahead: deque[Any] = deque()  # events at the ends of lots
+
+    def launch(self, launch: Action, count: int) -> None:
+        """Raises Unfinished."""
+        for left in range(count, 0, -LOT):
+            if len(self.ahead) == LOTS_AHEAD:
+                self.tools.wait(self.ahead.popleft().query)
+            self.late |= left < count and self.ahead[-1].query()
+            for _ in range(min(left, LOT)):
+                launch()
+            end = self.tools.drv.Event()
+            end.record(self.tools.stream)
+            self.ahead.append(end)
 
 
 def product_ms(run: Runner, variant: Variant, shape: Shape, *inputs: np.ndarray) -> float | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
-from matmul_sweep.experiment.dataset.words import CHOSEN
 from matmul_sweep.launch.device import driver_version, gpus
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.operations import parse_shape
@@ -93,13 +92,16 @@ def check_sweep(sweep: Mapping[str, Any], catalogue: Catalogue, where: str) -> N
                 parse_shape(text, operation)
             except UserError as error:
                 raise UserError(f"{where}.{key}[{position}]: {error}") from None
-    for key in ("kernels", "copies", *CHOSEN):
+    for key in ("kernels", "copies", "cold"):
         check_kernels(sweep[key], catalogue, f"{where}.{key}", operation)
     if sweep["sampling"]["maximum"] < sweep["sampling"]["minimum"]:
         raise UserError(f"{where}: sampling: maximum is below minimum; raise it or lower minimum")
-    if all(sweep.get(cache, "all") != "all" for cache in sweep["caches"]):
+    if sweep["caches"] == ["cold"] and sweep["cold"] != "all":
         said = "other kernels would have no cache; add hot to caches"
-        raise UserError(f"{where}: {sweep['caches'][0]}: {said}")
+        raise UserError(f"{where}: cold: {said}")
+    if "alone" in sweep["caches"] and len(sweep["caches"]) > 1:
+        said = "what is timed alone has a sweep of its own; take alone out, or the others"
+        raise UserError(f"{where}: caches: {said}")
     limits = sweep["limits"]
     for key in ("gpu_seconds", "cpu_seconds"):
         if limits["hang_seconds"] < limits[key]:
@@ -116,8 +118,10 @@ def named(variant: Variant, kernels: str | Sequence[str]) -> bool:
 
 def caches_of(variant: Variant, sweep: Mapping[str, Any]) -> list[str]:
     """The cache states in which a sweep times a variant."""
-    known = [cache for cache in sweep["caches"] if named(variant, sweep.get(cache, "all"))]
-    return [cache for cache in known if cache == "alone" or not variant.kernel.tuned]
+    if sweep["caches"] == ["alone"]:
+        return ["alone"] if variant.kernel.on_gpu else []
+    cold = named(variant, sweep["cold"])
+    return [c for c in sweep["caches"] if cold or c != "cold"] if not variant.kernel.tuned else []
 
 
 def shapes_of(sweep: Mapping[str, Any], key: str = "shapes") -> set[Shape]:

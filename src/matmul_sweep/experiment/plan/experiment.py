@@ -185,11 +185,12 @@ class Experiment:
     @cached_property
     def measured(self) -> dict[tuple[str, str], list[Variant]]:
         """The variants that a job measures, by sweep and part: a kernel, or on one machine all that
-        run on its GPU, which saves a start of the driver for each."""
+        run on its GPU, which saves a start of the driver for each. What is timed alone is compared
+        with all others of its sweep, on one card."""
         found: dict[tuple[str, str], list[Variant]] = {}
         for sweep, own in self.jobs.items():
             for variant in filter(self.measurable, own.values()):
-                together = variant.kernel.on_gpu and not self.spread
+                together = variant.kernel.on_gpu and (self.is_alone(sweep) or not self.spread)
                 part = GPU if together else variant.kernel.name
                 found.setdefault((sweep, part), []).append(variant)
         return found
@@ -203,6 +204,10 @@ class Experiment:
             for variant in own.values()
             if not self.measurable(variant)
         ]
+
+    def is_alone(self, sweep: str) -> bool:
+        """Whether its variants are timed alone."""
+        return self.sweeps[sweep]["caches"] == ["alone"]
 
     def cases(self, sweep: str) -> list[Case]:
         """Every combination of shape, fill and mode of a sweep, small shapes first."""

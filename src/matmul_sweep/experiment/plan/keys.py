@@ -131,10 +131,9 @@ class Sweep(TypedDict, total=False):
     copies: Kernels for which copies, end to end and unified memory are timed too: all, or a list,
         which may be empty.
     cold: Kernels that are also timed cold, if caches contains cold: all, or a list.
-    alone: Kernels that are also timed alone, if caches contains alone: all, or a list.
     fills: Contents of the inputs, in place of the common ones.
     modes: burst, sustained or both, in place of the common ones.
-    caches: alone, hot, rotated or cold, in place of the common ones.
+    caches: hot, rotated and cold, or alone by itself, in place of the common ones.
     sampling: How many samples a point has, where it differs.
     limits: What a job waits for, skips and gives up, where it differs.
     """
@@ -147,7 +146,6 @@ class Sweep(TypedDict, total=False):
     verify_shapes: Shapes
     copies: Literal["all"] | Annotated[list[str], AfterValidator(unique)]
     cold: Kernels
-    alone: Kernels
     fills: Some[Fill]
     modes: Some[Mode]
     caches: Some[Cache]
@@ -170,8 +168,8 @@ class Configuration(TypedDict):
     fills: Contents of the inputs: uniform, normal, constant, digits or index; each is measured.
     modes: burst (samples after warm_seconds of launches), sustained (after load_seconds), or both.
     seed: A whole number from 0 to 4294967295.
-    caches: alone (blocks of launches of one kernel), hot (launches in a row), rotated (in a row, on
-        copies of the matrices in turn), cold (the L2 cleared before each).
+    caches: hot (launches in a row), rotated (in a row, on copies of the matrices in turn), cold
+        (the L2 cleared before each), or by itself alone (blocks of launches of one kernel).
     sampling: How many samples a point has.
     limits: What a job waits for, skips and gives up.
     """

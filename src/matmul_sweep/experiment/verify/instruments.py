@@ -64,20 +64,20 @@ class Instruments:
         """Loaded at its first use, because most verifications do without."""
         return Cublas(self.stream.handle, int(self.workspace))
 
-    def wait(self) -> None:
-        """Wait for the stream. Raises Unfinished after `hang_seconds`.
+    def wait(self, done: Callable[[], bool] | None = None) -> None:
+        """Wait for the stream, or until `done` is true. Raises Unfinished after `hang_seconds`.
 
-        The driver is asked again and again, because nothing ends a wait inside it; in a long wait
-        now and then, so that the thread that reads the card's state is not held up.
+        The driver is asked again and again, because nothing ends a wait inside it; in a long wait,
+        and for `done`, now and then, so that the thread that reads the card's state is not held up.
         """
-        start = time.perf_counter()
-        while not self.stream.is_done():
+        start, spinning_s = time.perf_counter(), 0 if done else LONG_S
+        while not (done or self.stream.is_done)():
             waited = time.perf_counter() - start
             if waited > self.hang_seconds:
                 failure = Unfinished(self.hang_seconds)
                 left_running.append(failure)
                 raise failure
-            if waited > LONG_S:
+            if waited > spinning_s:
                 time.sleep(LONG_S / 100)
 
     def finished(self, launch: Callable[[], None]) -> None:
