@@ -2,7 +2,7 @@
 why."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.words import MODES
 from matmul_sweep.experiment.measure.bench import LostDevice, Point, Wrong
 from matmul_sweep.experiment.measure.state import State
-from matmul_sweep.experiment.measure.sweep import Sweep
+from matmul_sweep.experiment.measure.sweep import Sweep, run_together
 from matmul_sweep.experiment.plan.settings import Case, Limits, Sampling, Settings
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
@@ -212,3 +212,73 @@ def test_a_finished_point_is_kept_although_it_would_be_refused_today(swept: Swep
     today = FakeBench(CPU, refusals={other.shape: "needs 99 GB"})
     again = swept(today, [one, other], spared={one.shape}, pace=1.0)  # which predicts days
     assert {row["status"] for row in again.rows} == {"ok"}
+
+
+@dataclass
+class Contest:
+    """Of each variant a point in each case, or why not; some cases take the device with them."""
+
+    reasons: dict[str, str] = field(default_factory=dict)
+    lost: dict[Case, LostDevice] = field(default_factory=dict)
+    measured: list[tuple[Case, list[str]]] = field(default_factory=list)
+
+    def refusal(self, shape: Shape) -> str | None:
+        return None
+
+    def measure(self, case: Case, variants: list[Variant]) -> dict[str, Point | str]:
+        self.measured.append((case, [variant.name for variant in variants]))
+        if case in self.lost:
+            raise self.lost[case]
+        found: dict[str, Point | str] = {}
+        for name in (variant.name for variant in variants):
+            point = Point()
+            point.add("kernel", "alone", {name: [1.0, 2.0]})
+            found[name] = self.reasons.get(name, point)
+        return found
+
+
+def contested(bench: Any, folder: Path, *names: str) -> tuple[list[str], dict[str, Sweep]]:
+    """Which variants are through, and the sweeps of all."""
+    alone = replace(SETTINGS, caches=("alone",))
+    sweeps = {
+        name: Sweep("mine", CATALOGUE.variant(name), alone, folder / name[:5], "these settings")
+        for name in names
+    }
+    return [s.variant.name for s in run_together([*sweeps.values()], bench, CASES)], sweeps
+
+
+def statuses(sweep: Sweep) -> list[str]:
+    return [row["status"] for row in sweep.rows]
+
+
+def test_one_that_fails_in_a_contest_has_rows_that_say_why_beside_the_others(
+    tmp_path: Path,
+) -> None:
+    through, sweeps = contested(Contest({"shared/32": "wrong"}), tmp_path, "naive/32", "shared/32")
+    assert through == ["naive/32", "shared/32"]
+    assert statuses(sweeps["naive/32"]) == ["ok"] * 4
+    assert [row["reason"] for row in sweeps["shared/32"].rows] == ["wrong"] * 4
+
+
+def test_who_lost_the_device_is_through_and_the_others_go_on_from_their_journal(
+    tmp_path: Path,
+) -> None:
+    names = ("naive/32", "shared/32")
+    bench = Contest(lost={CASES[2]: LostDevice("it hangs", "shared/32")})
+    through, sweeps = contested(bench, tmp_path, *names)
+    assert through == ["shared/32"]
+    assert statuses(sweeps["shared/32"]) == ["ok", "ok", "failed", "failed"]
+    assert sweeps["shared/32"].rows[3]["reason"] == "not run: at 32x32x32 it hangs"
+    again = Contest()
+    through, sweeps = contested(again, tmp_path, "naive/32")
+    assert through == ["naive/32"] and statuses(sweeps["naive/32"]) == ["ok"] * 4
+    assert again.measured == [(case, ["naive/32"]) for case in CASES[2:]]
+
+
+def test_where_nobody_knows_who_lost_the_device_all_that_were_left_are_through(
+    tmp_path: Path,
+) -> None:
+    bench = Contest(lost={CASES[3]: LostDevice("the GPU does not answer")})
+    through, sweeps = contested(bench, tmp_path, "naive/32", "shared/32")
+    assert through == ["naive/32", "shared/32"]
+    assert [statuses(own)[3] for own in sweeps.values()] == ["failed", "failed"]

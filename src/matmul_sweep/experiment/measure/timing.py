@@ -124,8 +124,9 @@ class Queue:
         for left in range(count, 0, -LOT):
             if len(self.ahead) == LOTS_AHEAD:
                 self.tools.wait(self.ahead.popleft().query)
+            launch()
             self.late |= left < count and self.ahead[-1].query()
-            for _ in range(min(left, LOT)):
+            for _ in range(min(left, LOT) - 1):
                 launch()
             end = self.tools.drv.Event()
             end.record(self.tools.stream)
