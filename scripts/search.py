@@ -11,6 +11,9 @@ candidates that then promise the most are timed as a program gets them, with the
 product costs at the card's power limit follows from that. The output has a row for each candidate
 and shape; a search that is started again goes on from there.
 
+--limits keeps the table's costs, and in minutes fits only what the power limit makes of them;
+--judge says how the table does alone at random large shapes.
+
 --table writes this architecture's rows of the dispatch: the variants that the choice by predicted
 time takes at some shape, each with its constants and its costs (matmul_sweep.dispatch.cost).
 """
@@ -33,9 +36,10 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import fit
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
 from matmul_sweep.dispatch.choice import Dispatch
-from matmul_sweep.dispatch.cost import Cost
+from matmul_sweep.dispatch.cost import LARGE, Cost
 from matmul_sweep.dispatch.search import (
     ALONE,
+    JUDGED,
     Rows,
     alone,
     candidates,
@@ -93,17 +97,24 @@ class Race:
     def blocks(
         self, alone: Alone, limit_w: float, shape: Shape, variants: Collection[Variant], count: int
     ) -> Rows:
-        """The same by so many blocks of each alone, and the share of the power limit that each
-        draws, 0 where the card does not say. Raises UserError."""
+        """The same by so many blocks alone, of the fastest library and of the variants that are
+        near it in turn; and the share of the power limit that each draws, 0 where the card does not
+        say. Raises UserError."""
         launches, errors = self.right(shape, variants)
-        taken: dict[str, list[Block]] = {name: [] for name in launches}
-        timed = partial(alone.block, shape.operations, block_s=SWING_S)
+        times = self.times(launches)
+        library = min((own.name for own in self.libraries), key=times.__getitem__)
+        own = [v.name for v in variants if v.name in launches]
+        least = min(times[name] for name in own)
+        names = [library, *(name for name in own if times[name] <= fit.NEAR * least)]
+        taken: dict[str, list[Block]] = {name: [] for name in names}
         for _ in range(count):
-            for name in self.random.permutation([*launches]):
-                taken[name].append(timed(launches[name]))
+            for name in self.random.permutation(names):
+                block = alone.block(shape.operations, launches[name], block_s=SWING_S)
+                taken[name].append(block)
         drawn = {name: middle([b.power_w for b in own]) or 0 for name, own in taken.items()}
-        times = {name: median(b.time_ms for b in own) for name, own in taken.items()}
-        rows = self.rows(errors, times)
+        rows = self.rows(
+            errors, {name: median(b.time_ms for b in own) for name, own in taken.items()}
+        )
         return [row | {"share": drawn[row["variant"]] / limit_w} for row in rows]
 
     def right(
@@ -134,14 +145,14 @@ class Race:
         return launches, errors
 
     def rows(self, errors: Mapping[str, Accuracy], times: Mapping[str, float]) -> Rows:
-        """The variants beside the libraries; times in ms."""
+        """The variants that were timed beside libraries; times in ms."""
         names = [library.name for library in self.libraries]
-        least, last = 1e3 * min(times[name] for name in names), errors[names[-1]]
+        least, last = 1e3 * min(times[n] for n in names if n in times), errors[names[-1]]
         return [
             {"variant": name, "microseconds": 1e3 * times[name], "library": least,
              "error": own.mean / last.mean, "largest_error": own.largest / last.largest}
             for name, own in errors.items()
-            if name not in names
+            if name in times and name not in names
         ]  # fmt: skip
 
     def times(self, launches: Mapping[str, Action]) -> dict[str, float]:
@@ -172,51 +183,100 @@ def parse() -> Namespace:
     parser.add_argument("space", type=Path, help="YAML: dispatch, shapes, boxes of values")
     arguments.add_catalogue(parser)
     parser.add_argument("--fit-only", action="store_true", help="try the catalogue's tilings only")
+    parser.add_argument(
+        "--limits", action="store_true",
+        help="keep the table's costs; fit what its variants take at the power limit only",
+    )  # fmt: skip
+    parser.add_argument(
+        "--judge", type=partial(int, base=0), metavar="SEED",
+        help=f"fit nothing; judge the table alone at {JUDGED} large shapes drawn with this seed",
+    )  # fmt: skip
     parser.add_argument("--build", type=Path, help="folder of the binaries, to keep them")
     parser.add_argument("--output", type=Path, help="CSV; by default results/search-DISPATCH.csv")
     parser.add_argument("--table", action="store_true", help="write the dispatch's table")
     return parser.parse_args()
 
 
+class Search:
+    """A dispatch, the space that is searched for it, and a card."""
+
+    def __init__(self, options: Namespace, gpu: Gpu, build: Path) -> None:
+        """Raises UserError."""
+        catalogue, self.space = load_catalogue(options.catalogue), read_yaml(options.space)
+        dispatch = catalogue.variant(self.space["dispatch"]).kernel
+        if not isinstance(dispatch, Dispatch):
+            said = "chooses among no variants; name an entry that does"
+            raise UserError(f"dispatch: {self.space['dispatch']} {said}")
+        self.dispatch, self.gpu, self.arch = dispatch, gpu, gpu.architecture
+        self.output = options.output or Path(f"results/search-{dispatch.name}.csv")
+        compile_instruments(self.arch, build / self.arch / "instruments.cubin")
+        keep = options.limits or options.judge is not None
+        self.table = [cost for cost in dispatch.costs if cost.architecture == self.arch]
+        if keep and not self.table:
+            raise UserError(f"{dispatch.dispatch}: no row of {self.arch}; fit its costs first")
+        every = candidates(catalogue, self.space, options.fit_only)
+        every = [cost.variant for cost in self.table] if keep else every
+        fitting = [variant for variant in every if variant.runs_on(self.arch)]
+        self.kept = compiled(fitting, self.arch, build)
+        said = f"{len(self.kept)} of them compile and hardly spill"
+        print(f"{len(fitting)} candidates fit, and {said}")
+        tools, libraries = Instruments(gpu, build, HANG_SECONDS), catalogue.rivals(dispatch)
+        self.race = Race(tools, self.kept, libraries, self.space.get("fill", "uniform"))
+
+    def fitted(self) -> list[Cost]:
+        """The rows of a table, by the times of all candidates."""
+        shapes = shapes_of(self.space, self.dispatch.operation)
+        found = measured(self.race, self.kept, tqdm(shapes.items()), self.output)
+        left = self.shapes(ALONE)
+        if left and not any(row["set"] == ALONE for row in found):
+            found = self.alone(fit.raced(found, self.kept, self.arch), left, found)
+        costs = fit.fitted(found, self.kept, self.arch, self.space.get("everywhere"))
+        judged = [row for row in found if row["set"] == "judged"]
+        print(fit.judgement(judged, costs, self.kept, self.arch))
+        return costs
+
+    def limited(self) -> list[Cost]:
+        """The rows of the table, with what the power limit makes of them."""
+        found = self.alone(self.table, self.shapes(ALONE))
+        return fit.limited(self.table, found, self.arch)
+
+    def judge(self, seed: int) -> None:
+        """Say how the table does alone at large shapes."""
+        rule = self.space["judged"][-1]
+        drawn = shapes_in([rule | {"random": 20 * JUDGED, "seed": seed}], self.dispatch.operation)
+        large = [shape for shape in drawn if shape.operations >= LARGE][:JUDGED]
+        found = self.alone(self.table, large)
+        print(fit.judgement(found, self.table, self.kept, self.arch))
+
+    def shapes(self, key: str) -> list[Shape]:
+        return shapes_in(self.space.get(key, []), self.dispatch.operation)
+
+    def alone(
+        self, costs: Sequence[Cost], shapes: Sequence[Shape], before: Sequence[Any] = ()
+    ) -> Rows:
+        """What a program gets at these shapes, of the candidates that these costs promise the most,
+        behind the rows of before; written after each shape."""
+        found, winners = [*before], {cost.variant.name for cost in self.table if cost.shapes}
+        with recording(self.gpu.nvml) as recorder:
+            limit_w = self.gpu.facts()["power_limit_w"] or inf
+            blocks = partial(self.race.blocks, Alone(self.race.stream, recorder), limit_w)
+            of_card = architecture(self.arch).multiprocessors
+            for rows in alone(blocks, costs, winners, tqdm(shapes), of_card):
+                found += rows
+                save(found, self.output)
+        return found
+
+
 def search(options: Namespace, build: Path) -> None:
     """Raises UserError, NoDevice."""
-    catalogue, space = load_catalogue(options.catalogue), read_yaml(options.space)
-    dispatch = catalogue.variant(space["dispatch"]).kernel
-    if not isinstance(dispatch, Dispatch):
-        said = "chooses among no variants; name an entry that does"
-        raise UserError(f"dispatch: {space['dispatch']} {said}")
-    every = candidates(catalogue, space, options.fit_only)
-    shapes = shapes_of(space, dispatch.operation)
-    output = options.output or Path(f"results/search-{dispatch.name}.csv")
     with opened() as gpu:
-        arch = gpu.architecture
-        compile_instruments(arch, build / arch / "instruments.cubin")
-        fitting = [variant for variant in every if variant.runs_on(arch)]
-        kept = compiled(fitting, arch, build)
-        print(f"{len(fitting)} candidates fit, and {len(kept)} of them compile and hardly spill")
-        tools = Instruments(gpu, build, HANG_SECONDS)
-        race = Race(tools, kept, catalogue.rivals(dispatch), space.get("fill", "uniform"))
-        found = measured(race, kept, tqdm(shapes.items()), output)
-        left = shapes_in(space.get(ALONE, []), dispatch.operation)
-        if left and not any(row["set"] == ALONE for row in found):
-            found += timed_alone(gpu, race, dispatch, fit.raced(found, kept, arch), left)
-            save(found, output)
-    costs = fit.fitted(found, kept, arch, space.get("everywhere"))
-    print(fit.judgement(found, costs, kept, arch))
-    if options.table and dispatch.dispatch:
-        write_table(dispatch.dispatch, arch, costs)
-
-
-def timed_alone(
-    gpu: Gpu, race: Race, dispatch: Dispatch, costs: Sequence[Cost], shapes: Sequence[Shape]
-) -> Rows:
-    """What a program gets at these shapes, of the candidates that these costs promise the most."""
-    winners = {variant.name for variant in dispatch.variants[0].parts(gpu.architecture)}
-    with recording(gpu.nvml) as recorder:
-        limit_w = gpu.facts()["power_limit_w"] or inf
-        blocks = partial(race.blocks, Alone(race.stream, recorder), limit_w)
-        of_card = architecture(gpu.architecture).multiprocessors
-        return alone(blocks, costs, winners, tqdm(shapes), of_card)
+        own = Search(options, gpu, build)
+        if options.judge is not None:
+            own.judge(options.judge)
+            return
+        costs = own.limited() if options.limits else own.fitted()
+    if options.table and own.dispatch.dispatch:
+        write_table(own.dispatch.dispatch, own.arch, costs)
 
 
 @command_line

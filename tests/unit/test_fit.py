@@ -171,9 +171,9 @@ def test_a_known_shape_is_remembered_where_the_choice_loses_or_errs(
 def test_the_judgement_says_what_the_choice_loses(variants: list[Variant]) -> None:
     shapes = [str(s) for s in random_shapes(Gemm, 20, 2, Gemm(64, 64, 64), Gemm(999, 999, 999))]
     judged = times_of(variants, SPECIALISTS, shapes)
-    rows = found(times_of(variants, SPECIALISTS)) + found(judged, "judged")
-    costs = fit.fitted(rows, variants, ARCH, "fixed")
-    said = fit.judgement(rows, costs, variants, ARCH)
+    own = found(judged, "judged")
+    costs = fit.fitted(found(times_of(variants, SPECIALISTS)) + own, variants, ARCH, "fixed")
+    said = fit.judgement(own, costs, variants, ARCH)
     assert said.startswith("20 judged shapes, 3 variants: the choice loses 0.0% in the mean")
     assert "it errs over 1.5 times the library at 0.0%" in said
     ratio = LIBRARY / np.array([min(judged[name, s] for name in SPECIALISTS) for s in shapes])
@@ -241,3 +241,20 @@ def test_alone_the_power_bounds_a_time_and_the_choice(variants: list[Variant]) -
     assert set(fit.at_limits(unread, variants, ARCH).values()) == {0.0}
     remembered = table(variants, rows + unread)["other"].shapes
     assert remembered == (shape,)  # no model says so, but a program got it
+
+
+def test_a_large_shape_is_remembered_only_where_its_variant_is_the_fastest_alone(
+    variants: list[Variant],
+) -> None:
+    small, large = Gemm(640, 640, 640), Gemm(4096, 4096, 4096)
+    coefficients = tuple(1.0 * (term == "launch") for term in TERMS)
+    known = Cost(ARCH, variants[0], coefficients, shapes=(small, large), at_limit=9.0)
+    other = Cost(ARCH, variants[1], tuple(2 * own for own in coefficients))
+    forgotten = Cost(ARCH, variants[2], (), shapes=(large,))
+    alone = [row | {"share": 0.99} for row in found({("other", str(large)): 1e4}, "alone")]
+    alone += [row | {"share": 1.0} for row in found({("grid", str(large)): 2e4}, "alone")]
+    first, second = fit.limited([known, other, forgotten], alone, ARCH)
+    assert (first.variant, first.shapes) == (variants[0], (small,))
+    assert (second.variant, second.shapes) == (variants[1], ())
+    assert first.coefficients == coefficients
+    assert first.at_limit / second.at_limit == pytest.approx(2 / 0.99)

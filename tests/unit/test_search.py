@@ -12,6 +12,7 @@ import yaml
 from support import ROOT, Entry, WriteCatalogue, the_catalogue, work_of
 
 import search
+from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.dispatch import search as searching
 from matmul_sweep.dispatch.catalogue import load_catalogue, write_table
@@ -131,9 +132,10 @@ def test_a_search_keeps_what_it_has_and_goes_on_where_it_was_stopped(tmp_path: P
 def test_alone_the_promising_and_past_winners_have_a_block_and_the_two_fastest_all() -> None:
     variants = the_catalogue()["vectors"].every_variant[:1]
     kernel = variants[0].kernel
-    variants = [searching.named(kernel, {"TILE": 8 * i, "TILE_K": 8}) for i in range(1, 12)]
+    variants = [searching.named(kernel, {"TILE": 8 * i, "TILE_K": 8}) for i in range(1, 13)]
+    far = Cost("sm_90", variants.pop(), (130.0, *[0.0] * (len(TERMS) - 1)))
     costs = [
-        Cost("sm_90", v, (float(i), *[0.0] * (len(TERMS) - 1))) for i, v in enumerate(variants)
+        Cost("sm_90", v, (100.0 + i, *[0.0] * (len(TERMS) - 1))) for i, v in enumerate(variants)
     ]
     times = {v.name: 100.0 - i for i, v in enumerate(variants)}  # the last is the fastest
     asked: list[tuple[list[str], int]] = []
@@ -143,11 +145,12 @@ def test_alone_the_promising_and_past_winners_have_a_block_and_the_two_fastest_a
         return [{"variant": v.name, "microseconds": times[v.name] + count} for v in own]
 
     names = [v.name for v in variants]
-    found = searching.alone(blocks, costs[::-1], {names[10]}, [Gemm(4096, 4096, 4096)], 132)
-    assert asked == [([*names[:8], names[10]], 1), ([names[7], names[10]], 6)]
+    winners, shapes = {names[10], far.variant.name}, [Gemm(4096, 4096, 4096)]
+    [found] = searching.alone(blocks, [far, *costs[::-1]], winners, shapes, 132)
+    assert asked == [([*names[:8], names[10]], 1), ([names[7], names[10]], 3)]
     assert {row["set"] for row in found} == {"alone"} and len(found) == 9
     counts = {row["variant"]: row["microseconds"] - times[row["variant"]] for row in found}
-    assert [name for name, count in counts.items() if count == 6] == [names[7], names[10]]
+    assert [name for name, count in counts.items() if count == 3] == [names[7], names[10]]
 
 
 # ---- The command ----
@@ -252,6 +255,56 @@ def test_a_search_writes_the_rows_of_its_card_with_their_constants(
     # What the other card's rows name no more is a tiling still.
     write_table(table, "sm_80", [])
     assert {"24", "32"} <= load_catalogue(tmp_path / "catalogue.yaml")["mine"].searched.keys()
+
+
+def alone_at(*shapes: str) -> Any:
+    """Rows of what took longer alone than its costs say."""
+
+    def alone(own: Any, costs: Collection[Cost], *_: object) -> searching.Rows:
+        return [
+            {"set": "alone", "shape": shape, "variant": cost.variant.name, "microseconds": 1e5 + i,
+             "library": 2e5, "error": 1.0, "largest_error": 1.0, "share": 1.0}
+            for shape in shapes for i, cost in enumerate(costs)
+        ]  # fmt: skip
+
+    return alone
+
+
+def test_limits_alone_are_fitted_anew_and_all_other_costs_stay(
+    run: Run, card: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace("sm_80", "sm_86"))
+    before = [line.split(",") for line in table.read_text().splitlines()]
+    monkeypatch.setattr(search.Search, "alone", alone_at("4096x4096x4096"))
+    assert run("--limits", "--table") == ["mine/16", "mine/24"]
+    after = [line.split(",") for line in table.read_text().splitlines()]
+    limit = HEADER.index("at_limit")
+    assert [row[:limit] + row[limit + 1 :] for row in after] == [
+        row[:limit] + row[limit + 1 :] for row in before
+    ]
+    units = 4096**3 / architecture("sm_86").multiprocessors / 1e6
+    assert [float(row[limit]) for row in after[1:3]] == pytest.approx([1e5 / units] * 2, rel=0.01)
+
+
+def test_a_judgement_of_a_table_writes_none(
+    run: Run, card: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace("sm_80", "sm_86"))
+    before = table.read_text()
+    monkeypatch.setattr(search.Search, "alone", alone_at("4096x4096x4096", "3000x3000x9000"))
+    run("--judge", "0x1a", "--table")
+    assert capsys.readouterr().out.splitlines()[1].startswith("2 judged shapes, 2 variants: ")
+    assert table.read_text() == before
+
+
+def test_a_card_without_rows_has_no_limits_to_fit(
+    run: Run, card: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run("--limits")
+    assert "table.csv: no row of sm_86; fit its costs first" in capsys.readouterr().err
 
 
 def test_without_a_gpu_a_search_says_so(

@@ -15,6 +15,8 @@ from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.catalogue.sharing import Shares, shares_of
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
+# Shorter products draw too little power, at any clock, to come to a card's limit.
+LARGE = 4e10  # operations
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
-from matmul_sweep.dispatch.cost import TERMS, Cost, additions, volume, work
+from matmul_sweep.dispatch.cost import LARGE, TERMS, Cost, additions, volume, work
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
 
@@ -25,6 +25,7 @@ STEPS = 6  # of reweighting
 LATE = 2  # a time beyond the predicted one counts as much more: the choice takes what is predicted
 # to be fast, so it meets these
 SLACK = 0.005  # that a choice may lose at a known shape, as a share of the time
+SLACK_ALONE = 0.02  # and where it was timed alone, by few blocks
 
 Found = Mapping[str, Any]  # a row of a search
 
@@ -50,13 +51,34 @@ def fitted(
     table = {name: every[name] for name in names}
     by_alone = {row["shape"] for row in alone}
     known = {row["shape"] for row in found if row["set"] == "known"} - by_alone
-    seen = [(own, known)] + ([(Measured(alone, variants, arch), by_alone)] if alone else [])
+    seen = [(own, known, SLACK)]
+    seen += [(Measured(alone, variants, arch), by_alone, SLACK_ALONE)] if alone else []
     chosen_from = list(table.values())
-    for measured, texts in seen:
-        for variant, shapes in measured.remembered(chosen_from, texts).items():
+    for measured, texts, slack in seen:
+        for variant, shapes in measured.remembered(chosen_from, texts, slack).items():
             row = table.get(variant.name, Cost(arch, variant, ()))
             table[variant.name] = replace(row, shapes=(*row.shapes, *shapes))
     return list(table.values())
+
+
+def limited(costs: Sequence[Cost], alone: Sequence[Found], arch: str) -> list[Cost]:
+    """The rows of a table with what their variants take at the card's power limit, by rows that
+    were timed alone. Nothing else of the costs changes, but a LARGE shape is remembered only where
+    it is the fastest of them."""
+    variants = [cost.variant for cost in costs]
+    limits = at_limits(alone, variants, arch)
+    rows = {
+        cost.variant: replace(
+            cost, at_limit=limits[cost.variant.name],
+            shapes=tuple(shape for shape in cost.shapes if shape.operations < LARGE),
+        )
+        for cost in costs
+    }  # fmt: skip
+    seen, texts = Measured(alone, variants, arch), {row["shape"] for row in alone}
+    chosen_from = [row for row in rows.values() if row.coefficients]
+    for variant, shapes in seen.remembered(chosen_from, texts, SLACK_ALONE).items():
+        rows[variant] = replace(rows[variant], shapes=(*rows[variant].shapes, *shapes))
+    return [row for row in rows.values() if row.coefficients or row.shapes]
 
 
 def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> dict[str, float]:
@@ -94,16 +116,17 @@ def raced(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> lis
 def judgement(
     found: Sequence[Found], costs: Sequence[Cost], variants: Sequence[Variant], arch: str
 ) -> str:
-    """How the choice among `costs` does at the judged shapes, in words."""
-    own = Measured([row for row in found if row["set"] == "judged"], variants, arch)
+    """How the choice among `costs` does at the shapes of these rows, in words."""
+    own = Measured(found, variants, arch)
     rows = [cost for cost in costs if cost.coefficients]
     chosen = own.columns(rows)[own.chosen(rows)]
     times, errs = own.at(own.times, chosen), own.at(own.errs, chosen)
     best_kept = np.fmin.reduce(own.allowed[:, own.columns(costs)], axis=1)
-    ratio = own.library / times
+    ratio, lost = own.library / times, times / best_kept - 1
     return (
         f"{len(times)} judged shapes, {len(costs)} variants: the choice loses "
-        f"{np.nanmean(times / best_kept - 1):.1%} in the mean to the best of them at each shape, "
+        f"{np.nanmean(lost):.1%} in the mean and {np.nanmax(lost):.1%} at most to the best of them "
+        "at each shape, "
         f"and {np.nanmean(times / own.fastest - 1):.1%} to the best candidate; "
         f"it errs over {ERROR_RATIO} times the library at {errs.mean():.1%}\n"
         f"library's time / its time: worst {ratio.min():.3f}, 5% {np.quantile(ratio, 0.05):.3f}, "
@@ -198,13 +221,15 @@ class Measured:
         able = np.isfinite(self.times[:, columns]) & (self.additions[:, columns] <= most)
         return np.where(able, predicted, np.inf).argmin(axis=1)
 
-    def remembered(self, costs: Sequence[Cost], known: set[str]) -> dict[Variant, list[Shape]]:
-        """By variant the known shapes at which it is the fastest and the choice loses SLACK."""
+    def remembered(
+        self, costs: Sequence[Cost], known: set[str], slack: float = SLACK
+    ) -> dict[Variant, list[Shape]]:
+        """By variant the known shapes at which it is the fastest and the choice loses `slack`."""
         times = self.at(self.allowed, self.columns(costs)[self.chosen(costs)])
         shapes: dict[Variant, list[Shape]] = {}
         for i, text in enumerate(self.texts):
             right = np.isfinite(self.fastest[i])  # otherwise every variant errs there
-            if text in known and right and not times[i] <= (1 + SLACK) * self.fastest[i]:
+            if text in known and right and not times[i] <= (1 + slack) * self.fastest[i]:
                 best = self.variants[int(np.nanargmin(self.allowed[i]))]
                 shapes.setdefault(best, []).append(self.shapes[i])
         return shapes

@@ -22,11 +22,13 @@ from matmul_sweep.process.files import whole_file
 from matmul_sweep.process.models import one_of
 
 ALONE = "alone"  # the set of rows that are timed so
+JUDGED = 20  # shapes at which a table is judged alone
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 SAVE_SECONDS = 5.0  # so that a search that is stopped loses few shapes
 PROMISING = 8  # candidates, by their predicted times, of which a block is timed at a shape
+NEAR = 1.25  # times the least predicted time: they are no slower than that
 FINALISTS = 2  # of them, which are timed in full
-FULL = 6  # blocks
+FULL = 3  # blocks
 NUMBERS = ("microseconds", "library", "error", "largest_error")
 COLUMNS = ("set", "shape", "variant", *NUMBERS, "share")
 
@@ -140,21 +142,20 @@ def measured(
 def alone(
     blocks: Blocks, costs: Sequence[Cost], winners: Collection[str], shapes: Iterable[Shape],
     multiprocessors: int,
-) -> Rows:  # fmt: skip
-    """Rows of what a program gets at each of these shapes: a block of the PROMISING candidates by
+) -> Iterator[Rows]:  # fmt: skip
+    """Rows of what a program gets, shape by shape: a block of the PROMISING candidates by
     these costs and of past winners, by their names; then FULL blocks of the FINALISTS fastest."""
-    found: Rows = []
     for shape in shapes:
         able = [cost for cost in costs if cost.variant.may_be_chosen(shape)]
-        able.sort(key=lambda cost: cost.microseconds(shape, multiprocessors))
-        rest = (cost for cost in able[PROMISING:] if cost.variant.name in winners)
-        first = [cost.variant for cost in (*able[:PROMISING], *rest)]
+        predicted = {cost.variant: cost.microseconds(shape, multiprocessors) for cost in able}
+        near = NEAR * min(predicted.values())
+        first = [v for v in sorted(predicted, key=predicted.__getitem__) if predicted[v] <= near]
+        first[PROMISING:] = [v for v in first[PROMISING:] if v.name in winners]
         once = {row["variant"]: row for row in blocks(shape, first, 1)}
         best = sorted(once, key=lambda name: once[name]["microseconds"])[:FINALISTS]
         full = blocks(shape, [variant for variant in first if variant.name in best], FULL)
         rows = once | {row["variant"]: row for row in full}
-        found += [{"set": ALONE, "shape": str(shape)} | row for row in rows.values()]
-    return found
+        yield [{"set": ALONE, "shape": str(shape)} | row for row in rows.values()]
 
 
 def read(output: Path) -> Rows:

@@ -10,6 +10,7 @@ import time
 from functools import cached_property
 from statistics import median
 
+from matmul_sweep.dispatch.cost import LARGE
 from matmul_sweep.experiment.dataset.words import POWER
 from matmul_sweep.experiment.measure.bench import Block
 from matmul_sweep.experiment.measure.launches import Action, in_a_row, launches_of
@@ -17,14 +18,13 @@ from matmul_sweep.experiment.measure.state import Recorder, average_power_w, sta
 from matmul_sweep.experiment.measure.timing import HeldStream
 
 BLOCKS = 6  # of each contender: the fewest that give an interval
-# Shorter products draw too little power, at any clock, to come to a card's limit.
-LARGE = 4e10  # operations
-SHORT_S = 0.02  # a block of them
+SHORT_S = 0.02  # a block of launches of less than LARGE operations
 SETTLE_S = 0.2  # until the clock is that of this contender, and of no other
-BLOCK_S = 0.5
+BLOCK_S = 0.5  # long enough to read the power
 # A card at its power limit overshoots it for some 0.6 s, falls below, and comes back: over a swing
 # its rate is within 1% of that after four seconds (docs/measuring.md).
 SWING_S = 1.05
+BRIEF_S = 0.1  # where the card is below its limit: 0.05 s bring it back to its highest clock
 MOST_LAUNCHES = 200  # in a held block, each with a neutral one; a product may be several
 
 
@@ -47,7 +47,8 @@ class Alone:
     ) -> Block:  # fmt: skip
         """A block of launches of so many operations each; `behind` runs directly after the last.
 
-        launch_ms: what a launch takes, if that is known. Raises TimeoutError, Unfinished.
+        launch_ms: what a launch takes, if that is known. A block shorter than BLOCK_S has no power
+        and clock. Raises TimeoutError, Unfinished.
         """
 
         def spaced() -> None:
@@ -62,6 +63,8 @@ class Alone:
             return Block(taken / count - self.neutral_ms)
         settling, count = (launches_of(span, launch_ms) for span in (settle_s, block_s))
         taken = self.stream.running(spaced, settling, count, behind)
+        if block_s < BLOCK_S:
+            return Block(taken / count - self.neutral_ms)
         end = time.perf_counter()
         readings = self.recorder.span(end - taken / 1e3, end)
         state, power = state_of(readings), average_power_w(readings)

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.experiment.measure.alone import BLOCK_S, BLOCKS, SETTLE_S, SWING_S, Alone
-from matmul_sweep.experiment.measure.bench import Block, Point, Split, Wrong
+from matmul_sweep.experiment.measure.alone import BLOCKS, BRIEF_S, SETTLE_S, SWING_S, Alone
+from matmul_sweep.experiment.measure.bench import Block, Point, Split, Wrong, typical
 from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench
 from matmul_sweep.experiment.measure.state import Recorder
@@ -25,17 +25,16 @@ from matmul_sweep.operations.shapes import Shape
 
 SCREEN_S = 0.05  # a block of each algorithm of the library
 FINALISTS = 2  # of these algorithms, which are timed in full
+FAR = 1.25  # times the time of the fastest rival
 
 
 @dataclass(eq=False)
 class Entrant:
-    """A contender that was right at a first look, which timed a launch; the columns of its errors;
-    how long its blocks are, and what they were."""
+    """A contender that was right at a first look, the columns of its errors, and its blocks."""
 
     contender: Contender
-    errors: Mapping[str, float]
-    launch_ms: float
-    block_s: float
+    look: Block
+    errors: dict[str, float]
     blocks: list[Block] = field(default_factory=list)
 
     @property
@@ -93,8 +92,10 @@ class AloneBench(GpuBench):
     def admitted(
         self, contest: Contest, c: int, variants: Sequence[Variant]
     ) -> tuple[list[Entrant], dict[str, str]]:
-        """The entrants of these variants and of their rivals; why others are none, by name."""
-        names = {own.name for v in variants for own in (v, *self.rivals[v.name])}
+        """The entrants of these variants and of their rivals; why others are none, by name. Rivals
+        that are far slower than the fastest are left out."""
+        rivals = {own.name for v in variants for own in self.rivals[v.name]}
+        names = rivals | {own.name for own in variants}
         entrants: list[Entrant] = []
         reasons: dict[str, str] = {}
         for variant in (own for own in self.variants if own.name in names):
@@ -104,7 +105,9 @@ class AloneBench(GpuBench):
                     entrants += own(contest, c, variant)
             except (Wrong, NotCompiled) as failure:
                 reasons[variant.name] = str(failure)
-        return entrants, reasons
+        near = FAR * min((e.look.time_ms for e in entrants if e.name in rivals), default=0)
+        asked_for = {own.name for own in variants}
+        return [e for e in entrants if e.name in asked_for or e.look.time_ms <= near], reasons
 
     def right(self, contest: Contest, c: int, variant: Variant) -> list[Entrant]:
         """The entrant of a variant. Raises Wrong, NotCompiled."""
@@ -129,8 +132,7 @@ class AloneBench(GpuBench):
         """A contender after its first look, at which a card that comes to its power limit shows
         it. Raises Wrong."""
         timed = partial(self.alone.block, contest.wanted.shape.operations)
-        block, errors = contest.looked_at(contender, timed, factor=1)
-        return Entrant(contender, errors, block.time_ms, SWING_S if block.limited else BLOCK_S)
+        return Entrant(contender, *contest.looked_at(contender, timed, factor=1))
 
     def take_turns(
         self, contest: Contest, entrants: list[Entrant], reasons: dict[str, str]
@@ -138,9 +140,11 @@ class AloneBench(GpuBench):
         """BLOCKS of each, in random order; C of the last is verified. One that fails leaves."""
         for turn in range(BLOCKS):
             for entrant in [entrants[i] for i in self.random.permutation(len(entrants))]:
+                look = entrant.look
+                settle_s, block_s = (SETTLE_S, SWING_S) if look.limited else (BRIEF_S, BRIEF_S)
                 timed = partial(
                     self.alone.block, contest.wanted.shape.operations,
-                    launch_ms=entrant.launch_ms, settle_s=SETTLE_S, block_s=entrant.block_s,
+                    launch_ms=look.time_ms, settle_s=settle_s, block_s=block_s,
                 )  # fmt: skip
                 try:
                     with self.failures(entrant.name):
@@ -153,9 +157,12 @@ class AloneBench(GpuBench):
                     entrants.remove(entrant)
 
     def point(self, variant: Variant, best: Mapping[str, Entrant]) -> Point:
-        """What a variant and its rivals took."""
+        """What a variant and its rivals took. Of one that leaves the card below its power limit
+        the power and the clock are those of its first look."""
         own = best[variant.name]
         point = Point(ran=own.contender.algorithm)
         names = [v.name for v in (variant, *self.rivals[variant.name]) if v.name in best]
-        point.add_blocks({name: best[name].blocks for name in names}, own.errors)
+        blocks = {name: best[name].blocks for name in names}
+        drawn = typical(own.blocks if own.look.limited else [own.look])
+        point.add_blocks(blocks, own.errors | drawn)
         return point
