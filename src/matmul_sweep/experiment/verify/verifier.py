@@ -168,9 +168,10 @@ def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -
 
 
 def needed(experiment: Experiment, tasks: Sequence[Task], variant: Variant) -> list[Task]:
-    """What has to be right before a variant is timed: itself or, of a dispatch, what it chooses."""
+    """What has to be right before a variant is timed: itself or, of a dispatch, what it chooses at
+    the shapes that are measured. A job has the binaries of these only."""
     parts = experiment.parts(variant, architecture_of(experiment))
-    return [task for task in tasks if task.owner == variant or task.variant in parts]
+    return [task for task in tasks if task.variant in parts]
 
 
 def architecture_of(experiment: Experiment) -> str | None:
