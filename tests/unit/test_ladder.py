@@ -113,7 +113,8 @@ GAINS = {
 
 def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> None:
     change = timed({name: ends for name, (ends, _) in GAINS.items()})
-    results = made_up(tmp_path, kernels=[*GAINS], shapes={"gemm": (1024,)}, change=change)
+    options = {"caches": ["alone"], "shapes": {"gemm": (1024,)}}
+    results = made_up(tmp_path, kernels=[*GAINS], **options, change=change)
     found = {step["name"]: step["before"] for step in ladder(results, "gemm")["steps"]}
     verdicts = {name: before and before["verdict"] for name, before in found.items()}
     assert verdicts == {name: verdict for name, (_, verdict) in GAINS.items()}
@@ -201,7 +202,8 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(
     tmp_path: Path, kernel: str, last: int | str, size: str | None, reason: str
 ) -> None:
     shapes = {"gemm": dict.fromkeys((320, 1024, last))}
-    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, change=lost(kernel, 1024))
+    options = {"caches": ["alone"], "change": lost(kernel, 1024)}
+    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, **options)
     assert own[kernel]["size"] == size and own[kernel]["missing"].endswith(reason)
     assert own[kernel]["rate"] is own[kernel]["before"] is None
     assert own["shared"]["before"]["from"]["title"] == "naive"

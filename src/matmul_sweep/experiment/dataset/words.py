@@ -2,7 +2,7 @@
 
 MODES = ("burst", "sustained")
 CACHES = ("hot", "rotated", "cold", "alone")
-CHOSEN = ("cold", "alone")  # for which a sweep may name kernels
+CHOSEN = ("cold",)  # for which a sweep may name kernels
 POWER = "power_cap"
 THERMAL = ("hw_slowdown", "sw_thermal", "hw_thermal")
 # Why a card slows down, besides idling and the user's own clock settings, and NVML's name of it.
