@@ -81,7 +81,7 @@ def source_line(results: Results) -> str:
 def way_note(results: Results, rows: pd.DataFrame) -> str:
     """How the GPU's kernel times among these rows were measured; empty if there are none."""
     caches = sorted(set(rows.cache[results.gpu(rows)]))
-    words = {"alone": " · alone: each kernel has the card for itself",
+    words = {"alone": " · alone, at its own clock",
              "hot": " · in turn, hot: inputs may lie in the L2",
              "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip

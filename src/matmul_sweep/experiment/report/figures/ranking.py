@@ -13,8 +13,8 @@ from matmul_sweep.experiment.dataset.selection import (
     at,
     compared_errors,
     size_name,
+    told_ratios,
 )
-from matmul_sweep.experiment.report.facts.published import full_libraries
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.claims import (
@@ -74,16 +74,15 @@ def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
 
 
 def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tflops: float) -> None:
-    """A dash over each step for each library that fills C, at its rate in the pairs with that step:
-    in turn rates of other pairs differ by the card's clock."""
-    for name in full_libraries(results, results.ratios):
-        own = results.ratios[results.ratios.baseline == name]
-        for place, row in enumerate(steps):
-            pairs = at(own[(own.variant == row.variant) & (own.cache == row.cache)], shape_of(row))
-            if len(pairs):
-                rate = row.tflops / pairs.ratio.iloc[0] * per_tflops
-                ax.plot([place - 0.45, place + 0.45], [rate, rate], linewidth=1.6,
-                        color=look(results, name).colour, linestyle="--", label=name)  # fmt: skip
+    """A dash over each step for each library that fills C, alone for the fastest, at its rate in
+    the pairs with that step: in turn rates of other pairs differ by the card's clock."""
+    for place, row in enumerate(steps):
+        pairs = at(results.ratios[results.ratios.variant == row.variant], shape_of(row))
+        for pair in told_ratios(results, pairs[pairs.cache == row.cache]).itertuples():
+            rate = row.tflops / pair.ratio * per_tflops
+            ax.plot([place - 0.45, place + 0.45], [rate, rate], linewidth=1.6,
+                    color=look(results, pair.baseline).colour, linestyle="--",
+                    label=pair.baseline)  # fmt: skip
     name_lines([ax], results)
 
 
