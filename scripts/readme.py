@@ -73,7 +73,7 @@ def climbed(view: Results) -> Iterator[dict[str, Any]]:
     if (best := told["lead"]) and view.compared and view.compared.square:
         rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
         name = best["kernel"]["name"]
-        stairs = told["stairs"] if name in told["stairs"] else [name]
+        stairs = [*told["stairs"]] if name in told["stairs"] else [name]
         yield best | {
             "first": rates[stairs[0]],
             "unit": told["unit"],

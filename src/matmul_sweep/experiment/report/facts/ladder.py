@@ -75,17 +75,21 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     }
 
 
-def stairs(results: Results, steps: list[dict[str, Any]], here: pd.DataFrame) -> list[str]:
-    """The steps of the staircase, of those that were timed alike at the ladder's shape: the first
-    one, those with a page, and the fastest. Kernels of other arithmetic, which other units bound,
-    are left out."""
+def stairs(
+    results: Results, steps: list[dict[str, Any]], here: pd.DataFrame
+) -> dict[str, dict[str, Any] | None]:
+    """The steps of the staircase, each with its gain over the one to its left: of those that were
+    timed alike at the ladder's shape the first one, those with a page, and the fastest. Kernels of
+    other arithmetic, which other units bound, are left out."""
     best = set(fastest_own(results, results.rivals(here)).kernel)
     timed = [s for s in steps if s["name"] in {*here.kernel} and s["arithmetic"] == "full"]
-    return [
-        step["name"]
+    rows = [
+        here[here.kernel == step["name"]].iloc[0]
         for i, step in enumerate(timed)
         if i == 0 or step["source"]["code"] or step["name"] in best
     ]
+    lefts = [None, *rows[:-1]]
+    return {row.kernel: gain(results, left, row) for left, row in zip(lefts, rows, strict=False)}
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:
