@@ -320,6 +320,16 @@ def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_po
     assert [bar.get_width() for bar in joule.patches] == pytest.approx(joules)
 
 
+def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
+    results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
+    rate, steps = (
+        " ".join(words_of(FIGURES[name](results)).split()) for name in ("rate", "ladder")
+    )
+    assert rate.endswith("in turn, hot: inputs may lie in the L2 · jobs on 2 cards")
+    assert steps.endswith("commit 0123456 · alone, at its own clock")
+
+
 @pytest.mark.parametrize("count", [1, 2, 9, 12])
 def test_labels_keep_apart(count: int) -> None:
     wanted = sorted(np.random.default_rng(count).uniform(0, 1, count) ** 4)

@@ -87,7 +87,7 @@ def accuracy(results: Results) -> dict[str, Any] | None:
 def marked(row: Any, factor: int, way: str) -> dict[str, Any]:
     """A rate in a unit, with a letter for each thing that limited the card, and `t` if it was timed
     in turn where the others were timed alone."""
-    in_turn = "t" * (way == "alone" != row.cache)
+    in_turn = "t" * (way == "alone" and row.cache != way)
     return {"value": float(row.tflops) * factor, "limits": limits_of(row.throttled) + in_turn}
 
 

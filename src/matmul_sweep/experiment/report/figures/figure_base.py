@@ -58,7 +58,7 @@ def figure(
         words = title.format(product=in_words(operation)) if operation else title
         with style.theme():
             made = draw(results)
-            source = source_line(results) + (way_note(results, of(results)) if of else "")
+            source = source_line(results) + way_note(results, of and of(results))
             style.finish(made, words, list(notes(results, made)), source)
         return made
 
@@ -78,14 +78,15 @@ def source_line(results: Results) -> str:
     return " · ".join([*parts, *filter(None, [version_words(results)])])
 
 
-def way_note(results: Results, rows: pd.DataFrame) -> str:
-    """How the GPU's kernel times among these rows were measured; empty if there are none."""
-    caches = sorted(set(rows.cache[results.gpu(rows)]))
+def way_note(results: Results, rows: pd.DataFrame | None) -> str:
+    """How the GPU's kernel times among these rows were measured, if it is one way for all, and on
+    how many cards, because two jobs may have had two."""
+    caches = [] if rows is None else sorted(set(rows.cache[results.gpu(rows)]))
     words = {"alone": " · alone, at its own clock",
              "hot": " · in turn, hot: inputs may lie in the L2",
              "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
-    several = caches not in ([], ["alone"]) and len(results.cards) > 1
+    several = caches != ["alone"] and len(results.cards) > 1
     cards = f" · jobs on {len(results.cards)} cards" if several else ""
     return "".join([*(words[cache] for cache in caches), cards])
 
