@@ -15,6 +15,7 @@ from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     in_words,
+    leading,
     load_results,
     picture_of,
     processor,
@@ -33,7 +34,7 @@ from matmul_sweep.experiment.report.facts.published import (
     speedup,
 )
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
-from matmul_sweep.experiment.report.figures.figure_base import cache_note, source_line
+from matmul_sweep.experiment.report.figures.figure_base import source_line
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import GEMM
@@ -72,7 +73,7 @@ def climbed(view: Results) -> Iterator[dict[str, Any]]:
     if (best := told["lead"]) and view.compared and view.compared.square:
         rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
         name = best["kernel"]["name"]
-        stairs = told["stairs"] if name in told["stairs"] else [name]
+        stairs = [*told["stairs"]] if name in told["stairs"] else [name]
         yield best | {
             "first": rates[stairs[0]],
             "unit": told["unit"],
@@ -116,8 +117,11 @@ def ladders(results: Results) -> Iterator[dict[str, Any]]:
                 }
             )
         titles = [view.title(library) for library in libraries]
+        way = "alone" if leading(rungs) == "alone" else "in turn"
         yield {"product": view.product, "n": rungs.n.max(), "unit": unit, "rows": rows} | {
-            "libraries": titles
+            "libraries": titles,
+            "way": way,
+            "overlaps": view.overlaps,
         }
 
 
@@ -137,7 +141,7 @@ BLOCKS = jinja2.Environment(
 BLOCKS.globals |= {
     own.__name__: own
     for own in (
-        at_random, cache_note, climbed, from_halves, in_words, ladders, picture_of, pictures,
+        at_random, climbed, from_halves, in_words, ladders, picture_of, pictures,
         source_line, steps_on, told_views, work,
     )
 }  # fmt: skip

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.report.figures.figure_base import cache_note, source_line
+from matmul_sweep.experiment.report.figures.figure_base import source_line, way_note
 from matmul_sweep.experiment.report.page.data import page_data
 from matmul_sweep.process.errors import command_line
 from matmul_sweep.process.files import write_text
@@ -32,7 +32,7 @@ def page(template: str, results: Results) -> str:
     """The page's HTML."""
     data = json.dumps(page_data(results), allow_nan=False, separators=(",", ":"))
     filled = {
-        "source": html.escape(source_line(results) + cache_note(results)),
+        "source": html.escape(source_line(results) + way_note(results, results.timed())),
         "library": packed(get_plotlyjs()),
         "data": packed(data),
     }

@@ -92,7 +92,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> 
 
 def test_no_words_are_in_mathtext(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     """What draws the report knows no TeX, in which matplotlib writes powers of ten."""
-    others = {name for name in FIGURES if name.startswith("gemm_f16_")}
+    others = {name for name in FIGURES if name.startswith("gemm_f16_") or name.endswith("energy")}
     others |= {"cards", "random_shapes", "processor_sizes"}
     assert {*FIGURES} - {*drawn} == others
     for name, figure in drawn.items():
@@ -304,6 +304,30 @@ def test_a_step_is_as_high_as_its_rate_below_the_library_beside_it(
     own = results.of("gemm").ratios.query("kernel == 'naive' and n == 1024 and cache == 'hot'")
     dash = next(line for line in ax.get_lines() if line.get_label() == "cublas_sgemm")
     assert dash.get_ydata()[0] == pytest.approx(rate / own.ratio.max())
+
+
+def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(
+    tmp_path: Path,
+) -> None:
+    options = {"kernels": [*PAIRED, TF32], "catalogue": with_tf32(), "caches": ["hot", "alone"]}
+    results = made_up(tmp_path, **options)
+    rate, joule = FIGURES["energy"](results).axes
+    names = [label.get_text() for label in rate.get_yticklabels()]
+    assert names == [results.title(kernel) for kernel in PAIRED]
+    rates = [best(results, kernel)[-1][1] for kernel in PAIRED]
+    assert [bar.get_width() for bar in rate.patches] == rates
+    joules = [rate * 1000 / 300 for rate in rates]  # at 300 W
+    assert [bar.get_width() for bar in joule.patches] == pytest.approx(joules)
+
+
+def test_a_figure_says_how_it_was_timed_and_in_turn_on_how_many_cards(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=PAIRED, caches=["hot", "alone"])
+    results.jobs.loc[0, "uuid"] = "GPU-of-another-card"
+    rate, steps = (
+        " ".join(words_of(FIGURES[name](results)).split()) for name in ("rate", "ladder")
+    )
+    assert rate.endswith("in turn, hot: inputs may lie in the L2 · jobs on 2 cards")
+    assert steps.endswith("commit 0123456 · alone, at its own clock")
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 12])

@@ -89,12 +89,13 @@ def test_a_step_says_what_limits_it_as_far_as_its_counters_do(tmp_path: Path) ->
 
 
 def timed(times: dict[str, tuple[float, float, float]]) -> Change:
-    """A change that gives kernels a median and its ends at 1024."""
+    """A change that gives kernels a median, its ends and the rate that follows at 1024."""
 
     def change(summary: pd.DataFrame) -> pd.DataFrame:
         for kernel, ends in times.items():
             here = (summary.kernel == kernel) & (summary.n == 1024) & (summary.phase == "kernel")
             summary.loc[here, TIMES] = ends
+            summary.loc[here, "tflops"] = 2 * 1024**3 / ends[0] / 1e9
         return summary
 
     return change
@@ -113,7 +114,8 @@ GAINS = {
 
 def test_a_gain_is_claimed_as_far_as_the_intervals_bear_it(tmp_path: Path) -> None:
     change = timed({name: ends for name, (ends, _) in GAINS.items()})
-    results = made_up(tmp_path, kernels=[*GAINS], shapes={"gemm": (1024,)}, change=change)
+    options = {"caches": ["alone"], "shapes": {"gemm": (1024,)}}
+    results = made_up(tmp_path, kernels=[*GAINS], **options, change=change)
     found = {step["name"]: step["before"] for step in ladder(results, "gemm")["steps"]}
     verdicts = {name: before and before["verdict"] for name, before in found.items()}
     assert verdicts == {name: verdict for name, (_, verdict) in GAINS.items()}
@@ -128,14 +130,18 @@ def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_s
 ) -> None:
     times = {"naive": 4.0, "naive_rect": 3.0, "shared": 2.0, "shared_rect": 1.5, "vectors": 1.6}
     own = {name: (time, time * 0.99, time * 1.01) for name, time in times.items()}
-    options = {"kernels": [*times, "three_products", "cublas_sgemm"], "shapes": {"gemm": (1024,)}}
-    found = ladder(made_up(tmp_path, **options, change=timed(own)), "gemm")
+    options = {"shapes": {"gemm": (1024,)}, "caches": ["hot", "alone"], "change": timed(own)}
+    kernels = [*times, "three_products", "cublas_sgemm"]
+    found = ladder(made_up(tmp_path, kernels=kernels, **options), "gemm")
     steps = {step["name"]: step for step in found["steps"]}
     bases = {name: steps[name]["before"]["from"]["title"] for name in [*times][1:]}
     assert bases == {"naive_rect": "naive", "shared": "naive", "shared_rect": "shared",
                      "vectors": "shared"}  # fmt: skip
     # The fastest has no page, and the halves bound by other units are left out.
-    assert found["stairs"] == ["naive", "shared", "shared_rect", "vectors"]
+    assert [*found["stairs"]] == ["naive", "shared", "shared_rect", "vectors"]
+    # The product of the factors is how many times as high the last step is as the first.
+    factors = [gain["quotient"] for gain in found["stairs"].values() if gain]
+    assert found["way"] == "alone" and factors == pytest.approx([4 / 2, 2 / 1.5, 1.5 / 1.6])
 
 
 # What a hot loop has in place of its own instructions, what bounds it, and the share of the peak.
@@ -201,7 +207,8 @@ def test_a_step_without_a_time_says_why_and_is_stepped_over(
     tmp_path: Path, kernel: str, last: int | str, size: str | None, reason: str
 ) -> None:
     shapes = {"gemm": dict.fromkeys((320, 1024, last))}
-    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, change=lost(kernel, 1024))
+    options = {"caches": ["alone"], "change": lost(kernel, 1024)}
+    own = steps(tmp_path, ["naive", kernel, "shared"], shapes, **options)
     assert own[kernel]["size"] == size and own[kernel]["missing"].endswith(reason)
     assert own[kernel]["rate"] is own[kernel]["before"] is None
     assert own["shared"]["before"]["from"]["title"] == "naive"

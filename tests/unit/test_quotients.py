@@ -1,4 +1,4 @@
-"""Two kernels are compared by their times, or at the power limit by the pairs of both with a
+"""Two kernels are compared alone by their times in one sweep, in turn by the pairs of both with a
 third; and nothing rests on too few samples."""
 
 from pathlib import Path
@@ -18,50 +18,42 @@ RATIO = ["ratio", "ratio_low", "ratio_high"]
 SHAPES = {"gemm": (320, 1024)}
 
 
-def capped(folder: Path, *kernels: str, beside: bool = True) -> Results:
-    """A data set in which the card was at its power limit while it timed these kernels. naive has a
-    tenth of the library's speed and shared a fifth, and their times do not follow from that."""
-
-    def change(summary: pd.DataFrame) -> pd.DataFrame:
-        limited = summary.kernel.isin(kernels)
-        return summary.assign(throttled=limited.map({True: "power_cap", False: ""}))
-
+def in_turn(folder: Path, beside: bool = True) -> Results:
+    """A data set in which naive has a tenth of the library's speed and shared a fifth, and their
+    times do not follow from that."""
     names = KERNELS if beside else KERNELS[:2]
-    results = made_up(folder, kernels=names, shapes=SHAPES, change=change)
+    results = made_up(folder, kernels=names, shapes=SHAPES)
     for kernel, share in (("naive", 0.1), ("shared", 0.2)):
         own = results.ratios.kernel == kernel
         results.ratios.loc[own, RATIO] = [share, share * 0.9, share * 1.1]
     return results
 
 
-@pytest.mark.parametrize("limited", ["naive", "shared"])
-def test_at_the_power_limit_the_pairs_with_the_library_compare(
-    tmp_path: Path, limited: str
-) -> None:
-    results = capped(tmp_path, limited)
+def test_in_turn_the_pairs_with_the_library_compare(tmp_path: Path) -> None:
+    results = in_turn(tmp_path)
     steps = {step["name"]: step for step in ladder(results, "gemm")["steps"]}
     found = steps["shared"]["before"]
     assert (found["quotient"], found["beside"]) == (pytest.approx(2), "cuBLAS SGEMM")
     ends = [0.2 * 0.9 / (0.1 * 1.1), 0.2 * 1.1 / (0.1 * 0.9)]
     assert found["interval"] == pytest.approx(ends) and found["verdict"] == "faster"
     assert ladder(results, "gemm")["gain"] == found
-    if limited == "naive":
-        assert typeset(results, tmp_path).startswith(b"%PDF")
+    assert typeset(results, tmp_path).startswith(b"%PDF")
 
 
-def test_below_the_power_limit_the_times_compare(tmp_path: Path) -> None:
-    results = capped(tmp_path, "cublas_sgemm")
-    rows = results.of("gemm").timed().query("n == 1024")
+def test_alone_the_times_of_one_sweep_compare_and_no_others(tmp_path: Path) -> None:
+    results = made_up(tmp_path, kernels=KERNELS, shapes=SHAPES, caches=["hot", "alone"])
+    rows = results.of("gemm").leads.query("n == 1024")
     slow, fast = (rows[rows.kernel == name].iloc[0] for name in KERNELS[:2])
     found = quotient(results, slow, fast)
     assert (found.value, found.beside) == (slow.time_ms / fast.time_ms, None)
     assert found.low == slow.time_low_ms / fast.time_high_ms < found.value < found.high
+    others = [fast.replace(fast.sweep, "another"), fast.replace("alone", "hot")]
+    assert [quotient(results, slow, other) for other in others] == [None, None]
 
 
 def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: Path) -> None:
     libraries = ("cublas_dgemm", "cublas_dsyrk")
-    results = made_up(tmp_path, kernels=["gram_naive", *libraries],
-                      change=lambda summary: summary.assign(throttled="power_cap"))  # fmt: skip
+    results = made_up(tmp_path, kernels=["gram_naive", *libraries])
     for library, ratio in zip(libraries, (0.3, 0.1), strict=True):
         own = results.ratios.baseline == library
         results.ratios.loc[own, RATIO] = ratio, ratio - 0.01, ratio + 0.02
@@ -73,8 +65,8 @@ def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: 
     assert found["beside"] == "AᵀA naive"
 
 
-def test_at_the_power_limit_without_pairs_nothing_is_said(tmp_path: Path) -> None:
-    results = capped(tmp_path, "shared", beside=False)
+def test_in_turn_without_pairs_nothing_is_said(tmp_path: Path) -> None:
+    results = in_turn(tmp_path, beside=False)
     found = ladder(results, "gemm")
     assert [found["gain"], *(step["before"] for step in found["steps"])] == [None] * 3
 

@@ -7,7 +7,14 @@ import pandas as pd
 from made_up_data import DEVICE, STUDIES, made_up
 
 from matmul_sweep.catalogue.entries import Catalogue
-from matmul_sweep.experiment.dataset.selection import at, fastest, over_hot, shapes_of, squares
+from matmul_sweep.experiment.dataset.selection import (
+    at,
+    fastest,
+    leading_own,
+    over_hot,
+    shapes_of,
+    squares,
+)
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import GRAM, Gram
@@ -35,6 +42,30 @@ def test_what_was_timed_alone_is_no_point_of_the_other_clock(tmp_path: Path) -> 
     results = made_up(tmp_path, caches=("hot", "alone"), kernels=["naive", "cublas_sgemm"])
     assert set(results.timed().cache) == {"hot"}
     assert set(results.timed(cache="alone").variant) == {"naive/32", "naive/16", "cublas_sgemm"}
+
+
+def alone_in_two_sweeps(summary: pd.DataFrame) -> pd.DataFrame:
+    """A change that moves what was timed alone, up to 640, to a sweep of its own, and repeats
+    `naive` in one before it and in one of drawn shapes, where it is faster."""
+    alone = (summary.cache == "alone") & (summary.n <= 640)
+    own = summary[alone].assign(sweep="gemm_alone")
+    few = own[own.kernel == "naive"].assign(sweep="few", tflops=99.0)
+    drawn = few.assign(sweep="drawn")
+    return pd.concat([summary[summary.cache == "hot"], few, drawn, own], ignore_index=True)
+
+
+def test_what_was_timed_alone_leads_whatever_its_sweep_is_called(tmp_path: Path) -> None:
+    sweeps = dict.fromkeys(("gemm_alone", "few"), LONGER) | {"drawn": CONFIGURED["drawn"]}
+    device = DEVICE | {"configuration": DEVICE["configuration"] | {"sweeps": SWEEPS | sweeps}}
+    options = {"kernels": ["naive", "shared", "cublas_sgemm"], "shapes": {"gemm": (320, 640, 1024)}}
+    results = made_up(tmp_path, **options, caches=["hot", "alone"], device=device,
+                      change=alone_in_two_sweeps).of("gemm")  # fmt: skip
+    assert results.compared == Gemm(640, 640, 640) and max(results.timed().n) == 1024
+    assert set(results.leads.cache) == {"alone"} and set(results.leads.sweep) == {"gemm_alone"}
+    assert not results.leads.duplicated(["variant", "n"]).any()
+    here = results.at_compared(results.leads)
+    (best,) = leading_own(results).itertuples()
+    assert best.tflops == here[here.kernel.isin(["naive", "shared"])].tflops.max() < 99
 
 
 def test_a_power_limit_that_left_the_clock_alone_is_no_limit(tmp_path: Path) -> None:

@@ -81,21 +81,25 @@ class Results:
         return self.views[operation, reduced]
 
     def quoted(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Those rows of an operation that are of the sweep with its name or of its lessons; where a
-        sweep that samples for more seconds measured the same, those of the longest."""
+        """Those rows of an operation that are of the sweep with its name or of its lessons, or were
+        timed alone at shapes that were not drawn. Where several sweeps measured the same, they are
+        those of the longest, alone of the one with the most variants."""
         common = (self.device.get("configuration") or {}).get("sampling", {})
         seconds = {}
         for name, own in self.sweeps.items():
             rule = common | own.get("sampling", {})
             seconds[name] = 0 if drawn_at_random(own) else rule.get("seconds", 0)
         lesson, taken = rows.sweep.isin(self.lessons), rows.sweep.map(seconds)
-        main = lesson | (rows.sweep == rows.operation)
-        longer = taken > rows.operation.map(seconds)
+        contenders = self.timed(cache="alone").groupby("sweep").variant.nunique()
+        alone = (rows.cache == "alone") & ~self.drawn(rows)
+        main = lesson | alone | (rows.sweep == rows.operation)
+        longer = ~alone & (taken > rows.operation.map(seconds))
         if "status" in rows:
             longer &= rows.status == "ok"
         key = [name for name in SPAN if name in rows]
         known = main.groupby([rows[name] for name in key], dropna=False).transform("any")
-        ranked = rows.assign(rank=taken.where(longer, lesson - 1.0))[known & (main | longer)]
+        rank = taken.where(longer, lesson - 1.0).mask(alone, rows.sweep.map(contenders))
+        ranked = rows.assign(rank=rank)[known & (main | longer)]
         first = ranked.sort_values("rank", ascending=False, kind="stable").drop_duplicates(key)
         return rows[rows.index.isin(first.index)]
 
@@ -177,6 +181,13 @@ class Results:
         rank = rows.cache.map(CACHES.index)
         return rows[rank == rank.groupby(rows.variant).transform("min")]
 
+    @cached_property
+    def leads(self) -> pd.DataFrame:
+        """The rows of an operation that compare its kernels at one size: those timed alone, which
+        is what a program gets, or where no hand-written kernel was, those of timed()."""
+        alone = self.timed(cache="alone")
+        return alone if alone.kernel.map(self.hand_written).any() else self.timed()
+
     @property
     def product(self) -> Operation:
         """The operation of these results; a KeyError if they are of everything."""
@@ -197,7 +208,7 @@ class Results:
         timed, without a square another shape, and without hand-written kernels the shape of the
         others.
         """
-        timed = fastest(self.timed())
+        timed = fastest(self.leads)
         own = timed[timed.kernel.map(self.hand_written).astype(bool)]
         rows = timed if own.empty else own
         candidates = squares(rows) if len(squares(rows)) else rows
@@ -225,7 +236,7 @@ class Results:
         fast as the last one named, the fastest, and each dispatch."""
         if self.operation is None:
             return [kernel for name in OPERATIONS for kernel in self.of(name).told]
-        rows = self.at_compared(fastest(self.rivals(self.timed())))
+        rows = self.at_compared(fastest(self.rivals(self.leads)))
         best = set(fastest_own(self, rows).kernel)
         rates = dict(zip(rows.kernel, rows.tflops, strict=True))
         named: list[str] = []
@@ -238,9 +249,11 @@ class Results:
 
     @property
     def overlaps(self) -> bool:
-        """Whether launches of an operation's kernels overlap with each other, those of all bits. A
+        """Whether what leads is of launches that overlap with each other, of kernels of all bits. A
         program that does something between two launches does not get such times, so no first page
         tells of them."""
+        if leading(self.leads) == "alone":
+            return False
         known = [self.catalogue[name] for name in self.order if name in self.catalogue]
         return any(kernel.overlaps for kernel in known if kernel.arithmetic == "full")
 
@@ -401,10 +414,12 @@ def quotable(rows: pd.DataFrame) -> pd.DataFrame:
 def fastest_own(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     """The row of the fastest hand-written kernel among rows at one shape; no row if there is none.
 
-    Its speed-up over the library decides, because at its power limit a card has another clock
-    in each series. Its rate decides only without one.
+    Alone its rate decides. In turn its speed-up over the library does, because a card at its power
+    limit has another clock in each series, and its rate only without one.
     """
     own = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    if leading(own) == "alone":
+        return own.nlargest(1, "tflops")
     speedups = results.ratios[results.ratios.baseline == results.full_rivals[-1]]
     held = own.merge(speedups, on=["variant", *POINT, "cache"], how="left", validate="one_to_one")
     order = own.assign(speedup=held.ratio.to_numpy()).sort_values(
@@ -422,10 +437,9 @@ def leading(rows: pd.DataFrame) -> str:
 def leading_own(results: Results, arithmetic: str = "full") -> pd.DataFrame:
     """The row that leads of the fastest hand-written kernel of that arithmetic at the shape of the
     comparison, with enough samples for an interval; no row if there is none."""
-    rows = quotable(results.at_compared(results.launches))
-    rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
+    rows = quotable(results.at_compared(results.leads))
     rows = rows[rows.kernel.map(results.arithmetic) == arithmetic]
-    return fastest_own(results, fastest(rows[rows.cache == leading(rows)]))
+    return fastest_own(results, fastest(rows))
 
 
 def to_fastest(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -434,10 +448,17 @@ def to_fastest(ratios: pd.DataFrame) -> pd.DataFrame:
     return ratios.loc[ratios.groupby(product, sort=False, dropna=False).ratio.idxmin()]
 
 
+def told_ratios(results: Results, ratios: pd.DataFrame) -> pd.DataFrame:
+    """Of ratios those that sentences tell, to libraries that fill C: alone to the fastest, in turn
+    to each."""
+    full = ratios[~ratios.baseline.map(results.writes_half).astype(bool)]
+    return to_fastest(full) if leading(full) == "alone" else full
+
+
 def compared_errors(results: Results) -> pd.DataFrame:
     """The row of each kernel's fastest variant at the shape of the comparison, for GPU kernels if
     some were timed. Empty if no error is on record."""
-    rows = results.at_compared(fastest(results.timed()))
+    rows = results.at_compared(fastest(results.leads))
     rows = rows[(rows.mean_error > 0) & np.isfinite(rows.largest_error)]
     gpu = results.gpu(rows)
     return rows[gpu] if gpu.any() else rows

@@ -72,7 +72,7 @@ def points(here: Results, there: Results) -> pd.DataFrame:
     matrix is moved once), `faster` (the other card's time over this one's), what is `predicted` of
     that, and the `bound` that both cards have; the last two None if that is not known."""
     own, theirs = (fastest(quotable(view.timed())) for view in (here, there))
-    best = fastest_own(here, here.at_compared(fastest(here.timed())))
+    best = fastest_own(here, here.at_compared(fastest(here.leads)))
     own = own[here.gpu(own) & own.kernel.isin([*best.kernel, here.full_rivals[-1]])]
     own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
     same = ["kernel", "m", "n", "k", "fill", "mode", "cache"]

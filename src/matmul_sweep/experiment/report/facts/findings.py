@@ -8,13 +8,14 @@ from matmul_sweep.experiment.dataset.selection import (
     Results,
     compared_errors,
     leading,
+    leading_own,
     limits_of,
     power_capped,
     quotable,
     squares,
     state_absence,
     thermally_throttled,
-    to_fastest,
+    told_ratios,
     verdict_of,
 )
 from matmul_sweep.experiment.report.numbers import ends, known
@@ -41,16 +42,18 @@ def shares(results: Results) -> list[dict[str, Any]]:
     of them tie."""
     rows = quotable(squares(results.ratios))
     rows = rows[rows.kernel.map(results.hand_written).astype(bool)]
-    rows = rows[~rows.baseline.map(results.writes_half).astype(bool)]
     way = leading(results.at_compared(rows))
-    rows = rows[rows.cache == way]
+    rows = told_ratios(results, rows[rows.cache == way])
     verdicts = [verdict_of(row.ratio_low, row.ratio_high) for row in rows.itertuples()]
     rows = rows.assign(verdict=pd.Series(verdicts, rows.index, dtype=str))
     found = []
     by_library = [rows[rows.baseline == library] for library in results.full_rivals]
-    for own in [to_fastest(rows)] if way == "alone" else by_library:
+    for own in [rows] if way == "alone" else by_library:
         faster, tie = ({*map(int, own.n[own.verdict == word])} for word in ("faster", "tie"))
-        for best in results.at_compared(own).sort_values("ratio").tail(1).itertuples():
+        here = results.at_compared(own)
+        if way == "alone":
+            here = here[here.variant.isin(leading_own(results).variant)]
+        for best in here.sort_values("ratio").tail(1).itertuples():
             found.append(
                 {
                     "n": best.n,
@@ -81,9 +84,11 @@ def accuracy(results: Results) -> dict[str, Any] | None:
     return {"n": int(rows.n.iloc[0]), "kernels": kernels}
 
 
-def marked(row: Any, factor: int) -> dict[str, Any]:
-    """A rate in a unit, and what limited the card."""
-    return {"value": float(row.tflops) * factor, "limits": limits_of(row.throttled)}
+def marked(row: Any, factor: int, way: str) -> dict[str, Any]:
+    """A rate in a unit, with a letter for each thing that limited the card, and `t` if it was timed
+    in turn where the others were timed alone."""
+    in_turn = "t" * (way == "alone" and row.cache != way)
+    return {"value": float(row.tflops) * factor, "limits": limits_of(row.throttled) + in_turn}
 
 
 def card_state(results: Results) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from matmul_sweep.experiment.dataset.selection import (
     at,
     fastest,
     fastest_own,
+    leading,
     leading_own,
     quotable,
     rate_unit,
@@ -33,26 +34,28 @@ from matmul_sweep.operations.shapes import Shape
 def ladder(whole: Results, operation: str) -> dict[str, Any]:
     """Every step of an operation in the data set, and what all of them gain."""
     results = whole.of(operation, reduced=True)
-    timed = fastest(results.timed())
+    led, timed = fastest(results.leads), fastest(results.timed())
     shape = results.compared or largest(results.summary)
-    here = at(timed, shape) if shape else timed[:0]
+    here = at(led, shape) if shape else led[:0]
     unit, factor = rate_unit(here.tflops)
+    way = leading(here)
     steps: list[dict[str, Any]] = []
     before = None
     for name in filter(results.hand_written, results.present):
         assert shape is not None  # what is present has a row, and a row a shape
         place = own_shape(results, name, shape)
-        row = next((row for _, row in at(timed[timed.kernel == name], place).iterrows()), None)
-        alike = before if place == shape else None
+        found = [at(table[table.kernel == name], place) for table in (led, timed)]
+        row = next((row for own in found for _, row in own.iterrows()), None)
         step = described(results, name, row, place) | {
-            "rate": None if row is None else marked(row, factor),
+            "rate": None if row is None else marked(row, factor, way),
             "shares": [] if row is None else shares(results, row, factor),
             "size": None if place == shape else size_name(place),
             "missing": results.absence([name], place) if row is None else None,
-            "before": gain(results, alike, row),
+            "before": gain(results, before if place == shape else None, row),
         }
         steps.append(step)
-        if row is not None and place == shape and (before is None or step["source"]["code"]):
+        alike = row is not None and row.name in here.index
+        if alike and (before is None or step["source"]["code"]):
             before = row
     own = quotable(results.rivals(here))
     own = own[own.kernel.map(results.hand_written).astype(bool)]
@@ -61,6 +64,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     climbed = len(own) and own.index[0] != best.index[0]
     return {
         "size": shape and size_name(shape),
+        "way": "alone" if way == "alone" else "in turn",
         "unit": unit,
         "steps": steps,
         "stairs": stairs(results, steps, here),
@@ -71,17 +75,21 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
     }
 
 
-def stairs(results: Results, steps: list[dict[str, Any]], here: pd.DataFrame) -> list[str]:
-    """The steps of the staircase, of those that were timed at the ladder's shape: the first one,
-    those with a page, and the fastest. Kernels of other arithmetic, which other units bound, are
-    left out."""
+def stairs(
+    results: Results, steps: list[dict[str, Any]], here: pd.DataFrame
+) -> dict[str, dict[str, Any] | None]:
+    """The steps of the staircase, each with its gain over the one to its left: of those that were
+    timed alike at the ladder's shape the first one, those with a page, and the fastest. Kernels of
+    other arithmetic, which other units bound, are left out."""
     best = set(fastest_own(results, results.rivals(here)).kernel)
-    timed = [s for s in steps if s["rate"] and not s["size"] and s["arithmetic"] == "full"]
-    return [
-        step["name"]
+    timed = [s for s in steps if s["name"] in {*here.kernel} and s["arithmetic"] == "full"]
+    rows = [
+        here[here.kernel == step["name"]].iloc[0]
         for i, step in enumerate(timed)
         if i == 0 or step["source"]["code"] or step["name"] in best
     ]
+    lefts = [None, *rows[:-1]]
+    return {row.kernel: gain(results, left, row) for left, row in zip(lefts, rows, strict=False)}
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:

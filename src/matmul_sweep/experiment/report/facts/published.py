@@ -25,7 +25,7 @@ from matmul_sweep.experiment.dataset.selection import (
     quotable,
     rate_unit,
     squares,
-    to_fastest,
+    told_ratios,
     verdict_of,
     version_words,
 )
@@ -126,9 +126,8 @@ def speedups(view: Results, best: pd.DataFrame) -> list[str]:
     """A kernel's (one row) speed-up over each library that fills C, or alone over the fastest, in
     words."""
     held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
+    held = told_ratios(view, held)
     way = ", alone" if leading(best) == "alone" else ""
-    if way:
-        held = to_fastest(held[held.baseline.isin(full_libraries(view, held))])
     return [
         speedup(held[held.baseline == library], f" times as fast as *{view.title(library)}*") + way
         for library in full_libraries(view, held)
@@ -157,10 +156,9 @@ def full_libraries(view: Results, pairs: pd.DataFrame) -> list[str]:
 def ladder(view: Results) -> pd.DataFrame:
     """The fastest variant of each kernel at the size of the comparison; a CPU kernel that does not
     reach this size, with enough samples, is shown at its largest."""
-    rows = squares(fastest(view.timed()))
+    rows, here = squares(fastest(view.timed())), view.at_compared(fastest(view.leads))
     if view.compared is None or not view.compared.square:
         return rows[:0]
-    here = view.at_compared(rows)
     slow = quotable(rows[(rows.n <= view.compared.n) & ~view.gpu(rows)])
     last = slow.groupby("kernel").tail(1)
     rungs = pd.concat([here[view.gpu(here)], last])

@@ -1,8 +1,8 @@
 """How many times as long one kernel takes as another.
 
-A card at its power limit has another clock in each series of launches, so there two times are not
-compared. Then the quotient is that of two ratios, to something that was
-timed in turn with both kernels.
+Alone, in one sweep, their blocks take turns on one card, so their times are divided. In turn they
+have two series, with two clocks and maybe on two cards. Then the quotient is that of two ratios, to
+something that was timed in turn with both.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from matmul_sweep.catalogue.entries import kernel_name
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     at,
-    limits_of,
     quotient_interval,
     verdict_of,
 )
@@ -30,7 +29,7 @@ class Quotient:
     value: float
     low: float
     high: float
-    beside: str | None = None  # what was timed in turn with both, if the two times do not count
+    beside: str | None = None  # what was timed in turn with both
 
     def facts(self, results: Results) -> dict[str, Any]:
         """With its verdict: whether the other kernel is faster, slower, or neither, or the same to
@@ -41,14 +40,19 @@ class Quotient:
             "interval": ends(self.low, self.high),
             "verdict": "same" if printed_as_one else verdict_of(self.low, self.high),
             "beside": self.beside and results.title(kernel_name(self.beside)),
+            "cards": len(results.cards),
         }
 
 
 def quotient(results: Results, slow: pd.Series, fast: pd.Series) -> Quotient | None:
-    """The time in one row over that in another; None if the card was at its power limit in one of
-    them, and nothing was timed in turn with both."""
-    if "p" in limits_of(slow.throttled) + limits_of(fast.throttled):
+    """The time in one row over that in another; None if they were timed in two ways, alone in two
+    sweeps, or in turn beside nothing that was timed with both."""
+    if slow.cache != fast.cache:
+        return None
+    if slow.cache != "alone":
         return by_pairs(partners(results, slow), partners(results, fast))
+    if slow.sweep != fast.sweep:
+        return None
     return Quotient(slow.time_ms / fast.time_ms, *quotient_interval(slow, fast))
 
 
@@ -64,11 +68,11 @@ def by_pairs(slow: dict[str, Quotient], fast: dict[str, Quotient]) -> Quotient |
 
 
 def partners(results: Results, row: pd.Series) -> dict[str, Quotient]:
-    """The time of each thing that was timed in turn with a row's kernel or library, over the
-    row's."""
+    """The time of each thing that was timed in turn with a row's kernel or library, which is one of
+    them, over the row's."""
     pairs = at(results.ratios, shape_of(row))
     same = ["fill", "mode", "cache"]
-    found = {}
+    found = {row.variant: Quotient(1, 1, 1)}
     for pair in pairs[(pairs[same] == row[same]).all(axis=1)].itertuples():
         low, high = pair.ratio_low, pair.ratio_high
         if pair.variant == row.variant:

@@ -23,6 +23,7 @@ from matmul_sweep.experiment.report.facts.cards import cards
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.facts.ways import ways
 from matmul_sweep.operations import OPERATIONS, shape_of
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -41,6 +42,7 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "loads": loads(results),
         "documents": documents_beside(results, documents),
         "random_shapes": random_shapes(results),
+        "ways": ways(results),
         "cards": cards(results),
         "not_measured": {status: missing(results, status) for status in ("failed", "skipped")},
         "measuring": measuring(results),

@@ -20,7 +20,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 
-@figure("This card beside others", one_cache=False)
+@figure("This card beside others", of=None)
 def cards(results: Results) -> Figure:
     """A panel for each other card and operation."""
     panels = [

@@ -11,10 +11,12 @@ from matmul_sweep.experiment.dataset.selection import (
     quotable,
     rate_unit,
     squares,
+    told_ratios,
     verdict_of,
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
+from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.numbers import significant
 
 ALIKE = 1.1  # errors this many times apart are no difference between kernels
@@ -49,14 +51,13 @@ def beside(ratio: float, low: float, high: float) -> str:
 
 def against_libraries(view: Results) -> str:
     """`sgemm is 1.08 times as fast as cuBLAS SGEMM`: the last step beside each library that fills
-    C, at the shape of the comparison, if it was timed often enough there."""
-    rows = quotable(view.at_compared(fastest(view.timed())))
+    C, or alone the fastest, at the shape of the comparison, if it was timed often enough there."""
+    rows = quotable(view.at_compared(fastest(view.leads)))
     best = rows[rows.kernel.isin(view.told[-1:])]
-    held = best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"])
+    held = told_ratios(view, best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"]))
     said = [
         f"{words} {view.title(row.baseline)}"
-        for name in view.full_rivals
-        for row in held[held.baseline == name].itertuples()
+        for row in held.sort_values("baseline", key=lambda own: own.map(view.position)).itertuples()
         if (words := beside(row.ratio, row.ratio_low, row.ratio_high))
     ]
     return f"{view.title(best.kernel.iloc[0])} is {listed(said)}" if said else ""
@@ -92,8 +93,9 @@ def faster_at(view: Results, pairs: pd.DataFrame, what: str) -> str:
 
 
 def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
-    """What reduced arithmetic gains in rate and costs in error, or gains there too: its fastest
-    kernel beside the fastest other one, among rows at one point."""
+    """What reduced arithmetic gains in speed and costs in error, or gains there too: its fastest
+    kernel beside the fastest other one, among rows at one point. Nothing if their speeds cannot be
+    compared."""
     full = rows[[results.arithmetic(kernel) == "full" for kernel in rows.kernel]]
     reduced = rows.drop(full.index)
     if reduced.empty and len(full) > 1 and full.mean_error.max() < ALIKE * full.mean_error.min():
@@ -101,7 +103,9 @@ def reduced_beside_full(results: Results, rows: pd.DataFrame) -> str:
     if full.empty or reduced.empty:
         return ""
     one, other = (own.loc[own.tflops.idxmax()] for own in (reduced, full))
-    error = one.mean_error / other.mean_error
+    found, error = quotient(results, other, one), one.mean_error / other.mean_error
+    if not found:
+        return ""
     words = f"{times(error)} the error" if error >= 1 else f"{percent(error)} of the error"
-    return (f"{results.title(one.kernel)} has {times(one.tflops / other.tflops)} the rate of "
-            f"{results.title(other.kernel)}, and {words}")  # fmt: skip
+    return (f"{results.title(one.kernel)} is {times(found.value)} as fast as "
+            f"{results.title(other.kernel)}, with {words}")  # fmt: skip

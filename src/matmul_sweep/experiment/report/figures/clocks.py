@@ -22,7 +22,7 @@ STATES = {
 }
 
 
-@figure("Clock and power of the card, by size", one_cache=False)
+@figure("Clock and power of the card, by size", of=None)
 def clocks(results: Results) -> Figure:
     """The card's state during hot launches of square products, a row of panels per operation."""
     found = {name: rows for name in OPERATIONS if len(rows := states(results.of(name)))}

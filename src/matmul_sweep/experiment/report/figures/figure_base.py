@@ -5,6 +5,7 @@ interval and label of a kernel.
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from functools import partial
+from operator import attrgetter
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -26,6 +27,8 @@ from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.operations.operation import Operation
 
 Draw = Callable[[Results], Figure]
+Rows = Callable[[Results], pd.DataFrame]
+LEADS: Rows = attrgetter("leads")
 FIGURES: dict[str, Draw] = {}
 
 
@@ -40,14 +43,14 @@ def need(found: Sized, why: str) -> None:
 
 
 def figure(
-    title: str, *operations: Operation, reduced: bool = False, one_cache: bool = True
+    title: str, *operations: Operation, reduced: bool = False, of: Rows | None = Results.timed
 ) -> Callable[[Draw], Draw]:
     """Register a figure of each of these operations, or (of none) of everything timed, by the
     operation's prefix and the function's name. It has the theme, its title, in which `{product}`
     stands for the operation, and its source, and raises NothingToDraw.
 
     reduced: kernels with reduced arithmetic are among the operation's.
-    one_cache: its times are hot or cold, and the source says which.
+    of: its rows, whose way of timing the source names; None where the panels have several.
     """
 
     def drawn(draw: Draw, operation: Operation | None, whole: Results) -> Figure:
@@ -55,7 +58,7 @@ def figure(
         words = title.format(product=in_words(operation)) if operation else title
         with style.theme():
             made = draw(results)
-            source = source_line(results) + (cache_note(results) if one_cache else "")
+            source = source_line(results) + way_note(results, of and of(results))
             style.finish(made, words, list(notes(results, made)), source)
         return made
 
@@ -75,14 +78,17 @@ def source_line(results: Results) -> str:
     return " · ".join([*parts, *filter(None, [version_words(results)])])
 
 
-def cache_note(results: Results) -> str:
-    """The cache state of the GPU's kernel times; empty if there are none."""
-    timed = results.timed()
-    caches = set(timed.cache[results.gpu(timed)])
-    words = {"hot": " · hot: inputs may lie in the L2",
+def way_note(results: Results, rows: pd.DataFrame | None) -> str:
+    """How the GPU's kernel times among these rows were measured, if it is one way for all, and on
+    how many cards, because two jobs may have had two."""
+    caches = [] if rows is None else sorted(set(rows.cache[results.gpu(rows)]))
+    words = {"alone": " · alone, at its own clock",
+             "hot": " · in turn, hot: inputs may lie in the L2",
              "rotated": " · rotating buffers: other inputs each time",
              "cold": " · cold: the L2 is cleared before each"}  # fmt: skip
-    return "".join(words[cache] for cache in sorted(caches))
+    several = caches != ["alone"] and len(results.cards) > 1
+    cards = f" · jobs on {len(results.cards)} cards" if several else ""
+    return "".join([*(words[cache] for cache in caches), cards])
 
 
 def notes(results: Results, made: Figure) -> Iterator[str]:
@@ -115,8 +121,9 @@ def look(results: Results, kernel: str) -> Look:
     if kernel in results.told:
         return style.step_look(results.told.index(kernel), len(results.told))
     own = [name for name, known in results.catalogue.items() if known.product is results.product]
+    tuned = [name for name in own if results.catalogue[name].tuned]
     kinds = [
-        (results.full_rivals, style.LIBRARIES),
+        ([*results.full_rivals, *tuned], style.LIBRARIES),
         ([name for name in own if not results.on_gpu(name)], style.CPU),
         ([name for name in own if results.arithmetic(name) != "full"], style.REDUCED),
     ]
@@ -195,7 +202,7 @@ def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
 def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
     """What `rated` gives for the fastest variant of each GPU kernel at the shape of the comparison.
     Raises NothingToDraw."""
-    rows = results.at_compared(fastest(results.timed()))
+    rows = results.at_compared(fastest(results.leads))
     rows = rows[results.gpu(rows)]
     need(rows, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
     return rated(rows)

@@ -13,7 +13,7 @@ from matmul_sweep.experiment.report.numbers import significant
 CLEARLY = 1.5  # times as fast, for what may be known by a product each
 
 
-@figure("Rate of the processor, by width and order of the loops", one_cache=False)
+@figure("Rate of the processor, by width and order of the loops", of=None)
 def processor_sizes(results: Results) -> Figure:
     """A bar for each loop at each size; the library's rates, which would dwarf them, in words."""
     rows = results.launches[results.launches.sweep.isin(results.lessons)]

@@ -29,7 +29,7 @@ POINT = Look(style.STEPS[3], "o", "")
 MARKED = {LOW: "5%", MIDDLE: "median", HIGH: "95%"}
 
 
-@figure("Speed-up over the library at shapes drawn at random", one_cache=False)
+@figure("Speed-up over the library at shapes drawn at random", of=None)
 def random_shapes(results: Results) -> Figure:
     """Library time over kernel time, the lowest first, in a panel for each dispatch."""
     kernels = drawn_kernels(results)

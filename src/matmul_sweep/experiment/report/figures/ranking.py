@@ -13,6 +13,7 @@ from matmul_sweep.experiment.dataset.selection import (
     at,
     compared_errors,
     size_name,
+    told_ratios,
 )
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.figures import style
@@ -22,6 +23,7 @@ from matmul_sweep.experiment.report.figures.claims import (
     times,
 )
 from matmul_sweep.experiment.report.figures.figure_base import (
+    LEADS,
     figure,
     gpu_compared,
     kernel_lines,
@@ -36,10 +38,11 @@ from matmul_sweep.operations import OPERATIONS, shape_of
 LETTERS = 9  # of a line of a kernel's name
 
 
-@figure("Step by step: {product}", *OPERATIONS.values())
+@figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
 def ladder(results: Results) -> Figure:
     """The steps that are told of as a staircase of rates at one size: each with its gain over the
-    step before, and the rate of each library in the pairs that it was timed in with the step."""
+    step before, and the rate of each library in the pairs that it was timed in with the step. Alone
+    the factors are the quotients of the heights, because all of it is one contest."""
     rows, unit, per_tflops = gpu_compared(results)
     named = [kernel for kernel in results.told if kernel in set(rows.kernel)]
     need(named, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
@@ -71,16 +74,15 @@ def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
 
 
 def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tflops: float) -> None:
-    """A dash over each step for each library that fills C, at its rate beside that step: rates that
-    were not measured in turn differ by the card's clock."""
-    for name in results.full_rivals:
-        own = results.ratios[results.ratios.baseline == name]
-        for place, row in enumerate(steps):
-            pairs = at(own[(own.variant == row.variant) & (own.cache == row.cache)], shape_of(row))
-            if len(pairs):
-                rate = row.tflops / pairs.ratio.iloc[0] * per_tflops
-                ax.plot([place - 0.45, place + 0.45], [rate, rate], linewidth=1.6,
-                        color=look(results, name).colour, linestyle="--", label=name)  # fmt: skip
+    """A dash over each step for each library that fills C, alone for the fastest, at its rate in
+    the pairs with that step: in turn rates of other pairs differ by the card's clock."""
+    for place, row in enumerate(steps):
+        pairs = at(results.ratios[results.ratios.variant == row.variant], shape_of(row))
+        for pair in told_ratios(results, pairs[pairs.cache == row.cache]).itertuples():
+            rate = row.tflops / pair.ratio * per_tflops
+            ax.plot([place - 0.45, place + 0.45], [rate, rate], linewidth=1.6,
+                    color=look(results, pair.baseline).colour, linestyle="--",
+                    label=pair.baseline)  # fmt: skip
     name_lines([ax], results)
 
 
@@ -95,7 +97,7 @@ def climbed(results: Results, steps: Sequence[pd.Series]) -> str:
     return gain or library
 
 
-@figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True)
+@figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True, of=LEADS)
 def accuracy(results: Results) -> Figure:
     """Mean error of C's elements over the rate, with a line to the largest error, at the largest
     common size."""

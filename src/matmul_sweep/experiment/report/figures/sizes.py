@@ -77,7 +77,7 @@ def peak_lines(ax: Axes, results: Results, sizes: pd.Series, per_tflops: float) 
             style.draw_line(ax, ends, [peak * per_tflops] * 2, line, f"peak, {words}")
 
 
-@figure("Speed-up over the library: {product}", *OPERATIONS.values())
+@figure("Speed-up over the library: {product}", *OPERATIONS.values(), of=Results.square_ratios)
 def share(results: Results) -> Figure:
     """Library time over kernel time for squares, neighbours in time, one panel per library routine
     that fills C, with the median's 95% interval."""
@@ -140,7 +140,7 @@ def wider(results: Results, rows: pd.DataFrame) -> str:
             f"{words} with tiles of {narrow.width:.0f}")  # fmt: skip
 
 
-@figure("What the L2 gives: time over hot time", GEMM, one_cache=False)
+@figure("What the L2 gives: time over hot time", GEMM, of=None)
 def hot_and_cold(results: Results) -> Figure:
     """Times on rotating buffers and with the L2 cleared, over hot ones, for square products by the
     variant that is fastest hot."""
