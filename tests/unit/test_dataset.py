@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from support import ROOT
 
+from matmul_sweep.experiment.dataset import tables
 from matmul_sweep.experiment.dataset.renamed import todays_name
 from matmul_sweep.experiment.dataset.tables import (
     BEFORE,
@@ -166,6 +168,53 @@ def test_a_damaged_published_file_is_to_be_restored(
     path.write_text("{")
     with pytest.raises(UserError, match=r"restore it with git checkout .*device\.json$"):
         read_json(path)
+
+
+def test_a_file_has_its_name_once_it_is_on_the_disk_and_its_users_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Renamed earlier, it could be empty after a power cut."""
+    path = tmp_path / "point.json"
+    synced: list[tuple[int, bool]] = []
+    monkeypatch.setattr(
+        files.os, "fsync", lambda handle: synced.append((os.fstat(handle).st_ino, path.exists()))
+    )
+    before = os.umask(0o027)
+    try:
+        write_json({"a": 1}, path)
+    finally:
+        os.umask(before)
+    assert synced == [(path.stat().st_ino, False)]
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("device.json", b"[" * 100_000, "device.json: cut short or damaged"),
+        ("device.json", b" " * (files.MOST_BYTES + 1), "larger than 16 MiB"),
+        (SAMPLES, gzip.compress(bytes(2 << 20)), "larger than 1 MiB"),
+        ("kernels.csv", b"a," * 10**5 + b"\n", "no column kernel, no column variant"),
+    ],
+)
+def test_a_hostile_file_is_refused_in_a_short_line(
+    tmp_path: Path, name: str, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "LARGEST_TABLE", 1 << 20)
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(said)) as caught:
+        read_json(path) if path.suffix == ".json" else read_table(name, path)
+    assert len(str(caught.value)) < 500
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / SAMPLES)
+    with pytest.raises(UserError, match="where a file is wanted"):
+        read_table(SAMPLES, tmp_path / SAMPLES)
+    (tmp_path / "device.json").symlink_to("device.json")
+    with pytest.raises(UserError, match=r"device\.json: Too many levels of symbolic links"):
+        read_json(tmp_path / "device.json")
 
 
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

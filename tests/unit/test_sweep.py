@@ -111,6 +111,17 @@ def test_an_interrupted_sweep_measures_nothing_finished_again(
     assert another.measured == CASES
 
 
+@pytest.mark.parametrize("left", [0, -9])
+def test_a_point_of_which_the_journal_has_lost_a_part_is_measured_again(
+    swept: Swept, left: int
+) -> None:
+    first, again = swept(FakeBench(GPU)), FakeBench(GPU)
+    entry = first.entry(CASES[1])
+    entry.write_bytes(entry.read_bytes()[:left])
+    swept(again)
+    assert again.measured == [CASES[1]]
+
+
 @pytest.mark.parametrize(("name", "chooses"), [("sgemm", True), ("naive", False)])
 def test_a_dispatch_says_what_it_ran(swept: Swept, name: str, chooses: bool) -> None:
     variant = CATALOGUE.variant(name)

@@ -38,6 +38,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value as text, in a message: its beginning, if it is long."""
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 @contextlib.contextmanager
 def naming(*where: Path | str) -> Iterator[None]:
     """Names the file, the entry or the key in a mistake."""

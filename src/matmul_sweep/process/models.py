@@ -9,7 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union
 
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.process.errors import UserError, shown
 
 Checked = TypeVar("Checked")
 
@@ -86,8 +86,7 @@ def explained(model: Any, content: Any, error: Mapping[str, Any]) -> tuple[list[
     if choices := [*literals(reached(model, keys))]:
         said += meant(str(value), choices)
     described = description(model, keys)
-    shown = str(value) if len(str(value)) <= 60 else f"{str(value)[:57]}..."
-    return keys, f"'{shown}': {said}" + (f"; wanted: {described}" if described else "")
+    return keys, f"'{shown(value)}': {said}" + (f"; wanted: {described}" if described else "")
 
 
 def meant(text: str, known: Collection[str]) -> str:

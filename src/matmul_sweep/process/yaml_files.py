@@ -6,8 +6,7 @@ from typing import Any
 import yaml
 
 from matmul_sweep.process.errors import UserError, said
-
-MOST_BYTES = 16 << 20  # 10,000 kernels take 5 MB
+from matmul_sweep.process.files import read_bytes
 
 
 class UniqueKeys(yaml.CSafeLoader):
@@ -28,14 +27,10 @@ class UniqueKeys(yaml.CSafeLoader):
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file.
 
-    Raises UserError for a missing file, invalid YAML, a key given twice, or over MOST_BYTES.
+    Raises UserError for a missing or too large file, invalid YAML, or a key given twice.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise UserError(f"{path}: larger than {MOST_BYTES >> 20} MiB, too large to read")
-        return yaml.load(data, UniqueKeys)
+        return yaml.load(read_bytes(path), UniqueKeys)
     except OSError as error:
         raise UserError(said(error)) from None
     except yaml.MarkedYAMLError as error:

@@ -7,7 +7,6 @@ A name of a column means the same in every table.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
 import zlib
@@ -22,8 +21,8 @@ from matmul_sweep.build.machine_code import kinds
 from matmul_sweep.experiment.dataset import renamed
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, REASONS
 from matmul_sweep.operations.shapes import LARGEST
-from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.files import read_json, remedy, write_text
+from matmul_sweep.process.errors import UserError, shown
+from matmul_sweep.process.files import read_bytes, read_json, remedy, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +34,7 @@ DIGEST = r"[0-9a-f]{64}"
 REASON = f"({'|'.join(REASONS)})"
 WHEN = ("before", "during", "after")
 LEAST = 1e-9  # of what is above zero
+LARGEST_TABLE = 256 << 20  # bytes of a table, unpacked; a published set's samples take 21 MB
 TEXT, NUMBER, WHOLE = "text", "number", "whole number"
 
 
@@ -115,11 +115,11 @@ DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
     Column("recorder", TEXT, words="off|on"),
     Column("value", NUMBER, "as in `unit`", LEAST, 1e9, measured=True),
     *(Column(name, NUMBER, "as in `unit`", measured=True) for name in ("value_low", "value_high")),
-    Column("code_bytes", WHOLE, "bytes", measured=True),
-    Column("loop_start", WHOLE, "bytes"),
-    Column("loop_instructions", WHOLE),
-    *(Column(name, WHOLE, measured=True) for name in LOOP),
-    *(Column(name, NUMBER, unit, measured=name == "duration_ns")
+    Column("code_bytes", WHOLE, "bytes", 0, measured=True),
+    Column("loop_start", WHOLE, "bytes", 0),
+    Column("loop_instructions", WHOLE, low=0),
+    *(Column(name, WHOLE, low=0, measured=True) for name in LOOP),
+    *(Column(name, NUMBER, unit, 0, 100 if unit == "%" else inf, measured=name == "duration_ns")
       for name, unit in COUNTED.items()),
     *(Column(name, WHOLE, low=0) for name in ("loads", "multiply_adds")),
 ]}  # fmt: skip
@@ -234,18 +234,18 @@ def read_table(kind: str, path: Path, version: str = VERSION) -> pd.DataFrame:
     import pandas as pd  # here, because measuring jobs need other parts of this module
 
     try:
-        data = path.read_bytes()
-        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        data = read_bytes(path, LARGEST_TABLE)
         if not data.endswith(b"\n"):  # pandas would fill up an incomplete last line
             raise EOFError("its last line does not end")
+        header = data.partition(b"\n")[0].decode("utf-8-sig").rstrip("\r")
+        check_header(kind, next(csv.reader([header])), version, path)
         empty = {column: [""] for column in COLUMNS[kind] if column not in TEXTS}
         types = dict.fromkeys(TEXTS, str)
         table = pd.read_csv(io.BytesIO(data), dtype=types, keep_default_na=False, na_values=empty)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
-    except (EOFError, ValueError, OSError, zlib.error) as error:
+    except (EOFError, ValueError, OSError, csv.Error, zlib.error) as error:
         raise UserError(f"{path}: cut short or damaged ({error}); {remedy(path)}") from None
-    check_header(kind, [*table.columns], version, path)
     if order_of(version) < order_of(renamed.SINCE):
         for column in table.columns.intersection(["variant", "baseline_of"]):
             table[column] = table[column].map(renamed.todays_name)
@@ -265,8 +265,9 @@ def check_header(kind: str, found: Sequence[str], version: str, path: Path) -> N
     ]
     wrong = [f"no column {name}" for name in early if name not in found]
     wrong += [f"column {name}" for name in found if name not in COLUMNS[kind]]
+    wrong += [f"column {name} twice" for name in COLUMNS[kind] if found.count(name) > 1]
     if wrong:
-        said = f"{', '.join(wrong)}, unlike {kind} of version {version}"
+        said = f"{shown(', '.join(wrong), 200)}, unlike {kind} of version {version}"
         raise UserError(f"{path}: {said}; {remedy(path)}")
 
 
@@ -274,10 +275,10 @@ def version_of(device: Mapping[str, Any]) -> str:
     """The version of the project that measured a data set, by its device.json. Raises UserError for
     one that is no version, or later than this."""
     version = str(device.get("version", BEFORE))
-    if not re.fullmatch(r"\d+(\.\d+)*", version):
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version):
         raise UserError(
-            f"device.json: version '{version}' is not of the form 1.0.0; restore the file, or "
-            f"delete the data set and run again"
+            f"device.json: version '{shown(version)}' is not of the form 1.0.0; restore the file, "
+            f"or delete the data set and run again"
         )
     if order_of(version) > order_of(VERSION):
         raise UserError(
@@ -305,7 +306,7 @@ def numbers(column: pd.Series, path: Path) -> pd.Series:
     if wrong.any():
         line = column.index[wrong][0]
         raise UserError(
-            f"{path}, line {line + 2}, column {column.name}: '{column[line]}' is not a "
+            f"{path}, line {line + 2}, column {column.name}: '{shown(column[line])}' is not a "
             f"{WHOLE if whole else NUMBER}; {remedy(path)}"
         )
     return read.astype("Int64") if column.name == "k" else read

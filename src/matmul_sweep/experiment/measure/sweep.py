@@ -18,7 +18,7 @@ from matmul_sweep.experiment.measure.in_turn import InTurnBench
 from matmul_sweep.experiment.measure.together import AloneBench
 from matmul_sweep.experiment.plan.settings import Case, Settings
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.files import read_json, write_json
+from matmul_sweep.process.files import read_record, write_json
 
 KEYED = ("times", "draws")  # parts of a point by (who, phase, cache), which are no keys in JSON
 
@@ -143,9 +143,8 @@ class Sweep:
 
     def resumed(self, case: Case) -> Point | None:
         """The point that an interrupted job with the same identity left, or None."""
-        path = self.entry(case)
-        entry: dict[str, Any] = read_json(path) if path.exists() else {"identity": None}
-        if entry["identity"] != self.identity:
+        entry = read_record(self.entry(case), self.identity)
+        if entry is None:
             return None
         keyed: dict[str, Any] = {
             name: {tuple(key): own for *key, own in entry[name]} for name in KEYED

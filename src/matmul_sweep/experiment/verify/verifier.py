@@ -38,7 +38,7 @@ from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.children import until_done
 from matmul_sweep.process.errors import Unfinished, UserError
-from matmul_sweep.process.files import read_json, write_json
+from matmul_sweep.process.files import read_json, read_record, write_json
 from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.workers import workers
@@ -193,12 +193,8 @@ class Verifier:
 
     def record(self, task: Task) -> Rows | None:
         """The rows of a finished task; None if it has to run."""
-        path = self.records / task.file
-        try:
-            found = read_json(path) if path.exists() else {"identity": None}
-        except UserError:
-            return None
-        return found["rows"] if found["identity"] == self.identity(task) else None
+        found = read_record(self.records / task.file, self.identity(task))
+        return found["rows"] if found else None
 
     def identity(self, task: Task) -> str:
         """SHA-256 of everything that determines the rows of a task."""
