@@ -11,7 +11,8 @@ from pathlib import Path
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
-from matmul_sweep.experiment.verify.verifier import Verifier, tasks_of
+from matmul_sweep.experiment.verify.tasks import tasks_of
+from matmul_sweep.experiment.verify.verifier import Verifier
 from matmul_sweep.process.errors import command_line
 
 

@@ -13,7 +13,8 @@ from support import Command, Entry, WriteCatalogue, experiment
 from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.measure import measuring as program
 from matmul_sweep.experiment.measure.sweep import Sweep
-from matmul_sweep.experiment.verify.verifier import Verifier, refused, tasks_of
+from matmul_sweep.experiment.verify.tasks import tasks_of
+from matmul_sweep.experiment.verify.verifier import Verifier, refused
 from matmul_sweep.process.children import until_done
 from matmul_sweep.process.files import read_json
 

@@ -18,17 +18,21 @@ from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.verify import verifier as program
 from matmul_sweep.experiment.verify.runner import WrongAccess
-from matmul_sweep.experiment.verify.verification import verification_shapes
-from matmul_sweep.experiment.verify.verifier import (
+from matmul_sweep.experiment.verify.tasks import (
     Rows,
     Task,
-    Verifier,
     needed,
-    refused,
+    planned,
     tasks_of,
     unchosen,
+)
+from matmul_sweep.experiment.verify.verification import verification_shapes
+from matmul_sweep.experiment.verify.verifier import (
+    Verifier,
+    refused,
     verify,
 )
+from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import Unfinished
@@ -49,7 +53,7 @@ def verifier(run: Experiment, folder: Path, machine: str = "") -> Verifier:
 # ---- What is verified ----
 
 
-def test_a_dispatch_is_verified_in_what_it_chooses() -> None:
+def test_a_dispatch_is_verified_in_what_it_chooses(tmp_path: Path) -> None:
     """New variants at their own shapes too, and all where they are chosen; rows say what is left
     out."""
     run = experiment("sgemm", "direct", "streamed", device="gpu", sweeps=DISPATCHED)
@@ -64,9 +68,10 @@ def test_a_dispatch_is_verified_in_what_it_chooses() -> None:
     for part, shapes in parts.items():
         alone = set() if part in known else set(verification_shapes(part, []))
         assert shapes == alone | at[part]
-    left_out = unchosen(run, tasks, dispatch)
-    assert len(left_out) == len(built_in) - sum(map(len, at.values()))
-    assert all("but at no shape that is measured" in row["reason"] for row in left_out)
+    shapes_left_out = unchosen(run, tasks, dispatch)
+    assert len(shapes_left_out) == len(built_in) - sum(map(len, at.values()))
+    rows = verifier(run, tmp_path).left_out(dispatch, shapes_left_out)
+    assert all("but at no shape that is measured" in row["reason"] for row in rows)
 
 
 def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() -> None:
@@ -83,7 +88,8 @@ def test_before_a_variant_is_timed_only_it_and_what_it_chooses_are_verified() ->
 def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
     command: Command, tmp_path: Path
 ) -> None:
-    experiment("sgemm", "cublas_sgemm").write(tmp_path / "e.json")
+    run = experiment("sgemm", "cublas_sgemm")
+    run.write(tmp_path / "e.json")
     done = command(
         "verify", "gemm", "--experiment", tmp_path / "e.json", "--build", tmp_path, "--records",
         tmp_path, "--output", tmp_path / "v.csv", "--log", tmp_path / "log",
@@ -92,6 +98,8 @@ def test_without_a_gpu_rows_say_why_a_library_or_a_dispatch_was_not_run(
     rows = read_table("verification.csv", tmp_path / "v.csv")
     assert set(rows.status) == {"skipped"}
     assert set(rows.reason[rows.variant == "cublas_sgemm"]) == {"there is no GPU here"}
+    named = [(row.variant, shape_of(row)) for row in rows.itertuples()]
+    assert named == [(variant.name, shape) for variant, shape in planned(run, "gemm")]
     chosen = rows.reason[rows.variant == "sgemm"]
     assert len(chosen) and chosen.str.endswith(": --config verify=all").all()
 

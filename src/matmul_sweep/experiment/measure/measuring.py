@@ -36,7 +36,8 @@ from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import Case
 from matmul_sweep.experiment.verify.gpu import Gpu, opened
 from matmul_sweep.experiment.verify.products import cpu_product
-from matmul_sweep.experiment.verify.verifier import Verifier, needed, tasks_of
+from matmul_sweep.experiment.verify.tasks import needed, tasks_of
+from matmul_sweep.experiment.verify.verifier import Verifier
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.launch.products import NotCompiled, compile_record
 from matmul_sweep.operations.shapes import Shape

@@ -1,4 +1,4 @@
-"""What a run verifies, and the records that finished verifications leave.
+"""Runs verifications, and keeps the records that finished ones leave.
 
 A record is of certain sources, compilers, launches, shapes, machine and programs; what has one of
 today's is not verified again.
@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import pynvml
 
 from matmul_sweep.build.binaries import binary_of, digest
-from matmul_sweep.catalogue.entries import Kind, Variant
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable
 from matmul_sweep.experiment.dataset.tables import product_of
@@ -31,7 +31,8 @@ from matmul_sweep.experiment.verify.runner import (
     runner,
     tile_mistake,
 )
-from matmul_sweep.experiment.verify.verification import accuracy, verification_shapes
+from matmul_sweep.experiment.verify.tasks import Rows, Task, architecture_of, unchosen
+from matmul_sweep.experiment.verify.verification import accuracy
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.launch.products import NotCompiled
 from matmul_sweep.operations import fills
@@ -43,7 +44,6 @@ from matmul_sweep.process.programs import program_digest
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.workers import workers
 
-Rows = list[dict[str, Any]]
 VERIFY_ALL = ": --config verify=all"
 
 
@@ -102,81 +102,6 @@ def refused(
 ) -> Rows:
     """Rows that say why nothing was run."""
     return [row_of(variant, shape, place) | verdict(status, reason) for shape in shapes]
-
-
-@dataclass(frozen=True)
-class Task:
-    """A variant at its shapes, or what a dispatch, the owner, chooses at some."""
-
-    owner: Variant
-    variant: Variant
-    shapes: tuple[Shape, ...]
-
-    def __str__(self) -> str:
-        return str(self.variant)
-
-    @property
-    def file(self) -> str:
-        """The name of its record."""
-        return f"{self.owner.slug}.{self.variant.slug}.json"
-
-    def named(self, rows: Rows) -> Rows:
-        """The rows under the owner's name."""
-        if self.owner == self.variant:
-            return rows
-        own = {"kernel": self.owner.kernel.name, "variant": self.owner.name}
-        reasons = [row["reason"] and f"{self.variant.name}: {row['reason']}" for row in rows]
-        return [row | own | {"reason": why} for row, why in zip(rows, reasons, strict=True)]
-
-
-def tasks_of(experiment: Experiment, operation: str) -> list[Task]:
-    """What is verified of an operation: each variant once, and then what the dispatches choose."""
-    every = experiment.operations[operation]
-    tasks: list[Task] = []
-    for variant in sorted(every, key=lambda variant: variant.kernel.kind is Kind.DISPATCH):
-        tasks += chosen(experiment, variant, {task.variant.slug for task in tasks})
-    return tasks
-
-
-def chosen(experiment: Experiment, owner: Variant, known: set[str]) -> Iterator[Task]:
-    """A variant at its shapes. Of a dispatch, variants that nobody else verifies (not `known`) at
-    their own shapes, and each at the built-in shapes for which it is chosen."""
-    arch, extra = architecture_of(experiment), experiment.verify_shapes(owner)
-    new = [part for part in experiment.parts(owner, arch) if part.slug not in known]
-    at = {part: verification_shapes(part, extra) for part in new}
-    ready = known | {part.slug for part in new}
-    for shape in verification_shapes(owner, extra):
-        part = owner.part(shape, arch)
-        if part.slug in ready:
-            at.setdefault(part, []).append(shape)
-    for part, shapes in at.items():
-        yield Task(owner, part, tuple(dict.fromkeys(shapes)))
-
-
-def unchosen(experiment: Experiment, tasks: Sequence[Task], dispatch: Variant) -> Rows:
-    """Rows of a variant's built-in shapes for which it, a dispatch, chooses what is not verified
-    here."""
-    arch, place = architecture_of(experiment), place_of(dispatch.kernel, experiment.device)
-    done = {shape for task in tasks if task.owner == dispatch for shape in task.shapes}
-    why = ", but at no shape that is measured" if experiment.everything else VERIFY_ALL
-    return [
-        row_of(dispatch, shape, place)
-        | verdict("skipped", f"it chooses {dispatch.part(shape, arch).name}{why}")
-        for shape in verification_shapes(dispatch, experiment.verify_shapes(dispatch))
-        if shape not in done
-    ]
-
-
-def needed(experiment: Experiment, tasks: Sequence[Task], variant: Variant) -> list[Task]:
-    """What has to be right before a variant is timed: itself or, of a dispatch, what it chooses at
-    the shapes that are measured. A job has the binaries of these only."""
-    parts = experiment.parts(variant, architecture_of(experiment))
-    return [task for task in tasks if task.variant in parts]
-
-
-def architecture_of(experiment: Experiment) -> str | None:
-    """The architecture whose table a dispatch uses: the GPU's, or that of the emulation."""
-    return experiment.architectures[0] if experiment.device == GPU else None
 
 
 @dataclass(frozen=True)
@@ -280,8 +205,22 @@ class Verifier:
             for task in tasks:
                 if task.owner == variant:
                     rows += task.named(self.record(task) or [])
-            rows += unchosen(self.experiment, tasks, variant)
+            rows += self.left_out(variant, unchosen(self.experiment, tasks, variant))
         return rows
+
+    def left_out(self, dispatch: Variant, shapes: Sequence[Shape]) -> Rows:
+        """Rows of shapes for which a dispatch chooses what is not verified here."""
+        run = self.experiment
+        arch, place = architecture_of(run), place_of(dispatch.kernel, run.device)
+        why = ", but at no shape that is measured" if run.everything else VERIFY_ALL
+        return [
+            row
+            for shape in shapes
+            for row in refused(
+                dispatch, place, [shape], "skipped",
+                f"it chooses {dispatch.part(shape, arch).name}{why}",
+            )
+        ]  # fmt: skip
 
     def failure(self, tasks: Sequence[Task]) -> str | None:
         """The first failed verification of these tasks; None if there is none."""
