@@ -9,7 +9,7 @@ line, the value and the remedy, with exit code 1.
 from pathlib import Path
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.checks import check_set
+from matmul_sweep.experiment.check.check_set import check_set
 from matmul_sweep.experiment.dataset.selection import processor
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import command_line

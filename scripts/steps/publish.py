@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.checks import other_sources
+from matmul_sweep.experiment.check.check_set import other_sources
 from matmul_sweep.experiment.dataset.selection import pictures, published_name, thermally_throttled
 from matmul_sweep.experiment.dataset.tables import (
     EXTRA,

@@ -13,14 +13,20 @@ import pytest
 from support import ROOT, Command, the_catalogue
 
 from matmul_sweep.build.binaries import digest
-from matmul_sweep.experiment.dataset.checks import (
-    DataSet,
-    check_set,
-    findings,
-    other_sources,
-    too_fast,
+from matmul_sweep.experiment.check.check_set import check_set, findings, other_sources
+from matmul_sweep.experiment.check.data_set import DataSet
+from matmul_sweep.experiment.check.machine import too_fast
+from matmul_sweep.experiment.dataset.derived import pair_ratios, summarise
+from matmul_sweep.experiment.dataset.tables import (
+    COLUMNS,
+    NEEDED,
+    OPTIONAL,
+    TIMES,
+    product_of,
+    read_folder,
 )
-from matmul_sweep.experiment.dataset.tables import NEEDED, OPTIONAL, read_folder
+from matmul_sweep.experiment.plan.experiment import Experiment
+from matmul_sweep.experiment.verify.tasks import planned
 from matmul_sweep.operations import shape_of
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.programs import program_digest
@@ -65,7 +71,46 @@ def whole() -> DataSet:
         for name in SHAPES
     }
     data = DataSet(CHECKED, device, {name: wanted(table) for name, table in tables.items()})
+    time_alone(data)
     assert not list(findings(data, the_catalogue()))
+    return data
+
+
+def time_alone(data: DataSet) -> None:
+    """Add a sweep that is timed alone, with six of the hot times of each as blocks."""
+    names = ["naive/32", "sgemm", "cublas_sgemm"]
+    data.sweeps["alone"] = {"operation": "gemm", "shapes": [1024], "kernels": names,
+                            "caches": ["alone"]}  # fmt: skip
+    of = f"sweep == 'gemm' and variant in {names}"
+    hot = f"{of} and n == 1024 and phase == 'kernel' and cache == 'hot'"
+    added = {
+        "summary.csv": data["summary.csv"].query(hot).assign(
+            cache="alone", stopped="", throttled="", temperature_c=math.nan),
+        "samples.csv.gz": data["samples.csv.gz"].query(
+            f"{hot} and sample < 6 and baseline_of in {['', *names]}").assign(
+            cache="alone", block_w=500.0, block_mhz=1900.0),
+        "jobs.csv": data["jobs.csv"].query(of),
+    }  # fmt: skip
+    for name, rows in added.items():
+        data.tables[name] = pd.concat([data[name], rows.assign(sweep="alone")], ignore_index=True)
+    names_of, samples = data.kernel_names, data["samples.csv.gz"]
+    rest = data["summary.csv"].drop(columns=["kernel", "samples", *TIMES, "tflops"])
+    data.tables["summary.csv"] = summarise(rest, samples, names_of)[COLUMNS["summary.csv"]]
+    data.tables["ratios.csv"] = pair_ratios(samples, names_of)[COLUMNS["ratios.csv"]]
+
+
+@pytest.fixture(scope="module")
+def current(whole: DataSet) -> DataSet:
+    """The same, verified as this checkout would."""
+    data = copy.deepcopy(whole)
+    run = Experiment(data.device["configuration"], the_catalogue(), "gpu", ("sm_90",))
+    rows = [
+        {"kernel": v.kernel.name, "variant": v.name, "where": "gpu" if v.kernel.on_gpu else "cpu",
+         "status": "ok", "reason": "", "error": 0.5} | product_of(v.kernel.dtype, shape)
+        for operation in run.operations for v, shape in planned(run, operation)
+    ]  # fmt: skip
+    data.tables["verification.csv"] = pd.DataFrame(rows, columns=COLUMNS["verification.csv"])
+    assert not list(findings(data, the_catalogue(), earlier=False))
     return data
 
 
@@ -125,9 +170,22 @@ ANY, OWN, BESIDE = "index >= 0", "phase == 'kernel' and baseline_of == ''", "bas
 ERRORS = dict.fromkeys(("error", "largest_error", "mean_error"), 0.1)
 # What is forged, for each rule in their order, and what is said of it.
 FORGED: list[tuple[Forge, str]] = [
-    (device(code="my own"), "code is 'my own', not of the form"),
+    (device(code="my own"), "code: 'my own': string should match pattern"),
     (device(fp32_peak_tflops=90.0), "and multiprocessors, units and clock give"),
-    (device(configuration={}), "the configuration has no sweeps"),
+    (device(configuration={}), "configuration: 'catalogue' is missing"),
+    (device(power_limit_w="700"), "power_limit_w: '700': input should be a valid number"),
+    (device(l2_bytes=None), "l2_bytes: 'None': input should be a valid integer"),
+    (lambda data: data.device.pop("uuid"), "'uuid' is missing, and there is a GPU"),
+    (gemm(shapes=["9x"]), "configuration.sweeps.gemm: gemm shape '9x'"),
+    (gemm(shapes={"random": 10**9, "seed": 1, "from": 1, "to": 9}), "1000000000, and there"),
+    (lambda data: data.device["configuration"]["sampling"].pop("maximum"), "'maximum' is missing"),
+    (device(date="2026-13-45"), "date is '2026-13-45', no day from"),
+    (device(date="1999-01-01"), "date is '1999-01-01', no day from"),
+    (device(date="2099-01-01"), "date is '2099-01-01', no day from"),
+    (device(compilers={"nvcc": {"compiler": "in /opt/cuda/bin/nvcc"}}), "is a path of the machine"),
+    (device(gpu="NVIDIA RTX 9090"), "cards.py has no line; add one"),
+    (device(multiprocessors=264), "multiprocessors is '264', and NVIDIA H200 has 132"),
+    (device(clock_mhz=2475), "clock_mhz is '2475', and NVIDIA H200 has 1980"),
     (without(ANY, SAMPLES), "there is no sample"),
     (first(SAMPLES, OWN, times=2), "as in an earlier line"),
     (cell(KERNEL, "registers > 0", registers=300), "not from 1 to 255"),
@@ -142,9 +200,14 @@ FORGED: list[tuple[Forge, str]] = [
     (cell(SUMMARY, TIMED, error=math.nan), "error is 'nan', though the status is ok"),
     (cell(KERNEL, "variant == 'naive/32'", kernel="sgemm"), "not the variant's"),
     (cell(RATIOS, ANY, variant="best"), "which kernels.csv does not have"),
+    (cell("counters.csv", "fma_percent > 0", fma_percent=500.0), "not from 0 to 100"),
+    (cell("counters.csv", "dram_bytes > 0", dram_bytes=-5.0), "not from 0 to inf"),
+    (cell(SUMMARY, "operation == 'gemm'", k=pd.NA), "which a shape of gemm has"),
+    (cell(SUMMARY, "status == 'skipped'", reason="no /home/ada/a.cu"), "a path of the machine"),
     (cell(CEILINGS, ANY, sha256="0" * 64), "not the digest of one program"),
     (cell(JOBS, "uuid != ''", uuid="GPU-0"), "and device.json has GPU-"),
     (cell(CEILINGS, ANY, gpu="B1"), "and device.json has NVIDIA"),
+    (cell(SAMPLES, BESIDE, variant="naive/32"), "no library that the catalogue compares"),
     (cell(JOBS, ANY, variant="naive/32", sweep="gram"), "sweep is 'gram', and summary.csv has no"),
     (first(JOBS), "jobs.csv has no row for it"),
     (cell(JOBS, "uuid != ''", wall_s=by(0.5)), "less than its parts"),
@@ -163,12 +226,20 @@ FORGED: list[tuple[Forge, str]] = [
     (lambda data: [without("variant == 'naive/32' and n == 64", RATIOS)(data),
                    without("baseline_of == 'naive/32' and n == 64", SAMPLES)(data)],
      "ratios.csv has no row for it"),
+    (lambda data: [without("variant == 'naive/32' and cache == 'alone'", RATIOS)(data),
+                   without("baseline_of == 'naive/32' and cache == 'alone'", SAMPLES)(data)],
+     "ratios.csv has no row for it"),
     (cell(STATES, ANY, mode="sustained"), "summary.csv has no row for"),
     (first(STATES), "states.csv has no row for it"),
     (cell(SUMMARY, ON_GPU, power_w=by(0.8)), "and states.csv has '"),
     (without("variant == 'naive/32'", VERIFICATION), "verification.csv has no row for it"),
     (cell(VERIFICATION, ANY, status="failed", reason="wrong"), "though the variant was timed"),
+    (cell(VERIFICATION, "variant == 'naive/32'", status="skipped", reason="x"), "though"),
     (cell(VERIFICATION, "where == 'gpu'", where="cpu"), "not where the variant was timed"),
+    (lambda data: data.tables.update({VERIFICATION: data[VERIFICATION].drop_duplicates("variant")}),
+     "was verified at 1 of"),
+    (lambda data: data[VERIFICATION].update(data[VERIFICATION].query("variant == 'sgemm'").assign(
+        m=7)), "sgemm was verified at 0 of 15 shapes"),
     (cell(CODE, ANY, ffma=65), "not the sum of its kinds"),
     (cell(CODE, ANY, sha256="0" * 64), "and kernels.csv has another"),
     (lambda data: data.sweeps.pop("gram"), "the configuration has no sweep gram"),
@@ -180,6 +251,26 @@ FORGED: list[tuple[Forge, str]] = [
      "has no row of first"),
     (cell(SUMMARY, f"{TIMED} and stopped == 'interval'", stopped="seconds"),
      "by its samples and the configuration what ended it is 'interval'"),
+    (lambda data: data[CEILINGS].update(3 * data[CEILINGS][["value", "value_low", "value_high"]]),
+     "above the 66.91 of the card"),
+    (cell(CEILINGS, "name == 'copy'", value=5000, value_high=5001), "above the 4800 of the card"),
+    (cell(CEILINGS, "name == 'copy'", unit="TFLOP/s"), "not that of the ceiling"),
+    (device(commit="x"), "commit is 'x', no commit of git"),
+    (device(dirty=True), "files differed from it"),
+]  # fmt: skip
+# What only the catalogue that measured a set can tell.
+FORGED_TODAY: list[tuple[Forge, str]] = [
+    (first(VERIFICATION, "variant == 'naive/32'"), "naive/32, 1x1x1: a row is missing"),
+    (first(VERIFICATION, "variant == 'naive/32'", 2), "a row that the configuration does not give"),
+    (lambda data: [without("variant == 'cublas_dsyrk'", SUMMARY, JOBS, KERNEL, VERIFICATION)(data),
+                   without("variant == 'cublas_dsyrk'", SAMPLES, STATES)(data),
+                   without("baseline == 'cublas_dsyrk'", RATIOS)(data),
+                   data.sweeps["gram"]["kernels"].remove("cublas_dsyrk")],
+     "ratios.csv has no row for it"),
+    (lambda data: [without("variant == 'naive/16'", SUMMARY, JOBS, KERNEL, VERIFICATION)(data),
+                   without("variant == 'naive/16'", SAMPLES, STATES, RATIOS, CODE)(data),
+                   without("baseline_of == 'naive/16'", SAMPLES)(data)],
+     "gemm, naive/16: a row is missing"),
 ]  # fmt: skip
 
 
@@ -190,6 +281,15 @@ def test_what_is_forged_is_found(whole: DataSet, forge: Forge, said: str) -> Non
     found = next(findings(data, the_catalogue()))
     assert said in found
     assert re.match(rf"{whole.folder}/\S+\.(csv|csv\.gz|json)[:,]", found)
+
+
+@pytest.mark.parametrize(("forge", "said"), FORGED_TODAY, ids=[said for _, said in FORGED_TODAY])
+def test_what_is_cut_from_a_current_set_is_missed(
+    current: DataSet, forge: Forge, said: str
+) -> None:
+    data = copy.deepcopy(current)
+    forge(data)
+    assert said in next(findings(data, the_catalogue(), earlier=False))
 
 
 def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(whole: DataSet) -> None:

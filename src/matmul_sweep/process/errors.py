@@ -39,8 +39,8 @@ def one_line(text: str) -> str:
 
 
 def shown(value: object, most: int = 60) -> str:
-    """A value as text, in a message: its beginning, if it is long."""
-    text = str(value)
+    """A value as text in a message: of a long one the beginning, and no commands to a terminal."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in str(value)[: most + 1])
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

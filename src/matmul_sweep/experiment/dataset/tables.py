@@ -20,6 +20,7 @@ from matmul_sweep import __version__ as VERSION
 from matmul_sweep.build.machine_code import kinds
 from matmul_sweep.experiment.dataset import renamed
 from matmul_sweep.experiment.dataset.words import CACHES, MODES, REASONS
+from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.shapes import LARGEST
 from matmul_sweep.process.errors import UserError, shown
 from matmul_sweep.process.files import read_bytes, read_json, remedy, write_text
@@ -75,12 +76,13 @@ PARTS = ["start_s", "inputs_s", "verification_s", "cooling_s", "timed_s"]  # of 
 COUNTERS = [*COUNTED]
 # Texts of which nothing is known but that they are.
 PLAIN = [
-    "kernel", "variant", "baseline", "baseline_of", "sweep", "operation", "dtype", "fill", "phase",
-    "reason", "stopped", "where", "uuid", "torch", "triton", "cublas", "name", "unit", "gpu",
+    "kernel", "variant", "baseline", "baseline_of", "sweep", "dtype", "fill", "phase", "reason",
+     "stopped", "where", "uuid", "torch", "triton", "cublas", "name", "unit", "gpu",
     "architecture", "excerpt",
 ]  # fmt: skip
 DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
     *(Column(name, TEXT) for name in PLAIN),
+    Column("operation", TEXT, words="|".join(OPERATIONS)),
     Column("ran", TEXT, since="1.0.0"),
     *(Column(name, WHOLE, low=1, high=LARGEST) for name in ("m", "n", "k")),
     Column("mode", TEXT, words="|".join(MODES)),

@@ -1,0 +1,1 @@
+"""Whether a data set can be what it says that it is."""

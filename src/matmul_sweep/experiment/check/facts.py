@@ -1,0 +1,99 @@
+"""What device.json has to say, and its configuration; whoever checks imports it, because pydantic
+takes its time."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+from matmul_sweep.catalogue.architectures import ARCHITECTURES
+from matmul_sweep.experiment.check.data_set import DataSet
+from matmul_sweep.experiment.dataset.intervals import Rule
+from matmul_sweep.experiment.dataset.sweeps import sweep_of
+from matmul_sweep.experiment.dataset.tables import DIGEST
+from matmul_sweep.experiment.plan.configuration import shapes_of
+from matmul_sweep.experiment.plan.keys import Above0, Configuration, Count
+from matmul_sweep.process.errors import UserError, naming
+from matmul_sweep.process.files import remedy
+from matmul_sweep.process.models import checked
+
+OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
+# Keys that came after the first sets, and their values at that time.
+LATER = {"verify": "measured", "published": "linked"}
+if TYPE_CHECKING:
+    Capability = str
+else:
+    Capability = Literal[tuple(ARCHITECTURES)]
+
+
+@OPEN
+class Facts(TypedDict):
+    """What device.json says, and may say more.
+
+    gpu: The model of the GPU, or null.
+    cpu: The model of the processor.
+    date: A day, such as 2026-11-25.
+    commit: The commit of the programs; several are joined by +.
+    dirty: Whether files differed from the commit.
+    code: SHA-256 of the program that measured; several are joined by +.
+    configuration: What the run was given, with the keys of config/config.yaml.
+    uuid: The UUIDs of the cards, joined by +.
+    compute_capability: Such as 9.0, of src/matmul_sweep/catalogue/architectures.py.
+    multiprocessors: Their number.
+    clock_mhz: The highest clock of the multiprocessors.
+    memory_bytes: The size of the memory.
+    l2_bytes: The size of the L2.
+    power_limit_w: The power limit in W, or null.
+    """
+
+    gpu: str | None
+    cpu: str
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    commit: str
+    dirty: bool
+    code: Annotated[str, Field(pattern=rf"^{DIGEST}(\+{DIGEST})*$")]
+    configuration: Configuration
+    uuid: NotRequired[str | None]
+    compute_capability: NotRequired[Capability | None]
+    multiprocessors: NotRequired[Count]
+    clock_mhz: NotRequired[Count]
+    memory_bytes: NotRequired[Count]
+    l2_bytes: NotRequired[Count]
+    power_limit_w: NotRequired[Above0 | None]
+
+
+OF_A_CARD = (
+    "uuid", "compute_capability", "multiprocessors", "clock_mhz", "memory_bytes", "l2_bytes"
+)  # fmt: skip
+
+
+def unlike_facts(data: DataSet) -> Iterator[str]:
+    """Facts of device.json that are missing, or of another kind; a configuration that is none."""
+    device, file = data.device, data.folder / "device.json"
+    given = device.get("configuration")
+    filled = device | {"configuration": LATER | given if isinstance(given, dict) else given}
+    try:
+        with naming(file):
+            run = checked(Facts, filled, "")["configuration"]
+            for name, sweep in run["sweeps"].items():
+                check_sweep(name, sweep, run, len(data["summary.csv"]))
+            for key in OF_A_CARD if device["gpu"] else ():
+                if device.get(key) is None:
+                    raise UserError(f"'{key}' is missing, and there is a GPU")
+    except UserError as error:
+        yield f"{error}; {remedy(file)}"
+
+
+def check_sweep(name: str, own: Mapping[str, Any], configuration: Any, most: int) -> None:
+    """Raise UserError for shapes that are none, or more random ones than there are rows; for a
+    rule of sampling that lacks a part."""
+    with naming(f"configuration.sweeps.{name}"):
+        if isinstance(own["shapes"], Mapping) and own["shapes"]["random"] > most:
+            raise UserError(f"shapes: random: {own['shapes']['random']}, and there are {most} rows")
+        sweep = sweep_of(configuration, name)
+        for key in ("shapes", "cpu_without", "verify_shapes"):
+            shapes_of(sweep, key)
+        if missing := {field.name for field in fields(Rule)} - sweep["sampling"].keys():
+            raise UserError(f"sampling: '{min(missing)}' is missing")

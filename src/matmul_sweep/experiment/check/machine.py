@@ -1,0 +1,128 @@
+"""Whether device.json can be of a run, and of a card of its model; rates beside its peaks."""
+
+import datetime
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.catalogue.architectures import peak_terms
+from matmul_sweep.catalogue.cards import CARDS
+from matmul_sweep.catalogue.entries import Catalogue
+from matmul_sweep.experiment.check.data_set import DataSet
+from matmul_sweep.operations.dtypes import DTYPES, UNITS
+from matmul_sweep.process.errors import shown
+
+NEARLY = 1.01  # the clock of a card is a whole number of MHz, and a timer has a step
+BEGUN = datetime.date(2026, 11, 21)  # the project
+COMMITS = r"[0-9a-f]{40}(\+[0-9a-f]{40})*"
+COPY = "copy"  # the ceiling of the memory
+# At least two folders: a rate has a slash too, and so has a variant's name.
+PLACE = r"(?:^|[^\w/.])/(?:[\w.~+-]+/)+[\w.~+-]"
+
+
+def unlikely_machine(data: DataSet) -> Iterator[str]:
+    """Facts of device.json that do not fit one another, a model or the calendar; places."""
+    device, now = data.device, datetime.datetime.now(datetime.UTC).date()
+    try:
+        dated = BEGUN <= datetime.date.fromisoformat(device["date"]) <= now
+    except ValueError:
+        dated = False
+    if not dated:
+        what = f"date is '{device['date']}', no day from {BEGUN} to {now}"
+        yield data.said("device.json", what)
+    for text in texts(device):
+        if re.search(PLACE, text):
+            what = f"'{shown(text)}' is a path of the machine that measured it"
+            yield data.said("device.json", what)
+    if device["gpu"]:
+        yield from other_model(data)
+        for key, peak in peaks(device).items():
+            value = device.get(key, peak)
+            if not isinstance(value or 0, int | float) or not np.isclose(
+                value or 0, peak, rtol=NEARLY - 1
+            ):
+                why = f"and multiprocessors, units and clock give {peak:.5g}"
+                yield data.said("device.json", f"{key} is '{shown(value)}', {why}")
+
+
+def texts(content: Any) -> Iterator[str]:
+    """All texts in what was read from JSON, the keys too."""
+    if isinstance(content, Mapping):
+        content = [*content, *content.values()]
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
+            yield from texts(part)
+
+
+def other_model(data: DataSet) -> Iterator[str]:
+    """What a card of this model has not, or a model that nobody has looked up."""
+    device = data.device
+    known = CARDS.get(device["gpu"])
+    if known is None:
+        yield (
+            f"{data.folder / 'device.json'}: gpu is '{shown(device['gpu'])}', of which "
+            "src/matmul_sweep/catalogue/cards.py has no line; add one, from NVIDIA's data sheet"
+        )
+        return
+    for key in ("compute_capability", "multiprocessors", "clock_mhz"):
+        if device[key] != getattr(known, key):
+            what = f"{key} is '{device[key]}', and {device['gpu']} has {getattr(known, key)}"
+            yield data.said("device.json", what)
+
+
+def peaks(device: Mapping[str, Any]) -> dict[str, float]:
+    """The peak of each kind of units by its name in device.json, 0 where it has none or they are
+    not known. An older set does not record all of them."""
+    rates = [units.rate for units in UNITS.values()]
+    terms = {f"{rate}_peak_tflops": peak_terms(device, rate) for rate in rates}
+    return {key: math.prod(own) if own else 0 for key, own in terms.items()}
+
+
+def ceilings_of(device: Mapping[str, Any]) -> dict[str, float]:
+    """The peak of each ceiling by its name, infinite where it is not known."""
+    known = peaks(device)
+    found = {name: known[f"{units.rate}_peak_tflops"] or np.inf for name, units in UNITS.items()}
+    return found | {COPY: CARDS[device["gpu"]].memory_gb_s}
+
+
+def too_fast(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
+    """Rates of full arithmetic above the peak of the card's units, where that is known."""
+    summary, known = data["summary.csv"], peaks(data.device)
+    reduced = {name for name, kernel in catalogue.items() if kernel.arithmetic != "full"}
+    full = data.on_gpu(summary) & ~summary.kernel.isin(reduced)
+    for name, dtype in DTYPES.items():  # a kernel of full arithmetic may use any of its units
+        peak = max((known[f"{units.rate}_peak_tflops"] for units in dtype.units), default=0)
+        wrong = full & (summary.dtype == name) & (summary.tflops > NEARLY * (peak or np.inf))
+        why = f"above the {peak:.4g} TFLOP/s of the card's units"
+        yield from data.rows("summary.csv", wrong, "tflops", why)
+
+
+def too_high(data: DataSet) -> Iterator[str]:
+    """Ceilings above the peak of what they measure."""
+    ceilings = data["ceilings.csv"]
+    if ceilings.empty:
+        return
+    if not data.device["gpu"]:
+        yield data.said("ceilings.csv", "it has rows, and device.json has no GPU")
+    known = ceilings_of(data.device)
+    yield from data.rows("ceilings.csv", ~ceilings.name.isin(known), "name", "no known ceiling")
+    units = np.where(ceilings.name == COPY, "GB/s", "TFLOP/s")
+    yield from data.rows("ceilings.csv", ceilings.unit != units, "unit", "not that of the ceiling")
+    peak = ceilings.name.map(known)
+    why = peak.map(lambda limit: f"above the {limit:.4g} of the card")
+    yield from data.rows("ceilings.csv", ceilings.value > NEARLY * peak, "value", why)
+
+
+def unrepeatable(data: DataSet) -> Iterator[str]:
+    """Programs that nobody else has."""
+    device, again = data.device, "commit, then delete the data set and run again"
+    where = f"{data.folder / 'device.json'}: commit is '{shown(device['commit'])}'"
+    if not re.fullmatch(COMMITS, device["commit"]):
+        yield f"{where}, no commit of git; {again}"
+    if device["dirty"]:
+        yield f"{where}, and files differed from it (dirty); {again}"
