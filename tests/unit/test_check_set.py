@@ -14,6 +14,7 @@ from support import ROOT, Command, the_catalogue
 
 from matmul_sweep.build.binaries import digest
 from matmul_sweep.experiment.check.check_set import check_set, findings, other_sources
+from matmul_sweep.experiment.check.consistency import impossible
 from matmul_sweep.experiment.check.data_set import DataSet
 from matmul_sweep.experiment.check.machine import too_fast
 from matmul_sweep.experiment.dataset.derived import pair_ratios, summarise
@@ -201,7 +202,7 @@ FORGED: list[tuple[Forge, str]] = [
     (cell(KERNEL, "variant == 'naive/32'", kernel="sgemm"), "not the variant's"),
     (cell(RATIOS, ANY, variant="best"), "which kernels.csv does not have"),
     (cell("counters.csv", "fma_percent > 0", fma_percent=500.0), "not from 0 to 100"),
-    (cell("counters.csv", "dram_bytes > 0", dram_bytes=-5.0), "not from 0 to inf"),
+    (cell("counters.csv", "dram_bytes > 0", dram_bytes=-5.0), "dram_bytes is '-5.0', below 0"),
     (cell(SUMMARY, "operation == 'gemm'", k=pd.NA), "which a shape of gemm has"),
     (cell(SUMMARY, "status == 'skipped'", reason="no /home/ada/a.cu"), "a path of the machine"),
     (cell(CEILINGS, ANY, sha256="0" * 64), "not the digest of one program"),
@@ -298,6 +299,12 @@ def test_a_set_of_a_gpu_need_not_have_what_is_measured_without_one(whole: DataSe
     assert "no row of cpu_blas, which it measures" in next(findings(data, the_catalogue()))
     data.sweeps["processor"]["without_gpu"] = True
     assert not list(findings(data, the_catalogue()))
+
+
+def test_a_product_that_failed_may_have_any_error(whole: DataSet) -> None:
+    data = copy.deepcopy(whole)
+    cell(VERIFICATION, ANY, status="failed", reason="wrong result", error=math.inf)(data)
+    assert not list(impossible(data))
 
 
 def test_a_rate_is_held_against_the_units_of_its_type_where_they_are_known(whole: DataSet) -> None:

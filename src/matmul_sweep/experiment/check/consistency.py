@@ -1,5 +1,6 @@
 """Whether the cells of a data set are possible, and its tables agree with one another."""
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -33,7 +34,8 @@ def repeated(data: DataSet) -> Iterator[str]:
 
 
 def impossible(data: DataSet) -> Iterator[str]:
-    """Cells that no run gives: not what their column can be, or outside their own interval."""
+    """Cells that no run gives: not what their column can be, or outside their own interval. What
+    failed may have any error."""
     clock, power = (data.device.get(name) or 0 for name in ("clock_mhz", "power_limit_w"))
     highest = dict.fromkeys(["sm_clock_mhz", "block_mhz"], clock)
     highest |= dict.fromkeys(["power_w", "block_w"], OVER_LIMIT * power)
@@ -43,7 +45,9 @@ def impossible(data: DataSet) -> Iterator[str]:
             low, high = column.low, highest.get(column.name) or column.high
             if column.kind != TEXT:
                 wrong = cells.notna() & ~cells.astype(float).between(low, high)
-                yield from data.rows(kind, wrong, column.name, f"not from {low:g} to {high:g}")
+                wrong &= table.status != "failed" if "status" in table else True
+                why = f"not from {low:g} to {high:g}" if math.isfinite(high) else f"below {low:g}"
+                yield from data.rows(kind, wrong, column.name, why)
             elif column.words is not None:
                 wrong, why = ~cells.str.fullmatch(column.words), f"not of the form {column.words}"
                 yield from data.rows(kind, wrong, column.name, why)
