@@ -247,6 +247,24 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(
     assert {rule: pending[change][rule] for rule in outputs} == outputs
 
 
+def test_what_is_cut_emptied_or_gone_is_made_again_by_the_same_command(
+    finished: Project, copy_of: Copy
+) -> None:
+    """Files by a power cut; an output in the middle by a forced run that was killed."""
+    project = copy_of(finished)
+    local = project.path("results/local")
+    lost = {"report.pdf": 0, "explore.html": 100, "verdict.txt": 0, "samples.csv.gz": 100,
+            "tables.json": 100, "figures/drawn.json": 0}  # fmt: skip
+    before = {name: (local / name).read_bytes() for name in [*lost, "verified/gemm.csv"]}
+    for name, size in lost.items():
+        os.truncate(local / name, size)
+    (local / "verified/gemm.csv").unlink()
+    said = project.done("all")
+    assert "results/local/report.pdf: a part of it is gone; it is made again" in said
+    assert {name: (local / name).read_bytes() for name in before} == before
+    assert not project.pending()
+
+
 def test_the_other_entry_file_gives_the_same_jobs(finished: Project, copy_of: Copy) -> None:
     project = copy_of(finished)
     project.edit("scripts/steps/compile.py", "\n")

@@ -6,9 +6,11 @@ that a clone that moves runs nothing again.
 """
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,9 +27,9 @@ from matmul_sweep.experiment.plan import cluster, configuration
 from matmul_sweep.experiment.plan.experiment import Experiment
 from matmul_sweep.experiment.plan.settings import CPU, GPU
 from matmul_sweep.launch.driver import NoDevice
-from matmul_sweep.process import lock
+from matmul_sweep.process import lock, written
 from matmul_sweep.process.errors import UserError
-from matmul_sweep.process.files import read_json
+from matmul_sweep.process.files import read_json, write_json
 from matmul_sweep.process.programs import program_files
 from matmul_sweep.process.yaml_files import read_yaml
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 LOCAL = Path("results/local")
 BUILD = LOCAL / "build"
 VERDICT = LOCAL / "verdict.txt"
+WRITTEN = Path("results/.written.json")  # the sizes of the outputs of finished jobs
 CEILINGS = "ceilings.csv"
 # Rules whose jobs need a GPU, unless the CPU is measured.
 ON_GPU = {"verify_operation", "measure_part", "measure_ceilings", "count"}
@@ -54,6 +57,13 @@ def there(files: Iterable[Path]) -> list[Path]:
     return [file for file in files if file.exists()]
 
 
+def written_sizes() -> dict[str, written.Sizes]:
+    """What a run before this one wrote down; nothing if that is lost."""
+    with suppress(UserError):
+        return cast("dict[str, written.Sizes]", read_json(WRITTEN))
+    return {}
+
+
 class Run:
     """One call of Snakemake: its workflow object, its configuration, and the folder of the project.
     A user's mistake ends the process with one line."""
@@ -64,6 +74,8 @@ class Run:
         self.workflow, self.root, self.begun = workflow, root, time.time()
         # Taken before the jobs are chosen, so that the choice sees what the run before this left.
         self.locked_out = lock.refusal(Path("results/.lock")) if workflow.is_main_process else None
+        if workflow.is_main_process and not (self.locked_out or workflow.output_settings.dryrun):
+            self.clear_what_is_cut()
         try:
             self.experiment, self.compiler = self.settled()
         except UserError as error:
@@ -122,15 +134,33 @@ class Run:
 
     # ---- The beginning and the end ----
 
+    def clear_what_is_cut(self) -> None:
+        """Remove outputs of which a part is gone, so that Snakemake makes them again."""
+        for output in written.cut(written_sizes()):
+            print(f"{output}: a part of it is gone; it is made again", file=sys.stderr)
+            shutil.rmtree(output) if output.is_dir() else output.unlink()
+
+    def note_what_is_written(self) -> None:
+        """Write down the sizes of what is finished, and nothing of what is still to be made."""
+        dag, known = self.workflow.dag, written_sizes()
+        waiting = {*dag.needrun_jobs()}
+        for job in dag.jobs:
+            for output in map(str, job.output):
+                known.pop(output, None)
+                if job not in waiting and os.path.exists(output):
+                    known[output] = written.sizes(Path(output))
+        write_json(known, WRITTEN)
+
     def begin(self, experiment_file: str) -> None:
         """Check the run, and write its experiment for the programs of its jobs."""
         if self.locked_out:
             sys.exit(f"error: {self.locked_out}")
         try:
             self.check({job.rule.name for job in self.workflow.dag.needrun_jobs()})
+            self.note_what_is_written()
+            self.experiment.write(Path(experiment_file))
         except UserError as error:
             sys.exit(f"error: {error}")
-        self.experiment.write(Path(experiment_file))
 
     def check(self, rules: set[str]) -> None:
         """Raise UserError if jobs of these rules miss their GPU, lose results or never end."""
@@ -148,6 +178,12 @@ class Run:
             )
         if hasattr(self.workflow.executor_settings, "array_jobs"):
             cluster.check_slurm(self.workflow.executor_settings, self.workflow.workdir_init)
+
+    def end(self) -> None:
+        """Write down what was made, and tell the verdict."""
+        with suppress(UserError):  # of a full disk; then nothing is known of these outputs
+            self.note_what_is_written()
+        self.tell_verdict()
 
     def tell_verdict(self) -> None:
         """Print the verdict that this run wrote as its last words; a failed one ends the run."""

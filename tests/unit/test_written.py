@@ -1,0 +1,48 @@
+"""An output that has lost a part since it was written is known, and no other."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from matmul_sweep.process.written import MARK, cut, sizes
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> list[Path]:
+    """A file, and a folder with files, which Snakemake has marked."""
+    file, folder = tmp_path / "report.pdf", tmp_path / "figures"
+    file.write_bytes(b"%PDF")
+    for name in ("a.svg", "deeper/b.svg", MARK):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mark" if name == MARK else f"<svg>{name}")
+    return [file, folder]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "lost"),
+    [
+        ("report.pdf", 0, 0),
+        ("report.pdf", 3, 0),
+        ("report.pdf", 5, None),  # somebody wrote another one
+        ("figures/deeper/b.svg", 3, 1),
+        ("figures/" + MARK, 0, None),
+    ],
+)
+def test_what_is_shorter_than_it_was_written_is_cut(
+    tmp_path: Path, outputs: list[Path], name: str, size: int, lost: int | None
+) -> None:
+    written = {str(output): sizes(output) for output in outputs}
+    assert cut(written) == []
+    os.truncate(tmp_path / name, size)
+    assert cut(written) == ([] if lost is None else [outputs[lost]])
+
+
+def test_a_folder_without_one_of_its_files_is_cut_and_an_output_that_is_gone_is_not(
+    outputs: list[Path],
+) -> None:
+    file, folder = outputs
+    written = {str(output): sizes(output) for output in outputs}
+    (folder / "a.svg").unlink()
+    file.unlink()
+    assert cut(written) == [folder]
