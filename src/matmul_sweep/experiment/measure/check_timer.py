@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,7 @@ def own_launch(torch: Any, point: Any, inputs: Sequence[Any], build: Path) -> Ac
     output = getattr(torch, OPERATIONS[point.operation].output)
     tensors = [*inputs, torch.empty(shape.output, dtype=output, device="cuda")]
     product = Product(part, build / arch)
-    stream = SimpleNamespace(handle=torch.cuda.current_stream().cuda_stream)
+    stream = torch.cuda.current_stream().cuda_stream
     return lambda: product(stream, shape, *(tensor.data_ptr() for tensor in tensors))
 
 
