@@ -81,8 +81,8 @@ def test_the_projects_kernels_run_on_pytorchs_stream(
     launched: list[tuple[str, str, object, str, int]] = []
 
     def product(variant: Variant, binaries: Path) -> Callable[..., None]:
-        def launch(stream: Any, shape: Shape, *pointers: object) -> None:
-            launched.append((variant.name, binaries.name, stream.handle, str(shape), len(pointers)))
+        def launch(stream: int, shape: Shape, *pointers: object) -> None:
+            launched.append((variant.name, binaries.name, stream, str(shape), len(pointers)))
 
         return launch
 

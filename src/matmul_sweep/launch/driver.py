@@ -73,7 +73,21 @@ class Memory:
     def __del__(self) -> None:
         with contextlib.suppress(DriverError):  # after a failed launch nothing can be freed
             if self.address.value:
-                call("cuMemFree_v2", self.address)
+                self.free()
+
+    def free(self) -> None:
+        call("cuMemFree_v2", self.address)
+
+
+class StreamMemory(Memory):
+    """Bytes that are a stream's: taken and freed where the stream comes to it, so nobody waits."""
+
+    def __init__(self, size: int, stream: int) -> None:
+        self.address, self.stream = c_uint64(), c_void_p(stream)
+        call("cuMemAllocAsync", byref(self.address), c_size_t(size), self.stream)
+
+    def free(self) -> None:
+        call("cuMemFreeAsync", self.address, self.stream)
 
 
 class Attribute(ctypes.Structure):

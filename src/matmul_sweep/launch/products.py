@@ -109,10 +109,10 @@ class Prepared:
 
     def __call__(self, stream: int, workspace: int, *matrices: int) -> None:
         """Raises DriverError."""
-        pointers = [*matrices, *[workspace + offset for offset in self.offsets]]
-        self.addresses[:] = pointers
+        pointers = (*matrices, *[workspace + offset for offset in self.offsets])
+        self.addresses[:] = [*pointers]
         if self.maps:
-            self.write_maps(tuple(pointers))
+            self.write_maps(pointers)
         for launch in self.launches:
             launch(stream)
 

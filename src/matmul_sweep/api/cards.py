@@ -1,0 +1,91 @@
+"""What is loaded on a GPU: kernels are compiled and loaded when a product first needs them."""
+
+import tempfile
+from functools import cache, cached_property
+from pathlib import Path
+
+from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
+from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.launch.combine import combining
+from matmul_sweep.launch.device import Gpu
+from matmul_sweep.launch.driver import Function
+from matmul_sweep.launch.products import Product
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations.operation import Operation
+from matmul_sweep.operations.shapes import Shape
+
+ACCURACIES = ("float32", "ieee")
+catalogue = cache(load_catalogue)
+
+
+class Card(Gpu):
+    """A GPU, and the kernels that are loaded into its primary context."""
+
+    def __init__(self, ordinal: int) -> None:
+        super().__init__(ordinal)
+        self.products: dict[str, Product] = {}
+
+    def product(self, variant: Variant) -> Product:
+        """Raises NotCompiled, UserError without a compiler, and DriverError."""
+        if variant.slug not in self.products:
+            arch = self.architecture
+            with tempfile.TemporaryDirectory() as folder, self.current():
+                compile_into(variant, arch, Path(folder))
+                self.products[variant.slug] = Product(variant, Path(folder) / arch)
+        return self.products[variant.slug]
+
+    @cached_property
+    def combining(self) -> dict[str, Function]:
+        with self.current():
+            return combining(self.architecture)
+
+
+@cache
+def card(ordinal: int) -> Card:
+    """The GPU of this number. Raises NoDevice, UserError (old driver, no compiler)."""
+    return Card(ordinal)
+
+
+def operation_for(dtype: str, symmetric: bool) -> Operation | None:
+    """C = AᵀA or C = AB with all matrices of this number type; None where no kernel has that."""
+    own = (o for o in OPERATIONS.values() if o.dtype == o.output == dtype)
+    return next((o for o in own if o.symmetric == symmetric), None)
+
+
+def named(name: str, operation: Operation) -> Variant:
+    """The kernel of that name. Raises UserError, ValueError where it computes something else."""
+    variant = catalogue().variant(name)
+    if not variant.kernel.hand_written or variant.kernel.operation != operation.name:
+        known = ", ".join(kernel.name for kernel in offered(operation))
+        raise ValueError(f"kernel '{name}': of {operation.title} in {operation.dtype} are {known}")
+    return variant
+
+
+def chosen(
+    name: str | None, accuracy: str, operation: Operation, shape: Shape, arch: str
+) -> Variant:
+    """The variant that computes a product. Raises ValueError where the kernel refuses the shape,
+    RuntimeError where it does not run on the card."""
+    variant = named(name, operation) if name else default(operation, accuracy)
+    if refusal := variant.refusal(shape):
+        raise ValueError(refusal)
+    part = variant.part(shape, arch)
+    if not part.runs_on(arch):
+        raise RuntimeError(f"{part.name} needs compute capability {part.kernel.since}, not {arch}")
+    return part
+
+
+def default(operation: Operation, accuracy: str) -> Variant:
+    """The last dispatch of the catalogue, for "ieee" the last that multiplies numbers of the
+    inputs' type."""
+    return [
+        kernel.variants[0]
+        for kernel in offered(operation)
+        if kernel.kind is Kind.DISPATCH and (accuracy != "ieee" or kernel.arithmetic == "full")
+    ][-1]
+
+
+def offered(operation: Operation) -> list[Kernel]:
+    """An operation's kernels for the GPU, in the order of the catalogue."""
+    return [k for k in catalogue().values() if k.hand_written and k.product is operation]

@@ -1,0 +1,191 @@
+"""What is asked of arrays that lie in a given way: checked, its kernel chosen, compiled and loaded,
+and its launches prepared."""
+
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from matmul_sweep.api.calls import EMPTY, Call, Task
+from matmul_sweep.api.cards import ACCURACIES, card, chosen, operation_for
+from matmul_sweep.api.kinds import Kind, Seen
+from matmul_sweep.api.layout import Matrices, better_transposed, share_memory
+from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.operation import Operation
+from matmul_sweep.operations.shapes import LARGEST
+
+Shape = tuple[int, ...]
+
+
+class Question(NamedTuple):
+    """A product as it is asked for. new: C is to be made, else it is the last array seen. seen: of
+    each array its description, and its address beyond a multiple of 16."""
+
+    kind: Kind
+    symmetric: bool
+    kernel: str | None
+    accuracy: str
+    way: int
+    new: bool
+    seen: Sequence[tuple[Seen, int]]
+
+    def matrices(self, which: int) -> Matrices:
+        """How an array lies. Raises the kind's error for dimensions that are not two or three."""
+        seen, odd = self.seen[which]
+        shape = seen[2]
+        if len(shape) not in (2, 3):
+            raise self.kind.wrong(f"matrices, or stacks of them, are wanted, not {tuple(shape)}")
+        return Matrices.of(shape, self.kind.strides(seen), self.kind.itemsize(seen[0]), odd)
+
+    @property
+    def inputs(self) -> list[Matrices]:
+        return [self.matrices(i) for i in range(len(self.seen) - (not self.new))]
+
+
+class Request:
+    """The answer: how C is made, and a call for the rest; no call if C has no elements."""
+
+    def __init__(self, question: Question) -> None:
+        """Raises what gemm does."""
+        kind, new = question.kind, question.new
+        self.kind, self.number_type, self.device = kind, *question.seen[0][0][:2]
+        operation = operation_of(question)
+        inputs = question.inputs
+        self.order = list(range(len(inputs)))  # of the factors, among the arrays given
+        if question.symmetric and not operation.symmetric:
+            inputs, self.order = [inputs[0].transposed, inputs[0]], [0, 0]
+        self.shape = shape_of(question, operation, inputs)
+        output = Matrices.dense(self.shape) if new else question.matrices(-1)
+        if not new:
+            check_output(question, self.shape, output)
+        self.itemsize = kind.itemsize(self.number_type)
+        self.given = [*question.inputs, output]
+        self.spans = [each.span for each in self.given]
+        inputs, output = merged(inputs, output)
+        self.turned = not operation.symmetric and better_transposed(
+            inputs, None if new and kind.has_views else output
+        )
+        if self.turned:
+            inputs, output = [each.transposed for each in reversed(inputs)], output.transposed
+            self.order.reverse()
+            if new:
+                output = Matrices.dense((output.count, *output.extent))
+        self.call = self.prepared(question, operation, inputs, output) if all(self.shape) else None
+
+    def prepared(
+        self, question: Question, operation: Operation, inputs: list[Matrices], output: Matrices
+    ) -> Call:
+        """The call, whose kernel is loaded. Raises what gemm does."""
+        device, terms = card(self.device), inputs[-1].extent[0]
+        extents = (*inputs[0].extent, 0) if operation.symmetric else (*output.extent, terms)
+        if operation.symmetric and not output.by_rows:
+            output = output.transposed  # the same
+        way, product = question.way, None
+        if not terms:
+            way = EMPTY
+        if way != EMPTY:
+            shape = operation.shape(*extents[: operation.signature[1]])
+            variant = chosen(
+                question.kernel, question.accuracy, operation, shape, device.architecture
+            )
+            product = device.product(variant).prepared(shape)
+        task = Task(operation.dtype, self.itemsize, tuple(inputs), output, way)
+        if product and any(task.copied):
+            tell_of_copies()
+        return Call(task, device, product)
+
+    def new(self) -> tuple[Any, int]:
+        """A new C, and its address."""
+        shape = self.shape
+        if self.turned:
+            turned = self.kind.empty(
+                (*shape[:-2], shape[-1], shape[-2]), self.number_type, self.device
+            )
+            made = turned.swapaxes(-1, -2)
+        else:
+            made = self.kind.empty(shape, self.number_type, self.device)
+        return made, self.kind.seen(made)[0]
+
+    def launch(self, given: Sequence[Any], addresses: list[int], alpha: float, beta: float) -> None:
+        """Enqueue the product of arrays at these addresses, C's the last."""
+        if not self.call:
+            return
+        kind, size = self.kind, self.call.scratch_bytes
+        stream = kind.stream(self.device, given)
+        _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
+        self.call(stream, scratch, [addresses[i] for i in self.order] + addresses[-1:], alpha, beta)
+        kind.finish(stream)
+
+    def check_apart(self, addresses: list[int]) -> None:
+        """Raise the kind's error if C shares memory with an input."""
+        size, target = self.itemsize, (addresses[-1], self.given[-1])
+        low, high = (addresses[-1] + size * end for end in self.spans[-1])
+        for at, own, (first, end) in zip(addresses, self.given, self.spans[:-1], strict=False):
+            near = at + size * first < high and low < at + size * end
+            if near and share_memory(size, (at, own), target):
+                raise self.kind.wrong("out shares memory with an input: give it its own")
+
+
+def operation_of(question: Question) -> Operation:
+    """What is computed. Raises the kind's errors for number types and devices, and ValueError."""
+    kind, seen = question.kind, [described for described, _ in question.seen]
+    if question.accuracy not in ACCURACIES:
+        raise ValueError(f"accuracy is one of {', '.join(ACCURACIES)}, not '{question.accuracy}'")
+    types = [kind.dtype(number_type) for number_type, *_ in seen]
+    if len(set(types)) > 1:
+        raise kind.wrong_type(f"arrays of several number types: {', '.join(types)}")
+    devices = [device for _, device, *_ in seen]
+    if len(set(devices)) > 1 or min(devices) < 0:
+        places = ", ".join("the CPU" if each < 0 else f"GPU {each}" for each in devices)
+        raise kind.wrong(f"arrays of one GPU are wanted, not ones on {places}")
+    symmetric = question.symmetric and operation_for(types[0], True)
+    operation = symmetric or operation_for(types[0], False)
+    if not operation:
+        ways = (False, True) if question.symmetric else (False,)
+        able = [name for name in DTYPES if any(operation_for(name, way) for way in ways)]
+        raise kind.wrong_type(f"no kernel multiplies {types[0]}, but {', '.join(able)}")
+    return operation
+
+
+def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -> Shape:
+    """The shape of C. Raises the kind's error for inputs that do not fit each other."""
+    shapes = [tuple(described[2]) for described, _ in question.seen]
+    wrong, left, right = question.kind.wrong, inputs[0], inputs[-1]
+    if operation.symmetric:
+        left = left.transposed
+    counts = {each.count for each in inputs} - {1}
+    if left.extent[1] != right.extent[0] or len(counts) > 1:
+        raise wrong(f"inputs that do not fit: {shapes[0]} and {shapes[1]}")
+    if max(left.extent + right.extent) > LARGEST:
+        raise wrong(f"an extent over {LARGEST}: {', '.join(map(str, shapes))}")
+    stack = [counts.pop() if counts else 1] if max(map(len, shapes[: len(inputs)])) == 3 else []
+    return *stack, left.extent[0], right.extent[1]
+
+
+def check_output(question: Question, shape: Shape, output: Matrices) -> None:
+    """Raise the kind's error for an `out` that cannot take C."""
+    own = tuple(question.seen[-1][0][2])
+    if own != shape:
+        raise question.kind.wrong(f"out has the shape {own}, and the product {shape}")
+    if all(shape) and not output.distinct:
+        raise question.kind.wrong("several elements of out share their memory: give it its own")
+
+
+def merged(inputs: list[Matrices], output: Matrices) -> tuple[list[Matrices], Matrices]:
+    """A stack that one matrix multiplies as one tall matrix, if it and C can be seen so."""
+    if len(inputs) == 2 and inputs[1].count == 1:
+        left, result = inputs[0].merged(), output.merged()
+        if left.extent[0] == result.extent[0] and left.count == result.count == 1:
+            return [left, inputs[1]], result
+    return inputs, output
+
+
+@cache
+def tell_of_copies() -> None:
+    """Warn, once."""
+    warnings.warn(
+        "matmul_sweep copies a matrix before it multiplies, because its rows have gaps or begin at "
+        "odd addresses, or because one factor is row-major and the other column-major; the product "
+        "is right, and this is said once",
+        stacklevel=7,
+    )
