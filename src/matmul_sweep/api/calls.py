@@ -5,6 +5,7 @@ import itertools
 import math
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
+from functools import partial
 
 from matmul_sweep.api.cards import Card
 from matmul_sweep.api.layout import Matrices
@@ -65,27 +66,28 @@ class Call:
             self.last = Combine(
                 card.combining[task.dtype], task.output.extent, source, task.output.strides
             )
-        self.direct = not any(task.copied) and self.last is None and self.count == 1
+        alone = not any(task.copied) and self.last is None and self.count == 1
+        self.direct = product if alone else None
         self.offsets, self.scratch_bytes = parts(task, product)
         self.context, self.now = card.context.value, c_void_p()
-        self.find_current = driver.library().cuCtxGetCurrent
+        self.find_current = partial(driver.library().cuCtxGetCurrent, byref(self.now))
 
     def __call__(
         self, stream: int, scratch: int, addresses: list[int], alpha: float, beta: float
     ) -> None:
         """Raises DriverError."""
-        self.find_current(byref(self.now))
-        if self.now.value == self.context:
-            self.launch(stream, scratch, addresses, alpha, beta)
-        else:
+        self.find_current()
+        if self.now.value != self.context:
             with self.card.current():
                 self.launch(stream, scratch, addresses, alpha, beta)
+        elif self.direct:
+            self.direct(stream, scratch, addresses)
+        else:
+            self.launch(stream, scratch, addresses, alpha, beta)
 
     def launch(
         self, stream: int, scratch: int, addresses: list[int], alpha: float, beta: float
     ) -> None:
-        if self.direct and self.product:
-            return self.product(stream, scratch, *addresses)
         for which in range(self.count):
             own = [each + which * step for each, step in zip(addresses, self.steps, strict=True)]
             self.launch_one(stream, scratch, own, alpha, beta, which == 0)
@@ -103,7 +105,7 @@ class Call:
                     if first or self.steps[i]:
                         copy(stream, addresses[i], places[i])
                     addresses[i] = places[i]
-            self.product(stream, scratch, *addresses[:-1], result)
+            self.product(stream, scratch, [*addresses[:-1], result])
         if self.last:
             self.last(stream, result, output, alpha if self.product else 0, beta)
 

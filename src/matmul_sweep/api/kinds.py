@@ -6,13 +6,26 @@ import sys
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from matmul_sweep.launch.driver import Memory, StreamMemory, call
 
-Seen = tuple[Any, int, tuple[int, ...], tuple[int, ...] | None]
+ALIGNMENT = 16  # bytes: kernels take matrices that begin at multiples of it
+
+
+class Seen(NamedTuple):
+    """An array as its library describes it. What is unlike in two arrays is unlike here."""
+
+    dtype: Any
+    device: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None  # None: row-major without gaps
+    odd: int  # its address beyond a multiple of ALIGNMENT
+
+
+Look = tuple[Any, ...]
 ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
 LEGACY = 1  # the stream that waits for those of all libraries, and they for it
 
@@ -25,13 +38,20 @@ class Kind:
     wrong_type: type[Exception] = TypeError
     has_views = False  # whether an array can be handed out in column-major order
 
-    def seen(self, array: Any) -> tuple[int, Seen]:
-        """The address of an array and, as its library gives them, number type, device, shape and
-        strides. What is unlike in two arrays is unlike here."""
+    def look(self, arrays: Sequence[Any]) -> tuple[list[int], tuple[Look, ...]]:
+        """The addresses of arrays, and how they lie: the fields of Seen."""
+        addresses = [self.address(array) for array in arrays]
+        looks = zip(map(self.seen, arrays), addresses, strict=True)
+        return addresses, tuple((*seen, address % ALIGNMENT) for seen, address in looks)
+
+    def address(self, array: Any) -> int:
+        return array.__cuda_array_interface__["data"][0]
+
+    def seen(self, array: Any) -> Look:
+        """The fields of Seen but the last."""
         described = array.__cuda_array_interface__
-        address = described["data"][0]
-        strides = described.get("strides")
-        return address, (described["typestr"], ordinal(address), described["shape"], strides)
+        place = ordinal(described["data"][0])
+        return described["typestr"], place, described["shape"], described.get("strides")
 
     def dtype(self, own: Any) -> str:
         """The name of a number type."""
@@ -43,10 +63,9 @@ class Kind:
 
     def strides(self, seen: Seen) -> tuple[int, ...]:
         """In elements."""
-        own, _, shape, strides = seen
-        if strides is None:
-            return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-        return tuple(stride // self.itemsize(own) for stride in strides)
+        if seen.strides is None:
+            return tuple(math.prod(seen.shape[i + 1 :]) for i in range(len(seen.shape)))
+        return tuple(stride // self.itemsize(seen.dtype) for stride in seen.strides)
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         """The stream on which these arrays are ready, and on which the product goes."""
@@ -75,15 +94,25 @@ class Torch(Kind):
         self.torch: Any = sys.modules["torch"]
         self.current_stream: Any = getattr(self.torch._C, "_cuda_getCurrentRawStream", None)
 
-    def seen(self, array: Any) -> tuple[int, Seen]:
-        if array.requires_grad and self.torch.is_grad_enabled():
-            raise RuntimeError(
-                "a tensor that requires grad: matmul_sweep.torch.gemm has a gradient, this product "
-                "has none; or call it within torch.no_grad()"
-            )
-        if array.is_neg():
-            raise RuntimeError("a tensor with the negative bit: take resolve_neg() of it")
-        return array.data_ptr(), (array.dtype, array.get_device(), array.shape, array.stride())
+    def look(self, arrays: Sequence[Any]) -> tuple[list[int], tuple[Look, ...]]:
+        addresses, looks = [], []
+        for array in arrays:
+            if array.requires_grad and self.torch.is_grad_enabled():
+                raise RuntimeError(
+                    "a tensor that requires grad: matmul_sweep.torch.gemm has a gradient, and this "
+                    "product none; or call it within torch.no_grad()"
+                )
+            if array.is_neg():
+                raise RuntimeError("a tensor with the negative bit: take resolve_neg() of it")
+            address = array.data_ptr()
+            addresses.append(address)
+            looks.append((
+                array.dtype, array.get_device(), array.shape, array.stride(), address % ALIGNMENT
+            ))  # fmt: skip
+        return addresses, tuple(looks)
+
+    def address(self, array: Any) -> int:
+        return array.data_ptr()
 
     def dtype(self, own: Any) -> str:
         return str(own).removeprefix("torch.")
@@ -92,7 +121,7 @@ class Torch(Kind):
         return own.itemsize
 
     def strides(self, seen: Seen) -> tuple[int, ...]:
-        return seen[3] or ()
+        return seen.strides or ()
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return self.current_stream(device)
@@ -113,9 +142,11 @@ class Cupy(Kind):
     def __init__(self) -> None:
         self.cupy: Any = sys.modules["cupy"]
 
-    def seen(self, array: Any) -> tuple[int, Seen]:
-        data = array.data
-        return data.ptr, (array.dtype, data.device_id, array.shape, array.strides)
+    def address(self, array: Any) -> int:
+        return array.data.ptr
+
+    def seen(self, array: Any) -> Look:
+        return array.dtype, array.data.device_id, array.shape, array.strides
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return self.cupy.cuda.get_current_stream(device).ptr
@@ -140,9 +171,11 @@ class Numba(Kind):
 class Jax(Kind):
     """JAX's arrays, outside of jit. JAX names no stream: a call waits for its inputs and for C."""
 
-    def seen(self, array: Any) -> tuple[int, Seen]:
-        address = array.block_until_ready().unsafe_buffer_pointer()
-        return address, (array.dtype, ordinal(address), array.shape, None)
+    def address(self, array: Any) -> int:
+        return array.block_until_ready().unsafe_buffer_pointer()
+
+    def seen(self, array: Any) -> Look:
+        return array.dtype, ordinal(self.address(array)), array.shape, None
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return 0

@@ -12,9 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from matmul_sweep.api.kinds import ALIGNMENT
 from matmul_sweep.operations.shapes import Extent
-
-ALIGNMENT = 16  # bytes, of the widest access of a kernel
 
 
 @dataclass(frozen=True)
@@ -30,18 +29,19 @@ class Matrices:
 
     @classmethod
     def of(
-        cls, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, address: int
+        cls, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 0, odd: int = 0
     ) -> "Matrices":
-        """Of an array with two dimensions or three."""
+        """Of an array with two dimensions or three. odd: its address beyond a multiple of
+        ALIGNMENT."""
         count = shape[0] if len(shape) == 3 else 1
         apart = strides[0] if count > 1 else 0
-        aligned = not (address % ALIGNMENT or apart * itemsize % ALIGNMENT)
+        aligned = not (odd or apart * itemsize % ALIGNMENT)
         return cls(shape[-2:], strides[-2:], count, apart, aligned)  # type: ignore[arg-type]
 
     @classmethod
     def dense(cls, shape: tuple[int, ...]) -> "Matrices":
         """Of a new array in row-major order."""
-        return cls.of(shape, (math.prod(shape[-2:]), shape[-1], 1)[-len(shape) :], ALIGNMENT, 0)
+        return cls.of(shape, (math.prod(shape[-2:]), shape[-1], 1)[-len(shape) :])
 
     @property
     def elements(self) -> int:

@@ -9,7 +9,6 @@ import numpy as np
 from matmul_sweep.api.calls import way_of
 from matmul_sweep.api.cards import card
 from matmul_sweep.api.kinds import DeviceArray, Host, kind_of
-from matmul_sweep.api.layout import ALIGNMENT
 from matmul_sweep.api.requests import Question, Request
 
 MOST_REQUESTS = 4096  # that a thread keeps
@@ -67,18 +66,15 @@ def multiply(
     if isinstance(kind, Host):
         return by_copies(symmetric, inputs, out, alpha, beta, kernel, accuracy)
     given = inputs if out is None else (*inputs, out)
-    addresses, seen = [], []
     for array in given:
         if kind_of(type(array)) is not kind:
             raise kind.wrong_type(f"arrays of several libraries: {names(given)}")
-        address, described = kind.seen(array)
-        addresses.append(address)
-        seen.append((described, address % ALIGNMENT))
-    key = kind, symmetric, kernel, accuracy, way_of(alpha, beta), out is None, tuple(seen)
+    addresses, looks = kind.look(given)
+    key = kind, symmetric, kernel, accuracy, way_of(alpha, beta), out is None, looks
     request = known.requests.get(key) or prepared(key)
     if out is None:
-        out, address = request.new()
-        addresses.append(address)
+        out = request.new()
+        addresses.append(kind.address(out))
     else:
         request.check_apart(addresses)
     request.launch(given, addresses, alpha, beta)

@@ -18,8 +18,8 @@ Shape = tuple[int, ...]
 
 
 class Question(NamedTuple):
-    """A product as it is asked for. new: C is to be made, else it is the last array seen. seen: of
-    each array its description, and its address beyond a multiple of 16."""
+    """A product as it is asked for. new: C is to be made, else it is the last array. looks: the
+    fields of Seen of each array."""
 
     kind: Kind
     symmetric: bool
@@ -27,19 +27,24 @@ class Question(NamedTuple):
     accuracy: str
     way: int
     new: bool
-    seen: Sequence[tuple[Seen, int]]
-
-    def matrices(self, which: int) -> Matrices:
-        """How an array lies. Raises the kind's error for dimensions that are not two or three."""
-        seen, odd = self.seen[which]
-        shape = seen[2]
-        if len(shape) not in (2, 3):
-            raise self.kind.wrong(f"matrices, or stacks of them, are wanted, not {tuple(shape)}")
-        return Matrices.of(shape, self.kind.strides(seen), self.kind.itemsize(seen[0]), odd)
+    looks: tuple[tuple[Any, ...], ...]
 
     @property
-    def inputs(self) -> list[Matrices]:
-        return [self.matrices(i) for i in range(len(self.seen) - (not self.new))]
+    def seen(self) -> list[Seen]:
+        return [Seen(*look) for look in self.looks]
+
+    @property
+    def arrays(self) -> list[Matrices]:
+        """How they lie. Raises the kind's error for dimensions that are not two or three."""
+        for each in self.seen:
+            if len(each.shape) not in (2, 3):
+                raise self.kind.wrong(f"a matrix or a stack is wanted, not {tuple(each.shape)}")
+        return [
+            Matrices.of(
+                each.shape, self.kind.strides(each), self.kind.itemsize(each.dtype), each.odd
+            )
+            for each in self.seen
+        ]
 
 
 class Request:
@@ -47,29 +52,31 @@ class Request:
 
     def __init__(self, question: Question) -> None:
         """Raises what gemm does."""
-        kind, new = question.kind, question.new
-        self.kind, self.number_type, self.device = kind, *question.seen[0][0][:2]
+        self.kind, kind = question.kind, question.kind
+        self.number_type, self.device, *_ = question.looks[0]
         operation = operation_of(question)
-        inputs = question.inputs
+        given = question.arrays
+        inputs = given if question.new else given[:-1]
         self.order = list(range(len(inputs)))  # of the factors, among the arrays given
         if question.symmetric and not operation.symmetric:
             inputs, self.order = [inputs[0].transposed, inputs[0]], [0, 0]
         self.shape = shape_of(question, operation, inputs)
-        output = Matrices.dense(self.shape) if new else question.matrices(-1)
-        if not new:
+        output = Matrices.dense(self.shape) if question.new else given[-1]
+        if not question.new:
             check_output(question, self.shape, output)
-        self.itemsize = kind.itemsize(self.number_type)
-        self.given = [*question.inputs, output]
-        self.spans = [each.span for each in self.given]
+        self.itemsize, self.given = kind.itemsize(self.number_type), given
+        self.spans = [[self.itemsize * end for end in each.span] for each in given]
         inputs, output = merged(inputs, output)
+        as_made = question.new and kind.has_views and output.extent == self.shape[-2:]
         self.turned = not operation.symmetric and better_transposed(
-            inputs, None if new and kind.has_views else output
+            inputs, None if as_made else output
         )
         if self.turned:
             inputs, output = [each.transposed for each in reversed(inputs)], output.transposed
             self.order.reverse()
-            if new:
+            if question.new:
                 output = Matrices.dense((output.count, *output.extent))
+        self.reordered = self.order != list(range(len(given) if question.new else len(given) - 1))
         self.call = self.prepared(question, operation, inputs, output) if all(self.shape) else None
 
     def prepared(
@@ -94,17 +101,13 @@ class Request:
             tell_of_copies()
         return Call(task, device, product)
 
-    def new(self) -> tuple[Any, int]:
-        """A new C, and its address."""
-        shape = self.shape
-        if self.turned:
-            turned = self.kind.empty(
-                (*shape[:-2], shape[-1], shape[-2]), self.number_type, self.device
-            )
-            made = turned.swapaxes(-1, -2)
-        else:
-            made = self.kind.empty(shape, self.number_type, self.device)
-        return made, self.kind.seen(made)[0]
+    def new(self) -> Any:
+        """A new C."""
+        if not self.turned:
+            return self.kind.empty(self.shape, self.number_type, self.device)
+        *stack, rows, columns = self.shape
+        made = self.kind.empty((*stack, columns, rows), self.number_type, self.device)
+        return made.swapaxes(-1, -2)
 
     def launch(self, given: Sequence[Any], addresses: list[int], alpha: float, beta: float) -> None:
         """Enqueue the product of arrays at these addresses, C's the last."""
@@ -113,28 +116,34 @@ class Request:
         kind, size = self.kind, self.call.scratch_bytes
         stream = kind.stream(self.device, given)
         _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
-        self.call(stream, scratch, [addresses[i] for i in self.order] + addresses[-1:], alpha, beta)
+        if self.reordered:
+            addresses = [addresses[i] for i in self.order] + addresses[-1:]
+        self.call(stream, scratch, addresses, alpha, beta)
         kind.finish(stream)
 
     def check_apart(self, addresses: list[int]) -> None:
         """Raise the kind's error if C shares memory with an input."""
-        size, target = self.itemsize, (addresses[-1], self.given[-1])
-        low, high = (addresses[-1] + size * end for end in self.spans[-1])
-        for at, own, (first, end) in zip(addresses, self.given, self.spans[:-1], strict=False):
-            near = at + size * first < high and low < at + size * end
-            if near and share_memory(size, (at, own), target):
+        target, (first, end) = addresses[-1], self.spans[-1]
+        low, high = target + first, target + end
+        for i, (first, end) in enumerate(self.spans[:-1]):
+            at = addresses[i]
+            if (
+                at + first < high
+                and low < at + end
+                and share_memory(self.itemsize, (at, self.given[i]), (target, self.given[-1]))
+            ):
                 raise self.kind.wrong("out shares memory with an input: give it its own")
 
 
 def operation_of(question: Question) -> Operation:
     """What is computed. Raises the kind's errors for number types and devices, and ValueError."""
-    kind, seen = question.kind, [described for described, _ in question.seen]
+    kind, seen = question.kind, question.seen
     if question.accuracy not in ACCURACIES:
         raise ValueError(f"accuracy is one of {', '.join(ACCURACIES)}, not '{question.accuracy}'")
-    types = [kind.dtype(number_type) for number_type, *_ in seen]
+    types = [kind.dtype(each.dtype) for each in seen]
     if len(set(types)) > 1:
         raise kind.wrong_type(f"arrays of several number types: {', '.join(types)}")
-    devices = [device for _, device, *_ in seen]
+    devices = [each.device for each in seen]
     if len(set(devices)) > 1 or min(devices) < 0:
         places = ", ".join("the CPU" if each < 0 else f"GPU {each}" for each in devices)
         raise kind.wrong(f"arrays of one GPU are wanted, not ones on {places}")
@@ -149,7 +158,7 @@ def operation_of(question: Question) -> Operation:
 
 def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -> Shape:
     """The shape of C. Raises the kind's error for inputs that do not fit each other."""
-    shapes = [tuple(described[2]) for described, _ in question.seen]
+    shapes = [tuple(each.shape) for each in question.seen]
     wrong, left, right = question.kind.wrong, inputs[0], inputs[-1]
     if operation.symmetric:
         left = left.transposed
@@ -164,7 +173,7 @@ def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -
 
 def check_output(question: Question, shape: Shape, output: Matrices) -> None:
     """Raise the kind's error for an `out` that cannot take C."""
-    own = tuple(question.seen[-1][0][2])
+    own = tuple(question.seen[-1].shape)
     if own != shape:
         raise question.kind.wrong(f"out has the shape {own}, and the product {shape}")
     if all(shape) and not output.distinct:

@@ -65,7 +65,7 @@ class Product:
         ready = self.known.get(shape) or self.known.setdefault(shape, self.prepared(shape))
         if ready.workspace_bytes and shape != self.shape:
             self.allocate(shape, ready.workspace_bytes)
-        ready(stream, int(self.memory or 0), *matrices)
+        ready(stream, int(self.memory or 0), [*matrices])
 
     def prepared(self, shape: Shape) -> "Prepared":
         """Its launches for a shape, apart from those of any other call."""
@@ -85,7 +85,7 @@ class Product:
 
 
 class Prepared:
-    """A function (stream, workspace, *inputs, C) that enqueues the launches of one product. They
+    """A function (stream, workspace, [*inputs, C]) that enqueues the launches of one product. They
     share their arguments, into which a call writes the addresses, so it belongs to one thread."""
 
     def __init__(
@@ -107,12 +107,14 @@ class Prepared:
             for function, each in zip(functions, plan.launches, strict=True)
         ]
 
-    def __call__(self, stream: int, workspace: int, *matrices: int) -> None:
+    def __call__(self, stream: int, workspace: int, matrices: list[int]) -> None:
         """Raises DriverError."""
-        pointers = (*matrices, *[workspace + offset for offset in self.offsets])
-        self.addresses[:] = [*pointers]
+        pointers: list[Any] = matrices
+        if self.offsets:
+            pointers = [*matrices, *[workspace + offset for offset in self.offsets]]
+        self.addresses[:] = pointers
         if self.maps:
-            self.write_maps(pointers)
+            self.write_maps(tuple(pointers))
         for launch in self.launches:
             launch(stream)
 
