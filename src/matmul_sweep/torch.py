@@ -89,8 +89,9 @@ def patch(accuracy: str = "float32") -> Iterator[Counter[str]]:
             return made.add_(c, alpha=beta) if beta else made
         return aten.addmm.out(c, a, b, beta=beta, alpha=alpha, out=new_product(a, b))
 
-    with torch.library._scoped_library("aten", "IMPL") as library, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*[Oo]verrid")  # which is the point
-        for own in (mm, bmm, addmm):
-            library.impl(own.__name__, own, "CUDA")
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*[Oo]verrid")  # which is the point
+            for own in (mm, bmm, addmm):
+                library.impl(own.__name__, own, "CUDA")
         yield taken

@@ -57,9 +57,9 @@ class Request:
         operation = operation_of(question)
         given = question.arrays
         inputs = given if question.new else given[:-1]
-        self.order = list(range(len(inputs)))  # of the factors, among the arrays given
+        factors = [*range(len(inputs))]  # which of the arrays given
         if question.symmetric and not operation.symmetric:
-            inputs, self.order = [inputs[0].transposed, inputs[0]], [0, 0]
+            inputs, factors = [inputs[0].transposed, inputs[0]], [0, 0]
         self.shape = shape_of(question, operation, inputs)
         output = Matrices.dense(self.shape) if question.new else given[-1]
         if not question.new:
@@ -73,10 +73,10 @@ class Request:
         )
         if self.turned:
             inputs, output = [each.transposed for each in reversed(inputs)], output.transposed
-            self.order.reverse()
+            factors.reverse()
             if question.new:
                 output = Matrices.dense((output.count, *output.extent))
-        self.reordered = self.order != list(range(len(given) if question.new else len(given) - 1))
+        self.order = None if factors in ([0], [0, 1]) else factors
         self.call = self.prepared(question, operation, inputs, output) if all(self.shape) else None
 
     def prepared(
@@ -84,14 +84,12 @@ class Request:
     ) -> Call:
         """The call, whose kernel is loaded. Raises what gemm does."""
         device, terms = card(self.device), inputs[-1].extent[0]
-        extents = (*inputs[0].extent, 0) if operation.symmetric else (*output.extent, terms)
+        way, product = question.way if terms else EMPTY, None
         if operation.symmetric and not output.by_rows:
             output = output.transposed  # the same
-        way, product = question.way, None
-        if not terms:
-            way = EMPTY
         if way != EMPTY:
-            shape = operation.shape(*extents[: operation.signature[1]])
+            sides = inputs[0].extent if operation.symmetric else (*output.extent, terms)
+            shape = operation.shape(*sides)
             variant = chosen(
                 question.kernel, question.accuracy, operation, shape, device.architecture
             )
@@ -116,7 +114,7 @@ class Request:
         kind, size = self.kind, self.call.scratch_bytes
         stream = kind.stream(self.device, given)
         _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
-        if self.reordered:
+        if self.order:
             addresses = [addresses[i] for i in self.order] + addresses[-1:]
         self.call(stream, scratch, addresses, alpha, beta)
         kind.finish(stream)
