@@ -279,6 +279,14 @@ def test_stacks(
     np.testing.assert_array_equal(out, made)
 
 
+def test_a_stack_whose_matrices_interleave(calls: Card) -> None:
+    """Seen as one tall matrix it is column-major, and so is B, but C is a stack by rows."""
+    a = laid(whole_numbers(5, 12), "rows").T.reshape(3, 4, 5)
+    b = laid(whole_numbers(5, 6, seed=1), "columns")
+    assert a.strides == (16, 4, 48)
+    np.testing.assert_array_equal(matmul_sweep.gemm(Given(a), Given(b)).array, a @ b)
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
 def test_empty_matrices(calls: Card, m: int, n: int, k: int) -> None:
     a, b = np.zeros((m, k), SINGLE), np.zeros((k, n), SINGLE)

@@ -67,15 +67,15 @@ class Request:
         self.itemsize, self.given = kind.itemsize(self.number_type), given
         self.spans = [[self.itemsize * end for end in each.span] for each in given]
         inputs, output = merged(inputs, output)
-        as_made = question.new and kind.has_views and output.extent == self.shape[-2:]
-        self.turned = not operation.symmetric and better_transposed(
-            inputs, None if as_made else output
-        )
-        if self.turned:
+        # A new C may be column-major, unless it is a stack that was merged.
+        free = question.new and kind.has_views and output.extent == self.shape[-2:]
+        turned = not operation.symmetric and better_transposed(inputs, None if free else output)
+        if turned:
             inputs, output = [each.transposed for each in reversed(inputs)], output.transposed
             factors.reverse()
-            if question.new:
-                output = Matrices.dense((output.count, *output.extent))
+        self.by_columns = turned and free
+        if self.by_columns:
+            output = Matrices.dense((output.count, *output.extent))
         self.order = None if factors in ([0], [0, 1]) else factors
         self.call = self.prepared(question, operation, inputs, output) if all(self.shape) else None
 
@@ -101,7 +101,7 @@ class Request:
 
     def new(self) -> Any:
         """A new C."""
-        if not self.turned:
+        if not self.by_columns:
             return self.kind.empty(self.shape, self.number_type, self.device)
         *stack, rows, columns = self.shape
         made = self.kind.empty((*stack, columns, rows), self.number_type, self.device)
