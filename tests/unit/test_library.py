@@ -363,7 +363,7 @@ MISTAKES = [
     ((square(), square(), Given(np.zeros((4, 5), SINGLE))), {}, ValueError, r"shape \(4, 5\)"),
     ((square(), square()), {"accuracy": "best"}, ValueError, "float32, ieee"),
     ((square(), square()), {"kernel": "gram_naive"}, ValueError, "naive_rect"),
-    ((square(), square()), {"kernel": "nothing"}, RuntimeError, "nothing"),
+    ((square(), square()), {"kernel": "nothing"}, ValueError, "nothing"),
     ((Given(SHARED[:, :4]), square(), Given(SHARED[:, 2:6])), {}, ValueError, "shares memory"),
     ((square(), square(), Given(np.broadcast_to(np.zeros(4, SINGLE), (4, 4)))), {}, ValueError,
      "several elements of out"),

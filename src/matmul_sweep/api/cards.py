@@ -1,6 +1,7 @@
 """What is loaded on a GPU: kernels are compiled and loaded when a product first needs them."""
 
 import tempfile
+import threading
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from matmul_sweep.launch.products import Product
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
+from matmul_sweep.process.errors import UserError
 
 ACCURACIES = ("float32", "ieee")
 catalogue = cache(load_catalogue)
@@ -25,15 +27,19 @@ class Card(Gpu):
     def __init__(self, ordinal: int) -> None:
         super().__init__(ordinal)
         self.products: dict[str, Product] = {}
+        self.loading = threading.Lock()  # each kernel once
 
     def product(self, variant: Variant) -> Product:
         """Raises NotCompiled, UserError without a compiler, and DriverError."""
-        if variant.slug not in self.products:
-            arch = self.architecture
-            with tempfile.TemporaryDirectory() as folder, self.current():
-                compile_into(variant, arch, Path(folder))
-                self.products[variant.slug] = Product(variant, Path(folder) / arch)
-        return self.products[variant.slug]
+        with self.loading:
+            if variant.slug not in self.products:
+                self.products[variant.slug] = self.loaded(variant)
+            return self.products[variant.slug]
+
+    def loaded(self, variant: Variant) -> Product:
+        with tempfile.TemporaryDirectory() as folder, self.current():
+            compile_into(variant, self.architecture, Path(folder))
+            return Product(variant, Path(folder) / self.architecture)
 
     @cached_property
     def combining(self) -> dict[str, Function]:
@@ -54,8 +60,12 @@ def operation_for(dtype: str, symmetric: bool) -> Operation | None:
 
 
 def named(name: str, operation: Operation) -> Variant:
-    """The kernel of that name. Raises UserError, ValueError where it computes something else."""
-    variant = catalogue().variant(name)
+    """The kernel of that name. Raises ValueError if there is none, or it computes something
+    else."""
+    try:
+        variant = catalogue().variant(name)
+    except UserError as error:
+        raise ValueError(str(error)) from None
     if not variant.kernel.hand_written or variant.kernel.operation != operation.name:
         known = ", ".join(kernel.name for kernel in offered(operation))
         raise ValueError(f"kernel '{name}': of {operation.title} in {operation.dtype} are {known}")

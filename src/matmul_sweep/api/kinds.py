@@ -37,6 +37,7 @@ class Kind:
     wrong: type[Exception] = ValueError  # of shapes and values
     wrong_type: type[Exception] = TypeError
     has_views = False  # whether an array can be handed out in column-major order
+    writable = True
 
     def look(self, arrays: Sequence[Any]) -> tuple[list[int], tuple[Look, ...]]:
         """The addresses of arrays, and how they lie: the fields of Seen."""
@@ -170,6 +171,8 @@ class Numba(Kind):
 
 class Jax(Kind):
     """JAX's arrays, outside of jit. JAX names no stream: a call waits for its inputs and for C."""
+
+    writable = False
 
     def address(self, array: Any) -> int:
         return array.block_until_ready().unsafe_buffer_pointer()

@@ -12,7 +12,6 @@ from matmul_sweep.api.kinds import DeviceArray, Host, kind_of
 from matmul_sweep.api.requests import Question, Request
 
 MOST_REQUESTS = 4096  # that a thread keeps
-PREPARING = threading.Lock()
 Key = tuple[Any, ...]  # of a Question
 
 
@@ -85,8 +84,7 @@ def prepared(key: Key) -> Request:
     """What to do, from now on without thinking. Raises what gemm does."""
     if len(known.requests) == MOST_REQUESTS:
         known.requests.clear()
-    with PREPARING:  # so that a kernel is compiled and loaded once
-        return known.requests.setdefault(key, Request(Question(*key)))
+    return known.requests.setdefault(key, Request(Question(*key)))
 
 
 def by_copies(
@@ -99,7 +97,9 @@ def by_copies(
         raise TypeError(f"arrays of several libraries: {names(given)}")
     with card(0).current():
         own = tuple(DeviceArray.of(array) for array in inputs)
-        target = DeviceArray.of(out) if out is not None else None
+        target = None
+        if out is not None:
+            target = DeviceArray.of(out) if beta else DeviceArray(out.shape, out.dtype)
         made = multiply(symmetric, own, target, alpha, beta, kernel, accuracy)
         if out is None:
             out = np.empty(made.shape, made.dtype)

@@ -171,6 +171,8 @@ def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -
 
 def check_output(question: Question, shape: Shape, output: Matrices) -> None:
     """Raise the kind's error for an `out` that cannot take C."""
+    if not question.kind.writable:
+        raise question.kind.wrong_type("arrays of this kind cannot be written to: leave out `out`")
     own = tuple(question.seen[-1].shape)
     if own != shape:
         raise question.kind.wrong(f"out has the shape {own}, and the product {shape}")
