@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import itertools
+import math
 import threading
 import time
 import warnings
@@ -72,7 +73,7 @@ class Card:
     cuMemAllocAsync = cuMemAlloc_v2
 
     def cuMemFree_v2(self, address: Any, *_: object) -> int:
-        del self.memory[address.value]
+        self.memory.pop(address.value, None)  # that of a test before may be left
         return 0
 
     cuMemFreeAsync = cuMemFree_v2
@@ -85,51 +86,40 @@ class Card:
 
     def cuLaunchKernelEx(self, wanted: Any, handle: Any, parameters: Any, extra: None) -> int:
         source, function = self.functions[handle.value - 1]
-
-        def argument(which: int, kind: Any) -> Any:
-            return kind.from_address(parameters[which])
-
-        def number(which: int) -> int:
-            return argument(which, ctypes.c_int).value
-
-        def address(which: int) -> int:
-            return argument(which, ctypes.c_uint64).value
-
-        time.sleep(self.slow)
         self.launched.append(function)
+        time.sleep(self.slow)
+
+        def read(first: int, kind: Any, count: int) -> list[Any]:
+            found = [kind.from_address(parameters[first + i]) for i in range(count)]
+            return [getattr(each, "value", each) for each in found]
+
         if source == "combine":
-            dtype = np.dtype(function.removeprefix("combine_"))
-            extent = number(2), number(3)
-            t, c = (
-                matrix(address(i), dtype, extent, [s.down, s.right])
-                for i, s in enumerate(argument(i, combine.Strides) for i in (4, 5))
-            )
-            alpha, beta = (argument(i, ctypes.c_double).value for i in (6, 7))
+            dtype, extent = function.removeprefix("combine_"), read(2, ctypes.c_int, 2)
+            places = zip(read(0, ctypes.c_uint64, 2), read(4, combine.Strides, 2), strict=True)
+            t, c = (matrix(at, dtype, extent, [s.down, s.right]) for at, s in places)
+            alpha, beta = read(6, ctypes.c_double, 2)
             c[...] = (alpha * t if alpha else 0) + (beta * c if beta else 0)
-            return 0
-        variant = the_catalogue().buildable[source]
-        operation = variant.kernel.product
-        if function != variant.kernel.functions[-1]:
-            return 0
-        matrices, dimensions = operation.signature
-        shape = operation.shape(*(number(matrices + i) for i in range(dimensions)))
-        *inputs, c = (
-            matrix(address(i), dtype.name, extent)
-            for i, (dtype, extent) in enumerate(
-                zip(operation.dtypes, (*shape.inputs, shape.output), strict=True)
+        elif function == (kernel := the_catalogue().buildable[source].kernel).functions[-1]:
+            matrices, dimensions = kernel.product.signature
+            shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
+            addresses = read(0, ctypes.c_uint64, matrices)
+            assert all(address % kinds.ALIGNMENT == 0 for address in addresses)
+            extents = (*shape.inputs, shape.output)
+            *inputs, c = (
+                matrix(address, dtype.name, extent, (extent[1], 1))
+                for address, dtype, extent in zip(
+                    addresses, kernel.product.dtypes, extents, strict=True
+                )
             )
-        )
-        assert all(address(i) % 16 == 0 for i in range(matrices))
-        left, right = operation.factors(*inputs)
-        c[...] = left.astype(np.float64) @ right.astype(np.float64)
+            left, right = kernel.product.factors(*inputs)
+            c[...] = left.astype(np.float64) @ right.astype(np.float64)
         return 0
 
 
-def matrix(address: int, dtype: Any, extent: tuple[int, int], strides: Any = None) -> np.ndarray:
+def matrix(address: int, dtype: str, extent: Any, strides: Any) -> np.ndarray:
     """The matrix at an address; strides are in elements."""
-    size = np.dtype(dtype).itemsize
     memory = (ctypes.c_ubyte * (1 << 24)).from_address(address)
-    return np.ndarray(extent, dtype, memory, 0, [size * each for each in strides or (extent[1], 1)])
+    return np.ndarray(extent, dtype, memory, 0, [np.dtype(dtype).itemsize * s for s in strides])
 
 
 class Given:
@@ -183,24 +173,24 @@ def whole_numbers(*shape: int, dtype: Any = SINGLE, seed: int = 0) -> np.ndarray
 
 
 def laid(array: np.ndarray, how: str) -> np.ndarray:
-    """The same numbers, in memory of their own."""
-    columns = array.shape[-1]
-    gap = {"rows": 0, "columns": 0, "gaps": 4, "odd": 0}[how]
+    """The same numbers, in memory of their own: row-major, column-major, with gaps between rows,
+    or from an odd address on."""
     if how == "columns":
         return laid(array.swapaxes(-1, -2), "rows").swapaxes(-1, -2)
-    memory = np.full(array.size * (columns + gap) // columns + 64, AROUND, array.dtype)
-    start = -memory.ctypes.data // memory.itemsize % (64 // memory.itemsize) + (how == "odd")
-    room = memory[start : start + array.size * (columns + gap) // columns]
-    found = room.reshape(*array.shape[:-1], columns + gap)[..., :columns]
+    *before, columns = array.shape
+    room = (*before, columns + 4 * (how == "gaps"))
+    memory = np.full(math.prod(room) + 64, AROUND, array.dtype)
+    start = -memory.ctypes.data // memory.itemsize % 16 + (how == "odd")
+    found = memory[start : start + math.prod(room)].reshape(room)[..., :columns]
     found[...] = array
     return found
 
 
-def whole_memory(array: np.ndarray) -> np.ndarray:
-    """That of an array that was laid."""
+def touched(array: np.ndarray) -> int:
+    """How many elements were written of the memory of an array that was laid."""
     while isinstance(array.base, np.ndarray):
         array = array.base
-    return array
+    return np.count_nonzero(array != AROUND)
 
 
 LAYOUTS = ("rows", "columns", "gaps", "odd")
@@ -230,7 +220,7 @@ def test_matrices_lie_in_any_way(calls: Card, layout_of_a: str, layout_of_b: str
         out = laid(before, layout)
         matmul_sweep.gemm(Given(a), Given(b), Given(out), alpha=alpha, beta=beta)
         np.testing.assert_array_equal(out, alpha * (a @ b) + (beta * before if beta else 0))
-        assert np.count_nonzero(whole_memory(out) != AROUND) <= out.size
+        assert touched(out) <= out.size
     np.testing.assert_array_equal(matmul_sweep.gemm(Given(a), Given(b)).array, a @ b)
     assert not calls.memory
 

@@ -58,15 +58,11 @@ class Kind:
         """The name of a number type."""
         return np.dtype(own).name
 
-    def itemsize(self, own: Any) -> int:
-        """The bytes of a number type."""
-        return np.dtype(own).itemsize
-
     def strides(self, seen: Seen) -> tuple[int, ...]:
         """In elements."""
         if seen.strides is None:
             return tuple(math.prod(seen.shape[i + 1 :]) for i in range(len(seen.shape)))
-        return tuple(stride // self.itemsize(seen.dtype) for stride in seen.strides)
+        return tuple(stride // np.dtype(seen.dtype).itemsize for stride in seen.strides)
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         """The stream on which these arrays are ready, and on which the product goes."""
@@ -117,9 +113,6 @@ class Torch(Kind):
 
     def dtype(self, own: Any) -> str:
         return str(own).removeprefix("torch.")
-
-    def itemsize(self, own: Any) -> int:
-        return own.itemsize
 
     def strides(self, seen: Seen) -> tuple[int, ...]:
         return seen.strides or ()

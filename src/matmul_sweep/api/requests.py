@@ -40,11 +40,13 @@ class Question(NamedTuple):
             if len(each.shape) not in (2, 3):
                 raise self.kind.wrong(f"a matrix or a stack is wanted, not {tuple(each.shape)}")
         return [
-            Matrices.of(
-                each.shape, self.kind.strides(each), self.kind.itemsize(each.dtype), each.odd
-            )
+            Matrices.of(each.shape, self.kind.strides(each), self.itemsize, each.odd)
             for each in self.seen
         ]
+
+    @property
+    def itemsize(self) -> int:
+        return DTYPES[self.kind.dtype(self.seen[0].dtype)].bytes
 
 
 class Request:
@@ -64,7 +66,7 @@ class Request:
         output = Matrices.dense(self.shape) if question.new else given[-1]
         if not question.new:
             check_output(question, self.shape, output)
-        self.itemsize, self.given = kind.itemsize(self.number_type), given
+        self.itemsize, self.given = question.itemsize, given
         self.spans = [[self.itemsize * end for end in each.span] for each in given]
         inputs, output = merged(inputs, output)
         # A new C may be column-major, unless it is a stack that was merged.
@@ -121,15 +123,10 @@ class Request:
 
     def check_apart(self, addresses: list[int]) -> None:
         """Raise the kind's error if C shares memory with an input."""
-        target, (first, end) = addresses[-1], self.spans[-1]
-        low, high = target + first, target + end
-        for i, (first, end) in enumerate(self.spans[:-1]):
-            at = addresses[i]
-            if (
-                at + first < high
-                and low < at + end
-                and share_memory(self.itemsize, (at, self.given[i]), (target, self.given[-1]))
-            ):
+        target, (low, high) = addresses[-1], self.spans[-1]
+        for at, own, (first, end) in zip(addresses, self.given, self.spans[:-1], strict=False):
+            near = at + first < target + high and target + low < at + end
+            if near and share_memory(self.itemsize, (at, own), (target, self.given[-1])):
                 raise self.kind.wrong("out shares memory with an input: give it its own")
 
 
