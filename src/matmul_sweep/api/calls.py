@@ -38,8 +38,8 @@ class Task:
 
     @property
     def copied(self) -> list[bool]:
-        """Which of the inputs no kernel takes as they lie."""
-        return [not each.by_rows for each in self.inputs]
+        """Which of the inputs are multiplied, and not taken as they lie."""
+        return [self.way != EMPTY and not each.by_rows for each in self.inputs]
 
     @property
     def apart(self) -> bool:

@@ -32,10 +32,10 @@ def gemm(
     """C = alpha·A·B + beta·C, on the stream of the arrays' library, without waiting for it.
 
     a, b: arrays of m×k and k×n, of one library, GPU and number type, float32 or bfloat16, which is
-    C's too. Stacks of matrices have a third dimension in front; a single matrix serves all
-    of a stack. out: C; without it, a new array of the library. With beta = 0 it is not read.
-    kernel: a name of kernels(), in place of the fastest. accuracy, of float32: "float32" errs at
-    most as a sum of float32 products does, "ieee" is such a sum.
+    C's too. Stacks of matrices have a third dimension in front; a single matrix serves all of a
+    stack. out: C; without it, a new array of the library. With beta = 0 it is not read. kernel: a
+    name of kernels(), in place of the fastest. accuracy, of float32: "float32" errs at most as a
+    sum of float32 products does, "ieee" is such a sum.
 
     Arrays that do not fit raise what their library would: ValueError or TypeError, for PyTorch's
     RuntimeError, and nothing is written. Raises also RuntimeError without a GPU, a compiler or a
@@ -50,8 +50,8 @@ def gram(
 ) -> Any:  # fmt: skip
     """C = alpha·Aᵀ·A + beta·C with A of m×n and C of n×n.
 
-    In float64 half of C is computed and the other half mirrored, unless `kernel` writes a triangle
-    only; other number types take gemm's kernels. Everything else is as in gemm.
+    In float64 half of C is computed and the other half mirrored; other number types take gemm's
+    kernels. Everything else is as in gemm.
     """
     return multiply(True, (a,), out, alpha, beta, kernel, accuracy)
 

@@ -97,7 +97,7 @@ class Request:
             )
             product = device.product(variant).prepared(shape)
         task = Task(operation.dtype, self.itemsize, tuple(inputs), output, way)
-        if product and any(task.copied):
+        if any(task.copied):
             tell_of_copies()
         return Call(task, device, product)
 

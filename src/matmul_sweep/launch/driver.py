@@ -26,7 +26,7 @@ class NoDevice(UserError):
     """There is no usable GPU here; the message says what is missing."""
 
 
-class DriverError(Exception):
+class DriverError(RuntimeError):
     """A call that the driver refuses."""
 
 

@@ -19,7 +19,7 @@ ALIGNMENT = 1024  # bytes, of the parts of a workspace
 MOST_MAPS = 1024  # sets of tensor maps that are kept for a shape
 
 
-class NotCompiled(Exception):
+class NotCompiled(RuntimeError):
     """A variant without a binary, because it did not compile; the message says why."""
 
 
