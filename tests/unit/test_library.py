@@ -140,7 +140,7 @@ class Given:
 class Views(kinds.Kind):
     """The kind of Given, like PyTorch's and CuPy's."""
 
-    has_views = True
+    has_views = allocates = True
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Given:
         return Given(laid(np.full(shape, NAN, dtype), "rows"))

@@ -37,6 +37,7 @@ class Kind:
     wrong: type[Exception] = ValueError  # of shapes and values
     wrong_type: type[Exception] = TypeError
     has_views = False  # whether an array can be handed out in column-major order
+    allocates = False  # whether its library has memory for the time of a call
     writable = True
 
     def look(self, arrays: Sequence[Any]) -> tuple[list[int], tuple[Look, ...]]:
@@ -73,19 +74,20 @@ class Kind:
         raise TypeError("arrays of this kind have no allocator that is known here: give `out`")
 
     def scratch(self, size: int, device: int, stream: int) -> tuple[object, int]:
-        """Memory for the time of a call: what keeps it, and its address."""
+        """Memory for the time of a call: what keeps it, and its address. The device's context is
+        current, unless the library allocates."""
         memory = StreamMemory(size, stream)
         return memory, int(memory)
 
     def finish(self, stream: int) -> None:
-        """Called after the last launch."""
+        """Called after the last launch; likewise."""
 
 
 class Torch(Kind):
     """PyTorch's tensors."""
 
     wrong = wrong_type = RuntimeError
-    has_views = True
+    has_views = allocates = True
 
     def __init__(self) -> None:
         self.torch: Any = sys.modules["torch"]
@@ -131,7 +133,7 @@ class Torch(Kind):
 class Cupy(Kind):
     """CuPy's arrays."""
 
-    has_views = True
+    has_views = allocates = True
 
     def __init__(self) -> None:
         self.cupy: Any = sys.modules["cupy"]
@@ -171,7 +173,8 @@ class Jax(Kind):
         return array.block_until_ready().unsafe_buffer_pointer()
 
     def seen(self, array: Any) -> Look:
-        return array.dtype, ordinal(self.address(array)), array.shape, None
+        [device] = array.devices()
+        return array.dtype, device.local_hardware_id, array.shape, None
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         return 0

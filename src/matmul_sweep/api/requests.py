@@ -111,14 +111,21 @@ class Request:
 
     def launch(self, given: Sequence[Any], addresses: list[int], alpha: float, beta: float) -> None:
         """Enqueue the product of arrays at these addresses, C's the last."""
-        if not self.call:
-            return
-        kind, size = self.kind, self.call.scratch_bytes
+        if self.call and self.kind.allocates:
+            self.enqueue(self.call, given, addresses, alpha, beta)
+        elif self.call:
+            with card(self.device).current():
+                self.enqueue(self.call, given, addresses, alpha, beta)
+
+    def enqueue(
+        self, call: Call, given: Sequence[Any], addresses: list[int], alpha: float, beta: float
+    ) -> None:
+        kind, size = self.kind, call.scratch_bytes
         stream = kind.stream(self.device, given)
         _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
         if self.order:
             addresses = [addresses[i] for i in self.order] + addresses[-1:]
-        self.call(stream, scratch, addresses, alpha, beta)
+        call(stream, scratch, addresses, alpha, beta)
         kind.finish(stream)
 
     def check_apart(self, addresses: list[int]) -> None:
