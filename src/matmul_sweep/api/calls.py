@@ -1,10 +1,8 @@
 """A product of matrices that lie in a given way, prepared: what is left of a call is to write
 addresses and to launch."""
 
-import itertools
-import math
+from collections.abc import Sequence
 from ctypes import byref, c_void_p
-from dataclasses import dataclass
 from functools import partial
 
 from matmul_sweep.api.cards import Card
@@ -12,6 +10,7 @@ from matmul_sweep.api.layout import Matrices
 from matmul_sweep.launch import driver
 from matmul_sweep.launch.combine import Combine
 from matmul_sweep.launch.products import ALIGNMENT, Prepared
+from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import ceil_div
 
 PLAIN, SCALED, ADDED, EMPTY = range(4)  # C = AB, alpha·AB, alpha·AB + beta·C, beta·C
@@ -26,51 +25,45 @@ def way_of(alpha: float, beta: float) -> int:
     return ADDED if beta != 0 else SCALED
 
 
-@dataclass(frozen=True)
-class Task:
-    """The factors and C of a product, as its kernel takes them; of the number type `dtype`."""
-
-    dtype: str
-    itemsize: int
-    inputs: tuple[Matrices, ...]
-    output: Matrices
-    way: int
-
-    @property
-    def copied(self) -> list[bool]:
-        """Which of the inputs are multiplied, and not taken as they lie."""
-        return [self.way != EMPTY and not each.by_rows for each in self.inputs]
-
-    @property
-    def apart(self) -> bool:
-        """Whether the product goes elsewhere first, and from there to C."""
-        return self.way == ADDED or (self.way != EMPTY and not self.output.by_rows)
-
-
 class Call:
-    """A function (stream, scratch, addresses, alpha, beta) that enqueues what a task takes, with
-    memory `scratch` for the time of the call. It belongs to one thread."""
+    """A function (stream, scratch, addresses, alpha, beta) that enqueues a product of matrices at
+    these addresses, C's the last, with memory `scratch` for the time of the call. It belongs to one
+    thread."""
 
-    def __init__(self, task: Task, card: Card, product: Prepared | None) -> None:
-        """product: its kernel; None where nothing is multiplied."""
-        self.product, self.card, self.count = product, card, task.output.count
-        self.steps = [each.apart * task.itemsize for each in (*task.inputs, task.output)]
-        dense = [Matrices.dense(each.extent).strides for each in (*task.inputs, task.output)]
-        self.copies = [
-            Combine(card.combining[task.dtype], each.extent, each.strides, own) if copied else None
-            for each, own, copied in zip(task.inputs, dense, task.copied, strict=False)
-        ]
-        self.apart, self.last = task.apart, None
-        if task.apart or task.way != PLAIN:
-            source = dense[-1] if task.apart else task.output.strides
-            self.last = Combine(
-                card.combining[task.dtype], task.output.extent, source, task.output.strides
-            )
-        alone = not any(task.copied) and self.last is None and self.count == 1
+    def __init__(
+        self, card: Card, dtype: str, inputs: Sequence[Matrices], output: Matrices, way: int,
+        product: Prepared | None,
+    ) -> None:  # fmt: skip
+        """product: the kernel's, None where nothing is multiplied."""
+        self.card, self.dtype, self.product, self.count = card, dtype, product, output.count
+        self.scratch_bytes = product.workspace_bytes if product else 0
+        self.steps = [each.apart * DTYPES[dtype].bytes for each in (*inputs, output)]
+        self.copies = [None if each.by_rows or not product else self.copy(each) for each in inputs]
+        # The product goes elsewhere first, and from there to C.
+        self.apart = bool(product) and (way == ADDED or not output.by_rows)
+        dense = Matrices.dense(output.extent)
+        self.place = self.room_for(dense) if self.apart else 0
+        source = dense if self.apart else output
+        self.last = self.combine(source, output) if self.apart or way != PLAIN else None
+        alone = not (any(self.copies) or self.last or self.count > 1)
         self.direct = product if alone else None
-        self.offsets, self.scratch_bytes = parts(task, product)
         self.context, self.now = card.context.value, c_void_p()
         self.find_current = partial(driver.library().cuCtxGetCurrent, byref(self.now))
+
+    def copy(self, each: Matrices) -> tuple[Combine, int]:
+        """What copies a matrix, and to which offset."""
+        dense = Matrices.dense(each.extent)
+        return self.combine(each, dense), self.room_for(dense)
+
+    def combine(self, source: Matrices, target: Matrices) -> Combine:
+        function = self.card.combining[self.dtype]
+        return Combine(function, target.extent, source.strides, target.strides)
+
+    def room_for(self, each: Matrices) -> int:
+        """The offset of room for a matrix."""
+        offset, size = self.scratch_bytes, each.elements * DTYPES[self.dtype].bytes
+        self.scratch_bytes += ceil_div(size, ALIGNMENT) * ALIGNMENT
+        return offset
 
     def __call__(
         self, stream: int, scratch: int, addresses: list[int], alpha: float, beta: float
@@ -97,26 +90,15 @@ class Call:
         first: bool,
     ) -> None:  # fmt: skip
         """One matrix of a stack; the `first` copies what all of them share."""
-        places = [scratch + offset for offset in self.offsets]
-        output, result = addresses[-1], places[-1] if self.apart else addresses[-1]
+        *inputs, output = addresses
+        result = scratch + self.place if self.apart else output
         if self.product:
-            for i, copy in enumerate(self.copies):
-                if copy:
+            for i, made in enumerate(self.copies):
+                if made:
+                    copy, offset = made
                     if first or self.steps[i]:
-                        copy(stream, addresses[i], places[i])
-                    addresses[i] = places[i]
-            self.product(stream, scratch, [*addresses[:-1], result])
+                        copy(stream, inputs[i], scratch + offset)
+                    inputs[i] = scratch + offset
+            self.product(stream, scratch, [*inputs, result])
         if self.last:
             self.last(stream, result, output, alpha if self.product else 0, beta)
-
-
-def parts(task: Task, product: Prepared | None) -> tuple[list[int], int]:
-    """Behind the kernel's workspace, the offsets of copies of the inputs and of C, and the bytes of
-    all that."""
-    needed = [*task.copied, task.apart]
-    bytes_of = [math.prod(each.extent) * task.itemsize for each in (*task.inputs, task.output)]
-    sizes = [size if used else 0 for size, used in zip(bytes_of, needed, strict=True)]
-    whole = [ceil_div(size, ALIGNMENT) * ALIGNMENT for size in sizes]
-    start = product.workspace_bytes if product else 0
-    *offsets, end = itertools.accumulate(whole, initial=start)
-    return offsets, end

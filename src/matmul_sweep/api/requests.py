@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from matmul_sweep.api.calls import EMPTY, Call, Task
+from matmul_sweep.api.calls import EMPTY, Call
 from matmul_sweep.api.cards import ACCURACIES, card, chosen, operation_for
 from matmul_sweep.api.kinds import Kind, Seen
 from matmul_sweep.api.layout import Matrices, better_transposed, share_memory
@@ -96,10 +96,10 @@ class Request:
                 question.kernel, question.accuracy, operation, shape, device.architecture
             )
             product = device.product(variant).prepared(shape)
-        task = Task(operation.dtype, self.itemsize, tuple(inputs), output, way)
-        if any(task.copied):
+        call = Call(device, operation.dtype, inputs, output, way, product)
+        if any(call.copies):
             tell_of_copies()
-        return Call(task, device, product)
+        return call
 
     def new(self) -> Any:
         """A new C."""
