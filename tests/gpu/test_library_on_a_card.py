@@ -127,6 +127,22 @@ def test_a_graph_captures_it(torch: Any, size: int) -> None:
         check(torch, c, a, b)
 
 
+@pytest.mark.parametrize("size", [200, 600, 2048])
+def test_streams_do_not_disturb_each_other(torch: Any, size: int) -> None:
+    pairs = [[torch.randn(size, size, device="cuda") for _ in range(2)] for _ in range(4)]
+    expected = [matmul_sweep.gemm(a, b, kernel="streamed") for a, b in pairs]
+    streams = [torch.cuda.Stream() for _ in pairs]
+    torch.cuda.synchronize()
+    for _ in range(50):
+        found = []
+        for stream, (a, b) in zip(streams, pairs, strict=True):
+            with torch.cuda.stream(stream):
+                found.append(matmul_sweep.gemm(a, b, kernel="streamed"))
+        torch.cuda.synchronize()
+        for c, wanted in zip(found, expected, strict=True):
+            assert torch.equal(c, wanted)
+
+
 def test_a_thread_that_has_no_context_yet(torch: Any) -> None:
     a, b = (torch.randn(300, 300, device="cuda") for _ in range(2))
     found: list[Any] = []

@@ -34,7 +34,7 @@ class Card:
     """A driver that knows one card, sm_90."""
 
     def __init__(self) -> None:
-        self.launched, self.slow = list[str](), 0.0
+        self.compiled, self.launched, self.slow = list[str](), list[str](), 0.0
         self.functions: list[tuple[str, str]] = []
         self.memory: dict[int, Any] = {}
         self.context = CONTEXT
@@ -125,13 +125,12 @@ def matrix(address: int, dtype: str, extent: Any, strides: Any) -> np.ndarray:
 class Given:
     """An array on the card."""
 
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-        self.shape = array.shape
+    def __init__(self, array: np.ndarray, stream: int | None = None) -> None:
+        self.array, self.shape, self.stream = array, array.shape, stream
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self.array.__array_interface__
+        return self.array.__array_interface__ | {"stream": self.stream}
 
     def swapaxes(self, one: int, other: int) -> "Given":
         return Given(self.array.swapaxes(one, other))
@@ -155,7 +154,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     monkeypatch.setattr(driver, "library", lambda: made)
     monkeypatch.setattr(tensor_maps, "library", lambda: made)
     monkeypatch.setattr(device, "count", lambda: 1)
-    monkeypatch.setattr(cards, "compile_into", lambda *_: None)
+    monkeypatch.setattr(cards, "compile_into", lambda own, *_: made.compiled.append(own.name))
     monkeypatch.setattr(combine, "build_cubin", lambda *_: None)
     monkeypatch.setattr(products, "compile_record", lambda *_: {})
     monkeypatch.setitem(kinds.KINDS, "test_library", Views)
@@ -308,6 +307,15 @@ def test_copies_are_told_of_once(calls: Card) -> None:
         matmul_sweep.gemm(Given(laid(a, "gaps")), Given(laid(b, "gaps")))
 
 
+@pytest.mark.parametrize(("kernel", "loaded"), [("streamed", 2), ("pipelined", 1)])
+def test_streams_do_not_share_a_kernels_variables(calls: Card, kernel: str, loaded: int) -> None:
+    """`streamed` leaves sums and flags in global memory, which is a module's."""
+    for stream in (5, 6, 5):
+        arrays = [Given(whole_numbers(8, 8), stream) for _ in range(3)]
+        matmul_sweep.gemm(*arrays, kernel=kernel)
+    assert sum(function == "" for _, function in calls.functions) == loaded
+
+
 def test_threads_do_not_write_into_one_anothers_launches(calls: Card) -> None:
     calls.slow = 0.002
     pairs = [(whole_numbers(8, 8, seed=i), whole_numbers(8, 8, seed=i + 9)) for i in range(4)]
@@ -331,8 +339,14 @@ def test_threads_do_not_write_into_one_anothers_launches(calls: Card) -> None:
 def test_the_accuracy_decides_which_dispatch_chooses(
     calls: Card, accuracy: str, wanted: str
 ) -> None:
-    matmul_sweep.prepare([(2048, 2048, 2048)], accuracy=accuracy)
-    assert calls.functions[-1][1] == wanted
+    zeros = Given(np.zeros((1024, 1024), SINGLE))
+    matmul_sweep.gemm(zeros, zeros, accuracy=accuracy)
+    assert calls.launched[-1] == wanted
+
+
+def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
+    matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
+    assert len(calls.compiled) == 2
     assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. Where ")
 
 

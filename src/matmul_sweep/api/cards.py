@@ -5,12 +5,13 @@ import threading
 from functools import cache, cached_property
 from pathlib import Path
 
-from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.build.binaries import binary_of, compile_into
 from matmul_sweep.catalogue.entries import Kernel, Kind, Variant
+from matmul_sweep.catalogue.sources import has_variables
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.launch.combine import combining
 from matmul_sweep.launch.device import Gpu
-from matmul_sweep.launch.driver import Function
+from matmul_sweep.launch.driver import Function, outside_capture
 from matmul_sweep.launch.products import Product
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import Operation
@@ -26,24 +27,35 @@ class Card(Gpu):
 
     def __init__(self, ordinal: int) -> None:
         super().__init__(ordinal)
-        self.products: dict[str, Product] = {}
-        self.loading = threading.Lock()  # each kernel once
+        self.folder = tempfile.TemporaryDirectory()  # of binaries
+        self.products: dict[object, Product] = {}
+        self.lock = threading.Lock()  # so that each kernel is compiled once
 
-    def product(self, variant: Variant) -> Product:
-        """Raises NotCompiled, UserError without a compiler, and DriverError."""
-        with self.loading:
-            if variant.slug not in self.products:
-                self.products[variant.slug] = self.loaded(variant)
-            return self.products[variant.slug]
+    def product(self, variant: Variant, stream: object) -> Product:
+        """A kernel for launches on a stream; has_variables: what such a kernel leaves in global
+        memory must not be another stream's. Raises NotCompiled, UserError without a compiler, and
+        DriverError."""
+        key = variant.slug, stream if has_variables(variant.kernel.code) else None
+        with self.lock:
+            if key not in self.products:
+                self.products[key] = self.loaded(variant)
+            return self.products[key]
 
     def loaded(self, variant: Variant) -> Product:
-        with tempfile.TemporaryDirectory() as folder, self.current():
-            compile_into(variant, self.architecture, Path(folder))
-            return Product(variant, Path(folder) / self.architecture)
+        binaries = self.compiled(variant)
+        with self.current(), outside_capture():
+            return Product(variant, binaries)
+
+    def compiled(self, variant: Variant) -> Path:
+        """The folder that has its binary. Raises UserError without a compiler."""
+        build, arch = Path(self.folder.name), self.architecture
+        if not binary_of(variant, build / arch).exists():
+            compile_into(variant, arch, build)
+        return build / arch
 
     @cached_property
     def combining(self) -> dict[str, Function]:
-        with self.current():
+        with self.current(), outside_capture():
             return combining(self.architecture)
 
 

@@ -101,9 +101,37 @@ def share_memory(itemsize: int, one: tuple[int, Matrices], other: tuple[int, Mat
     return np.shares_memory(as_numpy(*one), as_numpy(*other))
 
 
-def better_transposed(inputs: Sequence[Matrices], output: Matrices | None) -> bool:
-    """Whether Cᵀ = BᵀAᵀ has fewer elements to copy than C = AB. No output: it is made to fit."""
-    given = [*inputs, *([output] if output else [])]
+@dataclass(frozen=True)
+class Arrangement:
+    """A product as its kernel computes it. order: the factors, as places among the arrays given.
+    by_columns: a new C is to be column-major."""
+
+    inputs: Sequence[Matrices]
+    output: Matrices
+    order: Sequence[int]
+    by_columns: bool = False
+
+
+def arranged_gram(a: Matrices, output: Matrices) -> Arrangement:
+    """AᵀA, whose transpose is the same."""
+    return Arrangement([a], output if output.by_rows else output.transposed, [0])
+
+
+def arranged_gemm(
+    inputs: Sequence[Matrices], output: Matrices, order: Sequence[int], free: bool
+) -> Arrangement:
+    """AB, or Cᵀ = BᵀAᵀ where fewer elements are then copied; a stack times one matrix is one tall
+    matrix, if memory allows. free: C is new and may be column-major."""
+    left, right = inputs
+    tall, result = left.merged(), output.merged()
+    if right.count == tall.count == result.count == 1 and tall.extent[0] == result.extent[0]:
+        free, left, output = free and result is output, tall, result
+    given = [left, right] if free else [left, right, output]
     straight = sum(each.elements for each in given if not each.by_rows)
     turned = sum(each.elements for each in given if not each.transposed.by_rows)
-    return turned < straight
+    if straight <= turned:
+        return Arrangement([left, right], output, order)
+    output = output.transposed
+    if free:
+        output = Matrices.dense((output.count, *output.extent))
+    return Arrangement([right.transposed, left.transposed], output, [*reversed(order)], free)

@@ -1,13 +1,11 @@
 """Before the first product: which kernels there are, and compiling them ahead."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from matmul_sweep.api.cards import card, catalogue, chosen, operation_for
-from matmul_sweep.build.binaries import compile_into
+from matmul_sweep.catalogue.entries import Variant
 
 
 def kernels() -> dict[str, str]:
@@ -21,23 +19,15 @@ def prepare(
     shapes: Iterable[Sequence[int]], dtype: str = "float32", *, kernel: str | None = None,
     accuracy: str = "float32", device: int = 0,
 ) -> None:  # fmt: skip
-    """Compile and load what products of these shapes take on a GPU, so that no call has to: (m, n,
-    k) of gemm, (m, n) of gram with a kernel of its own. Raises what gemm does."""
-    gpu, wanted = card(device), {}
-    arch = gpu.architecture
+    """Compile what products of these shapes take on a GPU, so that no call has to: (m, n, k) of
+    gemm, (m, n) of gram with a kernel of its own. Raises what gemm does."""
+    gpu, wanted = card(device), dict[str, Variant]()
     for extents in shapes:
         operation = operation_for(dtype, symmetric=len(extents) == 2)
         if not operation:
             raise TypeError(f"no kernel multiplies {dtype} at {tuple(extents)}")
         shape = operation.shape(*extents)
-        variant = chosen(kernel, accuracy, operation, shape, arch)
+        variant = chosen(kernel, accuracy, operation, shape, gpu.architecture)
         wanted[variant.slug] = variant
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        # Into the cache of binaries, from which they are loaded one after the other.
-        [
-            *pool.map(
-                lambda each: compile_into(each, gpu.architecture, Path(folder)), wanted.values()
-            )
-        ]
-    for variant in wanted.values():
-        gpu.product(variant)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(gpu.compiled, wanted.values()))

@@ -1,6 +1,7 @@
 """What is asked of arrays that lie in a given way: checked, its kernel chosen, compiled and loaded,
 and its launches prepared."""
 
+import threading
 import warnings
 from collections.abc import Sequence
 from functools import cache
@@ -9,12 +10,14 @@ from typing import Any, NamedTuple
 from matmul_sweep.api.calls import EMPTY, Call
 from matmul_sweep.api.cards import ACCURACIES, card, chosen, operation_for
 from matmul_sweep.api.kinds import Kind, Seen
-from matmul_sweep.api.layout import Matrices, better_transposed, share_memory
+from matmul_sweep.api.layout import Matrices, arranged_gemm, arranged_gram, share_memory
+from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
-from matmul_sweep.operations.shapes import LARGEST
+from matmul_sweep.operations.shapes import LARGEST, Shape
 
-Shape = tuple[int, ...]
+MOST_STREAMS = 64  # for which calls are kept
+PER_THREAD = 2  # the handle of each thread's own default stream
 
 
 class Question(NamedTuple):
@@ -50,60 +53,63 @@ class Question(NamedTuple):
 
 
 class Request:
-    """The answer: how C is made, and a call for the rest; no call if C has no elements."""
+    """The answer: how C is made, and for each stream a call that does the rest."""
 
     def __init__(self, question: Question) -> None:
         """Raises what gemm does."""
-        self.kind, kind = question.kind, question.kind
-        self.number_type, self.device, *_ = question.looks[0]
-        operation = operation_of(question)
-        given = question.arrays
-        inputs = given if question.new else given[:-1]
-        factors = [*range(len(inputs))]  # which of the arrays given
-        if question.symmetric and not operation.symmetric:
-            inputs, factors = [inputs[0].transposed, inputs[0]], [0, 0]
-        self.shape = shape_of(question, operation, inputs)
-        output = Matrices.dense(self.shape) if question.new else given[-1]
+        self.kind, (self.number_type, self.device, *_) = question.kind, question.looks[0]
+        self.operation, self.given = operation_of(question), question.arrays
+        inputs = self.given if question.new else self.given[:-1]
+        order = [0, 0] if question.symmetric else [0, 1]
+        if question.symmetric and not self.operation.symmetric:
+            inputs = [inputs[0].transposed, inputs[0]]
+        self.shape = shape_of(question, self.operation, inputs)
+        output = Matrices.dense(self.shape) if question.new else self.given[-1]
         if not question.new:
             check_output(question, self.shape, output)
-        self.itemsize, self.given = question.itemsize, given
-        self.spans = [[self.itemsize * end for end in each.span] for each in given]
-        inputs, output = merged(inputs, output)
-        # A new C may be column-major, unless it is a stack that was merged.
-        free = question.new and kind.has_views and output.extent == self.shape[-2:]
-        turned = not operation.symmetric and better_transposed(inputs, None if free else output)
-        if turned:
-            inputs, output = [each.transposed for each in reversed(inputs)], output.transposed
-            factors.reverse()
-        self.by_columns = turned and free
-        if self.by_columns:
-            output = Matrices.dense((output.count, *output.extent))
-        self.order = None if factors in ([0], [0, 1]) else factors
-        self.call = self.prepared(question, operation, inputs, output) if all(self.shape) else None
+        if self.operation.symmetric:
+            self.arranged = arranged_gram(inputs[0], output)
+        else:
+            free = question.new and self.kind.has_views
+            self.arranged = arranged_gemm(inputs, output, order, free)
+        self.straight = list(self.arranged.order) in ([0], [0, 1])
+        self.itemsize = question.itemsize
+        self.spans = [[self.itemsize * end for end in each.span] for each in self.given]
+        self.way = question.way if inputs[-1].extent[0] else EMPTY
+        self.calls: dict[int, Call] = {}
+        self.empty = not all(self.shape)
+        self.variant = None if self.empty or self.way == EMPTY else self.choice(question)
 
-    def prepared(
-        self, question: Question, operation: Operation, inputs: list[Matrices], output: Matrices
-    ) -> Call:
-        """The call, whose kernel is loaded. Raises what gemm does."""
-        device, terms = card(self.device), inputs[-1].extent[0]
-        way, product = question.way if terms else EMPTY, None
-        if operation.symmetric and not output.by_rows:
-            output = output.transposed  # the same
-        if way != EMPTY:
-            sides = inputs[0].extent if operation.symmetric else (*output.extent, terms)
-            shape = operation.shape(*sides)
-            variant = chosen(
-                question.kernel, question.accuracy, operation, shape, device.architecture
-            )
-            product = device.product(variant).prepared(shape)
-        call = Call(device, operation.dtype, inputs, output, way, product)
+    def choice(self, question: Question) -> Variant:
+        """The kernel. Raises what gemm does."""
+        shape, arch = self.product_shape, card(self.device).architecture
+        return chosen(question.kernel, question.accuracy, self.operation, shape, arch)
+
+    @property
+    def product_shape(self) -> Shape:
+        """As the kernel has it."""
+        inputs, output = self.arranged.inputs, self.arranged.output
+        sides = (
+            inputs[0].extent if self.operation.symmetric else output.extent + inputs[1].extent[:1]
+        )
+        return self.operation.shape(*sides)
+
+    def prepared(self, stream: int) -> Call:
+        """The call for a stream, whose kernel is loaded. Raises what gemm does."""
+        product, gpu, arranged = None, card(self.device), self.arranged
+        if self.variant:
+            owner = (stream, threading.get_ident()) if stream == PER_THREAD else stream
+            product = gpu.product(self.variant, owner).prepared(self.product_shape)
+        call = Call(gpu, self.operation.dtype, arranged.inputs, arranged.output, self.way, product)
         if any(call.copies):
             tell_of_copies()
-        return call
+        if len(self.calls) == MOST_STREAMS:
+            self.calls.clear()
+        return self.calls.setdefault(stream, call)
 
     def new(self) -> Any:
         """A new C."""
-        if not self.by_columns:
+        if not self.arranged.by_columns:
             return self.kind.empty(self.shape, self.number_type, self.device)
         *stack, rows, columns = self.shape
         made = self.kind.empty((*stack, columns, rows), self.number_type, self.device)
@@ -111,20 +117,23 @@ class Request:
 
     def launch(self, given: Sequence[Any], addresses: list[int], alpha: float, beta: float) -> None:
         """Enqueue the product of arrays at these addresses, C's the last."""
-        if self.call and self.kind.allocates:
-            self.enqueue(self.call, given, addresses, alpha, beta)
-        elif self.call:
+        if self.empty:
+            return
+        if self.kind.allocates:
+            self.enqueue(given, addresses, alpha, beta)
+        else:
             with card(self.device).current():
-                self.enqueue(self.call, given, addresses, alpha, beta)
+                self.enqueue(given, addresses, alpha, beta)
 
     def enqueue(
-        self, call: Call, given: Sequence[Any], addresses: list[int], alpha: float, beta: float
+        self, given: Sequence[Any], addresses: list[int], alpha: float, beta: float
     ) -> None:
-        kind, size = self.kind, call.scratch_bytes
-        stream = kind.stream(self.device, given)
+        kind, stream = self.kind, self.kind.stream(self.device, given)
+        call = self.calls.get(stream) or self.prepared(stream)
+        size = call.scratch_bytes
         _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
-        if self.order:
-            addresses = [addresses[i] for i in self.order] + addresses[-1:]
+        if not self.straight:
+            addresses = [addresses[i] for i in self.arranged.order] + addresses[-1:]
         call(stream, scratch, addresses, alpha, beta)
         kind.finish(stream)
 
@@ -158,7 +167,7 @@ def operation_of(question: Question) -> Operation:
     return operation
 
 
-def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -> Shape:
+def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -> tuple[int, ...]:
     """The shape of C. Raises the kind's error for inputs that do not fit each other."""
     shapes = [tuple(each.shape) for each in question.seen]
     wrong, left, right = question.kind.wrong, inputs[0], inputs[-1]
@@ -173,7 +182,7 @@ def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -
     return *stack, left.extent[0], right.extent[1]
 
 
-def check_output(question: Question, shape: Shape, output: Matrices) -> None:
+def check_output(question: Question, shape: tuple[int, ...], output: Matrices) -> None:
     """Raise the kind's error for an `out` that cannot take C."""
     if not question.kind.writable:
         raise question.kind.wrong_type("arrays of this kind cannot be written to: leave out `out`")
@@ -182,15 +191,6 @@ def check_output(question: Question, shape: Shape, output: Matrices) -> None:
         raise question.kind.wrong(f"out has the shape {own}, and the product {shape}")
     if all(shape) and not output.distinct:
         raise question.kind.wrong("several elements of out share their memory: give it its own")
-
-
-def merged(inputs: list[Matrices], output: Matrices) -> tuple[list[Matrices], Matrices]:
-    """A stack that one matrix multiplies as one tall matrix, if it and C can be seen so."""
-    if len(inputs) == 2 and inputs[1].count == 1:
-        left, result = inputs[0].merged(), output.merged()
-        if left.extent[0] == result.extent[0] and left.count == result.count == 1:
-            return [left, inputs[1]], result
-    return inputs, output
 
 
 @cache

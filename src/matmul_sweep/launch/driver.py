@@ -7,7 +7,7 @@ are right.
 
 import contextlib
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache, partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from matmul_sweep.process.errors import UserError
 
 OVERLAPS = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of cuda.h
 MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
@@ -57,6 +58,17 @@ def failure(name: str, error: int) -> DriverError:
     library().cuGetErrorString(error, byref(text))
     said = f"{name} failed: {(text.value or b'unknown error').decode()}"
     return OutOfMemory(said) if error == OUT_OF_MEMORY else DriverError(said)
+
+
+@contextlib.contextmanager
+def outside_capture() -> Iterator[None]:
+    """Let this thread load modules while a stream is captured, which has no part in that."""
+    mode = c_int(RELAXED)
+    call("cuThreadExchangeStreamCaptureMode", byref(mode))
+    try:
+        yield
+    finally:
+        call("cuThreadExchangeStreamCaptureMode", byref(mode))
 
 
 class Memory:
