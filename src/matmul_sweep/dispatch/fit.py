@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
-from matmul_sweep.dispatch.cost import LARGE, TERMS, Cost, additions, volume, work
+from matmul_sweep.dispatch.cost import LARGE, TERMS, Cost, additions, limited_volume, work
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
 
@@ -92,7 +92,7 @@ def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> 
     for row in rows:
         if row["share"] > 0 and (variant := known.get(row["variant"])):
             shape = parse_shape(row["shape"], variant.kernel.operation)
-            units = volume(variant, shares_of(variant, shape, of_card), of_card)
+            units = limited_volume(variant, shape, shares_of(variant, shape, of_card), of_card)
             found.setdefault(variant, []).append(row["share"] * row["microseconds"] / units)
     own = {variant: float(np.median(values)) for variant, values in found.items()}
     if not own:
@@ -165,7 +165,7 @@ class Measured:
                 shares = shares_of(variant, shape, of_card)
                 self.additions[i, j] = additions(variant, shape, shares)
                 self.work[i, j] = astuple(work(variant, shape, shares, of_card))
-                self.volumes[i, j] = volume(variant, shares, of_card)
+                self.volumes[i, j] = limited_volume(variant, shape, shares, of_card)
 
     def columns(self, costs: Sequence[Cost]) -> np.ndarray:
         """The columns of the variants of rows."""
