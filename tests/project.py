@@ -76,9 +76,8 @@ class Project:
         sweeps = {"gemm": whole | {"shapes": [*gemm]}, "gram": whole | {"shapes": [*gram]}}
         # The catalogue may lack the kernels that these sweeps name.
         none = {"shapes": [], "kernels": "all"}
-        alone = ("gemm_alone", "gram_alone", "random_gemm", "random_gram")
-        sweeps |= dict.fromkeys(alone, none)
-        sweeps["gemm_bf16"] = {"kernels": "all"}
+        others = ("gemm_alone", "gram_alone", "random_gemm", "random_gram")
+        sweeps |= dict.fromkeys(others, none)
         sweeps["processor"] = none | {"limits": {"cpu_seconds": 1}}  # less than any hang_seconds
         text = yaml.safe_dump(TINY | {"sweeps": sweeps} | changes)
         (self.folder / "config" / "test.yaml").write_text(text)

@@ -178,6 +178,21 @@ def test_a_job_measures_every_phase_in_pairs_and_skips_what_does_not_fit(job: Jo
     assert "no TF32" in facts["math_mode"]
 
 
+def test_alone_a_kernel_has_six_blocks_beside_those_of_the_library(job: Job) -> None:
+    points, samples, _, facts = job.measured("naive", "64", "4096", caches=["alone"])
+    assert set(points.status) == {"ok"} and points.error.between(0, 1).all()
+    assert (samples.groupby(["m", "variant"]).size() == 6).all()
+    for m in (64, 4096):
+        names = set(samples[samples.m == m].variant)
+        assert "naive/32" in names and names & {"cublas_sgemm", "cublas_tuned"}
+    own = samples[(samples.variant == "naive/32") & (samples.m == 4096)].time_ms
+    assert own.max() < 1.05 * own.min()
+    if job.gpu.nvml:
+        large = points[points.m == 4096]
+        assert large.power_w.between(100, facts["power_limit_w"]).all()
+        assert (large.sm_clock_mhz > 500).all()
+
+
 def test_every_fill_mode_and_cache_is_a_point_with_its_states(job: Job) -> None:
     axes = {"fills": ["uniform", "normal"], "modes": ["burst", "sustained"],
             "caches": ["hot", "rotated", "cold"],
@@ -224,24 +239,27 @@ def test_a_long_launch_is_timed_hot_only_and_its_cold_row_says_so(job: Job) -> N
     assert set(timed[timed.m == 512].cache) == {"hot", "cold"}
 
 
+@pytest.mark.parametrize("caches", [["hot", "cold"], ["alone"]], ids=["in turn", "alone"])
 @pytest.mark.parametrize(
     ("source", "reason"),
     [(STRAY, "the launch failed"), (ENDLESS, "the launch did not finish within 3 s")],
     ids=["stray write", "no end"],
 )
 def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_job(
-    bad: Callable[[str], Job], source: str, reason: str
+    bad: Callable[[str], Job], source: str, reason: str, caches: list[str]
 ) -> None:
     """An address far outside takes the context with it, and a launch without an end is not waited
     for: what was measured before is kept, and the card is free again."""
     start = time.perf_counter()
     limits = {"hang_seconds": 3}
-    points, samples, _, facts = bad(source).measured("mine", "64", "128", "256", limits=limits)
+    points, samples, _, facts = bad(source).measured(
+        "mine", "64", "128", "256", limits=limits, caches=caches
+    )
     assert time.perf_counter() - start < 60
     assert set(points[points.m == 64].status) == {"ok"}
     for m, said in ((128, reason), (256, f"not run: at 128x128x128 {reason}")):
         failed = points[points.m == m]
-        assert set(failed.cache) == {"hot", "cold"}
+        assert set(failed.cache) == {*caches}
         assert set(failed.status) == {"failed"}
         assert failed.reason.str.startswith(said).all()
     assert set(samples.m) == {64}
@@ -249,11 +267,12 @@ def test_a_launch_that_costs_the_card_fails_its_point_and_the_rest_but_not_the_j
     assert "Result is Correct" in run_script("multiply", "naive", "64").stdout
 
 
+@pytest.mark.parametrize("cache", ["hot", "alone"])
 @pytest.mark.parametrize("source", [ONCE, KEEPS], ids=["nothing again", "an earlier answer"])
 def test_a_kernel_that_is_right_once_is_a_failed_row(
-    bad: Callable[[str], Job], source: str
+    bad: Callable[[str], Job], source: str, cache: str
 ) -> None:
-    points, *_ = bad(source).measured("mine", "64", "128")
+    points, *_ = bad(source).measured("mine", "64", "128", caches=[cache])
     assert set(points.status) == {"failed"}
     said = r"wrong result of mine in its last timed launch: error \S+ times the bound"
     assert points.reason.str.fullmatch(said).all()

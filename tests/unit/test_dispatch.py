@@ -90,9 +90,9 @@ def both(rows: list[Row], expected: dict[str, int], **mine: object) -> tuple[Any
         # The least predicted time wins. A tile for a block, and a term for a slab: 2 + 0.1·k·tiles
         # of 8 against 6 + 0.02·k·tiles of 16 on the busiest of 132 multiprocessors.
         ([SMALL, LARGE], {}, {"8x8x49": 8, "8x8x51": 16, "1": 8, "640": 16}),
-        # No product takes less than its energy over the power limit: of 640 in all directions, two
-        # units of volume.
-        ([SMALL, LARGE | {"at_limit": 2000}], {}, {"640": 8}),
+        # No large product takes less than its energy over the power limit: of 4096 in all
+        # directions, 521 units of volume.
+        ([SMALL, LARGE | {"at_limit": 2000}], {}, {"640": 16, "4096": 8}),
         # Where costs are alike the first row wins.
         ([row("mine/24"), row("mine/8")], {}, {"100": 24}),
         # The row of a known shape wins whatever it costs, and one without costs only there.

@@ -45,7 +45,9 @@ def packages_of(*lists: list[str]) -> list[str]:
 
 
 def pypi() -> dict[str, str]:
-    packages = dict(map(split, packages_of(*EXTRAS.values(), GROUPS["dev"])))
+    packages = dict(
+        map(split, packages_of(EXTRAS["classroom"], EXTRAS["experiment"], GROUPS["dev"]))
+    )
     return {CONDA_NAMES.get(name, name): version for name, version in packages.items()}
 
 

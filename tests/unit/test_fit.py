@@ -229,7 +229,7 @@ def test_alone_the_power_bounds_a_time_and_the_choice(variants: list[Variant]) -
     units = 4096**3 / MULTIPROCESSORS / 1e6
     assert limits["grid"] == pytest.approx(seen["grid", large] / units)
     assert limits["other"] == pytest.approx(seen["other", large] / 2 / units)
-    assert limits["third"] == pytest.approx(np.median([limits[n] for n in planted]))
+    assert limits["third"] == pytest.approx(np.mean([limits[n] for n in planted]))  # of one tile
     shape = parse_shape(large, "gemm")
 
     def fastest(own: dict[str, Cost]) -> str:
@@ -258,3 +258,18 @@ def test_a_large_shape_is_remembered_only_where_its_variant_is_the_fastest_alone
     assert (second.variant, second.shapes) == (variants[1], ())
     assert first.coefficients == coefficients
     assert first.at_limit / second.at_limit == pytest.approx(2 / 0.99)
+
+
+def test_a_tiling_that_was_not_timed_alone_has_the_energy_of_its_tile(
+    entry: Entry, write_catalogue: WriteCatalogue
+) -> None:
+    tiles = {16: {"TILE": 16}, 32: {"TILE": 32}, 64: {"TILE": 64}, 128: {"TILE": 128}}
+    mine = entry(tile=["TILE", "TILE"], threads=[16, 16], tilings=tiles)
+    variants = load_catalogue(write_catalogue({"mine": mine}))["mine"].variants
+    taken = {("mine/32", "4096x4096x4096"): 3e4, ("mine/128", "4096x4096x4096"): 1e4}
+    alone = [row | {"share": 1.0} for row in found(taken, "alone")]
+    least, between, most = (
+        fit.at_limits(alone, variants, ARCH)[f"mine/{n}"] for n in (128, 64, 32)
+    )
+    assert between == pytest.approx(least + (most - least) / 3)  # by 1/64 between 1/128 and 1/32
+    assert fit.at_limits(alone, variants, ARCH)["mine/16"] == pytest.approx(most)

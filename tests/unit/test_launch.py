@@ -2,22 +2,20 @@
 
 import ctypes
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import the_catalogue
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import TensorMap
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.launch import driver, products, tensor_maps
-from matmul_sweep.launch.driver import DriverError, Module
-from matmul_sweep.launch.products import NoRoom, Product, parameter_format
+from matmul_sweep.launch.driver import DriverError, Launch, Module
+from matmul_sweep.launch.products import NoRoom, Product
 from matmul_sweep.operations.gemm import Gemm
 
 HOPPER = Path(__file__).parent / "hopper" / "catalogue.yaml"
-STREAM = SimpleNamespace(handle=7)
+STREAM = 7
 ADDRESS = 1 << 20  # of what is allocated
 
 
@@ -59,28 +57,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Driver:
     return made
 
 
-def test_a_function_s_parameters_are_a_letter_each() -> None:
-    assert parameter_format(load_catalogue(HOPPER)["split"]) == "PPPiiiPPMM"
-    assert parameter_format(the_catalogue()["naive"]) == "PPPiii"
-
-
 def test_a_launch_hands_over_its_shape_and_a_pointer_to_each_parameter(calls: Driver) -> None:
-    function = Module(Path("mine.cubin")).get_function("mine").prepare("PiM")
-    function.set_attribute(driver.MOST_SHARED, 65536)
-    arguments = (1 << 20, 5, b"a" * 128)
-    function.prepared_async_call((2, 1, 1), (128, 1, 1), STREAM, *arguments, shared_size=65536)
-    [(shape, attributes, values)] = calls.launched
+    function = Module(Path("mine.cubin")).function("mine")
+    function.allow_shared(65536)
+    arguments = [ctypes.c_uint64(1 << 20), ctypes.c_int(5)]
+    launch = Launch(function, (2, 1, 1), (128, 1, 1), arguments, 65536)
+    launch(STREAM)
+    arguments[1].value = 6
+    launch(STREAM)
+    (shape, attributes, values), (_, _, later) = calls.launched
     assert shape == [2, 1, 1, 128, 1, 1, 65536, 7]
     assert attributes == b""
-    assert values == [(1 << 20).to_bytes(4, "little"), (5).to_bytes(4, "little"), b"aaaa"]
+    assert values == [(1 << 20).to_bytes(4, "little"), (5).to_bytes(4, "little")]
+    assert later == [values[0], (6).to_bytes(4, "little")]
     assert calls.calls == ["cuModuleLoad", "cuModuleGetFunction", "cuFuncSetAttribute"]
 
 
 def test_the_driver_hears_that_a_launch_may_overlap(calls: Driver) -> None:
     """The bytes are those of cuda.h: an attribute of 72, its value 8 behind its beginning."""
-    function = Module(Path("mine.cubin")).get_function("mine").prepare("i")
-    function.overlap()
-    function.prepared_async_call((1, 1, 1), (1, 1, 1), STREAM, 5)
+    function = Module(Path("mine.cubin")).function("mine")
+    Launch(function, (1, 1, 1), (1, 1, 1), [ctypes.c_int(5)], overlaps=True)(STREAM)
     [(_, attributes, _)] = calls.launched
     assert attributes == bytes([6, *[0] * 7, 1, *[0] * 63])
     assert ctypes.sizeof(driver.Configuration) == 56

@@ -60,6 +60,21 @@ def test_the_group_is_known_by_its_compilers_wheel(
     assert (compiler() == ("nvcc",)) == (group == "cuda13")
 
 
+def test_without_nvcc_the_nvrtc_beside_pytorch_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> str:
+        raise UserError("no nvcc")
+
+    monkeypatch.setattr(toolchain, "nvcc", absent)
+    wheels = {packages.BESIDE_PYTORCH: ["file"]}
+    monkeypatch.setattr(toolchain, "files_of", lambda wheel: wheels.get(wheel, []))
+    compiler = toolchain.cuda.__wrapped__
+    groups(monkeypatch)
+    assert compiler()[1] == str(toolchain.NVRTC)
+    wheels.clear()
+    with pytest.raises(UserError, match="no nvcc"):
+        compiler()
+
+
 def test_both_groups_are_refused_with_the_commands_that_leave_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,7 +10,7 @@ from matmul_sweep.process.programs import imported_directly, imported_names
 
 PACKAGE = ROOT / "src" / "matmul_sweep"
 # From the bottom up: each uses only those before it.
-LIBRARY = ["process", "operations", "catalogue", "build", "launch", "dispatch"]
+LIBRARY = ["process", "operations", "catalogue", "build", "launch", "dispatch", "api"]
 EXPERIMENT = ["dataset", "plan", "verify", "check", "measure", "report"]
 ROOMS = [*LIBRARY, "classroom", *(f"experiment.{room}" for room in EXPERIMENT)]
 MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.parent != PACKAGE)

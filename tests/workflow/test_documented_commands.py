@@ -32,7 +32,7 @@ BLOCK = re.compile(
 )
 NO_COMMANDS = {"text", "yaml", "python", "cuda"}
 INLINE = re.compile(r"`(uv run [^`]+)`")
-GPU_PROGRAMS = {"search", "check_timer"}
+GPU_PROGRAMS = {"search", "check_timer", "beside_torch", "mlp"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def run(command: Command, project: Project) -> None:
     )  # fmt: skip
     if needs(command) == "gpu":
         assert done.returncode in (0, 1), done.stderr
-        assert re.search("GPU|NVIDIA driver|PyTorch", done.stderr), done.stderr
+        assert re.search("GPU|NVIDIA driver|PyTorch|'torch'", done.stderr), done.stderr
     elif Path(command.words[1]).stem == "try":  # 1 says that a kernel is wrong
         assert done.returncode in (0, 1) and "error" not in done.stderr, done.stderr
     else:
@@ -204,7 +204,10 @@ CLASSES: dict[str, Callable[[Command, Project], None]] = {
     "mypy": check_ci,
     ".ci/run": check_file,
 }
-AS_THEY_STAND = {"pip install uv", "module load cuda", "export UV_NO_SYNC=1"}
+AS_THEY_STAND = {
+    "pip install uv", "pip install .", "pip install '.[compiler]'", "module load cuda",
+    "export UV_NO_SYNC=1",
+}  # fmt: skip
 
 
 def check_of(command: Command) -> Callable[[Command, Project], None]:

@@ -54,6 +54,14 @@ static __device__ __forceinline__ size_t address_in_32_bits(const void* shared)
 }
 
 
+# What kernels take of type_traits, where there is no CCCL, as beside PyTorch.
+IS_SAME = """namespace std {
+template <class A, class B> inline constexpr bool is_same_v = false;
+template <class A> inline constexpr bool is_same_v<A, A> = true;
+}
+"""
+
+
 def library() -> ctypes.CDLL:
     """NVRTC. Raises UserError if it is not there."""
     with warnings.catch_warnings():
@@ -85,13 +93,15 @@ def compiled(nvrtc: ctypes.CDLL, text: str, name: str, options: list[str]) -> tu
 
     Raises UserError if NVRTC lacks a file of its wheels.
     """
-    program = c_void_p()
+    program, folders = c_void_p(), header_folders()
+    complete = any((Path(folder) / "cuda" / "std").is_dir() for folder in folders)
+    headers = LIBRARY | ({} if complete else {"type_traits": IS_SAME})
     nvrtc.nvrtcCreateProgram(
-        byref(program), text.encode(), name.encode(), len(LIBRARY), strings(LIBRARY.values()),
-        strings(LIBRARY),
+        byref(program), text.encode(), name.encode(), len(headers), strings(headers.values()),
+        strings(headers),
     )  # fmt: skip
-    folders = [f"-I{folder}" for folder in header_folders()]
-    options = [*AS_NVCC, f"-include={ADDRESSES}", *options, *folders]
+    included = [f"-I{folder}" for folder in folders]
+    options = [*AS_NVCC, f"-include={ADDRESSES}", *options, *included]
     status = nvrtc.nvrtcCompileProgram(program, len(options), strings(options))
     said = output(nvrtc, "ProgramLog", program).rstrip(b"\0\n").decode(errors="replace")
     if status == NO_BUILTINS:

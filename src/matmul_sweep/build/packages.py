@@ -7,8 +7,10 @@ from matmul_sweep.process.errors import UserError
 
 # The wheel of each group that has its compiler. PyPI has no nvcc of CUDA 12.
 COMPILERS = {"cuda13": "nvidia-cuda-nvcc", "cuda12": "nvidia-cuda-nvrtc-cu12"}
+BESIDE_PYTORCH = "nvidia-cuda-nvrtc"  # NVRTC of CUDA 13, which PyTorch's wheels bring
 # The wheels of the headers that NVRTC reads, and the folder of each.
 HEADERS = {
+    "nvidia-cuda-runtime": "nvidia/cu13/include",
     "nvidia-cuda-runtime-cu12": "nvidia/cuda_runtime/include",
     "nvidia-cuda-crt": "nvidia/cu13/include",
     "nvidia-cuda-cccl-cu12": "nvidia/cuda_cccl/include",

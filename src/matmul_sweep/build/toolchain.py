@@ -13,7 +13,13 @@ from pathlib import Path
 from cuda.pathfinder import find_nvidia_binary_utility
 
 from matmul_sweep.build import cache
-from matmul_sweep.build.packages import SYNC, TAKE_CUDA_12, installed
+from matmul_sweep.build.packages import (
+    BESIDE_PYTORCH,
+    SYNC,
+    TAKE_CUDA_12,
+    files_of,
+    installed,
+)
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.process.errors import UserError, one_line
 
@@ -49,11 +55,19 @@ class CompileError(Exception):
 @once
 def cuda() -> tuple[str, ...]:
     """The command of the CUDA compiler, which takes nvcc's options: nvcc, or NVRTC where the
-    packages of CUDA 12 are installed.
+    packages of CUDA 12 are installed, or where it is there and nvcc is not.
 
     Raises UserError if there is none, or if the packages are damaged or of two versions.
     """
-    return (sys.executable, str(NVRTC)) if installed() == "cuda12" else (nvcc(),)
+    nvrtc = sys.executable, str(NVRTC)
+    if installed() == "cuda12":
+        return nvrtc
+    try:
+        return (nvcc(),)
+    except UserError:
+        if files_of(BESIDE_PYTORCH):
+            return nvrtc
+        raise
 
 
 @once
@@ -70,7 +84,7 @@ def nvcc() -> str:
     if path is None:
         raise UserError(
             f"no nvcc: run `{SYNC['cuda13']}`, or `{SYNC['cuda12']}` for a driver of CUDA 12, or "
-            "load a CUDA toolkit"
+            "load a CUDA toolkit; as a library: `pip install matmul-sweep[compiler]`"
         )
     return path
 

@@ -4,6 +4,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+VARIABLE = re.compile(r"^\s*(?:static\s+)?__device__\s[^()\n]*;", re.MULTILINE)
+
+
+def has_variables(source: Path) -> bool:
+    """Whether a kernel has variables in global memory, which two launches at once would share."""
+    return any(VARIABLE.search(file.read_text()) for file in source_files(source))
+
 
 def source_files(source: Path, include: Sequence[Path] = ()) -> list[Path]:
     """`source` and the project headers that it includes, in the order of first mention; headers

@@ -4,7 +4,7 @@ The time is predicted as a sum of terms. Each term is a quantity that follows fr
 tiling and the number of multiprocessors, times a coefficient of the variant, in microseconds, that
 scripts/search.py fits to measured times. The quantities are those that the analytical model of
 Stream-K counts (Osama, Merrill, Cecka, Garland and Owens, PPoPP 2023, section 5.3), and some for
-edges and memory. But no product takes less than its energy over the card's power limit.
+edges and memory. But no LARGE product takes less than its energy over the card's power limit.
 """
 
 import math
@@ -54,8 +54,8 @@ class Cost:
     coefficients: microseconds, in the order of TERMS; empty for one that runs at `shapes` only.
     most_additions: the longest chain of additions (`additions`) up to which it errs hardly more
     than the library; 0: any.
-    at_limit: microseconds at the card's power limit for a unit of `volume`; 0 where its energy is
-    not known.
+    at_limit: microseconds at the card's power limit for a unit of `limited_volume`; 0 where its
+    energy is not known.
     shapes: where it is the fastest, as measured there.
     """
 
@@ -81,7 +81,7 @@ class Cost:
         if 0 < self.most_additions < additions(self.variant, shape, shares):
             return math.inf
         quantities = astuple(work(self.variant, shape, shares, multiprocessors))
-        least = self.at_limit * volume(self.variant, shares, multiprocessors)
+        least = self.at_limit * limited_volume(self.variant, shape, shares, multiprocessors)
         return max(least, sum(a * b for a, b in zip(self.coefficients, quantities, strict=True)))
 
 
@@ -118,8 +118,11 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
     )
 
 
-def volume(variant: Variant, shares: Shares, multiprocessors: int) -> float:
-    """Millions of multiply-adds for each multiprocessor, of whole tiles and slabs."""
+def limited_volume(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> float:
+    """Millions of multiply-adds for each multiprocessor, of whole tiles and slabs; 0 for a product
+    that no power limit meets."""
+    if shape.operations < LARGE:
+        return 0.0
     rows, columns = variant.tile
     return shares.slabs * rows * columns * variant.slab / multiprocessors / 1e6
 

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
-from matmul_sweep.dispatch.cost import LARGE, TERMS, Cost, additions, volume, work
+from matmul_sweep.dispatch.cost import LARGE, TERMS, Cost, additions, limited_volume, work
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
 
@@ -83,23 +83,24 @@ def limited(costs: Sequence[Cost], alone: Sequence[Found], arch: str) -> list[Co
 
 def at_limits(rows: Sequence[Found], variants: Sequence[Variant], arch: str) -> dict[str, float]:
     """By variant the microseconds that a unit of its volume takes at the card's power limit, from
-    the power that it draws alone, the median over these shapes; of a variant that was not timed
-    there the median of its kernel's others, or of all. 0 where no power was read."""
+    the power that it draws alone, the median over these shapes. Of a variant that was not timed
+    there a line says it, over what it reads from shared memory for each multiply-add, up to the
+    most of those that were. 0 where no power was read."""
     of_card = architecture(arch).multiprocessors
     known = {variant.name: variant for variant in variants}
-    found: dict[str, list[float]] = {}
+    found: dict[Variant, list[float]] = {}
     for row in rows:
         if row["share"] > 0 and (variant := known.get(row["variant"])):
             shape = parse_shape(row["shape"], variant.kernel.operation)
-            units = volume(variant, shares_of(variant, shape, of_card), of_card)
-            found.setdefault(variant.name, []).append(row["share"] * row["microseconds"] / units)
-    own = {name: float(np.median(values)) for name, values in found.items()}
-
-    def of(variant: Variant) -> float:
-        same = [own[v.name] for v in variants if v.kernel == variant.kernel and v.name in own]
-        return float(np.median(same or [*own.values()] or [0.0]))
-
-    return {variant.name: own.get(variant.name, of(variant)) for variant in variants}
+            units = limited_volume(variant, shape, shares_of(variant, shape, of_card), of_card)
+            found.setdefault(variant, []).append(row["share"] * row["microseconds"] / units)
+    own = {variant: float(np.median(values)) for variant, values in found.items()}
+    if not own:
+        return dict.fromkeys(known, 0.0)
+    read = {variant: sum(1 / extent for extent in variant.tile) for variant in variants}
+    timed = [read[variant] for variant in own]
+    line = np.poly1d(np.polyfit(timed, [*own.values()], int(len(set(timed)) > 1)))
+    return {v.name: own.get(v, float(line(min(read[v], max(timed))))) for v in variants}
 
 
 def side_by_side(found: Sequence[Found], variants: Sequence[Variant], arch: str) -> "Measured":
@@ -164,7 +165,7 @@ class Measured:
                 shares = shares_of(variant, shape, of_card)
                 self.additions[i, j] = additions(variant, shape, shares)
                 self.work[i, j] = astuple(work(variant, shape, shares, of_card))
-                self.volumes[i, j] = volume(variant, shares, of_card)
+                self.volumes[i, j] = limited_volume(variant, shape, shares, of_card)
 
     def columns(self, costs: Sequence[Cost]) -> np.ndarray:
         """The columns of the variants of rows."""

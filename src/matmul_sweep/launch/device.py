@@ -2,8 +2,10 @@
 
 import ctypes
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref, c_int, c_size_t, c_void_p
-from functools import cache
+from functools import cache, cached_property
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.build.packages import TAKE_CUDA_12
@@ -74,11 +76,21 @@ class Gpu:
         self.ordinal, self.device = ordinal, c_int()
         call("cuDeviceGet", byref(self.device), ordinal)
 
-    def activate(self) -> None:
-        """Make its primary context, which other libraries share, the thread's current one."""
+    @cached_property
+    def context(self) -> c_void_p:
+        """Its primary context, which other libraries share."""
         context = c_void_p()
         call("cuDevicePrimaryCtxRetain", byref(context), self.device)
-        call("cuCtxSetCurrent", context)
+        return context
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Its primary context is the thread's current one until the block ends."""
+        call("cuCtxPushCurrent_v2", self.context)
+        try:
+            yield
+        finally:
+            call("cuCtxPopCurrent_v2", byref(c_void_p()))
 
     def attribute(self, name: str) -> int:
         value = c_int()

@@ -1,26 +1,25 @@
 """The CUDA driver through ctypes: its errors, memory, modules and launches.
 
-Modules and functions have PyCUDA's names, so that a product takes PyCUDA's too. PyCUDA hands the
-parameters over in one packed buffer. The tensor memory accelerator refuses the maps of such a
-buffer as an illegal instruction, even where their bytes are right. The driver also takes a pointer
-to each parameter, and puts the maps where the accelerator finds them.
+A launch hands over a pointer to each parameter. In one packed buffer, as PyCUDA hands them over,
+the tensor memory accelerator refuses tensor maps as an illegal instruction, even where their bytes
+are right.
 """
 
 import contextlib
 import ctypes
+from collections.abc import Iterator, Sequence
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from matmul_sweep.process.errors import UserError
 
-MAP_BYTES = 128  # of a tensor map, which is a kernel's parameter
-KINDS = {"P": c_void_p, "i": c_int, "M": c_char * MAP_BYTES}  # of parameters
 OVERLAPS = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION of cuda.h
 MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
@@ -28,18 +27,12 @@ class NoDevice(UserError):
     """There is no usable GPU here; the message says what is missing."""
 
 
-class DriverError(Exception):
+class DriverError(RuntimeError):
     """A call that the driver refuses."""
 
 
 class OutOfMemory(DriverError, MemoryError):
     """Memory that the device has not."""
-
-
-class Stream(Protocol):
-    """A stream of the driver, as PyCUDA's streams are."""
-
-    handle: int
 
 
 @cache
@@ -56,10 +49,26 @@ def library() -> ctypes.CDLL:
 def call(name: str, *arguments: Any) -> None:
     """Call a function of the driver. Raises DriverError with its name and the driver's words."""
     if error := getattr(library(), name)(*arguments):
-        text = c_char_p()
-        library().cuGetErrorString(error, byref(text))
-        said = f"{name} failed: {(text.value or b'unknown error').decode()}"
-        raise OutOfMemory(said) if error == OUT_OF_MEMORY else DriverError(said)
+        raise failure(name, error)
+
+
+def failure(name: str, error: int) -> DriverError:
+    """What a function of the driver answered, in the driver's words."""
+    text = c_char_p()
+    library().cuGetErrorString(error, byref(text))
+    said = f"{name} failed: {(text.value or b'unknown error').decode()}"
+    return OutOfMemory(said) if error == OUT_OF_MEMORY else DriverError(said)
+
+
+@contextlib.contextmanager
+def outside_capture() -> Iterator[None]:
+    """Let this thread load modules while a stream is captured, which has no part in that."""
+    mode = c_int(RELAXED)
+    call("cuThreadExchangeStreamCaptureMode", byref(mode))
+    try:
+        yield
+    finally:
+        call("cuThreadExchangeStreamCaptureMode", byref(mode))
 
 
 class Memory:
@@ -76,7 +85,21 @@ class Memory:
     def __del__(self) -> None:
         with contextlib.suppress(DriverError):  # after a failed launch nothing can be freed
             if self.address.value:
-                call("cuMemFree_v2", self.address)
+                self.free()
+
+    def free(self) -> None:
+        call("cuMemFree_v2", self.address)
+
+
+class StreamMemory(Memory):
+    """Bytes that are a stream's: taken and freed where the stream comes to it, so nobody waits."""
+
+    def __init__(self, size: int, stream: int) -> None:
+        self.address, self.stream = c_uint64(), c_void_p(stream)
+        call("cuMemAllocAsync", byref(self.address), c_size_t(size), self.stream)
+
+    def free(self) -> None:
+        call("cuMemFreeAsync", self.address, self.stream)
 
 
 class Attribute(ctypes.Structure):
@@ -102,7 +125,7 @@ class Module:
         self.handle = c_void_p()
         call("cuModuleLoad", byref(self.handle), str(cubin).encode())
 
-    def get_function(self, name: str) -> "Function":
+    def function(self, name: str) -> "Function":
         handle = c_void_p()
         call("cuModuleGetFunction", byref(handle), self.handle, name.encode())
         return Function(handle)
@@ -113,32 +136,34 @@ class Function:
 
     def __init__(self, handle: c_void_p) -> None:
         self.handle = handle
-        self.kinds: list[Any] = []
-        self.attributes = (Attribute * 0)()
 
-    def set_attribute(self, attribute: int, value: int) -> None:
-        call("cuFuncSetAttribute", self.handle, attribute, value)
+    def allow_shared(self, size: int) -> None:
+        """Let its blocks have so many bytes of dynamic shared memory."""
+        call("cuFuncSetAttribute", self.handle, MOST_SHARED, size)
 
-    def prepare(self, parameters: str) -> "Function":
-        """Say what its parameters are: addresses (P), numbers (i), tensor maps (M)."""
-        self.kinds = [KINDS[letter] for letter in parameters]
-        return self
 
-    def overlap(self) -> None:
-        """Let its launches begin before the one before them ends (kernels/instructions.cuh)."""
-        self.attributes = (Attribute * 1)(Attribute(id=OVERLAPS, value=1))
+class Launch:
+    """A launch of which only the stream is open: it is enqueued when called with the handle of one.
 
-    def prepared_async_call(
-        self, grid: tuple[int, ...], block: tuple[int, ...], stream: Stream, *arguments: Any,
-        shared_size: int = 0,
+    The arguments are ctypes' objects. What is written into them is what the next launch takes, so a
+    launch belongs to one thread.
+    """
+
+    def __init__(
+        self, function: Function, grid: tuple[int, ...], block: tuple[int, ...],
+        arguments: Sequence[Any], shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
-        """Enqueue a launch."""
-        values = [
-            kind.from_buffer_copy(value) if isinstance(value, bytes) else kind(value)
-            for kind, value in zip(self.kinds, arguments, strict=True)
-        ]
-        pointers = (c_void_p * len(values))(*map(ctypes.addressof, values))
-        wanted = Configuration(
-            grid, block, shared_size, stream.handle, self.attributes, len(self.attributes)
+        """overlaps: it may begin before the launch before it ends (kernels/instructions.cuh)."""
+        own = (Attribute * overlaps)(*[Attribute(id=OVERLAPS, value=1)] * overlaps)
+        pointers = (c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        self.arguments = arguments  # which have to stay where they are
+        self.wanted = Configuration(grid, block, shared_bytes, None, own, len(own))
+        self.enqueue = partial(
+            library().cuLaunchKernelEx, byref(self.wanted), function.handle, pointers, None
         )
-        call("cuLaunchKernelEx", byref(wanted), self.handle, pointers, None)
+
+    def __call__(self, stream: int) -> None:
+        """Raises DriverError."""
+        self.wanted.stream = stream
+        if error := self.enqueue():
+            raise failure("cuLaunchKernelEx", error)

@@ -1,25 +1,25 @@
 """A kernel's product on the device: its functions, launches, workspace and tensor maps."""
 
-import functools
-from collections.abc import Callable
+import ctypes
+import itertools
+from ctypes import c_char, c_int, c_uint64
 from pathlib import Path
 from typing import Any
 
 from matmul_sweep.build.binaries import binary_of, digest
 from matmul_sweep.catalogue.architectures import STATIC_SHARED
-from matmul_sweep.catalogue.entries import Kernel, Variant
-from matmul_sweep.catalogue.plans import Plan, TensorMap
-from matmul_sweep.launch import driver, tensor_maps
-from matmul_sweep.launch.driver import Memory, OutOfMemory, Stream
+from matmul_sweep.catalogue.entries import Variant
+from matmul_sweep.launch import tensor_maps
+from matmul_sweep.launch.driver import Function, Launch, Memory, Module, OutOfMemory
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.files import read_json
 
 ALIGNMENT = 1024  # bytes, of the parts of a workspace
-MOST_MAPS = 1024  # sets of tensor maps that a product keeps
+MOST_MAPS = 1024  # sets of tensor maps that are kept for a shape
 
 
-class NotCompiled(Exception):
+class NotCompiled(RuntimeError):
     """A variant without a binary, because it did not compile; the message says why."""
 
 
@@ -47,41 +47,29 @@ def compile_record(variant: Variant, binaries: Path) -> dict[str, Any]:
 
 class Product:
     """A function (stream, shape, *inputs, C) that enqueues one product, of device pointers. It
-    keeps the workspace for a shape and the tensor maps for pointers between calls, so its products
-    belong on one stream."""
+    keeps the workspace for a shape between calls, so its products belong on one stream, and what is
+    prepared, so they belong to one thread."""
 
-    def __init__(
-        self, variant: Variant, binaries: Path, module: Callable[[Path], Any] = driver.Module
-    ) -> None:
-        """`binaries`: the folder of an architecture, which has its name. `module` loads a cubin and
-        gives functions as driver.Module does. Raises NotCompiled and the driver's errors."""
+    def __init__(self, variant: Variant, binaries: Path) -> None:
+        """`binaries`: the folder of an architecture, which has its name. Raises NotCompiled and
+        DriverError."""
         compile_record(variant, binaries)
-        self.variant, arch = variant, binaries.name
-        self.plan = functools.cache(lambda shape: variant.plan(shape, arch))
-        self.maps = functools.lru_cache(MOST_MAPS)(encoded)
-        self.functions = functions(variant, arch, module(binary_of(variant, binaries)))
+        self.variant, self.arch = variant, binaries.name
+        self.functions = functions(variant, self.arch, Module(binary_of(variant, binaries)))
+        self.known: dict[Shape, Prepared] = {}
         self.shape: Shape | None = None
         self.memory: Memory | None = None
 
-    def __call__(self, stream: Stream, shape: Shape, *pointers: int) -> None:
+    def __call__(self, stream: int, shape: Shape, *matrices: int) -> None:
         """Raises NoRoom."""
-        plan, parts, maps = self.prepared(shape, pointers)
-        arguments = (*pointers, *shape.dimensions, *parts, *maps)
-        for function, each in zip(self.functions, plan.launches, strict=True):
-            function.prepared_async_call(
-                each.grid, each.block, stream, *arguments, shared_size=each.shared_bytes
-            )
+        ready = self.known.get(shape) or self.known.setdefault(shape, self.prepared(shape))
+        if ready.workspace_bytes and shape != self.shape:
+            self.allocate(shape, ready.workspace_bytes)
+        ready(stream, int(self.memory or 0), [*matrices])
 
-    def prepared(
-        self, shape: Shape, pointers: tuple[int, ...]
-    ) -> tuple[Plan, tuple[int, ...], tuple[bytes, ...]]:
-        """The plan, the addresses of the workspace's parts, and the tensor maps. Raises NoRoom."""
-        plan = self.plan(shape)
-        sizes = [ceil_div(size, ALIGNMENT) * ALIGNMENT for size in plan.workspace]
-        if sizes and shape != self.shape:
-            self.allocate(shape, sum(sizes))
-        parts = tuple(int(self.memory or 0) + sum(sizes[:i]) for i in range(len(sizes)))
-        return plan, parts, self.maps(plan.maps, pointers + parts)
+    def prepared(self, shape: Shape) -> "Prepared":
+        """Its launches for a shape, apart from those of any other call."""
+        return Prepared(self.variant, shape, self.arch, self.functions)
 
     def allocate(self, shape: Shape, size: int) -> None:
         """Memory for the workspace in place of that for the last shape. Raises NoRoom."""
@@ -96,25 +84,59 @@ class Product:
         self.shape = shape
 
 
-def encoded(maps: tuple[TensorMap, ...], pointers: tuple[int, ...]) -> tuple[bytes, ...]:
-    return tuple(tensor_maps.encoded(each, pointers[each.pointer]) for each in maps)
+class Prepared:
+    """A function (stream, workspace, [*inputs, C]) that enqueues the launches of one product. They
+    share their arguments, into which a call writes the addresses, so it belongs to one thread."""
+
+    def __init__(
+        self, variant: Variant, shape: Shape, arch: str, functions: list[Function]
+    ) -> None:
+        kernel, plan = variant.kernel, variant.plan(shape, arch)
+        sizes = [ceil_div(size, ALIGNMENT) * ALIGNMENT for size in plan.workspace]
+        *self.offsets, self.workspace_bytes = itertools.accumulate(sizes, initial=0)
+        matrices = kernel.product.signature[0]
+        self.addresses = (c_uint64 * (matrices + len(sizes)))()
+        self.maps = plan.maps
+        self.room_of_maps = [(c_char * tensor_maps.MAP_BYTES)() for _ in plan.maps]
+        self.encoded: dict[tuple[int, ...], list[bytes]] = {}
+        places = [c_uint64.from_buffer(self.addresses, 8 * i) for i in range(len(self.addresses))]
+        numbers = [c_int(extent) for extent in shape.dimensions]
+        arguments = [*places[:matrices], *numbers, *places[matrices:], *self.room_of_maps]
+        self.launches = [
+            Launch(function, each.grid, each.block, arguments, each.shared_bytes, kernel.overlaps)
+            for function, each in zip(functions, plan.launches, strict=True)
+        ]
+
+    def __call__(self, stream: int, workspace: int, matrices: list[int]) -> None:
+        """Raises DriverError."""
+        pointers: list[Any] = matrices
+        if self.offsets:
+            pointers = [*matrices, *[workspace + offset for offset in self.offsets]]
+        self.addresses[:] = pointers
+        if self.maps:
+            self.write_maps(tuple(pointers))
+        for launch in self.launches:
+            launch(stream)
+
+    def write_maps(self, pointers: tuple[int, ...]) -> None:
+        """Tensor maps of these arrays, encoded unless they are known."""
+        found = self.encoded.get(pointers)
+        if found is None:
+            if len(self.encoded) == MOST_MAPS:
+                self.encoded.clear()
+            found = [tensor_maps.encoded(each, pointers[each.pointer]) for each in self.maps]
+            self.encoded[pointers] = found
+        for room, own in zip(self.room_of_maps, found, strict=True):
+            ctypes.memmove(room, own, len(own))
 
 
-def functions(variant: Variant, arch: str, module: Any) -> list[Any]:
-    """The kernel's functions in the order of their launches, ready for prepared calls."""
+def functions(variant: Variant, arch: str, module: Module) -> list[Function]:
+    """The kernel's functions in the order of their launches, allowed the shared memory that they
+    take."""
     kernel = variant.kernel
-    found = [module.get_function(name) for name in kernel.functions]
+    found = [module.function(name) for name in kernel.functions]
     plan = variant.plan(variant.fitted(kernel.product.parse(1)), arch)
     for function, launch in zip(found, plan.launches, strict=True):
         if launch.shared_bytes > STATIC_SHARED:
-            function.set_attribute(driver.MOST_SHARED, launch.shared_bytes)
-        if kernel.overlaps:
-            function.overlap()
-    return [function.prepare(parameter_format(kernel)) for function in found]
-
-
-def parameter_format(kernel: Kernel) -> str:
-    """The parameters of a kernel's functions, a letter each."""
-    arrays, dimensions = kernel.product.signature
-    numbers = "P" * arrays + "i" * dimensions + "P" * len(kernel.workspace)
-    return numbers + "M" * len(kernel.tensor_maps)
+            function.allow_shared(launch.shared_bytes)
+    return found

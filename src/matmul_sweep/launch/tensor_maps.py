@@ -4,10 +4,11 @@ import ctypes
 from typing import Any
 
 from matmul_sweep.catalogue.plans import TensorMap
-from matmul_sweep.launch.driver import MAP_BYTES, library
+from matmul_sweep.launch.driver import library
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError
 
+MAP_BYTES = 128
 ALIGNMENT = 64  # bytes, of a tensor map
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # CUtensorMapSwizzle of cuda.h
 

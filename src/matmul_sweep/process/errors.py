@@ -14,7 +14,7 @@ from matmul_sweep.process.lifetime import die_with_snakemake
 HANG_SECONDS = 120.0  # after which a launch counts as endless, if no limit is given
 
 
-class UserError(Exception):
+class UserError(RuntimeError):
     """An error that the user can fix: one line that names file, key or value, and the remedy."""
 
     def __init__(self, message: str) -> None:

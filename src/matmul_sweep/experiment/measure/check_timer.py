@@ -8,14 +8,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import psutil
 
-from matmul_sweep.build.binaries import compile_instruments, compile_into
+import matmul_sweep
+from matmul_sweep.build.binaries import compile_instruments
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.intervals import median_interval
 from matmul_sweep.experiment.dataset.selection import squares
@@ -28,7 +29,6 @@ from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.experiment.verify.gpu import opened
 from matmul_sweep.experiment.verify.instruments import Instruments
 from matmul_sweep.experiment.verify.products import gpu_product
-from matmul_sweep.launch.products import Product
 from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM, Gemm
 from matmul_sweep.operations.gemm_bf16 import GEMM_BF16
@@ -66,12 +66,7 @@ def against_do_bench(data: Path) -> pd.DataFrame:
     points = points_of(read_table("summary.csv", data / "summary.csv", version))
     torch = pytorch()
     check_card(data, torch.cuda.get_device_name(0))
-    with tempfile.TemporaryDirectory() as name:
-        build = Path(name)
-        times = [
-            [do_bench_ms(torch, point, build) for point in points.itertuples()]
-            for _ in range(ROUNDS)
-        ]
+    times = [[do_bench_ms(torch, point) for point in points.itertuples()] for _ in range(ROUNDS)]
     return points.assign(
         rounds=ROUNDS,
         do_bench_ms=np.median(times, axis=0),
@@ -113,29 +108,25 @@ def pytorch() -> ModuleType:
     return torch
 
 
-def do_bench_ms(torch: Any, point: Any, build: Path) -> float:
+def do_bench_ms(torch: Any, point: Any) -> float:
     """Median milliseconds of one point's product in PyTorch, on uniform inputs in [-1, 1): by
-    PyTorch itself, or by a kernel of the project, whose binary comes into `build`."""
+    PyTorch itself, or by a kernel of the project, called as a program would."""
     dtype, extents = getattr(torch, point.dtype), shape_of(point).inputs
     inputs = [torch.rand(*extent, dtype=dtype, device="cuda") * 2 - 1 for extent in extents]
-    launch = (own_launch if point.variant in OWN else library_launch)(torch, point, inputs, build)
+    launch = (own_launch if point.variant in OWN else library_launch)(torch, point, inputs)
     return torch.triton.testing.do_bench(launch, **BUDGET_MS, return_mode="median")
 
 
-def library_launch(torch: Any, point: Any, inputs: Sequence[Any], build: Path) -> Action:
+def library_launch(torch: Any, point: Any, inputs: Sequence[Any]) -> Action:
     left, right = OPERATIONS[point.operation].factors(*inputs)
     return partial(torch.mm, left, right, out=torch.empty_like(right))
 
 
-def own_launch(torch: Any, point: Any, inputs: Sequence[Any], build: Path) -> Action:
-    shape, arch = shape_of(point), "sm_{}{}".format(*torch.cuda.get_device_capability(0))
-    part = load_catalogue().variant(point.variant).part(shape, arch)
-    compile_into(part, arch, build)
-    output = getattr(torch, OPERATIONS[point.operation].output)
-    tensors = [*inputs, torch.empty(shape.output, dtype=output, device="cuda")]
-    product = Product(part, build / arch)
-    stream = SimpleNamespace(handle=torch.cuda.current_stream().cuda_stream)
-    return lambda: product(stream, shape, *(tensor.data_ptr() for tensor in tensors))
+def own_launch(torch: Any, point: Any, inputs: Sequence[Any]) -> Action:
+    symmetric = OPERATIONS[point.operation].symmetric
+    product: Any = matmul_sweep.gram if symmetric else matmul_sweep.gemm
+    c = torch.empty(shape_of(point).output, dtype=inputs[0].dtype, device="cuda")
+    return partial(product, *inputs, c, kernel=point.variant)
 
 
 def loaded_cublas() -> str:

@@ -13,7 +13,6 @@ from matmul_sweep.build.recipes import HOST
 from matmul_sweep.catalogue.entries import Kind, Variant
 from matmul_sweep.experiment.verify.cublaslt import configured
 from matmul_sweep.experiment.verify.instruments import Instruments
-from matmul_sweep.launch import driver
 from matmul_sweep.launch.products import Product, compile_record
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
@@ -35,13 +34,8 @@ def gpu_product(
         return library_product(variant, tools)
     if kernel.kind is Kind.DISPATCH:
         return dispatched_product(variant, tools, shapes)
-    # PyCUDA's parameters are no place for tensor maps, its launches never overlap, and it has its
-    # own words for the attribute that more shared memory takes.
-    direct = bool(kernel.tensor_maps) or kernel.overlaps or variant.dynamic_shared_bytes > 0
-    pycuda = tools.drv.module_from_file
-    module = driver.Module if direct else lambda cubin: pycuda(str(cubin))
-    product = Product(variant, tools.binaries, module)
-    return lambda shape, *arrays: product(tools.stream, shape, *map(int, arrays))
+    product = Product(variant, tools.binaries)
+    return lambda shape, *arrays: product(tools.stream.handle, shape, *map(int, arrays))
 
 
 def dispatched_product(

@@ -2,8 +2,9 @@
 predict.
 
 The prediction is for a product that moves each matrix once, by the ceilings measured on each card.
-It says nothing where the L2 of a card holds the matrices. At its power limit
-a card has another clock in each series, so rates are compared only below it.
+It says nothing where the L2 of a card holds the matrices. What is compared was timed alone on both
+cards. Where a set has no such times it is what was timed in turn, below the power limit, at which a
+card has another clock in each series.
 """
 
 from statistics import geometric_mean
@@ -66,12 +67,20 @@ def ceiling(results: Results, name: str) -> float | None:
     return unit_peak(results, name)
 
 
+def is_alone(here: Results, there: Results) -> bool:
+    """Whether times alone of both cards are compared."""
+    return all((view.leads.cache == "alone").all() for view in (here, there))
+
+
 def points(here: Results, there: Results) -> pd.DataFrame:
     """Every shape that the fastest kernel of this card, or its library, computed on both cards
-    below the power limit of each: `kernel`, `shape`, `intensity` (operations per byte, if each
+    (see above): `kernel`, `shape`, `intensity` (operations per byte, if each
     matrix is moved once), `faster` (the other card's time over this one's), what is `predicted` of
     that, and the `bound` that both cards have; the last two None if that is not known."""
-    own, theirs = (fastest(quotable(view.timed())) for view in (here, there))
+    alone = is_alone(here, there)
+    own, theirs = (
+        fastest(quotable(view.leads if alone else view.timed())) for view in (here, there)
+    )
     best = fastest_own(here, here.at_compared(fastest(here.leads)))
     own = own[here.gpu(own) & own.kernel.isin([*best.kernel, here.full_rivals[-1]])]
     own = own.sort_values("kernel", key=lambda names: names.map(here.position), kind="stable")
@@ -126,6 +135,7 @@ def groups(here: Results, there: Results) -> list[dict[str, Any]]:
         {
             "title": here.title(kernel),
             "bound": bound,
+            "alone": is_alone(here, there),
             "shapes": len(rows),
             "faster": geometric_mean(rows.faster),
             "predicted": geometric_mean(rows.predicted),

@@ -46,4 +46,4 @@ def most_of_a_joule(results: Results, rows: pd.DataFrame) -> str:
     best = [part.nlargest(1, "joule") for part in (rows[own], rows[~own])]
     said = [f"{significant(row.joule)} ({results.title(row.kernel)})"
             for part in best for row in part.itertuples()]  # fmt: skip
-    return f"GFLOP with a joule: {listed(said)}" if len(said) > 1 else ""
+    return f"GFLOP per joule: {listed(said)}" if len(said) > 1 else ""

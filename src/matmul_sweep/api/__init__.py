@@ -1,0 +1,1 @@
+"""Products of anybody's arrays: what `import matmul_sweep` offers."""

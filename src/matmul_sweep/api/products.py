@@ -1,0 +1,111 @@
+"""gemm and gram of anybody's arrays."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from matmul_sweep.api.calls import way_of
+from matmul_sweep.api.cards import card
+from matmul_sweep.api.kinds import DeviceArray, Host, kind_of
+from matmul_sweep.api.requests import Question, Request
+
+MOST_REQUESTS = 4096  # that a thread keeps
+Key = tuple[Any, ...]  # of a Question
+
+
+class Known(threading.local):
+    """What a thread has asked for, and how it is done."""
+
+    def __init__(self) -> None:
+        self.requests: dict[Key, Request] = {}
+
+
+known = Known()
+
+
+def gemm(
+    a: Any, b: Any, out: Any = None, *, alpha: float = 1, beta: float = 0,
+    kernel: str | None = None, accuracy: str = "float32",
+) -> Any:  # fmt: skip
+    """C = alpha·A·B + beta·C, on the stream of the arrays' library, without waiting for it.
+
+    a, b: arrays of m×k and k×n, of one library, GPU and number type, float32 or bfloat16, which is
+    C's too. Stacks of matrices have a third dimension in front; a single matrix serves all of a
+    stack. out: C; without it, a new array of the library. With beta = 0 it is not read. kernel: a
+    name of kernels(), in place of the fastest. accuracy, of float32: "float32" errs at most as a
+    sum of float32 products does, "ieee" is such a sum.
+
+    Arrays that do not fit raise what their library would: ValueError or TypeError, for PyTorch's
+    RuntimeError, and nothing is written. Raises also RuntimeError without a GPU, a compiler or a
+    kernel for the card, and MemoryError, or the library's own error, without memory.
+    """
+    return multiply(False, (a, b), out, alpha, beta, kernel, accuracy)
+
+
+def gram(
+    a: Any, out: Any = None, *, alpha: float = 1, beta: float = 0, kernel: str | None = None,
+    accuracy: str = "float32",
+) -> Any:  # fmt: skip
+    """C = alpha·Aᵀ·A + beta·C with A of m×n and C of n×n.
+
+    In float64 half of C is computed and the other half mirrored; other number types take gemm's
+    kernels. Everything else is as in gemm.
+    """
+    return multiply(True, (a,), out, alpha, beta, kernel, accuracy)
+
+
+def multiply(
+    symmetric: bool, inputs: tuple[Any, ...], out: Any, alpha: float, beta: float,
+    kernel: str | None, accuracy: str,
+) -> Any:  # fmt: skip
+    """Either of them. All but addresses and launches is done once for arrays that lie alike."""
+    kind = kind_of(type(inputs[0]))
+    if isinstance(kind, Host):
+        return by_copies(symmetric, inputs, out, alpha, beta, kernel, accuracy)
+    given = inputs if out is None else (*inputs, out)
+    for array in given:
+        if kind_of(type(array)) is not kind:
+            raise kind.wrong_type(f"arrays of several libraries: {names(given)}")
+    addresses, looks = kind.look(given)
+    key = kind, symmetric, kernel, accuracy, way_of(alpha, beta), out is None, looks
+    request = known.requests.get(key) or prepared(key)
+    if out is None:
+        out = request.new()
+        addresses.append(kind.address(out))
+    else:
+        request.check_apart(addresses)
+    request.launch(given, addresses, alpha, beta)
+    return out
+
+
+def prepared(key: Key) -> Request:
+    """What to do, from now on without thinking. Raises what gemm does."""
+    if len(known.requests) == MOST_REQUESTS:
+        known.requests.clear()
+    return known.requests.setdefault(key, Request(Question(*key)))
+
+
+def by_copies(
+    symmetric: bool, inputs: Sequence[Any], out: Any, alpha: float, beta: float,
+    kernel: str | None, accuracy: str,
+) -> Any:  # fmt: skip
+    """Of NumPy's arrays, by copies on the first GPU."""
+    given = (*inputs, out) if out is not None else inputs
+    if not all(isinstance(array, np.ndarray) for array in given):
+        raise TypeError(f"arrays of several libraries: {names(given)}")
+    with card(0).current():
+        own = tuple(DeviceArray.of(array) for array in inputs)
+        target = None
+        if out is not None:
+            target = DeviceArray.of(out) if beta else DeviceArray(out.shape, out.dtype)
+        made = multiply(symmetric, own, target, alpha, beta, kernel, accuracy)
+        if out is None:
+            out = np.empty(made.shape, made.dtype)
+        made.copy_to(out)
+    return out
+
+
+def names(arrays: Sequence[Any]) -> str:
+    return ", ".join(f"{type(each).__module__}.{type(each).__name__}" for each in arrays)

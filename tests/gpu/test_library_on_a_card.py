@@ -1,0 +1,225 @@
+"""gemm and gram of PyTorch's, CuPy's, JAX's and NumPy's arrays on a card."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matmul_sweep
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("ignore:matmul_sweep copies"),
+]
+UNITS = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float64": 2.0**-53}
+SHAPES = [(256, 256, 256), (97, 203, 1), (33, 65, 129), (1, 500, 300), (1024, 1000, 2049)]
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    found = pytest.importorskip("torch")
+    if not found.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU")
+    found.set_float32_matmul_precision("highest")
+    found.manual_seed(1)
+    return found
+
+
+def check(torch: Any, c: Any, a: Any, b: Any, expected: Any = None) -> None:
+    """That C errs by at most k roundings of a sum, and one of itself."""
+    left, right = a.double(), b.double()
+    exact = left @ right if expected is None else expected
+    unit = UNITS[str(c.dtype).removeprefix("torch.")]
+    sums = min(unit, 2.0**-24) * (a.shape[-1] + 4) * (left.abs() @ right.abs())
+    assert ((c.double() - exact).abs() <= 4 * (sums + unit * exact.abs())).all()
+
+
+def laid(array: Any, how: str) -> Any:
+    """The same numbers: row-major, column-major, with gaps, or from an odd address on."""
+    rows, columns = array.shape
+    if how == "columns":
+        return array.T.contiguous().T
+    if how == "gaps":
+        return array.new_zeros(rows, columns + 4)[:, :columns].copy_(array)
+    if how == "odd":
+        return array.new_zeros(rows * columns + 1)[1:].view(rows, columns).copy_(array)
+    return array
+
+
+@pytest.mark.parametrize("accuracy", ["float32", "ieee"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps", "odd"])
+def test_gemm(torch: Any, dtype: str, layout: str, accuracy: str) -> None:
+    for m, n, k in SHAPES:
+        a, b = (torch.randn(*s, device="cuda").to(getattr(torch, dtype)) for s in ((m, k), (k, n)))
+        own = laid(a, layout), laid(b, layout)
+        made = matmul_sweep.gemm(*own, accuracy=accuracy)
+        assert made.dtype == a.dtype
+        check(torch, made, a, b)
+        out = laid(torch.full_like(made, float("nan")), layout)
+        assert matmul_sweep.gemm(*own, out, accuracy=accuracy) is out
+        assert torch.equal(out, made) or layout == "columns"
+        before = torch.randn_like(made)
+        added = laid(before.clone(), layout)
+        matmul_sweep.gemm(*own, added, alpha=0.5, beta=-2, accuracy=accuracy)
+        expected = 0.5 * made.double() - 2 * before.double()
+        torch.testing.assert_close(added.double(), expected, rtol=UNITS[dtype], atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
+def test_gram(torch: Any, dtype: str, layout: str) -> None:
+    for m, n in ((300, 500), (1000, 96), (7, 3), (2048, 2048)):
+        a = torch.randn(m, n, dtype=getattr(torch, dtype), device="cuda")
+        check(torch, matmul_sweep.gram(laid(a, layout)), a.T, a)
+
+
+def test_stacks(torch: Any) -> None:
+    a, b = torch.randn(5, 64, 40, device="cuda"), torch.randn(5, 40, 72, device="cuda")
+    check(torch, matmul_sweep.gemm(a, b), a, b)
+    check(torch, matmul_sweep.gemm(a, b[0]), a, b[0])
+
+
+def test_infinities_and_nan_are_those_of_pytorch(torch: Any) -> None:
+    a, b = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
+    a[5, 7], a[9, 100], b[3, 11] = float("inf"), float("nan"), float("-inf")
+    own, other = matmul_sweep.gemm(a, b), torch.mm(a, b)
+    assert torch.equal(own.isnan(), other.isnan())
+    assert torch.equal(own.isinf(), other.isinf())
+    finite = other.isfinite()
+    torch.testing.assert_close(own[finite], other[finite], rtol=1e-3, atol=1e-2)
+
+
+def test_every_run_has_the_same_bits(torch: Any) -> None:
+    for size in (200, 2048):
+        a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
+        first = matmul_sweep.gemm(a, b)
+        assert all(torch.equal(matmul_sweep.gemm(a, b), first) for _ in range(10))
+
+
+def test_it_goes_on_the_current_stream_and_nobody_waits(torch: Any) -> None:
+    a, b = (torch.zeros(2048, 2048, device="cuda") for _ in range(2))
+    matmul_sweep.gemm(a, b)  # compiled
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        a.fill_(1)
+        b.fill_(2)
+        c = matmul_sweep.gemm(a, b)
+        assert not stream.query()
+    stream.synchronize()
+    assert (c == 4096).all()
+
+
+@pytest.mark.parametrize("size", [256, 2048])
+def test_a_graph_captures_it(torch: Any, size: int) -> None:
+    a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
+    matmul_sweep.gemm(a, b)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        c = matmul_sweep.gemm(a, b)
+    for _ in range(3):
+        a.normal_()
+        graph.replay()
+        check(torch, c, a, b)
+
+
+@pytest.mark.parametrize("size", [200, 600, 2048])
+def test_streams_do_not_disturb_each_other(torch: Any, size: int) -> None:
+    pairs = [[torch.randn(size, size, device="cuda") for _ in range(2)] for _ in range(4)]
+    expected = [matmul_sweep.gemm(a, b, kernel="streamed") for a, b in pairs]
+    streams = [torch.cuda.Stream() for _ in pairs]
+    torch.cuda.synchronize()
+    for _ in range(50):
+        found = []
+        for stream, (a, b) in zip(streams, pairs, strict=True):
+            with torch.cuda.stream(stream):
+                found.append(matmul_sweep.gemm(a, b, kernel="streamed"))
+        torch.cuda.synchronize()
+        for c, wanted in zip(found, expected, strict=True):
+            assert torch.equal(c, wanted)
+
+
+def test_a_thread_that_has_no_context_yet(torch: Any) -> None:
+    a, b = (torch.randn(300, 300, device="cuda") for _ in range(2))
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(matmul_sweep.gemm(a, b))) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    for c in found:
+        check(torch, c, a, b)
+
+
+def test_mistakes_are_pytorchs_errors(torch: Any) -> None:
+    a = torch.zeros(8, 8, device="cuda")
+    for arrays in ((a, a.cpu()), (a, a.double()), (a.cpu(), a.cpu()), (a, a[:5]), (a, a, a)):
+        with pytest.raises(RuntimeError):
+            matmul_sweep.gemm(*arrays)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        matmul_sweep.gemm(a.clone().requires_grad_(), a)
+
+
+@pytest.mark.parametrize("library", ["cupy", "jax.numpy", "numpy"])
+def test_other_libraries(torch: Any, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    made = pytest.importorskip(library).asarray
+    a, b = (np.random.default_rng(i).standard_normal((300, 300), np.float32) for i in range(2))
+    c = matmul_sweep.gemm(made(a), made(b))
+    assert type(c) is type(made(a))
+    np.testing.assert_allclose(c.get() if library == "cupy" else c, a @ b, atol=1e-3)
+    np.testing.assert_allclose(matmul_sweep.gram(a.astype(float)), a.T.astype(float) @ a, atol=1e-9)
+
+
+def test_cupys_streams_and_views(torch: Any) -> None:
+    cupy = pytest.importorskip("cupy")
+    with cupy.cuda.Stream(non_blocking=True):
+        a, b = (cupy.random.standard_normal((300, 300), dtype=cupy.float32) for _ in range(2))
+        c = matmul_sweep.gemm(a.T, b, cupy.empty((300, 300), cupy.float32), alpha=2)
+        np.testing.assert_allclose(c.get(), 2 * (a.get().T @ b.get()), atol=1e-3)
+
+
+@pytest.fixture
+def own(torch: Any) -> Any:
+    import matmul_sweep.torch
+
+    return matmul_sweep.torch
+
+
+def gradients(product: Callable[..., Any], a: Any, b: Any) -> list[Any]:
+    given = [each.clone().requires_grad_() for each in (a, b)]
+    product(*given).sin().sum().backward()
+    return [each.grad for each in given]
+
+
+@pytest.mark.parametrize("stack", [(), (3,)])
+def test_the_operator_has_gradients_and_compiles(torch: Any, own: Any, stack: tuple[int]) -> None:
+    a, b = torch.randn(*stack, 64, 48, device="cuda"), torch.randn(48, 80, device="cuda")
+    torch.library.opcheck(own.gemm, (a, b), test_utils=("test_schema", "test_faketensor"))
+    for found, expected in zip(
+        gradients(own.gemm, a, b), gradients(torch.matmul, a, b), strict=True
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+    fused = torch.compile(lambda a, b: own.gemm(a, b).relu() + 1, fullgraph=True)
+    torch.testing.assert_close(fused(a, b), (a @ b).relu() + 1, rtol=1e-3, atol=1e-3)
+
+
+def test_patch_takes_products_and_gives_them_back(torch: Any, own: Any) -> None:
+    layer, x = torch.nn.Linear(96, 64, device="cuda"), torch.randn(32, 96, device="cuda")
+    expected = layer(x)
+    with own.patch() as taken:
+        found = layer(x)
+        found.sum().backward()
+        torch.ones(4, 4, dtype=torch.float64, device="cuda") @ torch.eye(4).double().cuda()
+    assert taken == {"addmm 32x64x96": 1, "mm 64x96x32": 1}
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    assert layer.weight.grad is not None
+    torch.mm(x, x.T)
+    assert sum(taken.values()) == 2

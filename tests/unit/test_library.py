@@ -1,0 +1,419 @@
+"""gemm and gram with a driver whose memory is the host's and whose kernels are NumPy's."""
+
+import ctypes
+import functools
+import itertools
+import math
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emulated import build_text
+from support import the_catalogue
+
+import matmul_sweep
+from matmul_sweep.api import cards, kinds, requests
+from matmul_sweep.api.products import known
+from matmul_sweep.catalogue.plans import Launch, Plan
+from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.launch import combine, device, driver, products, tensor_maps
+from matmul_sweep.operations.gram import Gram
+
+CONTEXT = 77
+SINGLE = np.float32
+NAN = np.nan
+AROUND = 99  # in memory that is no array's
+
+
+class Card:
+    """A driver that knows one card, sm_90."""
+
+    def __init__(self) -> None:
+        self.compiled, self.launched, self.slow = list[str](), list[str](), 0.0
+        self.functions: list[tuple[str, str]] = []
+        self.memory: dict[int, Any] = {}
+        self.context = CONTEXT
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *_: 0
+
+    def cuDevicePrimaryCtxRetain(self, context: Any, _: object) -> int:
+        context._obj.value = CONTEXT
+        return 0
+
+    def cuCtxGetCurrent(self, context: Any) -> int:
+        context._obj.value = self.context
+        return 0
+
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, _: object) -> int:
+        value._obj.value = 9 if attribute == device.ATTRIBUTES["COMPUTE_CAPABILITY_MAJOR"] else 0
+        return 0
+
+    def cuModuleLoad(self, handle: Any, path: bytes) -> int:
+        self.functions.append((path.decode().rsplit("/")[-1].removesuffix(".cubin"), ""))
+        handle._obj.value = len(self.functions)
+        return 0
+
+    def cuModuleGetFunction(self, handle: Any, module: Any, name: bytes) -> int:
+        self.functions.append((self.functions[module.value - 1][0], name.decode()))
+        handle._obj.value = len(self.functions)
+        return 0
+
+    def cuMemAlloc_v2(self, address: Any, size: Any, *_: object) -> int:
+        room = np.full(size.value + 1024, 0xFF, np.uint8)  # NaN in every number type
+        address._obj.value = -(-room.ctypes.data // 1024) * 1024
+        self.memory[address._obj.value] = room
+        return 0
+
+    cuMemAllocAsync = cuMemAlloc_v2
+
+    def cuMemFree_v2(self, address: Any, *_: object) -> int:
+        self.memory.pop(address.value, None)  # that of a test before may be left
+        return 0
+
+    cuMemFreeAsync = cuMemFree_v2
+
+    def cuMemcpyHtoD_v2(self, to: Any, source: Any, size: Any) -> int:
+        ctypes.memmove(to.value, source.value, size.value)
+        return 0
+
+    cuMemcpyDtoH_v2 = cuMemcpyHtoD_v2
+
+    def cuLaunchKernelEx(self, wanted: Any, handle: Any, parameters: Any, extra: None) -> int:
+        source, function = self.functions[handle.value - 1]
+        self.launched.append(function)
+        time.sleep(self.slow)
+
+        def read(first: int, kind: Any, count: int) -> list[Any]:
+            found = [kind.from_address(parameters[first + i]) for i in range(count)]
+            return [getattr(each, "value", each) for each in found]
+
+        if source == "combine":
+            dtype, extent = function.removeprefix("combine_"), read(2, ctypes.c_int, 2)
+            places = zip(read(0, ctypes.c_uint64, 2), read(4, combine.Strides, 2), strict=True)
+            t, c = (matrix(at, dtype, extent, [s.down, s.right]) for at, s in places)
+            alpha, beta = read(6, ctypes.c_double, 2)
+            c[...] = (alpha * t if alpha else 0) + (beta * c if beta else 0)
+        elif function == (kernel := the_catalogue().buildable[source].kernel).functions[-1]:
+            matrices, dimensions = kernel.product.signature
+            shape = kernel.product.shape(*read(matrices, ctypes.c_int, dimensions))
+            addresses = read(0, ctypes.c_uint64, matrices)
+            assert all(address % kinds.ALIGNMENT == 0 for address in addresses)
+            extents = (*shape.inputs, shape.output)
+            *inputs, c = (
+                matrix(address, dtype.name, extent, (extent[1], 1))
+                for address, dtype, extent in zip(
+                    addresses, kernel.product.dtypes, extents, strict=True
+                )
+            )
+            left, right = kernel.product.factors(*inputs)
+            c[...] = left.astype(np.float64) @ right.astype(np.float64)
+        return 0
+
+
+def matrix(address: int, dtype: str, extent: Any, strides: Any) -> np.ndarray:
+    """The matrix at an address; strides are in elements."""
+    memory = (ctypes.c_ubyte * (1 << 24)).from_address(address)
+    return np.ndarray(extent, dtype, memory, 0, [np.dtype(dtype).itemsize * s for s in strides])
+
+
+class Given:
+    """An array on the card."""
+
+    def __init__(self, array: np.ndarray, stream: int | None = None) -> None:
+        self.array, self.shape, self.stream = array, array.shape, stream
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.array.__array_interface__ | {"stream": self.stream}
+
+    def swapaxes(self, one: int, other: int) -> "Given":
+        return Given(self.array.swapaxes(one, other))
+
+
+class Views(kinds.Kind):
+    """The kind of Given, like PyTorch's and CuPy's."""
+
+    has_views = allocates = True
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Given:
+        return Given(laid(np.full(shape, NAN, dtype), "rows"))
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:matmul_sweep copies")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+    made = Card()
+    monkeypatch.setattr(driver, "library", lambda: made)
+    monkeypatch.setattr(tensor_maps, "library", lambda: made)
+    monkeypatch.setattr(device, "count", lambda: 1)
+    monkeypatch.setattr(cards, "compile_into", lambda own, *_: made.compiled.append(own.name))
+    monkeypatch.setattr(combine, "build_cubin", lambda *_: None)
+    monkeypatch.setattr(products, "compile_record", lambda *_: {})
+    monkeypatch.setitem(kinds.KINDS, "test_library", Views)
+    for kept in (cards.card, kinds.kind_of, kinds.one, requests.tell_of_copies):
+        kept.cache_clear()  # type: ignore[attr-defined]
+    known.requests.clear()
+    yield made
+    cards.card.cache_clear()
+    known.requests.clear()
+
+
+def whole_numbers(*shape: int, dtype: Any = SINGLE, seed: int = 0) -> np.ndarray:
+    """Whose sums are exact in every order."""
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
+
+
+def laid(array: np.ndarray, how: str) -> np.ndarray:
+    """The same numbers, in memory of their own: row-major, column-major, with gaps between rows,
+    or from an odd address on."""
+    if how == "columns":
+        return laid(array.swapaxes(-1, -2), "rows").swapaxes(-1, -2)
+    *before, columns = array.shape
+    room = (*before, columns + 4 * (how == "gaps"))
+    memory = np.full(math.prod(room) + 64, AROUND, array.dtype)
+    start = -memory.ctypes.data // memory.itemsize % 16 + (how == "odd")
+    found = memory[start : start + math.prod(room)].reshape(room)[..., :columns]
+    found[...] = array
+    return found
+
+
+def touched(array: np.ndarray) -> int:
+    """How many elements were written of the memory of an array that was laid."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return np.count_nonzero(array != AROUND)
+
+
+LAYOUTS = ("rows", "columns", "gaps", "odd")
+FACTORS = [(1, 0), (2, 0), (1, 3), (-2, 1), (0, 2), (0, 0)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_numpys_arrays_go_to_the_card_and_back(calls: Card, dtype: str) -> None:
+    a, b = whole_numbers(5, 7, dtype=dtype), whole_numbers(7, 6, dtype=dtype, seed=1)
+    c = matmul_sweep.gemm(a, b)
+    assert c.dtype == a.dtype
+    np.testing.assert_array_equal(c, a @ b)
+    out = np.ones((5, 6), dtype)
+    assert matmul_sweep.gemm(a, b, out, alpha=2, beta=-1) is out
+    np.testing.assert_array_equal(out, 2 * (a @ b) - 1)
+    np.testing.assert_array_equal(matmul_sweep.gram(a), a.T @ a)
+    assert not calls.memory
+
+
+@pytest.mark.parametrize("layout_of_a", LAYOUTS)
+@pytest.mark.parametrize("layout_of_b", LAYOUTS)
+def test_matrices_lie_in_any_way(calls: Card, layout_of_a: str, layout_of_b: str) -> None:
+    a = laid(whole_numbers(9, 5), layout_of_a)
+    b = laid(whole_numbers(5, 8, seed=1), layout_of_b)
+    for layout, (alpha, beta) in itertools.product(LAYOUTS, FACTORS):
+        before = whole_numbers(9, 8, seed=2) if beta else np.full((9, 8), NAN, SINGLE)
+        out = laid(before, layout)
+        matmul_sweep.gemm(Given(a), Given(b), Given(out), alpha=alpha, beta=beta)
+        np.testing.assert_array_equal(out, alpha * (a @ b) + (beta * before if beta else 0))
+        assert touched(out) <= out.size
+    np.testing.assert_array_equal(matmul_sweep.gemm(Given(a), Given(b)).array, a @ b)
+    assert not calls.memory
+
+
+def test_a_factor_of_zero_means_that_nothing_is_multiplied(calls: Card) -> None:
+    a, out = Given(np.full((4, 4), NAN, SINGLE)), laid(whole_numbers(4, 4), "rows")
+    expected = 3 * out
+    matmul_sweep.gemm(a, a, Given(out), alpha=0, beta=3)
+    np.testing.assert_array_equal(out, expected)
+    assert calls.launched == ["combine_float32"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gram_of_any_layout(calls: Card, layout: str, dtype: str) -> None:
+    a = laid(whole_numbers(9, 5, dtype=dtype), layout)
+    np.testing.assert_array_equal(matmul_sweep.gram(Given(a)).array, a.T @ a)
+    out = laid(whole_numbers(5, 5, dtype=dtype), layout)
+    expected = a.T @ a + out
+    matmul_sweep.gram(Given(a), Given(out), beta=1)
+    np.testing.assert_array_equal(out, expected)
+
+
+# What is multiplied, and the products that this takes.
+STACKS = [
+    ((3, 4, 8), (3, 8, 4), 3),
+    ((4, 8), (3, 8, 4), 3),
+    ((3, 4, 5), (5, 6), 1),  # one tall matrix
+    ((1, 4, 8), (3, 8, 4), 3),
+    ((1, 4, 5), (5, 6), 1),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "count"), STACKS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_stacks(
+    calls: Card, left: tuple[int, ...], right: tuple[int, ...], count: int, layout: str
+) -> None:
+    a, b = laid(whole_numbers(*left), layout), laid(whole_numbers(*right, seed=1), layout)
+    made = matmul_sweep.gemm(Given(a), Given(b)).array
+    np.testing.assert_array_equal(made, a @ b)
+    if layout == "rows":
+        assert len(calls.launched) == count
+    out = np.zeros_like(made)
+    matmul_sweep.gemm(Given(a), Given(b), Given(out))
+    np.testing.assert_array_equal(out, made)
+
+
+def test_a_stack_whose_matrices_interleave(calls: Card) -> None:
+    """Seen as one tall matrix it is column-major, and so is B, but C is a stack by rows."""
+    a = laid(whole_numbers(5, 12), "rows").T.reshape(3, 4, 5)
+    b = laid(whole_numbers(5, 6, seed=1), "columns")
+    assert a.strides == (16, 4, 48)
+    np.testing.assert_array_equal(matmul_sweep.gemm(Given(a), Given(b)).array, a @ b)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+def test_empty_matrices(calls: Card, m: int, n: int, k: int) -> None:
+    a, b = np.zeros((m, k), SINGLE), np.zeros((k, n), SINGLE)
+    np.testing.assert_array_equal(matmul_sweep.gemm(a, b), a @ b)
+    out = np.ones((m, n), SINGLE)
+    np.testing.assert_array_equal(matmul_sweep.gemm(a, b, out, beta=2), 2 * np.ones((m, n)))
+
+
+def test_the_second_call_writes_addresses_and_launches(calls: Card) -> None:
+    a, b = (Given(laid(whole_numbers(8, 8, seed=seed), "rows")) for seed in (0, 1))
+    matmul_sweep.gemm(a, b)
+    asked = len(known.requests), len(calls.functions)
+    calls.launched.clear()
+    other = Given(laid(whole_numbers(8, 8, seed=2), "rows"))
+    np.testing.assert_array_equal(matmul_sweep.gemm(other, b).array, other.array @ b.array)
+    assert (len(known.requests), len(calls.functions)) == asked
+    assert len(calls.launched) == 1
+
+
+def test_copies_are_told_of_once(calls: Card) -> None:
+    a, b = whole_numbers(6, 6), whole_numbers(6, 6, seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        matmul_sweep.gemm(Given(laid(a, "columns")), Given(laid(b, "columns")))
+    with pytest.warns(UserWarning, match="copies a matrix"):
+        matmul_sweep.gemm(Given(laid(a, "columns")), Given(laid(b, "rows")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        matmul_sweep.gemm(Given(laid(a, "gaps")), Given(laid(b, "gaps")))
+
+
+@pytest.mark.parametrize(("kernel", "loaded"), [("streamed", 2), ("pipelined", 1)])
+def test_streams_do_not_share_a_kernels_variables(calls: Card, kernel: str, loaded: int) -> None:
+    """`streamed` leaves sums and flags in global memory, which is a module's."""
+    for stream in (5, 6, 5):
+        arrays = [Given(whole_numbers(8, 8), stream) for _ in range(3)]
+        matmul_sweep.gemm(*arrays, kernel=kernel)
+    assert sum(function == "" for _, function in calls.functions) == loaded
+
+
+def test_threads_do_not_write_into_one_anothers_launches(calls: Card) -> None:
+    calls.slow = 0.002
+    pairs = [(whole_numbers(8, 8, seed=i), whole_numbers(8, 8, seed=i + 9)) for i in range(4)]
+    results: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def multiply(a: np.ndarray, b: np.ndarray) -> None:
+        for _ in range(5):
+            results.append((matmul_sweep.gemm(a, b), a @ b))
+
+    threads = [threading.Thread(target=multiply, args=pair) for pair in pairs]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(results) == 20
+    for found, expected in results:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "wanted"), [("float32", "three_products"), ("ieee", "streamed")]
+)
+def test_the_accuracy_decides_which_dispatch_chooses(
+    calls: Card, accuracy: str, wanted: str
+) -> None:
+    zeros = Given(np.zeros((1024, 1024), SINGLE))
+    matmul_sweep.gemm(zeros, zeros, accuracy=accuracy)
+    assert calls.launched[-1] == wanted
+
+
+def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
+    matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
+    assert len(calls.compiled) == 2
+    assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. Where ")
+
+
+def square(**changes: Any) -> Given:
+    return Given(np.zeros((4, 4), **{"dtype": SINGLE, **changes}))
+
+
+SHARED = np.zeros((4, 8), SINGLE)
+MISTAKES = [
+    ((square(), Given(np.zeros((5, 4), SINGLE))), {}, ValueError, r"\(4, 4\) and \(5, 4\)"),
+    ((square(), Given(np.zeros(4, SINGLE))), {}, ValueError, r"not \(4,\)"),
+    ((square(), square(dtype="float64")), {}, TypeError, "float32, float64"),
+    ((square(dtype="int32"), square(dtype="int32")), {}, TypeError, "no kernel multiplies int32"),
+    ((square(dtype="float16"),) * 2, {}, TypeError, "no kernel multiplies float16"),
+    ((square(), np.zeros((4, 4), SINGLE)), {}, TypeError, "several libraries"),
+    ((np.zeros((4, 4), SINGLE), square()), {}, TypeError, "several libraries"),
+    (([[1.0]], [[1.0]]), {}, TypeError, "list"),
+    ((square(), square(), Given(np.zeros((4, 5), SINGLE))), {}, ValueError, r"shape \(4, 5\)"),
+    ((square(), square()), {"accuracy": "best"}, ValueError, "float32, ieee"),
+    ((square(), square()), {"kernel": "gram_naive"}, ValueError, "naive_rect"),
+    ((square(), square()), {"kernel": "nothing"}, ValueError, "nothing"),
+    ((Given(SHARED[:, :4]), square(), Given(SHARED[:, 2:6])), {}, ValueError, "shares memory"),
+    ((square(), square(), Given(np.broadcast_to(np.zeros(4, SINGLE), (4, 4)))), {}, ValueError,
+     "several elements of out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arrays", "options", "error", "words"), MISTAKES)
+def test_a_mistake_is_a_sentence_and_nothing_is_launched(
+    calls: Card, arrays: Any, options: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        matmul_sweep.gemm(*arrays, **options)
+    assert calls.launched == []
+
+
+def test_columns_beside_one_another_are_apart(calls: Card) -> None:
+    both = np.zeros((4, 8), SINGLE)
+    both[:, :4] = whole_numbers(4, 4)
+    a, out = both[:, :4], both[:, 4:]
+    matmul_sweep.gemm(Given(a), Given(laid(a, "rows")), Given(out))
+    np.testing.assert_array_equal(out, a @ a)
+
+
+def test_another_context_is_left_as_it_was(calls: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+    for name in ("Push", "Pop"):
+        note = functools.partial(lambda name, *_: used.append(name) or 0, name)
+        monkeypatch.setattr(calls, f"cuCtx{name}Current_v2", note, raising=False)
+    matmul_sweep.gemm(square(), square())
+    used.clear()
+    calls.context = 5
+    matmul_sweep.gemm(square(), square())
+    assert used == ["Push", "Pop"]
+
+
+@pytest.mark.parametrize(("source", "target"), [("rows", "columns"), ("columns", "rows")])
+def test_the_kernel_that_combines(source: str, target: str, tmp_path: Path) -> None:
+    """On the processor: C = alpha·A + beta·C of 40×40 elements, so that tiles have edges."""
+    strides = {"rows": "Strides{40, 1}", "columns": "Strides{1, 40}"}
+    parameters = "const float* A, float* C, int m, int n"
+    text = f"""#include "{combine.SOURCE}"
+        extern "C" __global__ void f({parameters})
+        {{
+            combine(A, C, m, n, {strides[source]}, {strides[target]}, A[0], A[1]);
+        }}"""
+    a, c = whole_numbers(40, 40), whole_numbers(40, 40, seed=1)
+    plan = Plan((Launch((4, 1, 1), combine.THREADS),))
+    found = emulation.launch(build_text(text, tmp_path), plan, Gram(40, 40), (a,), c)
+    np.testing.assert_array_equal(found, a[0, 0] * a.T + a[0, 1] * c)
