@@ -24,28 +24,26 @@ PLACE = r"(?:^|[^\w/.])/(?:[\w.~+-]+/)+[\w.~+-]"
 
 
 def unlikely_machine(data: DataSet) -> Iterator[str]:
-    """Facts of device.json that do not fit one another, a model or the calendar; places."""
-    device, now = data.device, datetime.datetime.now(datetime.UTC).date()
-    try:
-        dated = BEGUN <= datetime.date.fromisoformat(device["date"]) <= now
-    except ValueError:
-        dated = False
-    if not dated:
-        what = f"date is '{device['date']}', no day from {BEGUN} to {now}"
-        yield data.said("device.json", what)
-    for text in texts(device):
+    """Facts of device.json that no machine has, or not this model of card."""
+    yield from undated(data)
+    for text in texts(data.device):
         if re.search(PLACE, text):
             what = f"'{shown(text)}' is a path of the machine that measured it"
             yield data.said("device.json", what)
-    if device["gpu"]:
+    if data.device["gpu"]:
         yield from other_model(data)
-        for key, peak in peaks(device).items():
-            value = device.get(key, peak)
-            if not isinstance(value or 0, int | float) or not np.isclose(
-                value or 0, peak, rtol=NEARLY - 1
-            ):
-                why = f"and multiprocessors, units and clock give {peak:.5g}"
-                yield data.said("device.json", f"{key} is '{shown(value)}', {why}")
+        yield from other_peaks(data)
+
+
+def undated(data: DataSet) -> Iterator[str]:
+    """A day that is not in the calendar, or on which nobody can have measured."""
+    given, today = data.device["date"], datetime.datetime.now(datetime.UTC).date()
+    try:
+        possible = BEGUN <= datetime.date.fromisoformat(given) <= today
+    except ValueError:
+        possible = False
+    if not possible:
+        yield data.said("device.json", f"date is '{given}', no day from {BEGUN} to {today}")
 
 
 def texts(content: Any) -> Iterator[str]:
@@ -73,6 +71,15 @@ def other_model(data: DataSet) -> Iterator[str]:
         if device[key] != getattr(known, key):
             what = f"{key} is '{device[key]}', and {device['gpu']} has {getattr(known, key)}"
             yield data.said("device.json", what)
+
+
+def other_peaks(data: DataSet) -> Iterator[str]:
+    """Peaks that do not follow from the card."""
+    for key, peak in peaks(data.device).items():
+        given = data.device.get(key, peak) or 0
+        if not isinstance(given, int | float) or not math.isclose(given, peak, rel_tol=NEARLY - 1):
+            why = f"and multiprocessors, units and clock give {peak:.5g}"
+            yield data.said("device.json", f"{key} is '{shown(given)}', {why}")
 
 
 def peaks(device: Mapping[str, Any]) -> dict[str, float]:
