@@ -178,7 +178,7 @@ FORGED: list[tuple[Forge, str]] = [
     (device(l2_bytes=None), "l2_bytes: 'None': input should be a valid integer"),
     (lambda data: data.device.pop("uuid"), "'uuid' is missing, and there is a GPU"),
     (gemm(shapes=["9x"]), "configuration.sweeps.gemm: gemm shape '9x'"),
-    (gemm(shapes={"random": 10**9, "seed": 1, "from": 1, "to": 9}), "1000000000, and there"),
+    (gemm(shapes={"random": 10**9, "seed": 1, "from": 1, "to": 9}), "1000000000, more than"),
     (lambda data: data.device["configuration"]["sampling"].pop("maximum"), "'maximum' is missing"),
     (device(date="2026-13-45"), "date is '2026-13-45', no day from"),
     (device(date="1999-01-01"), "date is '1999-01-01', no day from"),

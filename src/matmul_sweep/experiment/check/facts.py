@@ -22,6 +22,7 @@ from matmul_sweep.process.models import checked
 OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
 # Keys that came after the first sets, and their values at that time.
 LATER = {"verify": "measured", "published": "linked"}
+MOST_SHAPES = 100_000  # of a sweep: who hands in a set may ask for more than memory holds
 if TYPE_CHECKING:
     Capability = str
 else:
@@ -78,7 +79,7 @@ def unlike_facts(data: DataSet) -> Iterator[str]:
         with naming(file):
             run = checked(Facts, filled, "")["configuration"]
             for name, sweep in run["sweeps"].items():
-                check_sweep(name, sweep, run, len(data["summary.csv"]))
+                check_sweep(name, sweep, run)
             for key in OF_A_CARD if device["gpu"] else ():
                 if device.get(key) is None:
                     raise UserError(f"'{key}' is missing, and there is a GPU")
@@ -86,12 +87,14 @@ def unlike_facts(data: DataSet) -> Iterator[str]:
         yield f"{error}; {remedy(file)}"
 
 
-def check_sweep(name: str, own: Mapping[str, Any], configuration: Any, most: int) -> None:
-    """Raise UserError for shapes that are none, or more random ones than there are rows; for a
-    rule of sampling that lacks a part."""
+def check_sweep(name: str, own: Mapping[str, Any], configuration: Any) -> None:
+    """Raise UserError for shapes that are none or too many, and for a rule of sampling that lacks
+    a part."""
     with naming(f"configuration.sweeps.{name}"):
-        if isinstance(own["shapes"], Mapping) and own["shapes"]["random"] > most:
-            raise UserError(f"shapes: random: {own['shapes']['random']}, and there are {most} rows")
+        shapes = own["shapes"]
+        count = shapes["random"] if isinstance(shapes, Mapping) else len(shapes)
+        if count > MOST_SHAPES:
+            raise UserError(f"shapes: {count}, more than {MOST_SHAPES}")
         sweep = sweep_of(configuration, name)
         for key in ("shapes", "cpu_without", "verify_shapes"):
             shapes_of(sweep, key)

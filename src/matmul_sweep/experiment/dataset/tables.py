@@ -88,7 +88,7 @@ DICTIONARY: Mapping[str, Column] = {column.name: column for column in [
     Column("mode", TEXT, words="|".join(MODES)),
     Column("cache", TEXT, words="|".join(CACHES)),
     Column("status", TEXT, words="ok|skipped|failed"),
-    *(Column(name, WHOLE, low=0) for name in ("sample", "samples", "pairs")),
+    *(Column(name, WHOLE, low=0, high=1e5) for name in ("sample", "samples", "pairs")),
     Column("launches", WHOLE, low=1, high=1e6, since="1.1.0"),
     Column("time_ms", NUMBER, "ms", LEAST, 1e9, measured=True),
     *(Column(name, NUMBER, "ms") for name in ("time_low_ms", "time_high_ms")),
