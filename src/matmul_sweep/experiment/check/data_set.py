@@ -18,6 +18,8 @@ from matmul_sweep.process.files import remedy
 CLOSE = 1e-9  # relative; the same samples give the same numbers but for rounding
 SAMPLES = "samples.csv.gz"
 JOB = TABLES["jobs.csv"].key
+# Keys of the configuration that came after the first sets, and their values at that time.
+LATER = {"verify": "measured", "published": "linked"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,11 @@ class DataSet:
     def timed(self) -> pd.DataFrame:
         """The rows of summary.csv that were measured."""
         return self["summary.csv"].query("status == 'ok'")
+
+    @property
+    def configuration(self) -> Any:
+        """What the run was given."""
+        return LATER | self.device["configuration"]
 
     @property
     def sweeps(self) -> Mapping[str, Any]:

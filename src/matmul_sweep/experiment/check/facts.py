@@ -20,8 +20,6 @@ from matmul_sweep.process.files import remedy
 from matmul_sweep.process.models import checked
 
 OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
-# Keys that came after the first sets, and their values at that time.
-LATER = {"verify": "measured", "published": "linked"}
 MOST_SHAPES = 100_000  # of a sweep: who hands in a set may ask for more than memory holds
 if TYPE_CHECKING:
     Capability = str
@@ -73,8 +71,8 @@ OF_A_CARD = (
 def unlike_facts(data: DataSet) -> Iterator[str]:
     """Facts of device.json that are missing, or of another kind; a configuration that is none."""
     device, file = data.device, data.folder / "device.json"
-    given = device.get("configuration")
-    filled = device | {"configuration": LATER | given if isinstance(given, dict) else given}
+    given = isinstance(device.get("configuration"), dict)
+    filled = device | {"configuration": data.configuration} if given else device
     try:
         with naming(file):
             run = checked(Facts, filled, "")["configuration"]

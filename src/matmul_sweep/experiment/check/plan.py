@@ -26,7 +26,7 @@ Named = tuple[str, ...]  # what a row is of
 def incomplete(data: DataSet) -> Iterator[str]:
     """Points, cache states, phases and kernels of the configuration that are missing, and points
     that are not in it."""
-    configuration, summary = data.device["configuration"], data["summary.csv"]
+    configuration, summary = data.configuration, data["summary.csv"]
     points = [(shape_of(row), row.fill, row.mode) for row in summary.itertuples()]
     summary = summary.assign(point=points)
     for name in sorted({*summary.sweep, *data.sweeps}):
@@ -108,7 +108,7 @@ def verified_at_few(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
 def unlike_plan(data: DataSet, catalogue: Catalogue) -> Iterator[str]:
     """Rows that configuration and catalogue ask for and that are not there, and others: of which
     variants, and at which shapes they were verified."""
-    on_gpu, configuration = bool(data.device["gpu"]), data.device["configuration"]
+    on_gpu, configuration = bool(data.device["gpu"]), data.configuration
     architectures = [data.architecture] if on_gpu else configuration["architectures"]
     run = Experiment(configuration, catalogue, GPU if on_gpu else CPU, tuple(architectures))
     measured = [(sweep, v.name) for sweep, own in run.jobs.items() for v in own.values()]

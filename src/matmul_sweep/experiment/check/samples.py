@@ -62,7 +62,7 @@ def stopped_otherwise(data: DataSet) -> Iterator[str]:
     series = series[(series.phase == "kernel") & (series.cache != "alone")].groupby(
         SPAN, sort=False, dropna=False
     )
-    rules = {name: rule_of(sweep_of(data.device["configuration"], name)) for name in data.sweeps}
+    rules = {name: rule_of(sweep_of(data.configuration, name)) for name in data.sweeps}
 
     def what_ended(rows: pd.DataFrame) -> str:
         """By the times of a kernel and its rivals at a point."""
