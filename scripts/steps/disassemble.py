@@ -11,6 +11,7 @@ from typing import Any
 
 from matmul_sweep.build.binaries import binary_of
 from matmul_sweep.build.machine_code import INSTRUCTION_BYTES, disassembled, excerpt, hot_loop, mix
+from matmul_sweep.build.toolchain import MachineFailed
 from matmul_sweep.experiment.dataset.tables import write_rows
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.plan.experiment import read_experiment
@@ -22,12 +23,15 @@ COPIED = ("kernel", "variant", "architecture", "sha256", "status", "reason")
 
 
 def row_of(record: Mapping[str, Any], cubin: Path, function: str) -> dict[str, Any]:
-    """The row of instructions.csv for a binary, by its record and its function that multiplies."""
+    """The row of instructions.csv for a binary, by its record and its function that multiplies.
+    Raises MachineFailed."""
     row = {key: record[key] for key in COPIED}
     if row["status"] == "ok":
         row |= {key: record[key] for key in ("registers", "spill_bytes")}
         try:
             row |= measured(cubin, function)
+        except MachineFailed:
+            raise
         except UserError as error:
             row |= {"status": "skipped", "reason": str(error)}
     return row

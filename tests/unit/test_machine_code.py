@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import RIGHT_KERNEL, TILED_KERNEL, Command, Entry, WriteCatalogue, experiment
+from support import (
+    RIGHT_KERNEL,
+    TILED_KERNEL,
+    Command,
+    Entry,
+    Outcome,
+    WriteCatalogue,
+    experiment,
+)
 
 from matmul_sweep.build import machine_code, toolchain
 from matmul_sweep.build.binaries import binary_of, compile_into
@@ -108,15 +116,19 @@ def compiled(path: Path) -> Path:
     return binary_of(variant, path.parent / "sm_90")
 
 
-def row(command: Command, catalogue: Path) -> Any:
-    """The row of the kernel `mine`, which was compiled."""
+def taken_apart(command: Command, catalogue: Path) -> Outcome:
+    """The step, which writes instructions.csv beside the catalogue."""
     folder = catalogue.parent
     experiment(catalogue=catalogue).write(folder / "experiment.json")
-    output = folder / "instructions.csv"
-    done = command("disassemble", "--experiment", folder / "experiment.json", "--build", folder,
-                   "--output", output, "--log", folder / "log")  # fmt: skip
+    return command("disassemble", "--experiment", folder / "experiment.json", "--build", folder,
+                   "--output", folder / "instructions.csv", "--log", folder / "log")  # fmt: skip
+
+
+def row(command: Command, catalogue: Path) -> Any:
+    """The row of the kernel `mine`, which was compiled."""
+    done = taken_apart(command, catalogue)
     assert done.code == 0, done.err
-    [found] = read_table("instructions.csv", output).itertuples()
+    [found] = read_table("instructions.csv", catalogue.parent / "instructions.csv").itertuples()
     return found
 
 
@@ -179,3 +191,19 @@ def test_a_row_says_why_there_is_no_machine_code(
     found = row(command, catalogue)
     assert found.status == status
     assert said in found.reason
+
+
+def test_a_disassembler_that_was_killed_leaves_no_row(
+    command: Command, entry: Entry, write_catalogue: WriteCatalogue, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Only one that fails says something about a binary."""
+    catalogue = write_catalogue({"mine": entry(**STEP)})
+    compiled(catalogue)
+    killed = tmp_path / "nvdisasm"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n")
+    killed.chmod(0o755)
+    monkeypatch.setattr(toolchain, "nvdisasm", lambda: str(killed))
+    said = taken_apart(command, catalogue).error()
+    assert "nvdisasm: it was killed; run the same command again" in said
+    assert not (tmp_path / "instructions.csv").exists()

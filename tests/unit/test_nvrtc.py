@@ -1,5 +1,6 @@
 """NVRTC in nvcc's place, and what is said of packages that are missing, damaged or one too many."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -163,5 +164,6 @@ def test_a_file_that_a_wheel_lacks_is_one_line_with_the_command_that_brings_it(
     line = str(caught.value)
     assert file in line
     assert line.endswith(f"{packages.SYNC['cuda12']} --reinstall-package nvidia-cuda-{wheel}`")
+    done = subprocess.CompletedProcess(["nvrtc.py"], 1, "", f"error: {line}")
     with pytest.raises(UserError, match="--reinstall-package"):
-        toolchain.check_machine("nvrtc.py", f"error: {line}")
+        toolchain.check_machine("nvrtc.py", done)

@@ -12,7 +12,7 @@ from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 from matmul_sweep.build import toolchain
 from matmul_sweep.build.binaries import digest, recipe
 from matmul_sweep.build.recipes import compiled
-from matmul_sweep.build.toolchain import CompileError, Resources, read_ptxas
+from matmul_sweep.build.toolchain import CompileError, MachineFailed, Resources, read_ptxas
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.verify import cublas
 from matmul_sweep.process.errors import UserError
@@ -85,6 +85,13 @@ def test_a_right_kernel_is_recorded_with_its_resources_and_flags(
     assert "release" in str(record["compiler"])
     assert 10 <= int(str(record["registers"])) <= 255
     assert (tmp_path / "mine.cubin").read_bytes()[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("signal", [9, 15])
+def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal: int) -> None:
+    """As where memory is short; as a record it would stay."""
+    with pytest.raises(MachineFailed, match="sh: it was killed; run the same command again"):
+        toolchain.run(["sh", "-c", f"kill -{signal} $$"])
 
 
 def test_gccs_message_is_kept(tmp_path: Path) -> None:

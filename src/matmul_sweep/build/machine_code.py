@@ -84,13 +84,14 @@ def kinds() -> list[str]:
 def disassembled(cubin: Path, function: str) -> list[Instruction]:
     """The instructions of a function of a cubin, by nvdisasm.
 
-    Raises UserError where there is no nvdisasm, or where it fails.
+    Raises UserError where there is no nvdisasm, or where it fails; MachineFailed.
     """
     program = toolchain.nvdisasm()
     if program is None:
         raise UserError("there is no nvdisasm: run through `uv run`, or load a CUDA toolkit")
     done = subprocess.run([program, "-json", cubin], capture_output=True, text=True)
     if done.returncode:
+        toolchain.check_machine("nvdisasm", done)
         raise UserError(f"nvdisasm: {one_line(done.stderr or done.stdout)}")
     return parsed(json.loads(done.stdout), function)
 

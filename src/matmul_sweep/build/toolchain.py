@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ MACHINE = re.compile(
     r".*(No space left on device|Read-only file system|Cannot allocate memory|died due to signal 9"
     r"|Killed signal terminated).*"
 )
+KILLS = (signal.SIGKILL, signal.SIGTERM)
 DAMAGED = re.compile(r"error: (.*--reinstall-package.*)")  # a wheel; of nvrtc.py
 
 
@@ -46,6 +48,10 @@ class Resources:
     registers: int
     shared_bytes: int
     spill_bytes: int
+
+
+class MachineFailed(UserError):
+    """A program that failed because of the machine, not of what it read."""
 
 
 class CompileError(Exception):
@@ -109,7 +115,7 @@ def version(*compiler: str) -> str:
     """The line of a compiler's --version with the release. Raises UserError if it does not run."""
     done = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
     if done.returncode:
-        check_machine(compiler[-1], done.stderr)
+        check_machine(compiler[-1], done)
         raise UserError(f"{compiler[-1]}: {done.stderr}")
     found = re.search(r"^.*release.*$|^.*\d+\.\d+\.\d+.*$", done.stdout, re.MULTILINE)
     return found[0].strip() if found else "unknown"
@@ -169,23 +175,27 @@ def build_shared_object(source: Path, flags: list[str], library: Path) -> None:
 def run(command: list[str]) -> str:
     """Run a compiler and return what it printed.
 
-    Raises CompileError with its first error, and UserError if the machine failed.
+    Raises CompileError with its first error, MachineFailed.
     """
     done = subprocess.run(command, capture_output=True, text=True)
     printed = done.stdout + done.stderr
     if done.returncode:
-        check_machine(command[0], printed)
+        check_machine(command[0], done)
         errors = [line for line in printed.splitlines() if "error" in line.lower()]
         raise CompileError(one_line((errors or printed.splitlines() or ["no message"])[0]))
     return printed
 
 
-def check_machine(compiler: str, printed: str) -> None:
-    """Raise UserError if the compiler failed because of the machine, such as a full disk."""
+def check_machine(program: str, done: subprocess.CompletedProcess[str]) -> None:
+    """Raise MachineFailed if a program failed because of the machine, such as a full disk, or was
+    killed, as where memory is short: that says nothing about what it read."""
+    printed = done.stdout + done.stderr
     if found := DAMAGED.search(printed):
-        raise UserError(found[1])
+        raise MachineFailed(found[1])
     if found := MACHINE.search(printed):
-        raise UserError(f"{compiler}: {found[0]}; fix that and run again")
+        raise MachineFailed(f"{program}: {found[0]}; fix that and run again")
+    if -done.returncode in KILLS:
+        raise MachineFailed(f"{program}: it was killed; run the same command again")
 
 
 def no_kernel(function: str) -> str:

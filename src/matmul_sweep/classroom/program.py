@@ -110,10 +110,9 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     except subprocess.TimeoutExpired:
         late = "the compiler takes longer than a minute"
         raise CompileMistake(program.kernel.line, late) from None
-    printed = done.stdout + done.stderr
     if done.returncode:
-        toolchain.check_machine(compiler[-1], printed)
-        raise compile_mistake(printed, program)
+        toolchain.check_machine(compiler[-1], done)
+        raise compile_mistake(done.stdout + done.stderr, program)
 
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:

@@ -230,7 +230,7 @@ def _refused(command: Sequence[str], seconds: float | None) -> str:
         raise NotRunnable(f"g++ needs more than {seconds:g} s") from None
     if completed.returncode == 0:
         return ""
-    check_machine(command[0], completed.stderr)
+    check_machine(command[0], completed)
     return completed.stderr or f"g++ ends with {completed.returncode}"
 
 
