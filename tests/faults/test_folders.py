@@ -1,6 +1,5 @@
-"""Errors of the file system and incomplete files are reported in one line, and nothing is lost."""
+"""Errors of the file system are reported in one line, and nothing is lost."""
 
-import gzip
 import itertools
 import os
 import shutil
@@ -18,8 +17,7 @@ from support import ROOT, Command, DataSet, write_experiment
 
 from matmul_sweep.build import cache
 from matmul_sweep.build.packages import installed
-from matmul_sweep.experiment.dataset.tables import COLUMNS, TEXTS, read_table
-from matmul_sweep.process.errors import UserError
+from matmul_sweep.experiment.dataset.tables import read_table
 from matmul_sweep.process.files import read_json
 
 pytestmark = pytest.mark.long
@@ -145,64 +143,6 @@ def test_a_folder_that_is_read_only(
         assert measured_again(job.calls()) == []
         project.done(MEASURED)
         assert measured_again(calls_of(project)) == []
-
-
-# Files that are not whole.
-
-ROWS = 1000
-CUTS = range(100)  # hundreds of bytes
-
-
-def whole_table(kind: str) -> bytes:
-    """Rows of a table, all of their cells filled."""
-    names = COLUMNS[kind]
-    rows = (
-        ",".join(f"a{row}" if name in TEXTS else str(row * 7919 % 100_003) for name in names)
-        for row in range(ROWS)
-    )
-    return "\n".join([",".join(names), *rows, ""]).encode()
-
-
-def refusal(read: Callable[..., object], kind: str, path: Path, content: bytes) -> str:
-    """What reading a table of this content says."""
-    path.write_bytes(content)
-    with pytest.raises(UserError) as refused:
-        read(kind, path)
-    return str(refused.value)
-
-
-def test_a_cut_samples_file(tmp_path: Path) -> None:
-    path = tmp_path / "samples.csv.gz"
-    whole = gzip.compress(whole_table(path.name), mtime=0)
-    path.write_bytes(whole)
-    assert len(read_table(path.name, path)) == ROWS
-    for cut in CUTS:
-        assert 100 * cut < len(whole)
-        said = refusal(read_table, path.name, path, whole[: 100 * cut])
-        assert said.startswith(f"{path}: cut short")
-
-
-def test_a_cut_table(tmp_path: Path) -> None:
-    for name in ("points.csv", "verification.csv"):
-        path, whole = tmp_path / name, whole_table(name)
-        path.write_bytes(whole)
-        assert len(read_table(name, path)) == ROWS
-        ends = [100 * cut - (whole[100 * cut - 1 : 100 * cut] == b"\n") for cut in CUTS]
-        for end in ends:
-            assert "cut short" in refusal(read_table, name, path, whole[:end])
-
-
-def test_a_wrong_header(tmp_path: Path) -> None:
-    for kind in COLUMNS:
-        path, whole = tmp_path / kind, whole_table(kind)
-        header, _, rows = whole.partition(b"\n")
-        other = b",".join(name + b"_" for name in header.split(b","))
-        renamed = b"my_" + whole  # the first column
-        for content in (rows, other + b"\n" + rows, renamed):
-            data = gzip.compress(content) if path.suffix == ".gz" else content
-            said = refusal(read_table, kind, path, data)
-            assert said.startswith(f"{path}: no column ")
-            assert "delete it and run again" in said
 
 
 def test_an_interrupted_publishing(
