@@ -77,6 +77,14 @@ def whole() -> DataSet:
     return data
 
 
+def derive(data: DataSet) -> None:
+    """Make the samples' medians and ratios anew."""
+    names_of, samples = data.kernel_names, data["samples.csv.gz"]
+    rest = data["summary.csv"].drop(columns=["kernel", "samples", *TIMES, "tflops"])
+    data.tables["summary.csv"] = summarise(rest, samples, names_of)[COLUMNS["summary.csv"]]
+    data.tables["ratios.csv"] = pair_ratios(samples, names_of)[COLUMNS["ratios.csv"]]
+
+
 def time_alone(data: DataSet) -> None:
     """Add a sweep that is timed alone, with six of the hot times of each as blocks."""
     names = ["naive/32", "sgemm", "cublas_sgemm"]
@@ -94,10 +102,7 @@ def time_alone(data: DataSet) -> None:
     }  # fmt: skip
     for name, rows in added.items():
         data.tables[name] = pd.concat([data[name], rows.assign(sweep="alone")], ignore_index=True)
-    names_of, samples = data.kernel_names, data["samples.csv.gz"]
-    rest = data["summary.csv"].drop(columns=["kernel", "samples", *TIMES, "tflops"])
-    data.tables["summary.csv"] = summarise(rest, samples, names_of)[COLUMNS["summary.csv"]]
-    data.tables["ratios.csv"] = pair_ratios(samples, names_of)[COLUMNS["ratios.csv"]]
+    derive(data)
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +197,7 @@ FORGED: list[tuple[Forge, str]] = [
     (cell(KERNEL, "registers > 0", registers=300), "not from 1 to 255"),
     (cell(SUMMARY, ON_GPU, sm_clock_mhz=2500), "not from 1 to 1980"),
     (cell(STATES, ANY, power_w=1800), "not from 1 to 1050"),
+    (cell(SAMPLES, "cache == 'alone'", block_mhz=2500), "not from 1 to 1980"),
     (cell(STATES, "when == 'before'", throttled="shy"), "throttled is 'shy', not of the form"),
     (cell(CEILINGS, ANY, value=by(0.9)), "outside value_low"),
     (cell(CEILINGS, ANY, value=by(1.1)), "and value_high"),
@@ -252,6 +258,8 @@ FORGED: list[tuple[Forge, str]] = [
      "has no row of first"),
     (cell(SUMMARY, f"{TIMED} and stopped == 'interval'", stopped="seconds"),
      "by its samples and the configuration what ended it is 'interval'"),
+    (lambda data: [without("cache == 'alone' and sample == 5", SAMPLES)(data), derive(data)],
+     "samples is '5', fewer than 6 blocks"),
     (lambda data: data[CEILINGS].update(3 * data[CEILINGS][["value", "value_low", "value_high"]]),
      "above the 66.91 of the card"),
     (cell(CEILINGS, "name == 'copy'", value=5000, value_high=5001), "above the 4800 of the card"),
