@@ -40,6 +40,7 @@ from matmul_sweep.dispatch.cost import LARGE, Cost
 from matmul_sweep.dispatch.search import (
     ALONE,
     JUDGED,
+    NEAR,
     Rows,
     alone,
     candidates,
@@ -105,7 +106,7 @@ class Race:
         library = min((own.name for own in self.libraries), key=times.__getitem__)
         own = [v.name for v in variants if v.name in launches]
         least = min(times[name] for name in own)
-        names = [library, *(name for name in own if times[name] <= fit.NEAR * least)]
+        names = [library, *(name for name in own if times[name] <= NEAR * least)]
         taken: dict[str, list[Block]] = {name: [] for name in names}
         for _ in range(count):
             for name in self.random.permutation(names):

@@ -26,9 +26,9 @@ JUDGED = 20  # shapes at which a table is judged alone
 SPILL_BYTES = 256  # at most: this few are spilled outside the loop
 SAVE_SECONDS = 5.0  # so that a search that is stopped loses few shapes
 PROMISING = 8  # candidates, by their predicted times, of which a block is timed at a shape
-NEAR = 1.25  # times the least predicted time: they are no slower than that
+NEAR = 1.15  # times the least predicted time, or in turn, that a candidate alone may take
 FINALISTS = 2  # of them, which are timed in full
-FULL = 3  # blocks
+FULL = 2  # blocks
 NUMBERS = ("microseconds", "library", "error", "largest_error")
 COLUMNS = ("set", "shape", "variant", *NUMBERS, "share")
 
