@@ -373,6 +373,12 @@ def slow_down(project: Project, factor: float) -> None:
     summary = read_table("summary.csv", path)
     times = ["time_ms", "time_low_ms", "time_high_ms"]
     write_table(summary.assign(**(summary[times] * factor)), "summary.csv", path)
+    forget_sizes(project)
+
+
+def forget_sizes(project: Project) -> None:
+    """As if no run had noted what it wrote, so that nothing counts as cut."""
+    project.path("results/.written.json").unlink()
 
 
 def test_a_slower_kernel_fails_the_comparison_and_leaves_its_files(
@@ -478,6 +484,7 @@ def test_a_cut_samples_file_is_refused_by_name_and_measured_again_when_deleted(
     project = copy_of(finished)
     samples = project.path("results/local/measured/gemm/cpu_loop/cpu_loop/samples.csv.gz")
     samples.write_bytes(samples.read_bytes()[:100])
+    forget_sizes(project)
     run = project.snakemake("results/local/summary.csv", "--forcerun", "collect")
     assert run.returncode == 1
     [line] = [line for line in run.stdout.splitlines() if line.startswith("error: ")]
