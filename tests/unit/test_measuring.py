@@ -80,6 +80,36 @@ def test_what_failed_its_verification_is_not_timed(command: Command, tmp_path: P
     assert not (tmp_path / "journal").exists()
 
 
+def test_alone_those_that_are_through_share_the_job_and_what_is_wrong_is_not_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def opened() -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace()
+
+    def timed(sweeps: list[Sweep], *_: object) -> Any:
+        asked.extend(sweep.variant.name for sweep in sweeps)
+        return sweeps[:1], {sweep.variant.name: {"uuid": "mine"} for sweep in sweeps}
+
+    asked: list[str] = []
+    monkeypatch.setattr(program, "opened", opened)
+    monkeypatch.setattr(program, "timed_together", timed)
+    run = experiment("naive", "vectors", device="gpu", caches=["alone"])
+    job = program.Measuring(run, "gemm", tmp_path, tmp_path / "journal", tmp_path)
+    reasons = {"naive/32": None, "naive/16": None, "vectors/128": "wrong result"}
+    variants = run.measured["gemm", "gpu"]
+    job.on_gpu(variants, reasons)
+    assert asked == ["naive/32", "naive/16"]
+    assert [v.name for v in job.pending(variants)] == ["naive/16"]  # it lost the card
+    points = read_table("points.csv", tmp_path / "vectors-128" / "points.csv")
+    assert set(zip(points.cache, points.status, points.reason, strict=True)) == {
+        ("alone", "failed", "wrong result")
+    }
+    splits = [read_json(tmp_path / name / "facts.json")["split"] for name in
+              ("naive-32", "vectors-128")]  # fmt: skip
+    assert splits[0]["wall_s"] == pytest.approx(splits[1]["wall_s"], abs=0.01)
+
+
 def test_after_a_lost_gpu_another_process_measures_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -39,6 +40,10 @@ class GpuBench:
         self.variants = variants
         self.operation = variants[0].kernel.product
         self.random = np.random.default_rng(settings.seed)
+
+    def machine(self) -> dict[str, Any]:
+        """The facts of the card and of its library."""
+        return self.gpu.facts() | self.tools.cublas.facts()
 
     def memory_needed(self, shape: Shape) -> int:
         """Bytes on the device; the reference is gone before managed copies are made."""

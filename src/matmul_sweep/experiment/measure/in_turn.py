@@ -11,11 +11,7 @@ from typing import Any
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.intervals import Rule
-from matmul_sweep.experiment.measure.bench import (
-    Point,
-    Split,
-    error_columns,
-)
+from matmul_sweep.experiment.measure.bench import Point, Split, error_columns
 from matmul_sweep.experiment.measure.contest import Contender, Contest
 from matmul_sweep.experiment.measure.copies import Copied
 from matmul_sweep.experiment.measure.gpu_bench import GpuBench

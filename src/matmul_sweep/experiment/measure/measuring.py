@@ -97,15 +97,17 @@ class Measuring:
     ) -> None:
         """Measure variants in one contest, of which each has an equal share of the job's time."""
         cases, sweeps = self.experiment.cases(self.sweep), [*map(self.begun, variants)]
-        for sweep in sweeps:
-            if reason := reasons[sweep.variant.name]:
-                sweep.refuse(cases, "failed", reason)
         right = [sweep for sweep in sweeps if not reasons[sweep.variant.name]]
-        through, facts = timed_together(right, cases, self, gpu, split)
-        for sweep in sweeps:
-            if sweep in through or sweep not in right:
-                own = host_facts() | facts.get(sweep.variant.name, {})
-                self.write(sweep, own, split.row(max(len(through), 1)))
+        through = [sweep for sweep in sweeps if sweep not in right]
+        for sweep in through:
+            sweep.refuse(cases, "failed", str(reasons[sweep.variant.name]))
+        facts: dict[str, dict[str, Any]] = {}
+        if right:
+            timed, facts = timed_together(right, cases, self, gpu, split)
+            through += timed
+        for sweep in through:
+            own = host_facts() | facts.get(sweep.variant.name, {})
+            self.write(sweep, own, split.row(len(through)))
 
     def begun(self, variant: Variant) -> Sweep:
         """A variant before its first point."""
@@ -158,7 +160,7 @@ def timed_on_gpu(
     with recording(gpu.nvml) as recorder:
         bench = InTurnBench(gpu, variant, rivals, job.build, settings, split, shapes, recorder)
         split.started()
-        facts = identified(sweep, bench, shapes)
+        facts = identified(sweep, bench, bench.machine(), shapes)
         sweep.run(bench, cases)
     return facts
 
@@ -169,28 +171,30 @@ def timed_together(
     """Measure on the GPU, each alone; the variants that are through, and the facts of the machine
     by variant."""
     variants, shapes = [sweep.variant for sweep in sweeps], [case.shape for case in cases]
-    facts: dict[str, dict[str, Any]] = {}
-    if not sweeps:
-        return [], facts
     settings, catalogue = sweeps[0].settings, job.experiment.catalogue
     rivals = {v.name: catalogue.rivals(v.kernel, alone=True) for v in variants}
+    compiled: list[Sweep] = []
+    facts: dict[str, dict[str, Any]] = {}
     with recording(gpu.nvml) as recorder:
         bench = AloneBench(gpu, variants, rivals, job.build, settings, split, shapes, recorder)
         split.started()
+        machine = bench.machine()
         for sweep in sweeps:
             try:
-                facts[sweep.variant.name] = identified(sweep, bench, shapes)
+                facts[sweep.variant.name] = identified(sweep, bench, machine, shapes)
+                compiled.append(sweep)
             except NotCompiled as error:
                 sweep.refuse(cases, "failed", str(error))
-        compiled = [sweep for sweep in sweeps if sweep.variant.name in facts]
         missing = [sweep for sweep in sweeps if sweep not in compiled]
         return missing + (run_together(compiled, bench, cases) if compiled else []), facts
 
 
-def identified(sweep: Sweep, bench: GpuBench, shapes: Sequence[Shape]) -> dict[str, Any]:
-    """The facts of the machine, by which a sweep knows its points. Raises NotCompiled."""
+def identified(
+    sweep: Sweep, bench: GpuBench, machine: dict[str, Any], shapes: Sequence[Shape]
+) -> dict[str, Any]:
+    """The facts of the machine and of the variant on it, by which a sweep knows its points. Raises
+    NotCompiled."""
     variant, gpu, binaries = sweep.variant, bench.gpu, bench.tools.binaries
-    machine = gpu.facts() | bench.tools.cublas.facts()
     sweep.identity += json.dumps([machine, compiler_of(variant, binaries, shapes)])
     sweep.architecture = gpu.architecture
     cuda = variant.kernel.kind is Kind.CUDA
