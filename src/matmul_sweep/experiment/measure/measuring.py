@@ -105,9 +105,9 @@ class Measuring:
         if right:
             timed, facts = timed_together(right, cases, self, gpu, split)
             through += timed
+        share = split.row(len(through))
         for sweep in through:
-            own = host_facts() | facts.get(sweep.variant.name, {})
-            self.write(sweep, own, split.row(len(through)))
+            self.write(sweep, host_facts() | facts.get(sweep.variant.name, {}), share)
 
     def begun(self, variant: Variant) -> Sweep:
         """A variant before its first point."""
