@@ -105,7 +105,7 @@ class Measuring:
         if right:
             timed, facts = timed_together(right, cases, self, gpu, split)
             through += timed
-        share = split.row(len(through))
+        share = split.row(len(through) or 1)
         for sweep in through:
             self.write(sweep, host_facts() | facts.get(sweep.variant.name, {}), share)
 
