@@ -13,8 +13,8 @@ from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import missing, tables_of
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
-from matmul_sweep.experiment.report.page.data import page_data
-from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
+from matmul_sweep.experiment.report.explore.data import page_data
+from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
 from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml

@@ -3,9 +3,20 @@
 from collections.abc import Iterator
 from typing import Any
 
-from matmul_sweep.experiment.dataset.selection import Results, squares
-from matmul_sweep.experiment.report.numbers import known
+import pandas as pd
+
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    squares,
+    to_fastest,
+    verdict_of,
+)
+from matmul_sweep.experiment.dataset.tables import POINT
+from matmul_sweep.experiment.report.numbers import ends, known
 from matmul_sweep.operations import OPERATIONS
+
+# From what a program gets to what nothing but a stream of one kernel gets.
+WAYS = ("alone", "in turn", "cold", "rotated", "in a row")
 
 
 def ways(results: Results) -> list[dict[str, Any]]:
@@ -15,13 +26,8 @@ def ways(results: Results) -> list[dict[str, Any]]:
 
 def of_dispatches(view: Results) -> Iterator[dict[str, Any]]:
     """The rates in TFLOP/s by the way of timing, as far as they are known, and alone what the card
-    drew. Hot samples of one launch were taken in turn, those of several in a row."""
-    rows = squares(view.launches).sort_values(
-        "kernel", key=lambda names: names.map(view.position), kind="stable"
-    )
-    rows = rows[rows.kernel.map(view.is_dispatch).astype(bool)]
-    many = (rows.cache == "hot") & (rows.launches > 1)
-    rows = rows.assign(way=rows.cache.replace("hot", "in turn").mask(many, "in a row"))
+    drew."""
+    rows = dispatched(view)
     for row in rows[rows.way == "alone"].itertuples():
         same = rows[(rows.kernel == row.kernel) & (rows.n == row.n) & (rows.fill == row.fill)]
         yield {
@@ -34,6 +40,36 @@ def of_dispatches(view: Results) -> Iterator[dict[str, Any]]:
         }
 
 
-def per_joule(rows: Any) -> Any:
+def dispatched(view: Results) -> pd.DataFrame:
+    """The times of dispatches at squares, each with its `way`: hot samples of one launch were taken
+    in turn, those of several in a row."""
+    rows = squares(view.launches).sort_values(
+        "kernel", key=lambda names: names.map(view.position), kind="stable"
+    )
+    rows = rows[rows.kernel.map(view.is_dispatch).astype(bool)]
+    many = (rows.cache == "hot") & (rows.launches > 1)
+    return rows.assign(way=rows.cache.replace("hot", "in turn").mask(many, "in a row"))
+
+
+def speedups(view: Results) -> list[dict[str, Any]]:
+    """The speed-up of each dispatch over the fastest library at each square, by each way of
+    timing."""
+    key = ["kernel", "variant", *POINT, "cache"]
+    full = view.ratios[~view.ratios.baseline.map(view.writes_half).astype(bool)]
+    held = to_fastest(full.merge(dispatched(view)[[*key, "way"]], on=key))
+    return [
+        {
+            "kernel": view.title(row.kernel),
+            "way": row.way,
+            "n": int(row.n),
+            "ratio": row.ratio,
+            "interval": ends(row.ratio_low, row.ratio_high),
+            "verdict": verdict_of(row.ratio_low, row.ratio_high),
+        }
+        for row in squares(held).itertuples()
+    ]
+
+
+def per_joule(row: Any) -> Any:
     """Operations per joule, in GFLOP, of a row or of a table's rows."""
-    return 1e3 * rows.tflops / rows.power_w
+    return 1e3 * row.tflops / row.power_w

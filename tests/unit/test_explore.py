@@ -26,10 +26,10 @@ import page
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares
 from matmul_sweep.experiment.report.figures.figure_base import look
-from matmul_sweep.experiment.report.page.data import page_data
-from matmul_sweep.experiment.report.page.lines import FASTEST
-from matmul_sweep.experiment.report.page.lines import RANDOM as DRAWN
-from matmul_sweep.experiment.report.page.points import ERROR, SQUARE
+from matmul_sweep.experiment.report.explore.data import page_data
+from matmul_sweep.experiment.report.explore.lines import FASTEST
+from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
+from matmul_sweep.experiment.report.explore.points import ERROR, SQUARE
 from matmul_sweep.process.project import ROOT
 
 pytestmark = pytest.mark.slow

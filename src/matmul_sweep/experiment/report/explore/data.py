@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matmul_sweep.experiment.dataset.selection import Results, in_words
-from matmul_sweep.experiment.report.page.axes import CONFIG, LAYOUT, NOTHING
-from matmul_sweep.experiment.report.page.lines import (
+from matmul_sweep.experiment.report.explore.axes import CONFIG, LAYOUT, NOTHING
+from matmul_sweep.experiment.report.explore.lines import (
     ALL,
     FASTEST,
     RANDOM,
@@ -13,7 +13,7 @@ from matmul_sweep.experiment.report.page.lines import (
     random_lines,
     with_published,
 )
-from matmul_sweep.experiment.report.page.points import ERROR, RATE, SQUARE, TIME, absent
+from matmul_sweep.experiment.report.explore.points import ERROR, RATE, SQUARE, TIME, absent
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import OTHER
 

@@ -20,8 +20,8 @@ from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, dr
 from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.figures.style import Look
 from matmul_sweep.experiment.report.numbers import significant
-from matmul_sweep.experiment.report.page.axes import GRID, LOG, PARITY, PERCENT, axes, titled
-from matmul_sweep.experiment.report.page.points import (
+from matmul_sweep.experiment.report.explore.axes import GRID, LOG, PARITY, PERCENT, axes, titled
+from matmul_sweep.experiment.report.explore.points import (
     ERROR,
     PLACE,
     form,

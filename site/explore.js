@@ -1,39 +1,3 @@
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<!-- All that the page needs is in it; the browser is told to fetch nothing. -->
-<meta http-equiv="Content-Security-Policy"
-      content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
-<title>matmul-sweep: {{ source }}</title>
-<style>
-  body { margin: 0 auto; max-width: 76rem; padding: 1rem; color: #222222;
-         font: 15px/1.45 "DejaVu Sans", Verdana, sans-serif; }
-  h1 { font-size: 1.25rem; margin: 0; }
-  #source, #hint, #absent { color: #6b6b6b; font-size: 0.85rem; margin: 0.2rem 0 0.6rem; }
-  #choices { display: flex; flex-wrap: wrap; gap: 0.4rem 0.8rem; }
-  fieldset { border: 1px solid #d9d9d9; border-radius: 4px; padding: 0.1rem 0.6rem 0.3rem; }
-  legend { color: #6b6b6b; font-size: 0.8rem; }
-  label { margin-right: 0.7rem; white-space: nowrap; }
-  [hidden] { display: none; }
-  #plot { height: 34rem; }
-</style>
-</head>
-<body>
-<h1>matmul-sweep</h1>
-<p id="source">{{ source }}</p>
-<form id="choices"></form>
-<div id="plot"><noscript>This page draws by JavaScript, which is switched off here.</noscript></div>
-<p id="hint">Point at a marker, or tap it, to read its numbers. Click a kernel's name to hide the kernel;
-double-click the name to hide all others. Drag to zoom in, and double-click the plot to zoom out. Bars
-are 95% intervals. A speed-up is the time of the library divided by that of the kernel, so the kernel
-is faster above 1. Blue: the steps from the first kernel to the fastest, the later the darker. Orange: the
-library. Green: reduced arithmetic. Black: the CPU. Grey: all other kernels.</p>
-<details id="absent"><summary></summary><ul></ul></details>
-<script type="text/plain" id="library">{{ library }}</script>
-<script type="text/plain" id="data">{{ data }}</script>
-<script>
 "use strict";
 
 // The text of an element that holds gzip in base64.
@@ -124,6 +88,3 @@ start().catch(error => {
     `The page cannot be drawn (${error.message}); it needs a browser of 2023 or newer.`;
   throw error;
 });
-</script>
-</body>
-</html>

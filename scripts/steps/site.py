@@ -1,0 +1,38 @@
+"""Write the site of a data set: the steps as a story, Explore, the cards, the gallery of mistakes.
+
+It needs no network. The published data sets lie beside the pages, which link to their files. The
+same data give the same bytes.
+"""
+
+import shutil
+from pathlib import Path
+
+from matmul_sweep.classroom.results import COMMITTED
+from matmul_sweep.dispatch.catalogue import load_catalogue
+from matmul_sweep.experiment.dataset.selection import load_results, with_others
+from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.report.site.pages import SETS, site
+from matmul_sweep.process.errors import command_line
+from matmul_sweep.process.files import write_text
+
+
+@command_line
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    arguments.add_data_set(parser)
+    parser.add_argument("--published", type=Path, nargs="*", default=[], help="folders of the sets")
+    parser.add_argument("--mistakes", type=Path, default=COMMITTED, help="mistakes.py's folder")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the pages")
+    options = arguments.parsed(parser)
+
+    catalogue = load_catalogue(options.catalogue)
+    results = with_others(load_results(options.data, catalogue), options.beside)
+    sets = [(folder, load_results(folder, catalogue)) for folder in options.published]
+    for name, text in site(results, sets, options.mistakes).items():
+        write_text(text, options.output / name)
+    for folder in options.published:
+        shutil.copytree(folder, options.output / SETS / folder.name, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    main()

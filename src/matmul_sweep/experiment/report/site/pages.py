@@ -1,0 +1,159 @@
+"""The pages of the site, filled with what a data set says. A number in them comes from a data set
+or from the worklog; the templates have none."""
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+from plotly.offline import get_plotlyjs
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import CppLexer
+
+from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
+from matmul_sweep.experiment.report.explore.data import page_data
+from matmul_sweep.experiment.report.facts.banks import banks
+from matmul_sweep.experiment.report.facts.beside import ladders, published
+from matmul_sweep.experiment.report.facts.peaks import unit_peak
+from matmul_sweep.experiment.report.facts.published import DataSet, entries
+from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.facts.ways import WAYS, speedups
+from matmul_sweep.experiment.report.figures.figure_base import source_line, way_note
+from matmul_sweep.experiment.report.numbers import significant
+from matmul_sweep.experiment.report.site.bars import bars
+from matmul_sweep.experiment.report.site.pictures import pictures
+from matmul_sweep.experiment.report.site.worklog import quoted
+from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.process.project import ROOT
+
+TEMPLATES = ROOT / "site"
+SETS = "sets"  # the folder of the published data sets beside the pages
+PAGES = {
+    "index.html": "The steps",
+    "explore.html": "Explore",
+    "cards.html": "Cards",
+    "mistakes.html": "Mistakes",
+}
+HIGHLIGHTED = HtmlFormatter(nowrap=True)
+
+
+def site(results: Results, sets: Sequence[DataSet], mistakes: Path) -> dict[str, str]:
+    """The text of each page, by its name. `sets`: the published data sets, which the page of the
+    cards lists; `mistakes`: the folder of the gallery's results."""
+    filled = {
+        "index.html": story(results),
+        "explore.html": explored(results),
+        "cards.html": {"entries": entries(sets)},
+        "mistakes.html": {"gallery": gallery(mistakes)},
+    }
+    return {name: page(name, results, filled[name], PAGES) for name in PAGES}
+
+
+def explore_page(results: Results) -> str:
+    """Explore as a page that stands for itself."""
+    return page("explore.html", results, explored(results), {})
+
+
+def page(
+    name: str, results: Results, filled: Mapping[str, Any], pages: Mapping[str, str]
+) -> str:
+    """A page among `pages`."""
+    source = source_line(results)
+    return ENVIRONMENT.get_template(name).render(filled, name=name, pages=pages, source=source)
+
+
+def explored(results: Results) -> dict[str, str]:
+    data = json.dumps(page_data(results), allow_nan=False, separators=(",", ":"))
+    note = way_note(results, results.timed())
+    return {"library": packed(get_plotlyjs()), "data": packed(data), "note": note}
+
+
+def packed(text: str) -> str:
+    """Text as gzip in base64: two fifths of the size of a program, much less for these data."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def story(results: Results) -> dict[str, Any]:
+    """What the first page tells. Without a GPU its times are those of a published card."""
+    shown = published(results) or results
+    found = ladders(results)
+    views = {name: shown.of(name, reduced=True) for name in OPERATIONS}
+    drawn = {
+        f"{name}-{step['name']}": {"layout": step["layout"], "factors": factors(name)}
+        for name, ladder in found.items()
+        for step in ladder["steps"]
+        if step["layout"]
+    }
+    return {
+        "ladders": found,
+        "words": {name: in_words(operation) for name, operation in OPERATIONS.items()},
+        "work": {name: operation.work for name, operation in OPERATIONS.items()},
+        "bars": {name: bars(views[name], ladder) for name, ladder in found.items()},
+        "pictures": pictures(drawn),
+        "absent": {name: results.of(name).gpu_absence() for name in OPERATIONS},
+        "beside": processor(shown.device) if shown is not results else None,
+        "speedups": {name: speedups(view) for name, view in views.items()},
+        "random": {own["operation"]: own for own in random_shapes(shown)},
+        "peak": unit_peak(shown, "multiply_add_float32"),
+        "rivals": {name: rivals(view) for name, view in views.items()},
+        "worklog": quoted(),
+        "source_of_times": source_line(shown),
+    }
+
+
+def factors(operation: str) -> list[str]:
+    """The names of the factors of C."""
+    known = OPERATIONS[operation]
+    return ["Aᵀ" if known.left_transposed else "A", "AB"[known.right]]
+
+
+def rivals(view: Results) -> dict[str, bool]:
+    """The library's routines that were timed, and whether each fills all of C."""
+    timed = [name for name in view.product.rivals if name in set(view.launches.kernel)]
+    return {view.title(name): not view.writes_half(name) for name in timed}
+
+
+def gallery(folder: Path) -> dict[str, Any]:
+    """The results of the gallery of mistakes, with their pictures."""
+    found = json.loads((folder / "mistakes.json").read_text())
+    for exhibit in found["exhibits"]:
+        if name := exhibit["picture"]:
+            exhibit["picture"] = base64.b64encode((folder / name).read_bytes()).decode()
+    return dict(found)
+
+
+def marked_up(text: str, mark: str, tag: str) -> Markup:
+    """Text as HTML, with what stands between two marks as an element of this tag."""
+    return Markup(re.sub(rf"{mark}(.+?){mark}", rf"<{tag}>\1</{tag}>", str(escape(text))))
+
+
+def highlighted(code: str) -> Markup:
+    """A kernel's code with the kinds of its words marked."""
+    return Markup(highlight(code, CppLexer(), HIGHLIGHTED))
+
+
+ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(TEMPLATES),
+    undefined=jinja2.StrictUndefined,
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.globals |= {
+    "WAYS": WAYS,
+    "at": lambda file: f"{SETS}/{file.parent.name}/{file.name}",
+    "banks": banks,
+}
+ENVIRONMENT.filters |= {
+    "coded": lambda text: marked_up(text, "`", "code"),
+    "emphasised": lambda text: marked_up(text, r"\*", "em"),
+    "highlighted": highlighted,
+    "num": lambda x: "–" if x is None else significant(x),
+    "percent": lambda x: f"{x:.0%}",
+}
