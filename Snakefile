@@ -6,6 +6,7 @@ snakemake --cores 1 compile                             up to one step: compile,
 snakemake --cores 1 compare                             compare the measurements with the
                                                         published data set
 snakemake --cores 1 mistakes                            the gallery of mistakes, without a GPU
+snakemake --cores 1 site                                the pages for a browser, in results/site
 snakemake --cores 1 all --configfile config/documents.yaml    every size in the documents
 """
 
@@ -41,7 +42,7 @@ include: "workflow/rules/measure.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/mistakes.smk"
 include: "workflow/rules/report.smk"
-include: "workflow/rules/page.smk"
+include: "workflow/rules/site.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/compare.smk"
 
@@ -69,7 +70,7 @@ localrules:
     tabulate,
     typeset,
     write_page,
-    gallery,
+    site,
     verdict,
     pass_verdict,
     check,

@@ -1,4 +1,4 @@
-"""Write the measured results into README.md, docs/kernels.md and the list of the published sets.
+"""Write the measured results into README.md and docs/kernels.md.
 
 They come from the published data sets. Everything between the markers in these files is computed
 by the template in reports/blocks with the markers' name; nothing there is written by hand.
@@ -27,7 +27,6 @@ from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.ladder import lead
 from matmul_sweep.experiment.report.facts.published import (
     DataSet,
-    entries,
     full_libraries,
     ladder,
     quoted,
@@ -41,7 +40,7 @@ from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
-from matmul_sweep.process.project import PUBLISHED, ROOT
+from matmul_sweep.process.project import ROOT
 
 TIMES = "time_loglog.svg"  # the documents' chart, in a data set's folder
 
@@ -156,17 +155,14 @@ def block(name: str, page: Path, data_sets: Sequence[DataSet]) -> str:
     """The text between the markers of that name on a page."""
     return BLOCKS.get_template(f"{name}.md").render(
         quoted=quoted(data_sets),
-        entries=entries(data_sets),
         at=lambda path: os.path.relpath(path, page.parent),
     )
 
 
-def pages(
-    data_sets: Sequence[DataSet], readme: Path, kernels: Path, gallery: Path
-) -> dict[Path, str]:
+def pages(data_sets: Sequence[DataSet], readme: Path, kernels: Path) -> dict[Path, str]:
     """The new text of the pages. Raises UserError naming a page that lacks its markers."""
     written = {}
-    for name, page in {"published": readme, "ladder": kernels, "sets": gallery}.items():
+    for name, page in {"published": readme, "ladder": kernels}.items():
         text = block(name, page, data_sets)
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, marked = page.read_text().partition(start)
@@ -184,12 +180,11 @@ def main() -> None:
     arguments.add_catalogue(parser)
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--kernels", type=Path, default=ROOT / "docs" / "kernels.md")
-    parser.add_argument("--gallery", type=Path, default=PUBLISHED / "README.md")
     options = parser.parse_args()
 
     catalogue = load_catalogue(options.catalogue)
     data_sets = [(folder, load_results(folder, catalogue)) for folder in options.data]
-    for page, text in pages(data_sets, options.readme, options.kernels, options.gallery).items():
+    for page, text in pages(data_sets, options.readme, options.kernels).items():
         write_text(text, page)
         print(f"wrote the results into {page}")
 

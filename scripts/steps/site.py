@@ -1,7 +1,7 @@
 """Write the site of a data set: the steps as a story, Explore, the cards, the gallery of mistakes.
 
-It needs no network. The published data sets lie beside the pages, which link to their files. The
-same data give the same bytes.
+Without --data it is of the published set that the README quotes. It needs no network. The published
+data sets lie beside the pages, which link to their files. The same data give the same bytes.
 """
 
 import shutil
@@ -11,24 +11,28 @@ from matmul_sweep.classroom.results import COMMITTED
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.dataset.selection import load_results, with_others
 from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.report.facts.published import quoted
 from matmul_sweep.experiment.report.site.pages import SETS, site
-from matmul_sweep.process.errors import command_line
+from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
 
 
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
-    arguments.add_data_set(parser)
+    parser.add_argument("--data", type=Path, help="folder of a data set")
+    arguments.add_catalogue(parser)
     parser.add_argument("--published", type=Path, nargs="*", default=[], help="folders of the sets")
     parser.add_argument("--mistakes", type=Path, default=COMMITTED, help="mistakes.py's folder")
     parser.add_argument("--output", type=Path, required=True, help="folder of the pages")
     options = arguments.parsed(parser)
 
     catalogue = load_catalogue(options.catalogue)
-    results = with_others(load_results(options.data, catalogue), options.beside)
     sets = [(folder, load_results(folder, catalogue)) for folder in options.published]
-    for name, text in site(results, sets, options.mistakes).items():
+    shown = [load_results(options.data, catalogue)] if options.data else [x for _, x in quoted(sets)]
+    if not shown:
+        raise UserError("there is no data set: name one with --data, or a published one")
+    for name, text in site(with_others(shown[0], options.published), sets, options.mistakes).items():
         write_text(text, options.output / name)
     for folder in options.published:
         shutil.copytree(folder, options.output / SETS / folder.name, dirs_exist_ok=True)

@@ -10,7 +10,6 @@ import pytest
 from made_up_data import RANDOM, made_up, the_catalogue
 from support import ROOT, Command
 
-import gallery
 import readme
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.dispatch.catalogue import load_catalogue
@@ -18,12 +17,12 @@ from matmul_sweep.experiment.dataset.selection import Results, load_results
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.report.facts import ladder as steps
 from matmul_sweep.experiment.report.facts.findings import findings
+from matmul_sweep.experiment.report.facts.published import entries
 from matmul_sweep.operations import OPERATIONS
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
-GALLERY = ROOT / "reports" / "published" / "README.md"
 MARKED = "Before.\n<!-- {0} -->\nstale\n<!-- end of {0} -->\nAfter.\n"
-PAGES = [README, GALLERY, *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
+PAGES = [README, ROOT / "reports" / "published" / "README.md", *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 LINES, WORDS = 110, 1100  # of the README at most
 
@@ -48,7 +47,7 @@ def sentences(results: Results) -> list[str]:
 def test_the_pages_say_what_was_published() -> None:
     catalogue = load_catalogue()
     data_sets = [(folder, load_results(folder, catalogue)) for folder in published()]
-    for page, text in readme.pages(data_sets, README, KERNELS, GALLERY).items():
+    for page, text in readme.pages(data_sets, README, KERNELS).items():
         assert page.read_text() == text, "out of date: uv run snakemake --cores 1 readme"
 
 
@@ -153,7 +152,7 @@ def test_what_was_timed_alone_leads_beside_the_fastest_library(
     here = results.of("gemm").at_compared(results.launches)
     here = here[(here.kernel == "sgemm") & (here.cache == [*ratios][-1])]
     assert lead["rate"] in [*here.tflops]
-    (entry,) = readme.entries([(tmp_path, results)])
+    (entry,) = entries([(tmp_path, results)])
     assert entry.fastest[0].endswith(", alone") == bool(alone)
 
 
@@ -164,7 +163,7 @@ def test_an_operation_whose_launches_overlap_is_not_told_of(tmp_path: Path) -> N
     assert sentences(results) == []
     told = {name: not steps.ladder(results, name)["overlaps"] for name in OPERATIONS}
     assert {name for name, own in told.items() if own} == {"gemm", "gram"}  # on page 1
-    (entry,) = readme.entries([(tmp_path, results)])
+    (entry,) = entries([(tmp_path, results)])
     assert entry.fastest == []
 
 
@@ -210,9 +209,8 @@ def test_a_speedup_says_how_sure_it_is() -> None:
 
 
 def marked(folder: Path) -> list[Any]:
-    """Three pages with markers, as the program's options."""
-    pages = {"--readme": ("README.md", "published"), "--kernels": ("kernels.md", "ladder"),
-             "--gallery": ("sets.md", "sets")}  # fmt: skip
+    """Two pages with markers, as the program's options."""
+    pages = {"--readme": ("README.md", "published"), "--kernels": ("kernels.md", "ladder")}
     for file, name in pages.values():
         (folder / file).write_text(MARKED.format(name))
     return [word for option, (file, _) in pages.items() for word in (option, folder / file)]
@@ -232,47 +230,15 @@ def test_the_part_is_replaced_and_nothing_else(command: Command, tmp_path: Path)
 
 def test_what_cannot_be_written_is_one_clear_line(command: Command, tmp_path: Path) -> None:
     options = marked(tmp_path)
-    for name in ("one", "other"):
-        made_up(tmp_path / name, kernels=["naive", "cublas_sgemm"])
-    said = command("readme", tmp_path / "one", tmp_path / "other", *options).error()
-    assert "one" in said and "other: two sets of one device; remove one" in said
     options[3].write_text("Nothing.\n")
     said = command("readme", *options).error()
     assert "kernels.md" in said and "<!-- ladder -->" in said
     assert "stale" in options[1].read_text()  # neither page is written
-    output = tmp_path / "page.html"
-    assert "device.json" in command("gallery", tmp_path / "none", "--output", output).error()
-    assert not output.exists()
 
 
-def test_the_current_set_is_quoted_and_the_list_has_a_row_per_set_then_the_newest(
-    tmp_path: Path,
-) -> None:
+def test_the_current_set_is_quoted_then_the_newest(tmp_path: Path) -> None:
     days = {"2026-01-03": True, "2026-01-01": False, "2026-01-04": True, "2026-01-02": False}
     sets = [dated(tmp_path / day, day, earlier) for day, earlier in days.items()]
     assert "*GPU of 2026-01-02" in readme.block("published", README, sets)
     assert "earlier kernels" in readme.block("published", README, sets[:1])
-    rows = rows_of(readme.block("sets", tmp_path / "README.md", sets))
-    order = ["2026-01-02", "2026-01-01", "2026-01-04", "2026-01-03"]
-    assert [*rows][2:] == [f"GPU of {day}, 1 card" for day in order]
-    cells = rows["GPU of 2026-01-03, 1 card"]
-    assert cells[0] == "2026-01-03" and cells[1].startswith("earlier kernels, of version")
-    assert re.match(r"ratios: \d+ points: \d+ same, 0 faster, 0 slower", cells[3])
-    assert rows["GPU of 2026-01-02, 1 card"][3] == "it is the current one"
-    assert "it is the newest" in readme.block("sets", README, sets[2:3])
-    assert not "".join(readme.block(name, README, []) for name in ("published", "sets")).strip()
-
-
-def test_the_page_of_the_sets_says_what_the_list_says(tmp_path: Path) -> None:
-    sets = [dated(tmp_path / day, day) for day in ("2026-01-01", "2026-01-02")]
-    sets[1][1].device["gpu"] = "GPU <of> 2026"
-    (tmp_path / "2026-01-01" / "report.pdf").touch()
-    template = (ROOT / "reports" / "gallery.html").read_text()
-    page = gallery.page(template, sets, tmp_path / "results")
-    first, second = re.findall(r"<tr><td>(.*)</tr>", page)
-    assert first.startswith("GPU &lt;of&gt; 2026, 1 card<td>2026-01-02<td>today's, of version")
-    fastest = r"C = A·B in float32: <em>naive</em>, .* as <em>cuBLAS SGEMM</em> .*<td>it is the"
-    assert re.search(fastest, first)
-    assert second.split("<td>")[4].startswith("ratios: ")
-    links = dict(re.findall(r'<a href="([^"]*)">(\w+)</a>', second))
-    assert links == {"../2026-01-01": "data", "../2026-01-01/report.pdf": "report"}
+    assert not readme.block("published", README, []).strip()

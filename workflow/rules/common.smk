@@ -14,7 +14,7 @@ from matmul_sweep.build import toolchain
 from matmul_sweep.build.binaries import TOOLS
 from matmul_sweep.classroom import results as mistake_results
 from matmul_sweep.experiment.dataset.tables import DATA_SET
-from matmul_sweep.experiment.plan.workflow import Run, named
+from matmul_sweep.experiment.plan.workflow import LOCAL, Run, named
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
 from matmul_sweep.process.lifetime import SNAKEMAKE
 from matmul_sweep.process.programs import program_files

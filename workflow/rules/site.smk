@@ -1,12 +1,12 @@
-# A data set to explore in a browser: one HTML file that needs no network.
+# Pages for a browser that need no network: Explore of each reported data set, and the site.
 
 
 rule write_page:
     input:
         RUN.tables_beside,
-        program=RUN.program("page"),
+        sorted(ROOT.glob("site/*")),
+        program=RUN.program("explore"),
         data=RUN.data,
-        template=ROOT / "reports/explore.html",
         catalogue=config["catalogue"],
     output:
         report(
@@ -26,30 +26,40 @@ rule write_page:
         "write the page of {wildcards.dataset}"
     shell:
         "python {input.program[0]:q} --data {params.data:q} --catalogue {input.catalogue:q}"
-        " --beside {params.beside:q} --template {input.template:q} --output {output:q} --log {log:q}"
-
-
-rule gallery:
-    input:
-        RUN.published_tables(),
-        program=RUN.program("gallery"),
-        template=ROOT / "reports/gallery.html",
-        catalogue=config["catalogue"],
-    output:
-        "results/gallery.html",
-    log:
-        "results/local/logs/gallery.log",
-    conda:
-        "../../environment.yml"
-    params:
-        folders=RUN.published(),
-    message:
-        "write the page of the published data sets"
-    shell:
-        "python {input.program[0]:q} {params.folders:q} --catalogue {input.catalogue:q}"
-        " --template {input.template:q} --output {output:q} --log {log:q}"
+        " --beside {params.beside:q} --output {output:q} --log {log:q}"
 
 
 rule explore:
     input:
         expand("results/{dataset}/explore.html", dataset=RUN.reported()),
+
+
+# Of this run's data set once there is one, else of the published one that leads.
+rule site:
+    input:
+        sorted(ROOT.glob("reports/published/*/*")),
+        sorted(ROOT.glob("site/*")),
+        ROOT / "reports/pictures.typ",
+        ROOT / "reports/style.typ",
+        ROOT / "kernels/WORKLOG.md",
+        program=RUN.program("site"),
+        data=RUN.local_set(),
+        catalogue=config["catalogue"],
+        # Their marked lines and their headers are shown.
+        sources=sorted(Path(config["catalogue"]).parent.rglob("*.cu*")),
+        mistakes=f"{RUN.mistakes_shown}/{mistake_results.RESULTS}",
+    output:
+        directory("results/site"),
+    log:
+        "results/logs/site.log",
+    conda:
+        "../../environment.yml"
+    params:
+        data=lambda wildcards, input: f"--data {LOCAL}" if input.data else "",
+        published=RUN.published(),
+        mistakes=subpath(input.mistakes, parent=True),
+    message:
+        "write the site"
+    shell:
+        "python {input.program[0]:q} {params.data} --catalogue {input.catalogue:q}"
+        " --published {params.published:q} --mistakes {params.mistakes:q} --output {output:q} --log {log:q}"

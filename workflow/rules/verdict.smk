@@ -55,12 +55,11 @@ rule readme:
         folders=RUN.published(),
         readme=ROOT / "README.md",
         kernels=ROOT / "docs/kernels.md",
-        gallery=ROOT / "reports/published/README.md",
     message:
         "write the published results into the pages that quote them"
     shell:
         "python {input.program[0]:q} {params.folders:q} --catalogue {input.catalogue:q}"
-        " --readme {params.readme:q} --kernels {params.kernels:q} --gallery {params.gallery:q} 2>&1 | tee {log:q}"
+        " --readme {params.readme:q} --kernels {params.kernels:q} 2>&1 | tee {log:q}"
 
 
 # Whether the data set follows from its samples, before anybody else reads it.

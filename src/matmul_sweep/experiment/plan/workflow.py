@@ -288,6 +288,13 @@ class Run:
         own = [*DATA_SET, *([CEILINGS] if self.device == GPU else [])]
         return [LOCAL / name for name in own]
 
+    def local_set(self) -> list[Path]:
+        """What the site reads of this run's data set; nothing as long as there is none."""
+        if not (LOCAL / "device.json").exists():
+            return []
+        counted = "counters.csv" if self.device == GPU else "loads.csv"
+        return [*self.collected(), LOCAL / "instructions.csv", LOCAL / counted]
+
     @cached_property
     def mistakes_shown(self) -> str:
         """The folder of the gallery of mistakes: the repository's, if it is of today's sources."""

@@ -8,13 +8,14 @@ from matmul_sweep.experiment.report.explore.points import ERROR, RATE, TIME, pla
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import OTHER
 
+CLEAR = "rgba(0, 0, 0, 0)"  # the page has a dark scheme too
 LAYOUT = {
     "font": {"family": "DejaVu Sans, Verdana, sans-serif", "color": style.INK},
     "hovermode": "closest",
     "hoverlabel": {"align": "left", "bgcolor": "white", "font": {"color": style.INK}},
     "margin": {"t": 20, "r": 20},
-    "paper_bgcolor": "white",
-    "plot_bgcolor": "white",
+    "paper_bgcolor": CLEAR,
+    "plot_bgcolor": CLEAR,
     "showlegend": True,  # of one kernel too
     "uirevision": "kept",  # a hidden kernel stays hidden
 }

@@ -1,6 +1,7 @@
 """The ways of timing beside each other: what each gives of a dispatch at one size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -68,6 +69,19 @@ def speedups(view: Results) -> list[dict[str, Any]]:
         }
         for row in squares(held).itertuples()
     ]
+
+
+def widest(points: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The lowest and the highest of these speed-ups at the size at which the ways of timing differ
+    most; None if no size was timed in two ways."""
+    sizes = {point["n"] for point in points}
+    found = [[point for point in points if point["n"] == n] for n in sorted(sizes)]
+    ends = [
+        (min(own, key=itemgetter("ratio")), max(own, key=itemgetter("ratio")))
+        for own in found
+        if len(own) > 1
+    ]
+    return max(ends, key=lambda pair: pair[1]["ratio"] / pair[0]["ratio"], default=None)
 
 
 def per_joule(row: Any) -> Any:

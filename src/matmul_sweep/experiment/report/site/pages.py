@@ -23,7 +23,7 @@ from matmul_sweep.experiment.report.facts.beside import ladders, published
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.facts.published import DataSet, entries
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
-from matmul_sweep.experiment.report.facts.ways import WAYS, speedups
+from matmul_sweep.experiment.report.facts.ways import WAYS, speedups, widest
 from matmul_sweep.experiment.report.figures.figure_base import source_line, way_note
 from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.experiment.report.site.bars import bars
@@ -96,10 +96,11 @@ def story(results: Results) -> dict[str, Any]:
         "work": {name: operation.work for name, operation in OPERATIONS.items()},
         "bars": {name: bars(views[name], ladder) for name, ladder in found.items()},
         "pictures": pictures(drawn),
-        "absent": {name: results.of(name).gpu_absence() for name in OPERATIONS},
+        "absent": {name: absence(results.of(name)) for name in OPERATIONS},
         "beside": processor(shown.device) if shown is not results else None,
         "speedups": {name: speedups(view) for name, view in views.items()},
-        "random": {own["operation"]: own for own in random_shapes(shown)},
+        "random": dict.fromkeys(OPERATIONS)
+        | {own["operation"]: own for own in random_shapes(shown)},
         "peak": unit_peak(shown, "multiply_add_float32"),
         "rivals": {name: rivals(view) for name, view in views.items()},
         "worklog": quoted(),
@@ -111,6 +112,13 @@ def factors(operation: str) -> list[str]:
     """The names of the factors of C."""
     known = OPERATIONS[operation]
     return ["Aᵀ" if known.left_transposed else "A", "AB"[known.right]]
+
+
+def absence(view: Results) -> str:
+    """In words, why an operation has no bars."""
+    if view.timed_gpu:
+        return "no kernel of this project was timed at a square"
+    return view.gpu_absence()
 
 
 def rivals(view: Results) -> dict[str, bool]:
@@ -147,6 +155,7 @@ ENVIRONMENT = jinja2.Environment(
 )
 ENVIRONMENT.globals |= {
     "WAYS": WAYS,
+    "widest": widest,
     "at": lambda file: f"{SETS}/{file.parent.name}/{file.name}",
     "banks": banks,
 }
@@ -156,4 +165,6 @@ ENVIRONMENT.filters |= {
     "highlighted": highlighted,
     "num": lambda x: "–" if x is None else significant(x),
     "percent": lambda x: f"{x:.0%}",
+    "two": lambda x: significant(x, 2) if x < 100 else f"{x:.0f}",
+    "size": lambda size: size if "×" in size else f"n = {size}",
 }

@@ -17,4 +17,6 @@ def quoted() -> dict[str, Markup]:
     """The marked parts of the worklog as HTML, by name."""
     text = (KERNELS / "WORKLOG.md").read_text()
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    for rule in ("link_open", "link_close"):  # they lead to files that are not beside the site
+        markdown.add_render_rule(rule, lambda *_: "")
     return {name: Markup(markdown.render(own)) for name, own in MARKED.findall(text)}
