@@ -24,6 +24,7 @@ for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"])
 for (const kind of ["error", "warn"])
   console[kind] = (...words) => complaints.push(words.join(" "));
 </script>"""
+DRAWN = 'all("#plot .legend, #plot .annotation").length'
 ASK = """<script>
 (async () => {
   const plot = document.getElementById("plot");
@@ -33,8 +34,7 @@ ASK = """<script>
   const offered = choice => all(`input[name=${choice}]`)
     .filter(button => button.checkVisibility()).map(button => button.value);
   const names = () => all(".legendtext").map(name => name.textContent);
-  while (!all("#plot .legend, #plot .annotation").length)
-    await new Promise(done => setTimeout(done, 20));
+  while (!(READY)) await new Promise(done => setTimeout(done, 20));
   let told;
   try { told = await (async () => { SCRIPT })(); } catch (error) { complaints.push(String(error)); }
   const requests = performance.getEntriesByType("resource").map(entry => entry.name);
@@ -51,11 +51,14 @@ def missing() -> str | None:
     return None
 
 
-def told(page: str, script: str, folder: Path, width: int = 1300) -> Any:
-    """What the body of an asynchronous function of JavaScript returns in a page that is drawn. The
-    page has to be without complaints and requests. `folder`: for the page and the browser."""
+def told(
+    page: str, script: str, folder: Path, width: int = 1300, ready: str = DRAWN
+) -> Any:  # fmt: skip
+    """What the body of an asynchronous function of JavaScript returns in a page that is `ready`,
+    with a plot unless another expression says. The page has to be without complaints and requests.
+    `folder`: for the page and the browser."""
     file = folder / "page.html"
-    asked = ASK.replace("SCRIPT", script)
+    asked = ASK.replace("SCRIPT", script).replace("READY", ready)
     file.write_text(page.replace("<head>", f"<head>{WATCH}", 1).replace("</body>", asked))
     program = next(filter(None, map(shutil.which, NAMES)))
     # Chromium's sandbox refuses root.

@@ -22,20 +22,18 @@ from made_up_data import (
     with_tf32,
 )
 
-import page
 from matmul_sweep.catalogue.entries import Catalogue
 from matmul_sweep.experiment.dataset.selection import Results, fastest, of_series, squares
-from matmul_sweep.experiment.report.figures.figure_base import look
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.explore.lines import FASTEST
 from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
 from matmul_sweep.experiment.report.explore.points import ERROR, SQUARE
-from matmul_sweep.process.project import ROOT
+from matmul_sweep.experiment.report.figures.figure_base import look
+from matmul_sweep.experiment.report.site.pages import explore_page
 
 pytestmark = pytest.mark.slow
 
-LARGEST = 5_000_000  # bytes
-TEMPLATE = (ROOT / "reports" / "explore.html").read_text()
+LARGEST = 2_500_000  # bytes
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +60,8 @@ def lines(results: Results) -> pd.DataFrame:
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path: Path, results: Results) -> None:
-    assert len(page.page(TEMPLATE, results)) < LARGEST
-    few = [page.page(TEMPLATE, made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
+    assert len(explore_page(results)) < LARGEST
+    few = [explore_page(made_up(tmp_path / name, kernels=["naive"])) for name in "ab"]
     assert few[0] == few[1]
 
 
@@ -136,7 +134,7 @@ def told(results: Results, script: str, folder: Path, width: int = 1300) -> Any:
     """What a script returns in the page of a data set."""
     if reason := browser.missing():
         pytest.skip(reason)
-    return browser.told(page.page(TEMPLATE, results), script, folder, width)
+    return browser.told(explore_page(results), script, folder, width)
 
 
 def test_what_is_chosen_is_drawn_and_a_hidden_kernel_stays_hidden(

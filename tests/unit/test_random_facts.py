@@ -9,12 +9,12 @@ from made_up_data import RANDOM, made_up
 
 from matmul_sweep.experiment.dataset.changes import own_times, relative_times
 from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.explore.data import page_data
+from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
 from matmul_sweep.experiment.report.facts.report import missing, tables_of
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
-from matmul_sweep.experiment.report.explore.data import page_data
-from matmul_sweep.experiment.report.explore.lines import RANDOM as DRAWN
 from matmul_sweep.operations import operation_of, shape_of
 from matmul_sweep.process.project import ROOT
 from matmul_sweep.process.yaml_files import read_yaml

@@ -22,7 +22,8 @@ from matmul_sweep.operations import OPERATIONS
 
 README, KERNELS = ROOT / "README.md", ROOT / "docs" / "kernels.md"
 MARKED = "Before.\n<!-- {0} -->\nstale\n<!-- end of {0} -->\nAfter.\n"
-PAGES = [README, ROOT / "reports" / "published" / "README.md", *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
+SETS = ROOT / "reports" / "published" / "README.md"
+PAGES = [README, SETS, *ROOT.glob("C*.md"), *ROOT.glob("docs/*.md")]
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 LINES, WORDS = 110, 1100  # of the README at most
 

@@ -202,7 +202,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], set[str], Pending]] = {
     ),
     "the report's text": (edit("reports/report.typ"), REPORT, {}),
     "a chapter": (edit("reports/chapters/gram.typ"), REPORT, {}),
-    "the page": (edit("reports/explore.html"), {"write_page", "pass_verdict"}, {}),
+    "the page": (edit("site/explore.html"), {"write_page", "pass_verdict"}, {}),
     "the collecting": (edit("scripts/steps/collect.py"), AFTER, {}),
     "the sampling": (
         edit("src/matmul_sweep/experiment/measure/sweep.py"), AFTER,

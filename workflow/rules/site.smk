@@ -42,7 +42,7 @@ rule site:
         ROOT / "reports/pictures.typ",
         ROOT / "reports/style.typ",
         ROOT / "kernels/WORKLOG.md",
-        program=RUN.program("site"),
+        program=RUN.program("pages"),
         data=RUN.local_set(),
         catalogue=config["catalogue"],
         # Their marked lines and their headers are shown.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.explore.points import ERROR, RATE, TIME, plain
+from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.operation import OTHER
 

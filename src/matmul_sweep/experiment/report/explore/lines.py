@@ -14,12 +14,6 @@ from matmul_sweep.experiment.dataset.selection import (
     rate_unit,
     size_name,
 )
-from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
-from matmul_sweep.experiment.report.facts.published import stand_in
-from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
-from matmul_sweep.experiment.report.figures.figure_base import look
-from matmul_sweep.experiment.report.figures.style import Look
-from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.experiment.report.explore.axes import GRID, LOG, PARITY, PERCENT, axes, titled
 from matmul_sweep.experiment.report.explore.points import (
     ERROR,
@@ -29,6 +23,12 @@ from matmul_sweep.experiment.report.explore.points import (
     points,
     speedup_words,
 )
+from matmul_sweep.experiment.report.facts.cards import points as points_of_cards
+from matmul_sweep.experiment.report.facts.published import stand_in
+from matmul_sweep.experiment.report.facts.random_shapes import drawn_kernels, drawn_ratios
+from matmul_sweep.experiment.report.figures.figure_base import look
+from matmul_sweep.experiment.report.figures.style import Look
+from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import shape_of
 from matmul_sweep.operations.operation import OTHER
 

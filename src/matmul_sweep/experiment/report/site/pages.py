@@ -60,9 +60,7 @@ def explore_page(results: Results) -> str:
     return page("explore.html", results, explored(results), {})
 
 
-def page(
-    name: str, results: Results, filled: Mapping[str, Any], pages: Mapping[str, str]
-) -> str:
+def page(name: str, results: Results, filled: Mapping[str, Any], pages: Mapping[str, str]) -> str:
     """A page among `pages`."""
     source = source_line(results)
     return ENVIRONMENT.get_template(name).render(filled, name=name, pages=pages, source=source)

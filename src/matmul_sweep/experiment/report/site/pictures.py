@@ -21,5 +21,10 @@ def pictures(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Markup]:
         SOURCE, root=ROOT, format="html", ignore_system_fonts=True,
         sys_inputs={"steps": json.dumps(steps)},
     )  # fmt: skip
-    found = SECTION.findall(page.decode())
-    return {name: Markup(own.replace("<svg ", '<svg aria-hidden="true" ')) for name, own in found}
+    return {name: drawn(name, own) for name, own in SECTION.findall(page.decode())}
+
+
+def drawn(name: str, figures: str) -> Markup:
+    """The figures of a step, with identifiers that no other step has."""
+    own = re.sub(r'( id="|href="#)', rf"\g<1>{name}-", figures)
+    return Markup(own.replace("<svg ", '<svg aria-hidden="true" '))

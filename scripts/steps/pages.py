@@ -5,16 +5,24 @@ data sets lie beside the pages, which link to their files. The same data give th
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from matmul_sweep.classroom.results import COMMITTED
 from matmul_sweep.dispatch.catalogue import load_catalogue
-from matmul_sweep.experiment.dataset.selection import load_results, with_others
+from matmul_sweep.experiment.dataset.selection import Results, load_results, with_others
 from matmul_sweep.experiment.plan import arguments
-from matmul_sweep.experiment.report.facts.published import quoted
+from matmul_sweep.experiment.report.facts.published import DataSet, quoted
 from matmul_sweep.experiment.report.site.pages import SETS, site
 from matmul_sweep.process.errors import UserError, command_line
 from matmul_sweep.process.files import write_text
+
+
+def leading(sets: Sequence[DataSet]) -> Results:
+    """The published set that the README quotes. Raises UserError if there is none."""
+    for _, results in quoted(sets):
+        return results
+    raise UserError("there is no data set: name one with --data, or publish one")
 
 
 @command_line
@@ -29,10 +37,9 @@ def main() -> None:
 
     catalogue = load_catalogue(options.catalogue)
     sets = [(folder, load_results(folder, catalogue)) for folder in options.published]
-    shown = [load_results(options.data, catalogue)] if options.data else [x for _, x in quoted(sets)]
-    if not shown:
-        raise UserError("there is no data set: name one with --data, or a published one")
-    for name, text in site(with_others(shown[0], options.published), sets, options.mistakes).items():
+    shown = load_results(options.data, catalogue) if options.data else leading(sets)
+    results = with_others(shown, options.published)
+    for name, text in site(results, sets, options.mistakes).items():
         write_text(text, options.output / name)
     for folder in options.published:
         shutil.copytree(folder, options.output / SETS / folder.name, dirs_exist_ok=True)
