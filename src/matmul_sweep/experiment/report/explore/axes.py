@@ -13,6 +13,7 @@ LAYOUT = {
     "font": {"family": "DejaVu Sans, Verdana, sans-serif", "color": style.INK},
     "hovermode": "closest",
     "hoverlabel": {"align": "left", "bgcolor": "white", "font": {"color": style.INK}},
+    "modebar": {"bgcolor": CLEAR},
     "margin": {"t": 20, "r": 20},
     "paper_bgcolor": CLEAR,
     "plot_bgcolor": CLEAR,
