@@ -45,7 +45,7 @@ CEILINGS = "ceilings.csv"
 # Rules whose jobs need a GPU, unless the CPU is measured.
 ON_GPU = {"verify_operation", "measure_part", "measure_ceilings", "count"}
 UNPUBLISHABLE = (
-    "note: files differ from the last commit, or git knows none here: nobody could repeat what this "
+    "note: files differ from the last commit, or git knows none here: nobody could repeat what the "
     f"run measures, and `publish` will refuse it; commit first, or set {COMMIT_VARIABLE}"
 )
 # Rules that leave a verdict as it is, if they alone run after it.
