@@ -2,9 +2,11 @@
 
 This resolves the dependencies again, without the earlier pins, and writes uv's choice as [tool.uv]
 constraint-dependencies. uv.lock itself stays out of the repository, because it records the
-addresses that packages came from.
+addresses that packages came from; closure.sha256 stands for the hashes of all files in it. --check
+says whether a registry still offers these files, and no others of these versions.
 """
 
+import hashlib
 import re
 import subprocess
 from pathlib import Path
@@ -21,9 +23,8 @@ EVERYWHERE = re.compile(
     r"( and platform_python_implementation != 'PyPy')? and sys_platform == 'linux'$"
 )
 PYPY = "implementation_name == 'pypy'"
-EXPORT = [
-    "export", "--all-groups", "--no-emit-project", "--no-hashes", "--no-header", "--no-annotate"
-]  # fmt: skip
+EXPORT = ["export", "--all-groups", "--no-emit-project", "--no-header", "--no-annotate"]
+FINGERPRINT = ROOT / "closure.sha256"
 EXCLUSIVE = ("cuda12", "cuda13")  # groups of which an environment has one
 
 
@@ -44,14 +45,24 @@ def with_pins(project: str, pins: list[str]) -> str:
     return BLOCK.sub(lambda _: f"constraint-dependencies = [\n{lines}]", project)
 
 
+def closure(*options: str) -> list[str]:
+    """Every package of the closure, a line each, of one group after the other."""
+    exported = [uv(*EXPORT, *options, "--no-group", group) for group in EXCLUSIVE]
+    return [line for text in exported for line in text.splitlines()]
+
+
+def fingerprint() -> str:
+    """SHA-256 of the closure with the hashes of its files."""
+    return hashlib.sha256("\n".join(closure()).encode()).hexdigest()
+
+
 def pin(path: Path) -> int:
     """Resolve again and write the pins into `path`; restore its old text if uv fails."""
     before = path.read_text()
     try:
         path.write_text(with_pins(before, []))
         uv("lock", "--upgrade")
-        exported = [uv(*EXPORT, "--no-group", group) for group in EXCLUSIVE]
-        lines = {line for text in exported for line in text.splitlines() if PYPY not in line}
+        lines = {line for line in closure("--no-hashes") if PYPY not in line}
         pins = sorted((EVERYWHERE.sub("", line) for line in lines), key=lambda pin: pin.split("=="))
         path.write_text(with_pins(before, pins))
     except UserError:
@@ -62,8 +73,13 @@ def pin(path: Path) -> int:
 
 @command_line
 def main() -> None:
-    arguments.parser(__doc__).parse_args()
-    print(f"pinned {pin(ROOT / 'pyproject.toml')} packages; `uv sync` installs them")
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--check", action="store_true", help="resolve, compare, and write nothing")
+    if not parser.parse_args().check:
+        print(f"pinned {pin(ROOT / 'pyproject.toml')} packages; `uv sync` installs them")
+        FINGERPRINT.write_text(f"{fingerprint()}\n")
+    elif fingerprint() != FINGERPRINT.read_text().strip():
+        raise UserError(f"{FINGERPRINT.name}: the registry offers other files of these versions")
 
 
 if __name__ == "__main__":

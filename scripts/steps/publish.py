@@ -11,6 +11,7 @@ from typing import Any
 
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.experiment.check.check_set import other_sources
+from matmul_sweep.experiment.dataset.crate import CRATE, crate
 from matmul_sweep.experiment.dataset.selection import pictures, published_name, thermally_throttled
 from matmul_sweep.experiment.dataset.tables import (
     EXTRA,
@@ -20,8 +21,10 @@ from matmul_sweep.experiment.dataset.tables import (
 )
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.process.errors import UserError, command_line
-from matmul_sweep.process.files import whole_file
+from matmul_sweep.process.files import whole_file, write_json
 from matmul_sweep.process.project import ROOT
+
+DEVICE = "device.json"
 
 
 def publishable(data: Path) -> dict[str, Any]:
@@ -47,6 +50,11 @@ def publishable(data: Path) -> dict[str, Any]:
     return device
 
 
+def copy(source: Path, target: Path) -> None:
+    with whole_file(target) as temporary:
+        shutil.copyfile(source, temporary)
+
+
 @command_line
 def main() -> None:
     parser = arguments.parser(__doc__)
@@ -55,18 +63,19 @@ def main() -> None:
     parser.add_argument("--published", type=Path, default=ROOT / "reports" / "published")
     options = parser.parse_args()
 
-    folder = options.published / published_name(publishable(options.data))
+    device = publishable(options.data)
+    folder = options.published / published_name(device)
     extra = [name for name, table in TABLES.items() if table.place == EXTRA]
     optional = {name: options.data / name for name in extra}
     optional |= {name: options.report.parent / "figures" / name for name in pictures().values()}
     files = {"report.pdf": options.report} | {name: options.data / name for name in NEEDED}
-    device = {"device.json": options.data / "device.json"}  # last: without it there is no data set
-    for name in (*optional, *device):  # removed with an older data set
+    for name in (*optional, CRATE, DEVICE):  # removed with an older data set
         (folder / name).unlink(missing_ok=True)
-    for name, source in (files | optional | device).items():
-        if name not in optional or source.exists():
-            with whole_file(folder / name) as temporary:
-                shutil.copyfile(source, temporary)
+    files |= {name: source for name, source in optional.items() if source.exists()}
+    for name, source in files.items():
+        copy(source, folder / name)
+    write_json(crate(device, [*files, DEVICE]), folder / CRATE)
+    copy(options.data / DEVICE, folder / DEVICE)  # last: without it there is no data set
     print(f"published in {folder}")
 
 

@@ -157,7 +157,7 @@ def test_an_interrupted_publishing(
         assert command(*publish).code == 0
         [there] = published.iterdir()
         before = {file.name: file.read_bytes() for file in there.iterdir()}
-        assert len(before) == 14
+        assert len(before) == 15
         copies = itertools.count()
 
         def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:

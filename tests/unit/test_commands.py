@@ -17,6 +17,7 @@ from support import (
 )
 
 from matmul_sweep.build.binaries import tool_source
+from matmul_sweep.experiment.dataset.crate import CRATE
 from matmul_sweep.experiment.dataset.tables import read_table, write_rows
 from matmul_sweep.process import progress
 from matmul_sweep.process.programs import program_digest
@@ -182,7 +183,7 @@ def test_a_data_set_is_published_whole_and_replaced_whole_under_its_devices_name
         files = {file.name: file for file in folder.rglob("*") if file.is_file()}
         del files["loads.csv"]
         assert check in files
-        assert {file.name for file in published.iterdir()} == set(files)
+        assert {file.name for file in published.iterdir()} == {*files, CRATE}
         for name, file in files.items():
             assert (published / name).read_bytes() == file.read_bytes()
 

@@ -7,10 +7,12 @@ import pytest
 from made_up_data import made_up, the_catalogue
 
 from matmul_sweep import __version__ as VERSION
+from matmul_sweep.experiment.dataset.crate import CRATE, crate
 from matmul_sweep.experiment.dataset.selection import Results, load_results, short_commit
 from matmul_sweep.experiment.dataset.tables import read_table, write_table
 from matmul_sweep.experiment.report.facts.report import data_set
 from matmul_sweep.experiment.report.figures.figure_base import source_line
+from matmul_sweep.process.files import read_json
 from matmul_sweep.process.project import ROOT
 
 PUBLISHED = sorted(file.parent for file in (ROOT / "reports" / "published").glob("*/device.json"))
@@ -27,6 +29,16 @@ def test_published_figures_are_of_a_gpu_without_failures(results: Results) -> No
     assert results.device["gpu"]
     assert not (results.summary.status == "failed").any()
     assert not results.summary.throttled.str.contains("thermal|hw_slowdown").any()
+
+
+@folders
+def test_a_crate_names_what_a_published_set_has(folder: Path) -> None:
+    graph = {each["@id"]: each for each in read_json(folder / CRATE)["@graph"]}
+    parts = {part["@id"] for part in graph["./"]["hasPart"]}
+    assert parts == {file.name for file in folder.iterdir()} - {CRATE}
+    assert graph.keys() == parts | {"./", CRATE}
+    device = read_json(folder / "device.json")
+    assert read_json(folder / CRATE) == crate(device, parts)
 
 
 @folders

@@ -94,6 +94,14 @@ def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal: int) -
         toolchain.run(["sh", "-c", f"kill -{signal} $$"])
 
 
+def test_a_folder_for_temporary_files_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    with pytest.raises(MachineFailed, match="Could not open output file '/nowhere/"):
+        toolchain.check_architectures(["sm_90"])
+
+
 def test_gccs_message_is_kept(tmp_path: Path) -> None:
     source = tmp_path / "loop.c"
     source.write_text("void loop(void) { missing; }\n")

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from support import ROOT
 
+from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE
 from matmul_sweep.experiment.dataset.tables import DATA_SET
 from matmul_sweep.experiment.plan.workflow import CEILINGS, LOCAL, Run
 from matmul_sweep.process.errors import UserError
@@ -152,3 +153,16 @@ def test_what_cannot_succeed_is_refused_before_the_first_job(
         return
     with pytest.raises(UserError, match=said):
         run.check({rule})
+
+
+@pytest.mark.parametrize(("given", "told"), [("abc", False), ("abc-dirty", True), ("", True)])
+def test_what_cannot_be_published_is_said_before_it_is_measured(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, capsys: Any, given: str, told: bool
+) -> None:
+    monkeypatch.setenv("PATH", "")  # no git
+    monkeypatch.setenv(COMMIT_VARIABLE, given or "unknown")
+    run = begin(away=True)
+    run.check({"measure_part"})
+    assert ("`publish` will refuse it" in capsys.readouterr().err) == told
+    run.check({"draw_figures"})
+    assert not capsys.readouterr().err

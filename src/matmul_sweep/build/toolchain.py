@@ -35,7 +35,7 @@ NVRTC = Path(__file__).with_name("nvrtc.py")
 # Reports that say nothing about the source: the next run may well compile it.
 MACHINE = re.compile(
     r".*(No space left on device|Read-only file system|Cannot allocate memory|died due to signal 9"
-    r"|Killed signal terminated).*"
+    r"|Killed signal terminated|Could not open output file '.*tmpxft).*"
 )
 KILLS = (signal.SIGKILL, signal.SIGTERM)
 DAMAGED = re.compile(r"error: (.*--reinstall-package.*)")  # a wheel; of nvrtc.py
@@ -133,8 +133,9 @@ def toolkit_version() -> tuple[int, int]:
 def check_architectures(architectures: list[str]) -> None:
     """Raise UserError if the CUDA compiler does not compile for one of them; sm_90a counts as
     sm_90."""
-    command = [*cuda(), "--list-gpu-code"]
-    known = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    done = subprocess.run([*cuda(), "--list-gpu-code"], capture_output=True, text=True)
+    check_machine(cuda()[-1], done)
+    known = done.stdout.split()
     for name in architectures:
         if name.rstrip("af") not in known:
             remedy = f"; {TAKE_CUDA_12}" if DROPPED.fullmatch(name) else ""

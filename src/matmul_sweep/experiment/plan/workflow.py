@@ -22,6 +22,7 @@ from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom import results as mistakes
 from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.experiment.dataset.provenance import COMMIT_VARIABLE, commit
 from matmul_sweep.experiment.dataset.tables import CHECKS, DATA_SET
 from matmul_sweep.experiment.plan import cluster, configuration
 from matmul_sweep.experiment.plan.experiment import Experiment
@@ -43,6 +44,10 @@ WRITTEN = Path("results/.written.json")  # the sizes of the outputs of finished 
 CEILINGS = "ceilings.csv"
 # Rules whose jobs need a GPU, unless the CPU is measured.
 ON_GPU = {"verify_operation", "measure_part", "measure_ceilings", "count"}
+UNPUBLISHABLE = (
+    "note: files differ from the last commit, or git knows none here: nobody could repeat what the "
+    f"run measures, and `publish` will refuse it; commit first, or set {COMMIT_VARIABLE}"
+)
 # Rules that leave a verdict as it is, if they alone run after it.
 AFTER_VERDICT = {"pass_verdict", "all", "check", "publish"}
 
@@ -163,7 +168,10 @@ class Run:
             sys.exit(f"error: {error}")
 
     def check(self, rules: set[str]) -> None:
-        """Raise UserError if jobs of these rules miss their GPU, lose results or never end."""
+        """Raise UserError if jobs of these rules miss their GPU, lose results or never end; say
+        now what would keep a set of theirs from being published."""
+        if self.device == GPU and rules & ON_GPU and commit()["dirty"]:
+            print(UNPUBLISHABLE, file=sys.stderr)
         if not self.sent_off() and self.device == GPU and rules & ON_GPU:
             configuration.check_gpu()
         if self.device == CPU and "compare" in rules:
