@@ -22,6 +22,7 @@ function show(element, cell) {
 
 function turn(n) {
   dial.querySelector("output").textContent = `n = ${n}`;
+  dial.querySelector("input").setAttribute("aria-valuetext", `n = ${n}`);
   for (const [name, chart] of Object.entries(charts).filter(([, chart]) => chart.size)) {
     const size = nearest(chart, n);
     for (const words of document.querySelectorAll(`[data-size="${name}"]`)) words.textContent = size;
@@ -35,6 +36,6 @@ if (sizes.length > 1) {
   const first = Object.values(charts).find(chart => chart.size).size;
   Object.assign(range, { max: sizes.length - 1, value: sizes.indexOf(first) });
   range.addEventListener("input", () => turn(sizes[range.value]));
-  dial.querySelector("output").textContent = `n = ${first}`;
+  turn(first);
   dial.hidden = false;
 }

@@ -15,7 +15,7 @@ from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.experiment.report.facts.published import DataSet, quoted
 from matmul_sweep.experiment.report.site.pages import SETS, site
 from matmul_sweep.process.errors import UserError, command_line
-from matmul_sweep.process.files import write_text
+from matmul_sweep.process.files import whole_file, write_text
 
 
 def leading(sets: Sequence[DataSet]) -> Results:
@@ -41,8 +41,9 @@ def main() -> None:
     results = with_others(shown, options.published)
     for name, text in site(results, sets, options.mistakes).items():
         write_text(text, options.output / name)
-    for folder in options.published:
-        shutil.copytree(folder, options.output / SETS / folder.name, dirs_exist_ok=True)
+    for file in (file for folder in options.published for file in folder.iterdir()):
+        with whole_file(options.output / SETS / file.parent.name / file.name) as temporary:
+            shutil.copyfile(file, temporary)
 
 
 if __name__ == "__main__":

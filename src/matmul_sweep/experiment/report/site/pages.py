@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jinja2
 from markupsafe import Markup, escape
@@ -16,6 +16,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CppLexer
 
+from matmul_sweep.classroom.results import RESULTS
 from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
 from matmul_sweep.experiment.report.explore.data import page_data
 from matmul_sweep.experiment.report.facts.banks import banks
@@ -30,6 +31,7 @@ from matmul_sweep.experiment.report.site.bars import bars
 from matmul_sweep.experiment.report.site.pictures import pictures
 from matmul_sweep.experiment.report.site.worklog import quoted
 from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.process.files import read_json
 from matmul_sweep.process.project import ROOT
 
 TEMPLATES = ROOT / "site"
@@ -127,11 +129,11 @@ def rivals(view: Results) -> dict[str, bool]:
 
 def gallery(folder: Path) -> dict[str, Any]:
     """The results of the gallery of mistakes, with their pictures."""
-    found = json.loads((folder / "mistakes.json").read_text())
+    found = read_json(folder / RESULTS)
     for exhibit in found["exhibits"]:
         if name := exhibit["picture"]:
             exhibit["picture"] = base64.b64encode((folder / name).read_bytes()).decode()
-    return dict(found)
+    return cast("dict[str, Any]", found)
 
 
 def marked_up(text: str, mark: str, tag: str) -> Markup:
