@@ -112,7 +112,13 @@ class Card:
                 )
             )
             left, right = kernel.product.factors(*inputs)
-            c[...] = left.astype(np.float64) @ right.astype(np.float64)
+            made = left.astype(np.float64) @ right.astype(np.float64)
+            if kernel.epilogue:
+                alpha, beta = read(matrices + dimensions, ctypes.c_float, 2)
+                [at] = read(matrices + dimensions + 2, ctypes.c_uint64, 1)
+                d = matrix(at, c.dtype.name, c.shape, (c.shape[1], 1)) if beta else 0
+                made = alpha * made + beta * np.asarray(d, np.float64)
+            c[...] = made
         return 0
 
 

@@ -108,7 +108,8 @@ def build(
 
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
     operation's dtypes, then the dimensions; behind these come alpha, beta and D with an `epilogue`,
-    and the workspace's parts and the tensor maps of these names. defines: the kernels' compile-time parameters.
+    the workspace's parts and the tensor maps of these names. defines: the kernels' compile-time
+    parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
     include: folders of headers. seconds: after which a compiler is given up; None: never.
