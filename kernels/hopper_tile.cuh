@@ -347,7 +347,8 @@ struct HopperTile {
             const float* own = &sums[8 * j];
             const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
             if constexpr (transposed)
-                store_matrices<true>(fragments, piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2));
+                store_matrices<true>(fragments,
+                                     piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2));
             else
                 store_matrices<false>(fragments, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
         }
@@ -422,7 +423,8 @@ struct HopperTile {
         const int lane = threadIdx.x % 32;
         if (n % 2 == 0) {
             const int first = 2 * lane;
-            if (column + first < n) *(__nv_bfloat162*)&to[column + first] = *(__nv_bfloat162*)&element(band, row, first);
+            if (column + first >= n) return;
+            *(__nv_bfloat162*)&to[column + first] = *(__nv_bfloat162*)&element(band, row, first);
         } else {
             for (int e = lane; e < 64; e += 32)
                 if (column + e < n) to[column + e] = element(band, row, e);

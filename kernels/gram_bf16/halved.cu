@@ -1,8 +1,8 @@
 // C = A·Aᵀ in bfloat16: half of the tiles of ../gemm_bf16/persistent.cu, whose results are stored twice.
 //
 // Words       As in ../gemm_bf16/persistent.cu, and
-//             square       the tiles of a cluster: TILE_N/TILE_M blocks with TILE_M×TILE_N elements, one above the
-//                          other, have as many rows as columns
+//             square       the tiles of a cluster, one above the other: CLUSTER_M tiles of TILE_M rows, and as many
+//                          columns in each as these are rows
 //             on the       a square whose rows of A are its columns of B
 //             diagonal
 //
@@ -23,8 +23,8 @@
 //             On the diagonal a block's rows of A are among its columns of B. They are loaded once, and the tensor
 //             cores fetch both operands from there.
 //
-// Order       As in ../gemm_bf16/persistent.cu. Then each thread stores its sums from registers: at (i, j), and again at
-//             (j, i). On the diagonal it stores those with i <= j alone, so that C is symmetric to the bit.
+// Order       As in ../gemm_bf16/persistent.cu. Then each thread stores its sums from registers: at (i, j), and again
+//             at (j, i). On the diagonal it stores those with i <= j alone, so that C is symmetric to the bit.
 //
 // Where       order of squares    place_in_triangle in ../patches.cuh, Order in ../hopper_tile.cuh
 //             loads, products     load and multiply there, where T::symmetric is asked for
@@ -32,18 +32,18 @@
 //
 // Takes       k of a multiple of 8: TMA wants rows of A that begin at 16 bytes.
 //
-// Traffic     2k·2/TILE_N bytes from the L2 for each element of C that is computed, less on the diagonal.
+// Traffic     4k/(CLUSTER_M·TILE_M) bytes from the L2 for each element that is computed, half of it on the diagonal.
 // Removes     Half of the products, and half of their power.
 // Limit       The stores of the mirror image: threads with neighbouring j write two bytes each to rows of C that are 2m
 //             bytes apart, 32 times the sectors that the bytes would fill.
 #include "../hopper_tile.cuh"
 
 struct Tiling : HopperTiling {
-    static constexpr int tile_m = TILE_M, tile_n = TILE_N;            // rows and columns of C of a block
-    static constexpr int stages = STAGES;                             // slabs that the ring holds
-    static constexpr int cluster_m = TILE_N / TILE_M;                 // blocks of a square
-    static constexpr int patch = PATCH;                               // rows of squares of a patch
-    static constexpr int early = cluster_m == 1 ? stages : 2;         // slabs loaded before the cluster meets
+    static constexpr int cluster_m = CLUSTER_M;                         // blocks of a square
+    static constexpr int tile_m = TILE_M, tile_n = cluster_m * tile_m;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                               // slabs that the ring holds
+    static constexpr int patch = PATCH;                                 // rows of squares of a patch
+    static constexpr int early = cluster_m == 1 ? stages : 2;           // slabs loaded before the cluster meets
     static constexpr bool symmetric = true;
 };
 

@@ -19,8 +19,8 @@
 //             Of a square on the diagonal the bands below it are not stored: they are mirror images. In a band on the
 //             diagonal, what lies above is copied to what lies below. So C is symmetric to the bit.
 //
-// Order       As in ../gemm_bf16/persistent.cu, but a consumer stores a band as soon as there is a place for it, and then
-//             its mirror image.
+// Order       As in ../gemm_bf16/persistent.cu, but a consumer stores each band above the diagonal and then its mirror
+//             image.
 //
 // Where       the bands     Mirror in mirror.cuh; write and store_band in ../hopper_tile.cuh
 //             all else      as halved.cu
@@ -36,12 +36,12 @@
 #include "mirror.cuh"
 
 struct Tiling : HopperTiling {
-    static constexpr int tile_m = TILE_M, tile_n = TILE_N;     // rows and columns of C of a block
-    static constexpr int stages = STAGES;                      // slabs that the ring holds
-    static constexpr int cluster_m = TILE_N / TILE_M;          // blocks of a square
-    static constexpr int patch = PATCH;                        // rows of squares of a patch
-    static constexpr int bands = BANDS;                        // places for bands of a consumer
-    static constexpr int early = cluster_m == 1 ? stages : 2;  // slabs loaded before the cluster meets
+    static constexpr int cluster_m = CLUSTER_M;                         // blocks of a square
+    static constexpr int tile_m = TILE_M, tile_n = cluster_m * tile_m;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                               // slabs that the ring holds
+    static constexpr int patch = PATCH;                                 // rows of squares of a patch
+    static constexpr int bands = BANDS;                                 // places for bands of a consumer
+    static constexpr int early = cluster_m == 1 ? stages : 2;           // slabs loaded before the cluster meets
     static constexpr bool symmetric = true;
 };
 

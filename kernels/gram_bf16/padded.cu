@@ -16,12 +16,12 @@
 #include "mirror.cuh"
 
 struct Tiling : HopperTiling {
-    static constexpr int tile_m = TILE_M, tile_n = TILE_N;  // rows and columns of C of a block
-    static constexpr int stages = STAGES;                   // slabs that the ring holds
-    static constexpr int cluster_m = TILE_N / TILE_M;       // blocks of a square
-    static constexpr int patch = PATCH;                     // rows of squares of a patch
-    static constexpr int blocks = MULTIPROCESSORS;          // blocks of the grid
-    static constexpr int least = LEAST;                     // the fewest slabs worth a stretch
+    static constexpr int cluster_m = CLUSTER_M;                         // blocks of a square
+    static constexpr int tile_m = TILE_M, tile_n = cluster_m * tile_m;  // rows and columns of C of a block
+    static constexpr int stages = STAGES;                               // slabs that the ring holds
+    static constexpr int patch = PATCH;                                 // rows of squares of a patch
+    static constexpr int blocks = MULTIPROCESSORS;                      // blocks of the grid
+    static constexpr int least = LEAST;                                 // the fewest slabs worth a stretch
     static constexpr bool symmetric = true;
 };
 

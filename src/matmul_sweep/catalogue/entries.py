@@ -216,11 +216,11 @@ class Variant:
         return layout_of(self.kernel.layout, self.parameters, self.tile, math.prod(self.block))
 
     def cluster_tiles(self, shape: Shape) -> int:
-        """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks (from left
-        to right CLUSTER_N, or one), those that cover C, or a triangle of it; some tiles may lie
-        outside."""
-        across = self.parameters.get("CLUSTER_N", 1)
-        sides = zip(shape.output, self.tile, (self.cluster // across, across), strict=True)
+        """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks (from top
+        to bottom CLUSTER_M, from left to right CLUSTER_N), those that cover C, or a triangle of it;
+        some tiles may lie outside."""
+        own = [self.parameters.get(name, 1) for name in ("CLUSTER_M", "CLUSTER_N")]
+        sides = zip(shape.output, self.tile, own, strict=True)
         rows, columns = (ceil_div(extent, tile * side) for extent, tile, side in sides)
         return rows * (rows + 1) // 2 if self.kernel.half else rows * columns
 
