@@ -68,6 +68,7 @@ void call_kernel() { launched(ARGUMENTS); }
 
 #if defined(WATCH)
 }  // namespace cuda_on_cpu
+#include "alone.h"
 #include "watch.h"
 namespace cuda_on_cpu {
 #endif
@@ -228,7 +229,12 @@ void point(CUtensorMap& map)
 }
 
 #if defined(WATCH)
-void start() { start_watching(); }
+void start()
+{
+    start_watching();
+    stay_alone();
+}
+
 void stop() { stop_watching(); }
 #else
 void start() { catch_traps(); }
