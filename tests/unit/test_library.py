@@ -255,20 +255,22 @@ def test_gram_of_any_layout(calls: Card, layout: str, dtype: str) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("layout_of_d", LAYOUTS)
 def test_d_is_added_in_any_layout(calls: Card, layout: str, layout_of_d: str, dtype: str) -> None:
-    a, b = (laid(whole_numbers(8, 8, dtype=dtype, seed=seed), layout) for seed in (0, 1))
+    a = laid(whole_numbers(8, 8, dtype=dtype), layout)
+    b = laid(whole_numbers(8, 16, dtype=dtype, seed=1), layout)
     symmetric = whole_numbers(8, 8, dtype=dtype, seed=2)
-    symmetric += symmetric.T
-    for alpha, beta in FACTORS:
-        d = symmetric if beta else np.full((8, 8), NAN, dtype)
-        options = {"d": Given(laid(d, layout_of_d)), "alpha": alpha, "beta": beta}
-        out = Given(laid(np.full((8, 8), NAN, dtype), layout))
-        added = beta * d if beta else 0
-        for made in (matmul_sweep.gemm(Given(a), Given(b), **options),
-                     matmul_sweep.gemm(Given(a), Given(b), out, **options)):  # fmt: skip
-            np.testing.assert_array_equal(made.array, alpha * (a @ b) + added)
-        for made in (matmul_sweep.gram(Given(a), **options),
-                     matmul_sweep.gram(Given(a), out, **options)):  # fmt: skip
-            np.testing.assert_array_equal(made.array, alpha * (a.T @ a) + added)
+    for product, exact, d in (
+        (lambda *out, **options: matmul_sweep.gemm(Given(a), Given(b), *out, **options), a @ b,
+         whole_numbers(8, 16, dtype=dtype, seed=3)),
+        (lambda *out, **options: matmul_sweep.gram(Given(a), *out, **options), a.T @ a,
+         symmetric + symmetric.T),
+    ):  # fmt: skip
+        for alpha, beta in FACTORS:
+            given = laid(d if beta else np.full(d.shape, NAN, dtype), layout_of_d)
+            options = {"d": Given(given), "alpha": alpha, "beta": beta}
+            out = laid(np.full(d.shape, NAN, dtype), layout)
+            product(Given(out), **options)
+            np.testing.assert_array_equal(out, alpha * exact + beta * d)
+            np.testing.assert_array_equal(product(**options).array, out)
 
 
 def test_d_may_be_an_input_or_c(calls: Card) -> None:

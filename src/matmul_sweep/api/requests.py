@@ -85,7 +85,8 @@ class Request:
         self.calls: dict[int, Call] = {}
         self.empty = not all(self.shape)
         self.variant = None if self.empty or self.way == EMPTY else self.choice(question)
-        self.c = output.transposed if self.arranged.by_columns else output
+        # How C lies.
+        self.c = self.arranged.output.transposed if self.arranged.by_columns else output
 
     def choice(self, question: Question) -> Variant:
         """The kernel. Raises what gemm does."""
