@@ -1,5 +1,5 @@
-// Tiles of C on Hopper's tensor cores: what the kernels of gemm_bf16/ and gemm_split/ for compute capability 9.0a
-// have in common. The pages of those kernels explain it, each what it brings:
+// Tiles of C on Hopper's tensor cores: what the kernels of gemm_bf16/, gemm_f16/, gemm_split/ and gram_bf16/ for
+// compute capability 9.0a have in common. The pages of those kernels explain it, each what it brings:
 //
 //     Slabs                 what lies in shared memory, and its products        gemm_bf16/wgmma.cu
 //     Tiles                 which tiles a block computes, in which order        gemm_bf16/persistent.cu
@@ -7,6 +7,8 @@
 //     Ring                  stages between a producer and consumers             gemm_bf16/roles.cu
 //     Registers             which the producer leaves to the consumers          gemm_bf16/roles.cu
 //     Stores                from registers, or in bands by TMA                  gemm_bf16/persistent.cu
+//                           bands row by row                                    gemm_bf16/padded.cu
+//     symmetric             B is A's transpose, and half of C a copy            gram_bf16/halved.cu, mirrored.cu
 //     compute_tiles         the life of a block that stays                      gemm_bf16/persistent.cu
 //     compute_together      the life of a block that has a share of a tile      gemm_bf16/split.cu
 //
@@ -25,6 +27,7 @@ struct HopperTiling {
     static constexpr int group_m = 64;                  // rows of C of a warpgroup, 64 or 128
     static constexpr int cluster_m = 1, cluster_n = 1;  // blocks of a cluster: tiles one above the other, side by side
     static constexpr int resident = 1;                  // blocks of a multiprocessor
+    static constexpr bool symmetric = false;            // C = A·Aᵀ: the columns of B are rows of A
 };
 
 template <class T>
@@ -40,10 +43,16 @@ struct HopperTile {
     static constexpr int consumer_threads = 128 * consumers, consumer_warps = 4 * consumers;
     static constexpr int cluster = T::cluster_m * T::cluster_n;  // blocks
 
-    // Rows of 128 bytes, swizzled.
+    static_assert(!T::symmetric || (T::cluster_n == 1 && T::cluster_m * T::tile_m == T::tile_n),
+                  "the tiles of a cluster make a square, of which each has all columns");
+
+    // Rows of 128 bytes, swizzled. Of a symmetric C, the rows of b are columns of B, 64 to a panel, as those of a
+    // are rows of A.
     struct Slab {
         Input a[T::tile_m][tile_k];
         Input b[panels][tile_k][64];
+
+        __device__ const Input* row(int row) const { return a[0] + row * tile_k; }  // of a, and behind it of b
     };
 
     // A thread's sums, of 64 rows after 64 rows.
@@ -55,12 +64,17 @@ struct HopperTile {
                                                           int b_step, bool add)
     {
         constexpr int pattern = 1024;  // bytes of eight rows
-        multiply_tiles<Input, true>(sums, operand(&slab.a[row][a_step], pattern),
-                                    operand(slab.b[0][b_step], pattern, sizeof slab.b[0]), add);
+        if constexpr (T::symmetric)
+            multiply_tiles<Input, false>(sums, operand(slab.row(row) + a_step, pattern),
+                                         operand(slab.row(T::tile_m) + b_step, pattern), add);
+        else
+            multiply_tiles<Input, true>(sums, operand(&slab.a[row][a_step], pattern),
+                                        operand(slab.b[0][b_step], pattern, sizeof slab.b[0]), add);
     }
 
     // sums += a·b for a slab, which all see, or sums = a·b without `add`; the products are a group that is under way.
-    static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true)
+    // The block's rows of A begin at a row of the slab.
+    static __device__ __forceinline__ void multiply(Sums& sums, const Slab& slab, bool add = true, int row_of_a = 0)
     {
         const int group = threadIdx.x / 128;
         fence_products();
@@ -68,7 +82,7 @@ struct HopperTile {
         for (int k = 0; k < tile_k; k += 16)
 #pragma unroll
             for (int half = 0; half < T::group_m / 64; half++)
-                multiply_steps(sums[half], slab, T::group_m * group + 64 * half, k, k, add || k > 0);
+                multiply_steps(sums[half], slab, row_of_a + T::group_m * group + 64 * half, k, k, add || k > 0);
         commit_products();
     }
 
@@ -83,7 +97,8 @@ struct HopperTile {
         return {rank % T::cluster_m, rank / T::cluster_m};
     }
 
-    // The order of the tiles: a cluster's are taken together, patch by patch, and in a patch column by column.
+    // The order of the tiles: a cluster's are taken together, patch by patch, and in a patch column by column; of a
+    // symmetric C those on the diagonal and above it.
     struct Order {
         int rows, columns;  // of clusters' tiles
 
@@ -93,12 +108,13 @@ struct HopperTile {
         {
         }
 
-        __device__ int tiles() const { return rows * columns; }
+        __device__ int tiles() const { return T::symmetric ? rows * (rows + 1) / 2 : rows * columns; }
 
         // The first row and column of C that the block at this place of its cluster computes.
         __device__ int2 position(int index, int2 place) const
         {
-            const int2 at = place_in_patches<T::patch>(index, rows, columns);
+            const int2 at = T::symmetric ? place_in_triangle<T::patch>(index, rows)
+                                         : place_in_patches<T::patch>(index, rows, columns);
             return {(at.x * T::cluster_m + place.x) * T::tile_m, (at.y * T::cluster_n + place.y) * T::tile_n};
         }
     };
@@ -128,9 +144,22 @@ struct HopperTile {
         __device__ bool backwards() const { return turn % 2; }
     };
 
+    // Whether a tile of a symmetric C is of a cluster's square on the diagonal: its rows of A are columns of B too.
+    static __device__ __forceinline__ bool on_diagonal(int2 tile, int2 place)
+    {
+        return T::symmetric && tile.x - place.x * T::tile_m == tile.y;
+    }
+
     // ---- Loads ----
 
-    static constexpr int rows_of_a = T::tile_m / T::cluster_n, rows_of_b = tile_k / T::cluster_m;  // a block's part
+    static constexpr int rows_of_a = T::tile_m / T::cluster_n;  // a block's part
+    static constexpr int rows_of_b = (T::symmetric ? T::tile_n : tile_k) / T::cluster_m;
+
+    // The slab's row at which the block's rows of A begin.
+    static __device__ __forceinline__ int row_of_a(int2 tile, int2 place)
+    {
+        return on_diagonal(tile, place) ? (1 + place.x) * T::tile_m : 0;
+    }
 
     // What A and B look like to TMA.
     struct Inputs {
@@ -157,15 +186,18 @@ struct HopperTile {
                                                 int2 place = {0, 0})
     {
         constexpr unsigned column = (1u << T::cluster_m) - 1, row = ((1u << cluster) - 1) / column;  // blocks, as bits
-        expect_bytes(full, sizeof slab);
-        for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : T::cluster_n); part++)
+        const bool without_a = on_diagonal(tile, place);
+        expect_bytes(full, without_a ? sizeof slab.b : sizeof slab);
+        for (int part = shared ? place.y : 0; part < (shared ? place.y + 1 : T::cluster_n) && !without_a; part++)
             load_part<shared && (T::cluster_n > 1)>(slab.a[part * rows_of_a], in.a, full, tile.x + part * rows_of_a, k,
                                                     row << place.x);
-        for (int panel = 0; panel < panels; panel++)
-            for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : T::cluster_m); part++)
-                load_part<shared && (T::cluster_m > 1)>(slab.b[panel][part * rows_of_b], in.b, full,
-                                                        k + part * rows_of_b, tile.y + 64 * panel,
+        for (int panel = 0; panel < (T::symmetric ? 1 : panels); panel++)
+            for (int part = shared ? place.x : 0; part < (shared ? place.x + 1 : T::cluster_m); part++) {
+                const int first = part * rows_of_b;
+                const int2 at = T::symmetric ? int2{tile.y + first, k} : int2{k + first, tile.y + 64 * panel};
+                load_part<shared && (T::cluster_m > 1)>(slab.b[panel][0] + 64 * first, in.b, full, at.x, at.y,
                                                         column << place.y * T::cluster_m);
+            }
     }
 
     // ---- Ring ----
@@ -228,11 +260,11 @@ struct HopperTile {
 
     // Multiply the next slabs of the ring: sums = a·b. leave(stage): tell whoever fills it that a stage is empty.
     template <class Leave>
-    static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave)
+    static __device__ __forceinline__ void consume(Ring& ring, Sums& sums, int slabs, Leave leave, int row_of_a = 0)
     {
         for (int s = 0, last = 0; s < slabs; s++, last = ring.stage, ring.next()) {
             wait_for_phase(ring.full[ring.stage], ring.round);
-            multiply(sums, ring.slabs[ring.stage], s > 0);
+            multiply(sums, ring.slabs[ring.stage], s > 0, row_of_a);
             wait_for_products<1>();
             if (s > 0) leave(last);
         }
@@ -292,58 +324,111 @@ struct HopperTile {
         return *(const unsigned*)&both;
     }
 
-    // Write 64 columns of a warpgroup's sums to a band, swizzled as TMA takes it.
+    // Eight elements of a row of a band, which is swizzled as TMA takes it.
+    static __device__ __forceinline__ Output* piece(Band& band, int row, int piece)
+    {
+        return &band[row][(piece ^ row % 8) * 8];
+    }
+
+    static __device__ __forceinline__ Output& element(Band& band, int row, int column)
+    {
+        return piece(band, row, column / 8)[column % 8];
+    }
+
+    // Write 64 columns of a warpgroup's sums to a band; transposed, its rows are columns of C.
+    template <bool transposed = false>
     static __device__ __forceinline__ void write(Band& band, const float* sums)
     {
         static_assert(std::is_same_v<Output, __nv_bfloat16>, "stmatrix takes two elements in a register");
-        const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+        // Each lane gives the address of a row of one of four matrices: two one above the other, and two beside them.
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const float* own = &sums[8 * j];
             const unsigned fragments[4] = {rounded(own), rounded(own + 2), rounded(own + 4), rounded(own + 6)};
-            store_matrices(fragments, &band[row][((2 * j + lane / 16) ^ row % 8) * 8]);
+            if constexpr (transposed)
+                store_matrices<true>(fragments,
+                                     piece(band, 16 * j + lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2));
+            else
+                store_matrices<false>(fragments, piece(band, warp * 16 + lane % 16, 2 * j + lane / 16));
         }
     }
 
     // Whether this thread gives TMA the bands of its warpgroup.
     static __device__ __forceinline__ bool stores() { return threadIdx.x % 128 == 0; }
 
-    // Store a consumer's rows of a tile, band by band through shared memory and by TMA, while it goes on to the next
-    // tile. It takes its places for bands by turns: one is written while the others are stored. `turn`: of the next
-    // band, counted over all tiles.
-    template <int places>
-    static __device__ __forceinline__ void store_bands(const Sums& sums, Band (&bands)[places], int& turn,
-                                                       const CUtensorMap& out, int2 tile)
+    // A warpgroup meets at a barrier of its own.
+    static __device__ __forceinline__ void sync_group() { sync_at_barrier(1 + threadIdx.x / 128, 128); }
+
+    // Store a band by TMA, while the warpgroup goes on: the places for bands are taken by turns, and one is written
+    // while the others are stored. write(band): write it. `turn`: of the next band, counted over all tiles.
+    template <int places, class Write>
+    static __device__ __forceinline__ void store_band(Band (&bands)[places], int& turn, const CUtensorMap& out,
+                                                      int row, int column, Write write)
     {
-        const int group = threadIdx.x / 128, barrier = 1 + group;
+        Band& band = bands[turn++ % places];
+        if (stores()) wait_until_tiles_are_read<places - 1>();
+        sync_group();
+        write(band);
+        fence_async_proxy();
+        sync_group();
+        if (stores()) {
+            store_tile(out, band, row, column);
+            commit_tile_stores();
+        }
+    }
+
+    // Call use(sums, row, column) for each band of a consumer's rows of a tile: its sums, and where in C it begins.
+    template <class SumsOfTile, class Use>
+    static __device__ __forceinline__ void each_band(SumsOfTile& sums, int2 tile, Use use)
+    {
+        const int row = tile.x + T::group_m * (threadIdx.x / 128);
 #pragma unroll
         for (int half = 0; half < T::group_m / 64; half++)
 #pragma unroll
-            for (int panel = 0; panel < panels; panel++) {
-                Band& band = bands[turn++ % places];
-                if (stores()) wait_until_tiles_are_read<places - 1>();
-                sync_at_barrier(barrier, 128);
-                write(band, &sums[half][32 * panel]);
-                fence_async_proxy();
-                sync_at_barrier(barrier, 128);
-                if (stores()) {
-                    store_tile(out, band, tile.x + T::group_m * group + 64 * half, tile.y + 64 * panel);
-                    commit_tile_stores();
-                }
-            }
+            for (int panel = 0; panel < panels; panel++)
+                use(&sums[half][32 * panel], row + 64 * half, tile.y + 64 * panel);
     }
 
-    // Call compute(store), which calls store(sums, tile) for each tile of a consumer. Its places for bands lie behind
-    // the ring.
+    // Call compute(store_band), and wait for the bands that a consumer has stored by store_band(row, column, write).
+    // Its places for bands lie behind the ring.
     template <class Compute>
-    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out,
-                                                            Compute compute)
+    static __device__ __forceinline__ void with_bands(Slab* slabs_of_ring, const CUtensorMap& out, Compute compute)
     {
         using Bands = Band[T::bands];
         Bands& bands = ((Bands*)(slabs_of_ring + T::stages))[threadIdx.x / 128];
         int turn = 0;
-        compute([&](const Sums& sums, int2 tile) { store_bands(sums, bands, turn, out, tile); });
+        compute([&](int row, int column, auto write) { store_band(bands, turn, out, row, column, write); });
         if (threadIdx.x < consumer_threads && stores()) wait_until_tiles_are_read<0>();
+    }
+
+    // Call compute(store), which calls store(sums, tile) for each tile of a consumer.
+    template <class Compute>
+    static __device__ __forceinline__ void compute_by_bands(Slab* slabs_of_ring, const CUtensorMap& out,
+                                                            Compute compute)
+    {
+        with_bands(slabs_of_ring, out, [&](auto store_band) {
+            compute([&](const Sums& sums, int2 tile) {
+                each_band(sums, tile, [&](const float* own, int row, int column) {
+                    store_band(row, column, [&](Band& band) { write(band, own); });
+                });
+            });
+        });
+    }
+
+    // Store elements of a row of a band from `column` of C on, by a warp: pairs where rows of C have an even number of
+    // elements. `to`: the row of C, of n elements.
+    static __device__ __forceinline__ void store_row(Band& band, int row, Output* to, int n, int column)
+    {
+        const int lane = threadIdx.x % 32;
+        if (n % 2 == 0) {
+            const int first = 2 * lane;
+            if (column + first >= n) return;
+            *(__nv_bfloat162*)&to[column + first] = *(__nv_bfloat162*)&element(band, row, first);
+        } else {
+            for (int e = lane; e < 64; e += 32)
+                if (column + e < n) to[column + e] = element(band, row, e);
+        }
     }
 
     // ---- Blocks that stay ----
@@ -390,7 +475,7 @@ struct HopperTile {
             };
             Sums sums = {};
             for (; tiles.more(); tiles.next()) {
-                consume(ring, sums, slabs, leave);
+                consume(ring, sums, slabs, leave, row_of_a(tiles.first, tiles.place));
                 store(sums, tiles.first);
             }
         }

@@ -66,15 +66,22 @@ __device__ __forceinline__ void load_matrices(unsigned (&fragments)[4], const vo
 #endif
 }
 
-// Store them, not transposed.
+// Store them; transposed, a lane's elements 2t and 2t+1 go to column g.
+template <bool transposed>
 __device__ __forceinline__ void store_matrices(const unsigned (&fragments)[4], void* row, int line = __builtin_LINE())
 {
 #ifdef __CUDACC__
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-                 :: "r"(address_of(row)), "r"(fragments[0]), "r"(fragments[1]), "r"(fragments[2]),
-                    "r"(fragments[3]) : "memory");
+    const unsigned address = address_of(row);
+    if constexpr (transposed)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+                     :: "r"(address), "r"(fragments[0]), "r"(fragments[1]), "r"(fragments[2]), "r"(fragments[3])
+                     : "memory");
+    else
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                     :: "r"(address), "r"(fragments[0]), "r"(fragments[1]), "r"(fragments[2]), "r"(fragments[3])
+                     : "memory");
 #else
-    cuda_on_cpu::store_matrices(fragments, 4, row, false, line);
+    cuda_on_cpu::store_matrices(fragments, 4, row, transposed, line);
 #endif
 }
 

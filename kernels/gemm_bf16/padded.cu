@@ -42,20 +42,6 @@ pad_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restrict__ 
     pad<Tiling::resident == 1>(A, B, m, n, k, (__nv_bfloat162*)a, (__nv_bfloat162*)b);
 }
 
-// Store elements of a row of a band from `column` of C on: pairs where rows have an even number of elements.
-__device__ __forceinline__ void store_row(const Tile::Band& band, int row, __nv_bfloat16* to, int n, int column)
-{
-    const int lane = threadIdx.x % 32;
-    const auto element = [&](int e) -> const __nv_bfloat16& { return band[row][(e / 8 ^ row % 8) * 8 + e % 8]; };
-    if (n % 2 == 0) {
-        const int first = 2 * lane;
-        if (column + first < n) *(__nv_bfloat162*)&to[column + first] = *(const __nv_bfloat162*)&element(first);
-    } else {
-        for (int e = lane; e < 64; e += 32)
-            if (column + e < n) to[column + e] = element(e);
-    }
-}
-
 // Store a warpgroup's rows of a tile, which begin at (row, column) of C. A warp writes and reads rows of its own.
 __device__ __forceinline__ void store_rows(const Tile::SumsOf64& sums, Tile::Band& band, __nv_bfloat16* C, int m,
                                            int n, int row, int column)
@@ -68,7 +54,7 @@ __device__ __forceinline__ void store_rows(const Tile::SumsOf64& sums, Tile::Ban
         __syncwarp();
 #pragma unroll 4
         for (int r = first; r < first + 16; r++)
-            if (row + r < m) store_row(band, r, C + (size_t)(row + r) * n, n, column + 64 * panel);
+            if (row + r < m) Tile::store_row(band, r, C + (size_t)(row + r) * n, n, column + 64 * panel);
     }
 }
 

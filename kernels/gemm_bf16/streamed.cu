@@ -34,16 +34,15 @@
 //             own. A cluster waits for clusters of lower index only.
 //
 // Where       shares, parts   Schedule in ../stream_k.cuh      step 2   leave_sums in ../stream_k.cuh
-//             step 1          consume_parts below              step 3   add_left_sums there
-//                                                              step 4   store_bands in ../hopper_tile.cuh
+//             step 1          consume_parts in                 step 3   add_left_sums there
+//                             ../hopper_share.cuh              step 4   store_band in ../hopper_tile.cuh
 //
 // Takes       n and k that are multiples of 8, as persistent.cu.
 //
 // Traffic     As persistent.cu. A block writes and reads a tile of sums, of four bytes each, at most twice.
 // Removes     Idle multiprocessors in the last wave, and where C has fewer tiles than the card multiprocessors.
 // Limit       The way of sums through the L2: some microseconds. So a stretch has LEAST slabs at least.
-#include "../hopper_tile.cuh"
-#include "../stream_k.cuh"
+#include "../hopper_share.cuh"
 
 struct Tiling : HopperTiling {
     static constexpr int tile_m = TILE_M, tile_n = TILE_N;              // rows and columns of C of a block
@@ -58,89 +57,11 @@ struct Tiling : HopperTiling {
 };
 
 using Tile = HopperTile<Tiling>;
-
-// What StreamK shares out, to whom: slabs of a cluster's tiles, all alike, to clusters. Only consumers have sums.
-struct Shares {
-    static constexpr int cluster = Tile::cluster, blocks = Tiling::blocks / cluster, threads = Tile::consumer_threads;
-    static constexpr int least = Tiling::least, heavy_cost = 1, light_cost = 1;  // costs of a slab
-
-    static __device__ __forceinline__ int number() { return blockIdx.x / cluster; }
-    static __device__ __forceinline__ int place(int stretch) { return stretch * cluster + rank_in_cluster(); }
-    static __device__ __forceinline__ void meet() { sync_at_barrier(1 + Tile::consumers, threads); }
-};
-
-using Stream = StreamK<Shares>;
+using Share = HopperShare<Tiling>;
 
 // What blocks leave for others, and a flag each that says that it is there.
 __device__ unsigned flags[Tiling::blocks];
-__device__ float partial_sums[Tiling::blocks][Tiling::tile_m * Tiling::tile_n];
-
-// Fill the ring with the slabs of all parts, and stay until its last ones are read.
-__device__ __forceinline__ void produce_parts(Tile::Ring ring, Stream::Schedule& schedule, const Tile::Inputs& in,
-                                              int m, int n)
-{
-    const Tile::Order order(m, n);
-    const int2 place = Tile::place_in_cluster();
-    wait_for_last_launch();
-    for (Stream::Part part = schedule.next(); !part.empty(); part = schedule.next())
-        Tile::produce(ring, in, order.position(part.tile, place), part.begin, part.end, place);
-    ring.wait_until_empty();
-}
-
-// Multiply the slabs of all parts. One thread keeps the schedule, and looks for the next part meanwhile: the
-// registers are the sums'. store(sums, tile): store a tile that begins at row tile.x and column tile.y.
-template <class Store>
-__device__ __forceinline__ void consume_parts(Tile::Ring& ring, Stream::Schedule& schedule, Stream::Part (&parts)[2],
-                                              int m, int n, Store store)
-{
-    const bool served = Tile::serves();
-    const auto leave = [&](int stage) {
-        if (served) arrive_in_block(ring.empty[stage], threadIdx.x % 32);
-    };
-    Tile::Sums sums = {};
-    constexpr int count = sizeof sums / sizeof(float);
-    for (int turn = 0;; turn ^= 1) {
-        Shares::meet();  // the part is there
-        const Stream::Part& part = parts[turn];
-        if (part.empty()) return;
-        if (threadIdx.x == 0) parts[turn ^ 1] = schedule.next();
-        Tile::consume(ring, sums, part.end - part.begin, leave);
-        if (part.begin > 0) {
-            Stream::leave_sums<count>(&sums[0][0], partial_sums, flags);
-        } else {
-            if (part.end < schedule.slabs)
-                Stream::add_left_sums<count>(&sums[0][0], partial_sums, flags, schedule, part);
-            store(sums, Tile::Order(m, n).position(part.tile, Tile::place_in_cluster()));
-        }
-    }
-}
-
-// Compute this block's part of its cluster's share.
-template <class Store>
-__device__ __forceinline__ void compute_share(Tile::Slab* slabs, const Tile::Inputs& in, int m, int n, int k,
-                                              Store store)
-{
-    __shared__ Mbarrier full[Tiling::stages], empty[Tiling::stages];
-    __shared__ Stream::Schedule of_producer, of_consumers;
-    __shared__ Stream::Part parts[2];
-    Tile::Ring ring = {slabs, full, empty};
-    if constexpr (Tiling::resident == 1) let_next_launch_begin();
-    if (Tile::produces()) in.prefetch();
-    const Stream::Schedule whole = Stream::Schedule::of(Tile::Order(m, n).tiles(), 0, Tile::slabs_of(k));
-    if (Tile::produces()) of_producer = whole;
-    if (threadIdx.x == 0) {
-        of_consumers = whole, parts[0] = of_consumers.next();
-        ring.set_up(Tile::warps_that_leave);
-    }
-    meet_cluster();  // the mbarriers of all blocks are there
-    if (threadIdx.x >= Tile::consumer_threads) {
-        Tile::keep_producer_registers();
-        if (Tile::produces()) produce_parts(ring, of_producer, in, m, n);
-    } else {
-        Tile::take_consumer_registers();
-        consume_parts(ring, of_consumers, parts, m, n, store);
-    }
-}
+__device__ Share::BlockSums partial_sums[Tiling::blocks];
 
 extern "C" __global__ void __cluster_dims__(Tile::cluster, 1, 1)
 __launch_bounds__(Tile::consumer_threads + 128, Tiling::resident)
@@ -150,5 +71,7 @@ streamed_bf16(const __nv_bfloat16* __restrict__ A, const __nv_bfloat16* __restri
 {
     extern __shared__ __align__(1024) char memory[];
     Tile::Slab* slabs = (Tile::Slab*)memory;
-    Tile::compute_by_bands(slabs, out, [&](auto store) { compute_share(slabs, {in_a, in_b}, m, n, k, store); });
+    Tile::compute_by_bands(slabs, out, [&](auto store) {
+        Share::compute(slabs, {in_a, in_b}, m, n, k, {partial_sums, flags}, store);
+    });
 }

@@ -36,6 +36,7 @@
 // Traffic     As tensor.cu. A block writes and reads a tile of sums at most twice.
 // Removes     Idle multiprocessors: in the last wave, below the diagonal, and where n is small.
 // Limit       Power at large n; at small n the way of the sums through memory.
+#include "../patches.cuh"
 #include "../stream_k.cuh"
 #include "tensor.cuh"
 
@@ -76,16 +77,8 @@ __device__ __forceinline__ int off_diagonal(int n) { return on_diagonal(n) * (on
 __device__ int2 tile_position(int tile, int n)
 {
     if (tile >= off_diagonal(n)) return {tile - off_diagonal(n), tile - off_diagonal(n)};
-    const int tiles = on_diagonal(n) - 1;
-    int first = 0, height, size;  // of the patch: its first row, its rows, its tiles
-    for (;; first += Tiling::patch, tile -= size) {
-        height = min(Tiling::patch, tiles - first);
-        size = height * (tiles - first) - height * (height - 1) / 2;
-        if (tile < size) break;
-    }
-    int col = 0;
-    for (; col < height - 1 && tile > col; col++) tile -= col + 1;  // the patch begins with a triangle
-    return {first + tile % height, first + col + (col == height - 1 ? tile / height : 0) + 1};
+    const int2 at = place_in_triangle<Tiling::patch>(tile, on_diagonal(n) - 1);
+    return {at.x, at.y + 1};
 }
 
 // Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and

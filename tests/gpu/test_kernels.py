@@ -75,7 +75,7 @@ def test_a_kernel_is_right_at_its_verification_shapes(
     if not variant.runs_on(gpu.architecture):
         pytest.skip(f"it needs compute capability {variant.kernel.since}")
     run, kernel = GpuRunner(compiled(variant), HANG_SECONDS, gpu), variant.kernel
-    extra = {"gram": ["257x192"]}.get(kernel.operation, ["129x257x65", "256"])
+    extra = ["257x192", "520x1000"] if kernel.product.symmetric else ["129x257x65", "256"]
     shapes = verification_shapes(variant, [*map(kernel.product.parse, extra)])
     if variant in HOPPER:
         shapes = [*map(kernel.product.parse, ("64", "40x48x72", "136x264x520"))]
@@ -83,6 +83,8 @@ def test_a_kernel_is_right_at_its_verification_shapes(
         inputs = fills.inputs(fill, 7, shape, kernel.dtype)
         found = run.multiply(variant, shape, *inputs)
         assert accuracy(kernel, found, *inputs).share <= 1, (shape, fill)
+        if kernel.product.symmetric and kernel.writes == "full":
+            assert found.tobytes() == found.T.tobytes(), (shape, fill)
 
 
 @dataclass

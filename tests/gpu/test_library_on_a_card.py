@@ -1,11 +1,13 @@
 """gemm and gram of PyTorch's, CuPy's, JAX's and NumPy's arrays on a card."""
 
+import runpy
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from support import ROOT
 
 import matmul_sweep
 
@@ -64,16 +66,63 @@ def test_gemm(torch: Any, dtype: str, layout: str, accuracy: str) -> None:
         before = torch.randn_like(made)
         added = laid(before.clone(), layout)
         matmul_sweep.gemm(*own, added, alpha=0.5, beta=-2, accuracy=accuracy)
-        expected = 0.5 * made.double() - 2 * before.double()
-        torch.testing.assert_close(added.double(), expected, rtol=UNITS[dtype], atol=1e-4)
+        product, addend = 0.5 * made.double(), -2 * before.double()
+        # The product is rounded before it is added, or is not.
+        allowed = 2 * UNITS[dtype] * (product.abs() + addend.abs()) + 1e-4
+        assert ((added.double() - product - addend).abs() <= allowed).all()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
 def test_gram(torch: Any, dtype: str, layout: str) -> None:
     for m, n in ((300, 500), (1000, 96), (7, 3), (2048, 2048)):
         a = torch.randn(m, n, dtype=getattr(torch, dtype), device="cuda")
         check(torch, matmul_sweep.gram(laid(a, layout)), a.T, a)
+
+
+# Squares of C that are whole, that clusters share, and at an edge; rows that begin anywhere.
+SIDES = [(256, 64), (2048, 2048), (776, 4104), (8, 8), (1001, 999), (3, 5000)]
+
+
+@pytest.mark.parametrize("kernel", [None, "gram_naive_bf16", "gram_padded_bf16"])
+def test_gram_in_bfloat16_is_symmetric_and_adds_one_half_of_d(torch: Any, kernel: Any) -> None:
+    for m, k in SIDES:
+        x = torch.randn(m, k, device="cuda").bfloat16()
+        made = matmul_sweep.gram(x.T, kernel=kernel)
+        check(torch, made, x, x.T)
+        d = torch.randn(m, m, device="cuda").bfloat16()
+        added = matmul_sweep.gram(x.T, d=d, alpha=-1.5, beta=0.75, kernel=kernel)
+        half = d.double().triu()
+        expected = -1.5 * (x.double() @ x.double().T) + 0.75 * (half + half.triu(1).T)
+        check(torch, added, x, x.T, expected)
+        for c in (made, added):
+            assert torch.equal(c, c.T)
+        again = d.clone()
+        matmul_sweep.gram(x.T, again, alpha=-1.5, beta=0.75, kernel=kernel)
+        assert torch.equal(again, added)
+
+
+def test_gemm_in_bfloat16_adds_in_its_store(torch: Any) -> None:
+    for m, n, k in ((256, 256, 64), (2048, 2048, 2048), (1001, 776, 4104)):
+        a, b, d = (torch.randn(*s, device="cuda").bfloat16() for s in ((m, k), (k, n), (m, n)))
+        made = matmul_sweep.gemm(a, b, d=d, alpha=-1.5, beta=0.75)
+        expected = -1.5 * (a.double() @ b.double()) + 0.75 * d.double()
+        check(torch, made, a, b, expected)
+        again = d.clone()
+        matmul_sweep.gemm(a, b, again, alpha=-1.5, beta=0.75)
+        assert torch.equal(again, made)
+
+
+def test_muons_step(torch: Any) -> None:
+    muon = runpy.run_path(str(ROOT / "examples" / "muon.py"))
+    for m, k in ((256, 512), (500, 700)):
+        x = torch.randn(m, k, device="cuda")
+        x = (x / x.norm()).bfloat16()
+        exact = muon["by_addmm"](x.float())
+        own = muon["by_halves"](x, matmul_sweep.gram, matmul_sweep.gemm)
+        others = muon["by_addmm"](x)
+        of_own, of_others = ((each.float() - exact).norm() for each in (own, others))
+        assert of_own <= 1.1 * of_others
 
 
 def test_stacks(torch: Any) -> None:

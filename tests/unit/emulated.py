@@ -25,14 +25,46 @@ def product_on_cpu(
     return c, accuracy(kernel, c, *inputs)
 
 
+def added_on_cpu(variant: Variant, executable: Path, shape: Shape) -> tuple[np.ndarray, Accuracy]:
+    """C = alpha·product + beta·D of random ones, from NaN. D is not symmetric, even where C is."""
+    operation, alpha, beta = variant.kernel.product, -1.5, 0.75
+    inputs = fills.inputs("uniform", 3, shape, operation.dtype)
+    d = np.random.default_rng(3).uniform(-1, 1, shape.output).astype(operation.output)
+    c = np.full(shape.output, np.nan, operation.output)
+    epilogue = emulation.Epilogue(alpha, beta, d)
+    c = emulation.launch(executable, variant.plan(shape), shape, inputs, c, 60, epilogue)
+    added = d.astype(np.float64)
+    if operation.symmetric:
+        added = np.triu(added) + np.triu(added, 1).T
+    left, right = (factor.astype(np.float64) for factor in operation.factors(*inputs))
+    expected = alpha * left @ right + beta * added
+    error = np.abs(c.astype(np.float64) - expected)
+    terms = np.abs(alpha * left) @ np.abs(right) + np.abs(beta * added)
+    scale = operation.error_scale(shape.terms + 2)
+    shares = error / (scale * terms + operation.rounding * np.abs(expected))
+    share = np.inf if np.isnan(error).any() else float(shares.max())
+    return c, Accuracy(share, float(error.max()), float(error.mean()))
+
+
+def checked(variant: Variant, found: tuple[np.ndarray, Accuracy]) -> Accuracy:
+    """The accuracy of a C, infinitely bad if it ought to be symmetric to the bit and is not."""
+    c, own = found
+    whole = variant.kernel.product.symmetric and variant.kernel.writes == "full"
+    return replace(own, share=np.inf) if whole and c.tobytes() != c.T.tobytes() else own
+
+
 def products(
     variant: Variant, shapes: Sequence[str], folder: Path, sanitizer: str | None = None,
     source: Path | None = None,
 ) -> Iterator[Accuracy]:  # fmt: skip
-    """The accuracy of random products, in turn, by the kernel's source or one in its place."""
-    emulation.build_variant(variant, folder / "kernel", sanitizer, source)
-    for text in shapes:
-        yield product_on_cpu(variant, folder / "kernel", variant.kernel.product.parse(text))[1]
+    """The accuracy of random products, in turn, by the kernel's source or one in its place; of a
+    kernel with an epilogue also with one."""
+    executable = folder / "kernel"
+    emulation.build_variant(variant, executable, sanitizer, source)
+    for shape in map(variant.kernel.product.parse, shapes):
+        yield checked(variant, product_on_cpu(variant, executable, shape))
+        if variant.kernel.epilogue:
+            yield checked(variant, added_on_cpu(variant, executable, shape))
 
 
 def build_text(

@@ -26,6 +26,11 @@ def cluster(rows: int, columns: int, count: int = 1, **own: int) -> dict[str, in
     return {"TILE_N": 64, "PATCH": 1} | size | own
 
 
+def squares(blocks: int, count: int, **own: int) -> dict[str, int]:
+    """Parameters of a card on which so many clusters run at once, of so many blocks each."""
+    return {"TILE_M": 64, "CLUSTER_M": blocks, "PATCH": 2, "MULTIPROCESSORS": blocks * count} | own
+
+
 def chains(count: int) -> dict[str, int]:
     """Two blocks that share tiles of 64×64, whose sums start again that often."""
     return {"TILE_M": 64, "TILE_N": 64, "WARP_M": 32, "THREAD_N": 8, "RESIDENT": 1,
@@ -37,6 +42,8 @@ def chains(count: int) -> dict[str, int]:
 EVEN, ODD = "264x136x200 9x192x64 130x8x8", "264x137x200 9x192x65 130x8x8"
 # More clusters than tiles, and tiles that are whole, shared by two, and by many.
 SHARED = "264x136x200 9x8x1000 130x72x520 600x320x136"
+# The same of a triangle, of which up to eleven squares lie on a side; and rows that begin anywhere.
+TRIANGLE, RAGGED = "520x136 8x1000", "263x135 7x999"
 # Some blocks of a cluster have no slab at all.
 SPLIT = "70x136x720 9x264x128"
 # Rows of 16 bytes and others; strips and tiles that are whole, that several blocks share, and of
@@ -54,6 +61,12 @@ TILINGS = [
     ("padded_bf16", cluster(1, 2, STAGES=3), ODD),
     ("streamed_bf16", cluster(1, 1, 5, TILE_M=64, PATCH=2, LEAST=1, STAGES=3), SHARED),
     ("streamed_bf16", cluster(2, 1, 2, TILE_M=128, PATCH=2, LEAST=1, STAGES=2, RESIDENT=2), SHARED),
+    ("added_bf16", cluster(2, 1, 2, PATCH=2, LEAST=1, STAGES=2), "9x8x1000 130x72x520"),
+    ("gram_halved_bf16", squares(2, 2, STAGES=2), "329x200"),
+    ("gram_mirrored_bf16", squares(3, 2, STAGES=3, BANDS=1), "520x136"),
+    ("gram_streamed_bf16", squares(2, 3, STAGES=3, LEAST=1), TRIANGLE),
+    ("gram_streamed_bf16", squares(1, 3, TILE_M=192, STAGES=2, BANDS=1, LEAST=1), TRIANGLE),
+    ("gram_padded_bf16", squares(1, 5, STAGES=3, LEAST=1), RAGGED),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 256, "STAGES": 4, "SPLITS": 2}, SPLIT),
     ("split_bf16", {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SPLITS": 8}, SPLIT),
     *(("thin", {"MULTIPROCESSORS": count}, THIN) for count in (2, 7)),

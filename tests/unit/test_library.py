@@ -112,7 +112,13 @@ class Card:
                 )
             )
             left, right = kernel.product.factors(*inputs)
-            c[...] = left.astype(np.float64) @ right.astype(np.float64)
+            made = left.astype(np.float64) @ right.astype(np.float64)
+            if kernel.epilogue:
+                alpha, beta = read(matrices + dimensions, ctypes.c_float, 2)
+                [at] = read(matrices + dimensions + 2, ctypes.c_uint64, 1)
+                d = matrix(at, c.dtype.name, c.shape, (c.shape[1], 1)) if beta else np.zeros(())
+                made = alpha * made + beta * d.astype(np.float64)
+            c[...] = made
         return 0
 
 
@@ -130,7 +136,9 @@ class Given:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self.array.__array_interface__ | {"stream": self.stream}
+        # The type itself, because NumPy's text for bfloat16 is that for any two bytes.
+        own = {"stream": self.stream, "typestr": self.array.dtype}
+        return self.array.__array_interface__ | own
 
     def swapaxes(self, one: int, other: int) -> "Given":
         return Given(self.array.swapaxes(one, other))
@@ -243,6 +251,74 @@ def test_gram_of_any_layout(calls: Card, layout: str, dtype: str) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout_of_d", LAYOUTS)
+def test_d_is_added_in_any_layout(calls: Card, layout: str, layout_of_d: str, dtype: str) -> None:
+    a = laid(whole_numbers(8, 8, dtype=dtype), layout)
+    b = laid(whole_numbers(8, 16, dtype=dtype, seed=1), layout)
+    symmetric = whole_numbers(8, 8, dtype=dtype, seed=2)
+    for product, exact, d in (
+        (lambda *out, **options: matmul_sweep.gemm(Given(a), Given(b), *out, **options), a @ b,
+         whole_numbers(8, 16, dtype=dtype, seed=3)),
+        (lambda *out, **options: matmul_sweep.gram(Given(a), *out, **options), a.T @ a,
+         symmetric + symmetric.T),
+    ):  # fmt: skip
+        for alpha, beta in FACTORS:
+            given = laid(d if beta else np.full(d.shape, NAN, dtype), layout_of_d)
+            options = {"d": Given(given), "alpha": alpha, "beta": beta}
+            out = laid(np.full(d.shape, NAN, dtype), layout)
+            product(Given(out), **options)
+            np.testing.assert_array_equal(out, alpha * exact + beta * d)
+            np.testing.assert_array_equal(product(**options).array, out)
+
+
+def test_d_may_be_an_input_or_c(calls: Card) -> None:
+    """As in Muon's step, where A is symmetric: b·A + c·A²."""
+    a = whole_numbers(8, 8, dtype="bfloat16")
+    a = laid(np.clip(a + a.T, -3, 3), "rows")
+    made = matmul_sweep.gram(Given(a), d=Given(a), alpha=2, beta=-3).array
+    np.testing.assert_array_equal(made, 2 * (a @ a) - 3 * a)
+    out = laid(a, "rows")
+    matmul_sweep.gram(Given(a), Given(out), d=Given(out), alpha=2, beta=-3)
+    np.testing.assert_array_equal(out, made)
+
+
+def test_a_stack_has_a_stack_of_ds(calls: Card) -> None:
+    a, b = whole_numbers(3, 8, 8), whole_numbers(8, 8, seed=1)
+    d = whole_numbers(3, 8, 8, seed=2)
+    for dtype in ("bfloat16", "float32"):
+        own = [Given(laid(array.astype(dtype), "rows")) for array in (a, b, d)]
+        made = matmul_sweep.gemm(*own[:2], d=own[2], beta=2).array
+        np.testing.assert_array_equal(made, a @ b + 2 * d)
+
+
+# A bfloat16 product and what its kernels are; `x` is row-major.
+IN_ONE_LAUNCH = [
+    (lambda x, d: matmul_sweep.gram(Given(x.T), d=d, beta=2), ["gram_streamed_bf16"]),
+    (lambda x, d: matmul_sweep.gram(Given(x.T), alpha=2), ["gram_streamed_bf16"]),
+    (lambda x, d: matmul_sweep.gemm(Given(x), Given(x), d=d, beta=2), ["added_bf16"]),
+    (lambda x, d: matmul_sweep.gram(Given(x[:7].T)), ["pad_gram_bf16", "gram_padded_bf16"]),
+]
+
+
+@pytest.mark.parametrize(("product", "launched"), IN_ONE_LAUNCH)
+def test_bfloat16_is_scaled_and_added_in_the_kernels_store(
+    calls: Card, product: Callable[..., Any], launched: list[str]
+) -> None:
+    x = laid(whole_numbers(8, 8, dtype="bfloat16"), "rows")
+    product(x, Given(laid(np.ones((8, 8), "bfloat16"), "rows")))
+    assert calls.launched == launched
+
+
+@pytest.mark.parametrize("alpha", [1, 0])
+def test_without_terms_or_alpha_only_d_is_left(calls: Card, alpha: float) -> None:
+    x = np.full((8, 0 if alpha else 8), NAN, "bfloat16")
+    d = laid(whole_numbers(8, 8, dtype="bfloat16"), "rows")
+    made = matmul_sweep.gram(Given(x.T), d=Given(d), alpha=alpha, beta=3).array
+    np.testing.assert_array_equal(made, 3 * d)
+
+
 # What is multiplied, and the products that this takes.
 STACKS = [
     ((3, 4, 8), (3, 8, 4), 3),
@@ -347,6 +423,8 @@ def test_the_accuracy_decides_which_dispatch_chooses(
 def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
     matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
     assert len(calls.compiled) == 2
+    matmul_sweep.prepare([(15, 64)], "bfloat16")  # 64 rows of 15 for AAᵀ
+    assert calls.compiled[-1].startswith("gram_padded_bf16")
     assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. Where ")
 
 
@@ -365,6 +443,13 @@ MISTAKES = [
     ((np.zeros((4, 4), SINGLE), square()), {}, TypeError, "several libraries"),
     (([[1.0]], [[1.0]]), {}, TypeError, "list"),
     ((square(), square(), Given(np.zeros((4, 5), SINGLE))), {}, ValueError, r"shape \(4, 5\)"),
+    ((square(), square()), {"d": Given(np.zeros((4, 5), SINGLE))}, ValueError,
+     r"d has the shape \(4, 5\), and the product \(4, 4\)"),
+    ((square(), square()), {"d": square(dtype="float64")}, TypeError, "float32, float64"),
+    ((square(), square()), {"d": np.zeros((4, 4), SINGLE)}, TypeError, "several libraries"),
+    ((square(), square()), {"beta": 1}, ValueError, "nothing to add: give d or out"),
+    ((square(), square(), Given(SHARED[:, :4])), {"d": Given(SHARED[:, 2:6]), "beta": 1},
+     ValueError, "a part of d"),
     ((square(), square()), {"accuracy": "best"}, ValueError, "float32, ieee"),
     ((square(), square()), {"kernel": "gram_naive"}, ValueError, "naive_rect"),
     ((square(), square()), {"kernel": "nothing"}, ValueError, "nothing"),

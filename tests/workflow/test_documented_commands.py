@@ -32,7 +32,7 @@ BLOCK = re.compile(
 )
 NO_COMMANDS = {"text", "yaml", "python", "cuda"}
 INLINE = re.compile(r"`(uv run [^`]+)`")
-GPU_PROGRAMS = {"search", "check_timer", "beside_torch", "mlp"}
+GPU_PROGRAMS = {"search", "check_timer", "beside_torch", "mlp", "muon"}
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,18 @@
 """A product of matrices that lie in a given way, prepared: what is left of a call is to write
 addresses and to launch."""
 
-from collections.abc import Sequence
 from ctypes import byref, c_void_p
 from functools import partial
 
 from matmul_sweep.api.cards import Card
-from matmul_sweep.api.layout import Matrices
+from matmul_sweep.api.layout import Arrangement, Matrices
 from matmul_sweep.launch import driver
 from matmul_sweep.launch.combine import Combine
 from matmul_sweep.launch.products import ALIGNMENT, Prepared
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import ceil_div
 
-PLAIN, SCALED, ADDED, EMPTY = range(4)  # C = AB, alpha·AB, alpha·AB + beta·C, beta·C
+PLAIN, SCALED, ADDED, EMPTY = range(4)  # C = AB, alpha·AB, alpha·AB + beta·D, beta·D
 
 
 def way_of(alpha: float, beta: float) -> int:
@@ -25,27 +24,47 @@ def way_of(alpha: float, beta: float) -> int:
     return ADDED if beta != 0 else SCALED
 
 
+class Copy:
+    """A function (stream, source, target) that enqueues a copy of a matrix, or of a stack of them,
+    at these addresses. It belongs to one thread."""
+
+    def __init__(self, card: Card, dtype: str, source: Matrices, target: Matrices) -> None:
+        function, size = card.combining[dtype], DTYPES[dtype].bytes
+        self.combine = Combine(function, target.extent, source.strides, target.strides)
+        self.count, self.steps = target.count, (source.apart * size, target.apart * size)
+
+    def __call__(self, stream: int, source: int, target: int) -> None:
+        """Raises DriverError."""
+        from_one, to_one = self.steps
+        for which in range(self.count):
+            self.combine(stream, source + which * from_one, target + which * to_one)
+
+
 class Call:
-    """A function (stream, scratch, addresses, alpha, beta) that enqueues a product of matrices at
-    these addresses, C's the last, with memory `scratch` for the time of the call. It belongs to one
-    thread."""
+    """A function (stream, scratch, addresses, addend, alpha, beta) that enqueues a product of
+    matrices at these addresses, C's the last, with memory `scratch` for the time of the call.
+    addend: D's address. It belongs to one thread."""
 
     def __init__(
-        self, card: Card, dtype: str, inputs: Sequence[Matrices], output: Matrices, way: int,
-        product: Prepared | None,
+        self, card: Card, dtype: str, arranged: Arrangement, way: int, product: Prepared | None,
+        in_store: bool = False, move: Copy | None = None,
     ) -> None:  # fmt: skip
-        """product: the kernel's, None where nothing is multiplied."""
+        """product: the kernel's, None where nothing is multiplied. in_store: it scales and adds
+        itself, a D that lies as C does. move: of D to C, which is D then."""
+        inputs, output = arranged.inputs, arranged.output
         self.card, self.dtype, self.product, self.count = card, dtype, product, output.count
+        self.in_store, self.move = in_store, move
         self.scratch_bytes = product.workspace_bytes if product else 0
         self.steps = [each.apart * DTYPES[dtype].bytes for each in (*inputs, output)]
         self.copies = [None if each.by_rows or not product else self.copy(each) for each in inputs]
         # The product goes elsewhere first, and from there to C.
-        self.apart = bool(product) and (way == ADDED or not output.by_rows)
+        self.apart = bool(product) and not in_store and (way == ADDED or not output.by_rows)
         dense = Matrices.dense(output.extent)
         self.place = self.room_for(dense) if self.apart else 0
         source = dense if self.apart else output
-        self.last = self.combine(source, output) if self.apart or way != PLAIN else None
-        alone = not (any(self.copies) or self.last or self.count > 1)
+        combines = self.apart or (way != PLAIN and not in_store)
+        self.last = self.combine(source, output) if combines else None
+        alone = not (any(self.copies) or self.last or move or self.count > 1)
         self.direct = product if alone else None
         self.context, self.now = card.context.value, c_void_p()
         self.find_current = partial(driver.library().cuCtxGetCurrent, byref(self.now))
@@ -66,28 +85,34 @@ class Call:
         return offset
 
     def __call__(
-        self, stream: int, scratch: int, addresses: list[int], alpha: float, beta: float
-    ) -> None:
+        self, stream: int, scratch: int, addresses: list[int], addend: int, alpha: float,
+        beta: float,
+    ) -> None:  # fmt: skip
         """Raises DriverError."""
         self.find_current()
         if self.now.value != self.context:
             with self.card.current():
-                self.launch(stream, scratch, addresses, alpha, beta)
+                self.launch(stream, scratch, addresses, addend, alpha, beta)
         elif self.direct:
-            self.direct(stream, scratch, addresses)
+            self.direct(stream, scratch, addresses, alpha, beta, addend)
         else:
-            self.launch(stream, scratch, addresses, alpha, beta)
+            self.launch(stream, scratch, addresses, addend, alpha, beta)
 
     def launch(
-        self, stream: int, scratch: int, addresses: list[int], alpha: float, beta: float
-    ) -> None:
+        self, stream: int, scratch: int, addresses: list[int], addend: int, alpha: float,
+        beta: float,
+    ) -> None:  # fmt: skip
+        if self.move:
+            self.move(stream, addend, addresses[-1])
+            addend = addresses[-1]
         for which in range(self.count):
             own = [each + which * step for each, step in zip(addresses, self.steps, strict=True)]
-            self.launch_one(stream, scratch, own, alpha, beta, which == 0)
+            added = addend + which * self.steps[-1]
+            self.launch_one(stream, scratch, own, added, alpha, beta, which == 0)
 
     def launch_one(
-        self, stream: int, scratch: int, addresses: list[int], alpha: float, beta: float,
-        first: bool,
+        self, stream: int, scratch: int, addresses: list[int], addend: int, alpha: float,
+        beta: float, first: bool,
     ) -> None:  # fmt: skip
         """One matrix of a stack; the `first` copies what all of them share."""
         *inputs, output = addresses
@@ -99,6 +124,7 @@ class Call:
                     if first or self.steps[i]:
                         copy(stream, inputs[i], scratch + offset)
                     inputs[i] = scratch + offset
-            self.product(stream, scratch, [*inputs, result])
+            factors = (alpha, beta, addend) if self.in_store else ()
+            self.product(stream, scratch, [*inputs, result], *factors)
         if self.last:
             self.last(stream, result, output, alpha if self.product else 0, beta)

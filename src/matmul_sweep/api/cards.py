@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -85,11 +86,18 @@ def named(name: str, operation: Operation) -> Variant:
 
 
 def chosen(
-    name: str | None, accuracy: str, operation: Operation, shape: Shape, arch: str
-) -> Variant:
-    """The variant that computes a product. Raises ValueError where the kernel refuses the shape,
-    RuntimeError where it does not run on the card."""
-    variant = named(name, operation) if name else default(operation, accuracy)
+    name: str | None, accuracy: str, operation: Operation, shape: Shape, arch: str,
+    scales: bool = False,
+) -> Variant:  # fmt: skip
+    """The variant that computes a product. scales: the product is scaled or added to. Raises
+    ValueError where the kernel refuses the shape, RuntimeError where it does not run on the
+    card."""
+    able = [
+        kernel
+        for kernel in offered(operation)
+        if not (own := kernel.variants[0]).refusal(shape) and own.runs_on(arch)
+    ]
+    variant = named(name, operation) if name else default(able, accuracy, scales)
     if refusal := variant.refusal(shape):
         raise ValueError(refusal)
     part = variant.part(shape, arch)
@@ -98,14 +106,14 @@ def chosen(
     return part
 
 
-def default(operation: Operation, accuracy: str) -> Variant:
-    """The last dispatch of the catalogue, for "ieee" the last that multiplies numbers of the
-    inputs' type."""
-    return [
-        kernel.variants[0]
-        for kernel in offered(operation)
-        if kernel.kind is Kind.DISPATCH and (accuracy != "ieee" or kernel.arithmetic == "full")
-    ][-1]
+def default(able: Sequence[Kernel], accuracy: str, scales: bool) -> Variant:
+    """Of the kernels that take a product: the last with an epilogue if it is scaled or added to,
+    else the last dispatch, else the last. For "ieee" those that multiply numbers of the inputs'
+    type."""
+    exact = [k for k in able if accuracy != "ieee" or k.arithmetic == "full"]
+    adders = [k for k in exact if scales and k.epilogue]
+    dispatches = [k for k in exact if k.kind is Kind.DISPATCH]
+    return (adders or dispatches or exact)[-1].variants[0]
 
 
 def offered(operation: Operation) -> list[Kernel]:

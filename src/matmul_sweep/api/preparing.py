@@ -26,7 +26,8 @@ def prepare(
         operation = operation_for(dtype, symmetric=len(extents) == 2)
         if not operation:
             raise TypeError(f"no kernel multiplies {dtype} at {tuple(extents)}")
-        shape = operation.shape(*extents)
+        # A kernel that computes AAᵀ has the A of gram transposed.
+        shape = operation.shape(*(extents[::-1] if operation.right_transposed else extents))
         variant = chosen(kernel, accuracy, operation, shape, gpu.architecture)
         wanted[variant.slug] = variant
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -26,50 +26,55 @@ known = Known()
 
 
 def gemm(
-    a: Any, b: Any, out: Any = None, *, alpha: float = 1, beta: float = 0,
+    a: Any, b: Any, out: Any = None, *, d: Any = None, alpha: float = 1, beta: float = 0,
     kernel: str | None = None, accuracy: str = "float32",
 ) -> Any:  # fmt: skip
-    """C = alpha·A·B + beta·C, on the stream of the arrays' library, without waiting for it.
+    """C = alpha·A·B + beta·D, on the stream of the arrays' library, without waiting for it.
 
     a, b: arrays of m×k and k×n, of one library, GPU and number type, float32 or bfloat16, which is
     C's too. Stacks of matrices have a third dimension in front; a single matrix serves all of a
-    stack. out: C; without it, a new array of the library. With beta = 0 it is not read. kernel: a
-    name of kernels(), in place of the fastest. accuracy, of float32: "float32" errs at most as a
-    sum of float32 products does, "ieee" is such a sum.
+    stack. out: C; without it, a new array of the library. d: D, an array like C; without it, D is
+    C as it was. With beta = 0 it is not read. kernel: a name of kernels(), in place of the fastest.
+    accuracy, of float32: "float32" errs at most as a sum of float32 products does, "ieee" is such a
+    sum.
 
     Arrays that do not fit raise what their library would: ValueError or TypeError, for PyTorch's
     RuntimeError, and nothing is written. Raises also RuntimeError without a GPU, a compiler or a
     kernel for the card, and MemoryError, or the library's own error, without memory.
     """
-    return multiply(False, (a, b), out, alpha, beta, kernel, accuracy)
+    return multiply(False, (a, b), d, out, alpha, beta, kernel, accuracy)
 
 
 def gram(
-    a: Any, out: Any = None, *, alpha: float = 1, beta: float = 0, kernel: str | None = None,
-    accuracy: str = "float32",
+    a: Any, out: Any = None, *, d: Any = None, alpha: float = 1, beta: float = 0,
+    kernel: str | None = None, accuracy: str = "float32",
 ) -> Any:  # fmt: skip
-    """C = alpha·Aᵀ·A + beta·C with A of m×n and C of n×n.
+    """C = alpha·Aᵀ·A + beta·D with A of m×n and C of n×n; gram(x.T) is x·xᵀ.
 
-    In float64 half of C is computed and the other half mirrored; other number types take gemm's
-    kernels. Everything else is as in gemm.
+    In float64 and bfloat16 half of C is computed and the other half mirrored; other number types
+    take gemm's kernels. In bfloat16 D has to be symmetric, as one half of it is read, and may be A.
+    Everything else is as in gemm.
     """
-    return multiply(True, (a,), out, alpha, beta, kernel, accuracy)
+    return multiply(True, (a,), d, out, alpha, beta, kernel, accuracy)
 
 
 def multiply(
-    symmetric: bool, inputs: tuple[Any, ...], out: Any, alpha: float, beta: float,
+    symmetric: bool, inputs: tuple[Any, ...], d: Any, out: Any, alpha: float, beta: float,
     kernel: str | None, accuracy: str,
 ) -> Any:  # fmt: skip
     """Either of them. All but addresses and launches is done once for arrays that lie alike."""
     kind = kind_of(type(inputs[0]))
     if isinstance(kind, Host):
-        return by_copies(symmetric, inputs, out, alpha, beta, kernel, accuracy)
-    given = inputs if out is None else (*inputs, out)
+        return by_copies(symmetric, inputs, d, out, alpha, beta, kernel, accuracy)
+    given = (*inputs, *(array for array in (d, out) if array is not None))
     for array in given:
         if kind_of(type(array)) is not kind:
             raise kind.wrong_type(f"arrays of several libraries: {names(given)}")
     addresses, looks = kind.look(given)
-    key = kind, symmetric, kernel, accuracy, way_of(alpha, beta), out is None, looks
+    way = way_of(alpha, beta)
+    if beta and d is None and out is None:
+        raise kind.wrong("beta is not 0, and there is nothing to add: give d or out")
+    key = kind, symmetric, kernel, accuracy, way, d is not None, out is None, looks
     request = known.requests.get(key) or prepared(key)
     if out is None:
         out = request.new()
@@ -88,19 +93,21 @@ def prepared(key: Key) -> Request:
 
 
 def by_copies(
-    symmetric: bool, inputs: Sequence[Any], out: Any, alpha: float, beta: float,
+    symmetric: bool, inputs: Sequence[Any], d: Any, out: Any, alpha: float, beta: float,
     kernel: str | None, accuracy: str,
 ) -> Any:  # fmt: skip
     """Of NumPy's arrays, by copies on the first GPU."""
-    given = (*inputs, out) if out is not None else inputs
+    given = (*inputs, *(array for array in (d, out) if array is not None))
     if not all(isinstance(array, np.ndarray) for array in given):
         raise TypeError(f"arrays of several libraries: {names(given)}")
     with card(0).current():
         own = tuple(DeviceArray.of(array) for array in inputs)
+        added = None if d is None else DeviceArray.of(d)
         target = None
         if out is not None:
-            target = DeviceArray.of(out) if beta else DeviceArray(out.shape, out.dtype)
-        made = multiply(symmetric, own, target, alpha, beta, kernel, accuracy)
+            read = beta and d is None
+            target = DeviceArray.of(out) if read else DeviceArray(out.shape, out.dtype)
+        made = multiply(symmetric, own, added, target, alpha, beta, kernel, accuracy)
         if out is None:
             out = np.empty(made.shape, made.dtype)
         made.copy_to(out)

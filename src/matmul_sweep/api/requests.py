@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from matmul_sweep.api.calls import EMPTY, Call
+from matmul_sweep.api.calls import ADDED, EMPTY, PLAIN, Call, Copy
 from matmul_sweep.api.cards import ACCURACIES, card, chosen, operation_for
 from matmul_sweep.api.kinds import Kind, Seen
 from matmul_sweep.api.layout import Matrices, arranged_gemm, arranged_gram, share_memory
@@ -21,14 +21,15 @@ PER_THREAD = 2  # the handle of each thread's own default stream
 
 
 class Question(NamedTuple):
-    """A product as it is asked for. new: C is to be made, else it is the last array. looks: the
-    fields of Seen of each array."""
+    """A product as it is asked for. added: D is given, behind the inputs. new: C is to be made,
+    else it is the last array. looks: the fields of Seen of each array."""
 
     kind: Kind
     symmetric: bool
     kernel: str | None
     accuracy: str
     way: int
+    added: bool
     new: bool
     looks: tuple[tuple[Any, ...], ...]
 
@@ -59,16 +60,21 @@ class Request:
         """Raises what gemm does."""
         self.kind, (self.number_type, self.device, *_) = question.kind, question.looks[0]
         self.operation, self.given = operation_of(question), question.arrays
-        inputs = self.given if question.new else self.given[:-1]
+        self.factors = 1 if question.symmetric else 2  # arrays that are multiplied
+        inputs = self.given[: self.factors]
         order = [0, 0] if question.symmetric else [0, 1]
         if question.symmetric and not self.operation.symmetric:
             inputs = [inputs[0].transposed, inputs[0]]
         self.shape = shape_of(question, self.operation, inputs)
         output = Matrices.dense(self.shape) if question.new else self.given[-1]
+        self.addend = self.given[self.factors] if question.added else None
+        if question.added:
+            check_addend(question, self.shape)
         if not question.new:
             check_output(question, self.shape, output)
         if self.operation.symmetric:
-            self.arranged = arranged_gram(inputs[0], output)
+            left = inputs[0].transposed if self.operation.right_transposed else inputs[0]
+            self.arranged = arranged_gram(left, output)
         else:
             free = question.new and self.kind.has_views
             self.arranged = arranged_gemm(inputs, output, order, free)
@@ -79,11 +85,14 @@ class Request:
         self.calls: dict[int, Call] = {}
         self.empty = not all(self.shape)
         self.variant = None if self.empty or self.way == EMPTY else self.choice(question)
+        # How C lies.
+        self.c = self.arranged.output.transposed if self.arranged.by_columns else output
 
     def choice(self, question: Question) -> Variant:
         """The kernel. Raises what gemm does."""
         shape, arch = self.product_shape, card(self.device).architecture
-        return chosen(question.kernel, question.accuracy, self.operation, shape, arch)
+        scales = self.way != PLAIN
+        return chosen(question.kernel, question.accuracy, self.operation, shape, arch, scales)
 
     @property
     def product_shape(self) -> Shape:
@@ -100,7 +109,11 @@ class Request:
         if self.variant:
             owner = (stream, threading.get_ident()) if stream == PER_THREAD else stream
             product = gpu.product(self.variant, owner).prepared(self.product_shape)
-        call = Call(gpu, self.operation.dtype, arranged.inputs, arranged.output, self.way, product)
+        epilogue = self.variant and self.variant.kernel.epilogue and self.way != PLAIN
+        in_store, dtype = bool(epilogue) and arranged.output.by_rows, self.operation.dtype
+        stays = self.way not in (ADDED, EMPTY) or (in_store and self.addend == self.c)
+        move = None if not self.addend or stays else Copy(gpu, dtype, self.addend, self.c)
+        call = Call(gpu, dtype, arranged, self.way, product, in_store, move)
         if any(call.copies):
             tell_of_copies()
         if len(self.calls) == MOST_STREAMS:
@@ -132,18 +145,26 @@ class Request:
         call = self.calls.get(stream) or self.prepared(stream)
         size = call.scratch_bytes
         _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
-        if not self.straight:
-            addresses = [addresses[i] for i in self.arranged.order] + addresses[-1:]
-        call(stream, scratch, addresses, alpha, beta)
+        *inputs, output = addresses
+        addend = inputs[self.factors] if self.addend else output
+        own = inputs[: self.factors] if self.straight else [inputs[i] for i in self.arranged.order]
+        call(stream, scratch, [*own, output], addend, alpha, beta)
         kind.finish(stream)
 
     def check_apart(self, addresses: list[int]) -> None:
-        """Raise the kind's error if C shares memory with an input."""
+        """Raise the kind's error if C shares memory with another array, and is not D."""
         target, (low, high) = addresses[-1], self.spans[-1]
-        for at, own, (first, end) in zip(addresses, self.given, self.spans[:-1], strict=False):
+        c = target, self.given[-1]
+        for i, (at, own, (first, end)) in enumerate(
+            zip(addresses, self.given, self.spans[:-1], strict=False)
+        ):
             near = at + first < target + high and target + low < at + end
-            if near and share_memory(self.itemsize, (at, own), (target, self.given[-1])):
+            if not near or not share_memory(self.itemsize, (at, own), c):
+                continue
+            if i < self.factors:
                 raise self.kind.wrong("out shares memory with an input: give it its own")
+            if (at, own) != c:
+                raise self.kind.wrong("out shares memory with a part of d: give it its own, or d")
 
 
 def operation_of(question: Question) -> Operation:
@@ -180,6 +201,13 @@ def shape_of(question: Question, operation: Operation, inputs: list[Matrices]) -
         raise wrong(f"an extent over {LARGEST}: {', '.join(map(str, shapes))}")
     stack = [counts.pop() if counts else 1] if max(map(len, shapes[: len(inputs)])) == 3 else []
     return *stack, left.extent[0], right.extent[1]
+
+
+def check_addend(question: Question, shape: tuple[int, ...]) -> None:
+    """Raise the kind's error for a `d` that cannot be added to C."""
+    own = tuple(question.seen[1 if question.symmetric else 2].shape)
+    if own != shape:
+        raise question.kind.wrong(f"d has the shape {own}, and the product {shape}")
 
 
 def check_output(question: Question, shape: tuple[int, ...], output: Matrices) -> None:

@@ -217,11 +217,12 @@ class Variant:
 
     def cluster_tiles(self, shape: Shape) -> int:
         """Of clusters' tiles, each as many neighbouring tiles as the cluster has blocks (from top
-        to bottom CLUSTER_M, from left to right CLUSTER_N), those that cover C; some tiles may lie
-        outside."""
+        to bottom CLUSTER_M, from left to right CLUSTER_N), those that cover C, or a triangle of it;
+        some tiles may lie outside."""
         own = [self.parameters.get(name, 1) for name in ("CLUSTER_M", "CLUSTER_N")]
         sides = zip(shape.output, self.tile, own, strict=True)
-        return math.prod(ceil_div(extent, tile * side) for extent, tile, side in sides)
+        rows, columns = (ceil_div(extent, tile * side) for extent, tile, side in sides)
+        return rows * (rows + 1) // 2 if self.kernel.half else rows * columns
 
     def grid(self, shape: Shape, arch: str | None = None) -> tuple[int, int, int]:
         """gridDim in x, y, z for a product of `shape` with its binary for an architecture: whole

@@ -45,8 +45,8 @@ class TensorMap:
 @dataclass(frozen=True)
 class Plan:
     """The launches of a product in their order, the bytes of each part of its workspace, and its
-    tensor maps. The functions take matrices, dimensions, workspace and tensor maps, in this
-    order."""
+    tensor maps. The functions take matrices, dimensions, alpha, beta and D if they have an
+    epilogue, workspace and tensor maps, in this order."""
 
     launches: tuple[Launch, ...]
     workspace: tuple[int, ...] = ()

@@ -2,7 +2,7 @@
 
 import ctypes
 import itertools
-from ctypes import c_char, c_int, c_uint64
+from ctypes import c_char, c_float, c_int, c_uint64
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,8 @@ class Product:
 
 class Prepared:
     """A function (stream, workspace, [*inputs, C]) that enqueues the launches of one product. They
-    share their arguments, into which a call writes the addresses, so it belongs to one thread."""
+    share their arguments, into which a call writes the addresses, so it belongs to one thread. A
+    kernel with an epilogue stores alpha·product + beta·D; `addend` is D's address."""
 
     def __init__(
         self, variant: Variant, shape: Shape, arch: str, functions: list[Function]
@@ -101,14 +102,22 @@ class Prepared:
         self.encoded: dict[tuple[int, ...], list[bytes]] = {}
         places = [c_uint64.from_buffer(self.addresses, 8 * i) for i in range(len(self.addresses))]
         numbers = [c_int(extent) for extent in shape.dimensions]
-        arguments = [*places[:matrices], *numbers, *places[matrices:], *self.room_of_maps]
+        self.alpha, self.beta, self.addend = c_float(1), c_float(0), c_uint64()
+        epilogue = [self.alpha, self.beta, self.addend] if kernel.epilogue else []
+        arguments = [
+            *places[:matrices], *numbers, *epilogue, *places[matrices:], *self.room_of_maps
+        ]  # fmt: skip
         self.launches = [
             Launch(function, each.grid, each.block, arguments, each.shared_bytes, kernel.overlaps)
             for function, each in zip(functions, plan.launches, strict=True)
         ]
 
-    def __call__(self, stream: int, workspace: int, matrices: list[int]) -> None:
+    def __call__(
+        self, stream: int, workspace: int, matrices: list[int], alpha: float = 1, beta: float = 0,
+        addend: int = 0,
+    ) -> None:  # fmt: skip
         """Raises DriverError."""
+        self.alpha.value, self.beta.value, self.addend.value = alpha, beta, addend
         pointers: list[Any] = matrices
         if self.offsets:
             pointers = [*matrices, *[workspace + offset for offset in self.offsets]]

@@ -6,12 +6,13 @@ from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.gemm_bf16 import GEMM_BF16
 from matmul_sweep.operations.gemm_f16 import GEMM_F16
 from matmul_sweep.operations.gram import GRAM
+from matmul_sweep.operations.gram_bf16 import GRAM_BF16
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 
 # In the order of the report.
 OPERATIONS: dict[str, Operation] = {
-    operation.name: operation for operation in (GEMM, GRAM, GEMM_BF16, GEMM_F16)
+    operation.name: operation for operation in (GEMM, GRAM, GEMM_BF16, GEMM_F16, GRAM_BF16)
 }
 
 

@@ -46,7 +46,7 @@ TUNED = {"cublasLtMatmul": Routine(True, cublaslt, tuned=True)}
 class Operation:
     """One kind of product: its shapes and matrices, error bound, rivals and words.
 
-    C = left·right, where both factors are inputs and the left one may be transposed.
+    C = left·right, where both factors are inputs, or the transpose of one.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Operation:
     title: str  # the product as a formula
     work: str  # its count of operations as a formula
     symmetric: bool = False
+    right_transposed: bool = False  # the right factor is that input's transpose
     # Words for shapes by the dimension that stands out; the first that holds is the class.
     classes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     series: Mapping[str, float] = field(default_factory=dict)  # forms of A: rows per column
@@ -78,7 +79,8 @@ class Operation:
 
     def factors(self, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The left and the right factor of C, of m×k and k×n, as views of the inputs."""
-        return inputs[0].T if self.left_transposed else inputs[0], inputs[self.right]
+        left, right = inputs[0], inputs[self.right]
+        return left.T if self.left_transposed else left, right.T if self.right_transposed else right
 
     @property
     def matrices(self) -> tuple[str, ...]:

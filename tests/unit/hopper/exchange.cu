@@ -79,7 +79,7 @@ exchange(const __nv_bfloat16* A, const __nv_bfloat16* B, __nv_bfloat16* C, int m
         for (int step = 0; step < 4; step++) {
             const float* of = &sums[8 * step];
             const unsigned fragments[4] = {pair(of[0], of[1]), pair(of[2], of[3]), pair(of[4], of[5]), pair(of[6], of[7])};
-            store_matrices(fragments, matrix_row(memory.out, step));
+            store_matrices<false>(fragments, matrix_row(memory.out, step));
         }
         fence_async_proxy();
         sync_at_barrier(2, 128);  // until the tile is written

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,15 @@ ASSEMBLER = re.compile(r"Assembler messages|in ‘asm’|‘asm’ operand|(?:in
 DYNAMIC_SHARED = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
+@dataclass(frozen=True)
+class Epilogue:
+    """What a kernel with an epilogue adds: C = alpha·product + beta·D."""
+
+    alpha: float
+    beta: float
+    addend: np.ndarray  # D, of C's extents and type
+
+
 class EmulationError(Exception):
     """A kernel that does not compile or makes a mistake; the message is one line."""
 
@@ -91,13 +101,15 @@ def build(
     workspace: Sequence[str] = (),
     tensor_maps: Sequence[str] = (),
     seconds: float | None = None,
+    epilogue: bool = False,
 ) -> None:
     """Compile the kernels `functions` of `source`, in the order of their launches, into
     `executable`, for `launch`.
 
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
-    operation's dtypes, then the dimensions; behind these come the workspace's parts and the tensor
-    maps of these names. defines: the kernels' compile-time parameters.
+    operation's dtypes, then the dimensions; behind these come alpha, beta and D with an `epilogue`,
+    the workspace's parts and the tensor maps of these names. defines: the kernels' compile-time
+    parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
     include: folders of headers. seconds: after which a compiler is given up; None: never.
@@ -110,7 +122,7 @@ def build(
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
-    macros = {**defines, **_macros(functions, operation, workspace, tensor_maps)}
+    macros = {**defines, **_macros(functions, operation, workspace, tensor_maps, epilogue)}
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
     compile_flags, link_flags = SANITIZERS[sanitizer]
@@ -148,7 +160,7 @@ def build_variant(
     build(
         source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
         executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
-        [*kernel.tensor_maps],
+        [*kernel.tensor_maps], epilogue=kernel.epilogue,
     )  # fmt: skip
 
 
@@ -170,19 +182,26 @@ def launch(
     inputs: Sequence[np.ndarray],
     output: np.ndarray,
     timeout: float = HANG_SECONDS,
+    epilogue: Epilogue | None = None,
 ) -> np.ndarray:
     """Run the launches of a plan and return C, an array like `output`, which does not change.
 
     inputs and output have the extents of `shape`, and the dtypes that the executable was built for.
     `output` is C before the launch: fill it with NaN to see which elements the kernel does not
-    write. Raises EmulationError for an access outside an array, a barrier that not all threads of a
+    write. epilogue: without one a kernel that has an epilogue stores the product alone.
+    Raises EmulationError for an access outside an array, a barrier that not all threads of a
     block reach, more static shared memory than a block has, a sanitizer's finding, or arrays that
     do not fit the shape; Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         command = command_of(executable, plan, shape, (*inputs, output), Path(folder))
+        result = command[-1]
+        if epilogue:
+            addend = Path(folder) / "addend.bin"
+            addend.write_bytes(epilogue.addend.tobytes())
+            command += [str(epilogue.alpha), str(epilogue.beta), str(addend)]
         _run(command, timeout)
-        return np.fromfile(command[-1], output.dtype).reshape(output.shape)
+        return np.fromfile(result, output.dtype).reshape(output.shape)
 
 
 def command_of(
@@ -246,6 +265,7 @@ def _macros(
     operation: Operation,
     workspace: Sequence[str],
     tensor_maps: Sequence[str],
+    epilogue: bool,
 ) -> dict[str, int | str]:
     """What the driver has to know of the kernels and their arrays."""
     matrices = list(zip(operation.matrices, operation.dtypes, strict=True))
@@ -253,14 +273,17 @@ def _macros(
     parameters = [
         *(f"{'' if name == 'C' else 'const '}{dtype.cpp}* {name}" for name, dtype in matrices),
         *(f"int {name}" for name in dimensions),
+        *(["float alpha", "float beta", f"const {matrices[-1][1].cpp}* D"] if epilogue else []),
         *(f"void* {name}" for name in workspace),
         *(f"const CUtensorMap {name}" for name in tensor_maps),
     ]
     known = {"arrays": matrices, "dimensions": dimensions, "parts": workspace, "maps": tensor_maps}
+    arguments = {of: [f"{of}[{i}]" for i in range(len(known[of]))] for of in known}
+    arguments["dimensions"] += ["alpha", "beta", "D"] if epilogue else []
     return {
         "FUNCTIONS": ",".join(functions),
         "PARAMETERS": ", ".join(parameters),
-        "ARGUMENTS": ",".join(f"{name}[{i}]" for name in known for i in range(len(known[name]))),
+        "ARGUMENTS": ",".join(name for of in arguments.values() for name in of),
         "MATRICES": ",".join(f'{{"{name}",{dtype.bytes}}}' for name, dtype in matrices),
         "DIMENSIONS": len(dimensions),
         "PARTS": len(workspace),

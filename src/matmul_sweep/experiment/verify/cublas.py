@@ -140,33 +140,36 @@ class Cublas:
 
     def gemm(
         self, dtype: str, m: int, n: int, k: int, a: int, b: int, c: int,
-        columns: int | None = None, add: bool = False,
+        columns: int | None = None, add: bool = False, right_transposed: bool = False,
     ) -> None:  # fmt: skip
         """C = A·B, row-major: A m×k, B k×n, C m×n, device pointers to float32 or float64.
 
-        With `columns`, C = Aᵀ·B: A is m columns of a row-major matrix of k×columns. With `add`, the
-        product is added to C.
+        With `columns`, C = Aᵀ·B: A is m columns of a row-major matrix of k×columns. With
+        `right_transposed`, C = A·Bᵀ with B n×k. With `add`, the product is added to C.
         """
         function, scalar = {
             "float32": ("cublasSgemm_v2", c_float),
             "float64": ("cublasDgemm_v2", c_double),
         }[dtype]
         of_a = TRANSPOSE if columns else NO_TRANSPOSE
+        of_b, row_of_b = (TRANSPOSE, k) if right_transposed else (NO_TRANSPOSE, n)
         call(
-            function, self.handle, NO_TRANSPOSE, of_a, n, m, k,
-            byref(scalar(1)), b, n, a, columns or k, byref(scalar(add)), c, n,
+            function, self.handle, of_b, of_a, n, m, k,
+            byref(scalar(1)), b, row_of_b, a, columns or k, byref(scalar(add)), c, n,
         )  # fmt: skip
 
     def gemm_ex(
-        self, inputs: str, output: str, m: int, n: int, k: int, a: int, b: int, c: int
-    ) -> None:
-        """C = A·B as `gemm`, of device pointers to these dtypes; each element is summed in
+        self, inputs: str, output: str, m: int, n: int, k: int, a: int, b: int, c: int,
+        right_transposed: bool = False,
+    ) -> None:  # fmt: skip
+        """C = A·B or A·Bᵀ as `gemm`, of device pointers to these dtypes; each element is summed in
         float32."""
         taken, given = DTYPES[inputs].library, DTYPES[output].library
         one, zero = c_float(1), c_float(0)
+        of_b, row_of_b = (TRANSPOSE, k) if right_transposed else (NO_TRANSPOSE, n)
         call(
-            "cublasGemmEx", self.handle, NO_TRANSPOSE, NO_TRANSPOSE, n, m, k,
-            byref(one), b, taken, n, a, taken, k, byref(zero), c, given, n,
+            "cublasGemmEx", self.handle, of_b, NO_TRANSPOSE, n, m, k,
+            byref(one), b, taken, row_of_b, a, taken, k, byref(zero), c, given, n,
             COMPUTE_FLOAT32, DEFAULT_ALGORITHM,
         )  # fmt: skip
 

@@ -17,7 +17,8 @@ from matmul_sweep.operations.shapes import Shape
 
 ASKED = 64  # algorithms for a product; it offers about eight
 COMPUTE = {"float32": (68, c_float), "float64": (70, c_double)}  # cublasComputeType_t
-TRANSPOSE_B, TRANSPOSE = 4, c_int(1)  # cublasLtMatmulDescAttributes_t, cublasOperation_t
+TRANSPOSE_FIRST, TRANSPOSE_SECOND = 3, 4  # cublasLtMatmulDescAttributes_t, of A and B there
+TRANSPOSE = c_int(1)  # cublasOperation_t
 MOST_WORKSPACE = 1  # cublasLtMatmulPreferenceAttributes_t
 # cublasLtMatmulAlgoConfigAttributes_t: what tells one algorithm from another.
 CONFIGURED = {"algorithm": 0, "tile": 1, "stages": 6, "split": 2, "cluster": 8}
@@ -38,11 +39,11 @@ class Algorithm(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Description:
-    """How cublasLt is told of a product: the operation, and the matrices in its order."""
+    """How cublasLt is told of a product: the operation, and the matrices in its order: the right
+    factor, the left one, and C."""
 
     product: c_void_p
     matrices: tuple[c_void_p, c_void_p, c_void_p]
-    swapped: bool  # it takes B before A
 
 
 class CublasLt:
@@ -69,11 +70,10 @@ class CublasLt:
         return [own for own in found[: count.value] if own.status == 0]
 
     def matmul(self, which: int, shape: Shape, *pointers: int) -> None:
-        """C = A·B or AᵀA of device pointers, by one of the algorithms that are offered."""
+        """A product of device pointers, by one of the algorithms that are offered."""
         told, algorithm = self.described(shape), self.offered(shape)[which]
         scalar = COMPUTE[operation_of(shape).sums][1]
-        left, right = pointers[0], pointers[operation_of(shape).right]
-        first, second = (right, left) if told.swapped else (left, right)
+        first, second = pointers[operation_of(shape).right], pointers[0]
         c, (of_first, of_second, of_c) = pointers[-1], told.matrices
         call(
             "Matmul", self.handle, told.product, byref(scalar(1)), c_void_p(first), of_first,
@@ -84,20 +84,23 @@ class CublasLt:
 
 
 def describe(shape: Shape) -> Description:
-    """A product in the library's words. By columns, row-major A of m×n is Aᵀ, so AᵀA is X·Xᵀ."""
+    """A product in the library's words. By columns, a row-major matrix is its transpose."""
     operation, product = operation_of(shape), c_void_p()
     compute, _ = COMPUTE[operation.sums]
     call("MatmulDescCreate", byref(product), compute, DTYPES[operation.sums].library)
     taken, given = DTYPES[operation.dtype].library, DTYPES[operation.output].library
     rows, columns = shape.output
-    if operation.left_transposed:
-        call("MatmulDescSetAttribute", product, TRANSPOSE_B, byref(TRANSPOSE), sizeof(TRANSPOSE))
-        sides = (columns, shape.terms), (rows, shape.terms)
-    else:
-        sides = (columns, shape.terms), (shape.terms, rows)
-    first, second = (layout(taken, *side) for side in sides)
-    matrices = first, second, layout(given, columns, rows)
-    return Description(product, matrices, swapped=not operation.left_transposed)
+    factors = (
+        (TRANSPOSE_FIRST, operation.right_transposed, (columns, shape.terms)),
+        (TRANSPOSE_SECOND, operation.left_transposed, (shape.terms, rows)),
+    )
+    for attribute, transposed, _ in factors:
+        if transposed:
+            call("MatmulDescSetAttribute", product, attribute, byref(TRANSPOSE), sizeof(TRANSPOSE))
+    first, second = (
+        layout(taken, *(sides[::-1] if transposed else sides)) for _, transposed, sides in factors
+    )
+    return Description(product, (first, second, layout(given, columns, rows)))
 
 
 def layout(kind: int, rows: int, columns: int) -> c_void_p:

@@ -142,12 +142,15 @@ class Reference(ABC):
         operand's for these columns: arrays of rows×terms and terms×columns."""
         terms, (height, width) = self.shape.terms, map(np.uint64, self.shape.output)
         inner, down = np.arange(terms, dtype=np.uint64), rows[:, None]
+        across = inner[:, None]
         left = inner * height + down if self.operation.left_transposed else down * terms + inner
-        return left, inner[:, None] * width + columns
+        if self.operation.right_transposed:
+            return left, columns * np.uint64(terms) + across
+        return left, across * width + columns
 
 
 class WidenedReference(Reference):
-    """A·B by cublasDgemm, for matrices whose elements fit in float32."""
+    """A·B or A·Aᵀ by cublasDgemm, for matrices whose elements fit in float32."""
 
     right_bytes = 12
     of_row = (12, 12)
@@ -155,7 +158,7 @@ class WidenedReference(Reference):
 
     def __init__(self, tools: Instruments, shape: Shape, fill: str, arrays: Sequence[int]) -> None:
         super().__init__(tools, shape)
-        self.a, b = map(int, arrays)
+        self.a, b = int(arrays[0]), int(arrays[self.operation.right])
         self.b = self.allocated(shape.terms * shape.n, 8, 4)  # wide, and its magnitude
         self.widen(b, self.b, shape.terms * shape.n)
         self.panel = self.allocated(self.rows * shape.terms, 8, 4)  # of A, likewise
@@ -165,7 +168,8 @@ class WidenedReference(Reference):
         self.tools.call(f"widen_{self.operation.dtype}", matrix, *to, count)
 
     def compute_panel(self, first: int, rows: int) -> None:
-        n, k, gemm = self.shape.n, self.shape.terms, self.tools.cublas.gemm
+        n, k, transposed = self.shape.n, self.shape.terms, self.operation.right_transposed
+        gemm = partial(self.tools.cublas.gemm, right_transposed=transposed)
         self.widen(self.a + DTYPES[self.operation.dtype].bytes * first * k, self.panel, rows * k)
         (a, abs_a), (b, abs_b) = (map(int, pair) for pair in (self.panel, self.b))
         gemm("float64", rows, n, k, a, b, int(self.product))

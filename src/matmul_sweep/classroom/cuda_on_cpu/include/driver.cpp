@@ -1,12 +1,13 @@
 // Launches the kernels of a product on the CPU (see cuda_on_cpu.h) and writes C back.
 //
-//     driver LAUNCHES... PARTS... MAPS... ELEMENTS... DIMENSIONS... FILES...
+//     driver LAUNCHES... PARTS... MAPS... ELEMENTS... DIMENSIONS... FILES... [ALPHA BETA FILE]
 //
 // A launch is GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES CLUSTER, one for each function.
 // A part of the workspace has its bytes. A tensor map is POINTER ELEMENT_BYTES SWIZZLE RANK, then its
 // extents, its strides in bytes and its box, the contiguous dimension last; pointers count through the
 // matrices and then the parts. There is one of ELEMENTS and FILES for each matrix, the inputs first and
 // C last.
+// Kernels with an epilogue take ALPHA, BETA and the FILE of D; without these alpha is 1, beta 0, and D is C.
 // The files hold raw little-endian elements in row-major order. C is read and then overwritten, so
 // the caller decides the value of elements that the kernels do not write.
 //
@@ -57,6 +58,8 @@ struct Array {
 
 Array arrays[] = {MATRICES}, &C = arrays[sizeof arrays / sizeof *arrays - 1];
 int dimensions[DIMENSIONS];
+float alpha = 1, beta = 0;
+Array D;
 Array parts[PARTS + 1];  // of the workspace; no array is empty
 CUtensorMap maps[MAPS + 1];
 Function* launched;
@@ -253,6 +256,13 @@ void run(Arguments given)
     for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
     const char* file = nullptr;
     for (const Array& array : arrays) read_array(array, file = given.text());
+    D = C;
+    if (given.next != given.end) {
+        alpha = strtof(given.text(), nullptr), beta = strtof(given.text(), nullptr);
+        D = {"D", C.element_bytes};
+        D.allocate(C.bytes / C.element_bytes);
+        read_array(D, given.text());
+    }
     start();
     for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
         limit_shared(launches[i]->shared_bytes);

@@ -68,7 +68,12 @@ def operations() -> dict[str, dict[str, Any]]:
     facts = ("title", "dtype", "work", "figure_prefix")
     return {
         name: {fact: getattr(operation, fact) for fact in facts}
-        | {"factors": ["Aᵀ" if operation.left_transposed else "A", "AB"[operation.right]]}
+        | {
+            "factors": [
+                "A" + "ᵀ" * operation.left_transposed,
+                "AB"[operation.right] + "ᵀ" * operation.right_transposed,
+            ]
+        }
         for name, operation in OPERATIONS.items()
     }
 

@@ -1,0 +1,49 @@
+// C = alpha·T + beta·D, where T is a product in registers: in float32, before an element is rounded.
+//
+//     by a launch of its own    product ──► T, rounded ──► read T and D ──► C, rounded again
+//     here                      product ──► sums ──► read D ──► C, rounded once
+//
+// D has the extents of C. As in BLAS, with beta of 0 D is not read, and may have NaN.
+#pragma once
+
+#include <cuda_bf16.h>
+
+struct Epilogue {
+    float alpha, beta;
+    const __nv_bfloat16* D;
+
+    __device__ __forceinline__ float of(float sum, const __nv_bfloat16& d) const
+    {
+        return beta == 0 ? alpha * sum : alpha * sum + beta * __bfloat162float(d);
+    }
+
+    // Apply it to a warpgroup's sums of 64×64 elements of C of m×n, which begin at (row, column). A lane has the sums
+    // that wgmma leaves it (instructions.cuh, Products of a warpgroup).
+    __device__ __forceinline__ void apply(float* sums, int m, int n, int row, int column) const
+    {
+        const int lane = threadIdx.x % 32;
+        row += threadIdx.x / 32 % 4 * 16 + lane / 4, column += lane % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < 32; i++) sums[i] *= alpha;
+        if (beta == 0) return;
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+#pragma unroll
+            for (int below = 0; below < 2; below++)
+                add_pair(&sums[4 * j + 2 * below], m, n, row + 8 * below, column + 8 * j);
+    }
+
+    // Add beta·D to two neighbours, at (row, column).
+    __device__ __forceinline__ void add_pair(float* two, int m, int n, int row, int column) const
+    {
+        if (row >= m || column >= n) return;
+        const __nv_bfloat16* place = D + (size_t)row * n + column;
+        if (n % 2 == 0) {
+            const __nv_bfloat162 both = *(const __nv_bfloat162*)place;
+            two[0] += beta * __bfloat162float(both.x), two[1] += beta * __bfloat162float(both.y);
+        } else {
+            two[0] += beta * __bfloat162float(place[0]);
+            if (column + 1 < n) two[1] += beta * __bfloat162float(place[1]);
+        }
+    }
+};

@@ -1,0 +1,75 @@
+"""C = A·Aᵀ in bfloat16, summed in float32: A of m×k, C of m×m, symmetric, row-major."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from matmul_sweep.operations import gram
+from matmul_sweep.operations.operation import MUCH, TUNED, Operation, Routine
+from matmul_sweep.operations.shapes import Extent, Shape
+
+
+@dataclass(frozen=True)
+class GramBf16(Shape):
+    """C = A·Aᵀ with A of m×k and C of m×m, symmetric."""
+
+    m: int
+    k: int
+    operation: ClassVar[str] = "gram_bf16"
+    pattern: ClassVar[str] = "MxK such as 4096x14336"
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Columns of C."""
+        return self.m
+
+    @property
+    def inputs(self) -> tuple[Extent, ...]:
+        return ((self.m, self.k),)
+
+    @property
+    def output(self) -> Extent:
+        return self.m, self.m
+
+    @property
+    def terms(self) -> int:
+        return self.k
+
+    @property
+    def operations(self) -> int:
+        """mk(m+1): 2k for each of the m(m+1)/2 elements that symmetry leaves to compute."""
+        return self.m * self.k * (self.m + 1)
+
+
+def shapes_around(rows: int, columns: int) -> Sequence[GramBf16]:
+    """gram's, whose A is Aᵀ here."""
+    return [GramBf16(shape.n, shape.m) for shape in gram.shapes_around(rows, columns)]
+
+
+def cublas_gemm_ex(cublas: Any, shape: GramBf16, a: int, c: int) -> None:
+    sides = shape.m, shape.m, shape.k
+    cublas.gemm_ex("bfloat16", "bfloat16", *sides, a, a, c, right_transposed=True)
+
+
+GRAM_BF16 = Operation(
+    name=GramBf16.operation,
+    shape=GramBf16,
+    dtype="bfloat16",
+    output="bfloat16",
+    sums="float32",
+    left_transposed=False,
+    right=0,
+    right_transposed=True,
+    routines={"cublasGemmEx": Routine(True, cublas_gemm_ex)} | TUNED,
+    rivals=("cublas_gram_bf16",),
+    shapes_around=shapes_around,
+    title="C = AAᵀ",
+    work="mk(m + 1)",
+    symmetric=True,
+    classes={
+        "square": lambda shape: shape.square,
+        "deep": lambda shape: shape.k >= MUCH * shape.m,
+        "shallow": lambda shape: MUCH * shape.k <= shape.m,
+    },
+    figure_prefix="gram_bf16_",
+)
