@@ -33,17 +33,18 @@ struct Epilogue {
                 add_pair(&sums[4 * j + 2 * below], m, n, row + 8 * below, column + 8 * j);
     }
 
-    // Add beta·D to two neighbours, at (row, column).
+    // Add beta·D to two neighbours, at (row, column). D is loaded past the L1, which may have lines of it from before
+    // the last launch's stores, since launches overlap.
     __device__ __forceinline__ void add_pair(float* two, int m, int n, int row, int column) const
     {
         if (row >= m || column >= n) return;
         const __nv_bfloat16* place = D + (size_t)row * n + column;
         if (n % 2 == 0) {
-            const __nv_bfloat162 both = *(const __nv_bfloat162*)place;
+            const __nv_bfloat162 both = __ldcg((const __nv_bfloat162*)place);
             two[0] += beta * __bfloat162float(both.x), two[1] += beta * __bfloat162float(both.y);
         } else {
-            two[0] += beta * __bfloat162float(place[0]);
-            if (column + 1 < n) two[1] += beta * __bfloat162float(place[1]);
+            two[0] += beta * __bfloat162float(__ldcg(place));
+            if (column + 1 < n) two[1] += beta * __bfloat162float(__ldcg(place + 1));
         }
     }
 };

@@ -126,7 +126,7 @@ KINDS: dict[str, tuple[Kind, list[str]]] = {
     "one operation": (
         lambda folder: made_up(folder, kernels=["gram_naive", "gram", "cublas_dsyrk"]),
         ["Matrix multiplication, step by step", "C = A·B in float32 to draw: not in",
-         "AᵀA naive"],
+         "one thread per result"],
     ),
     "nothing timed": (
         lambda folder: made_up(folder, shapes={}, change=lambda rows: rows[:0]),

@@ -88,6 +88,9 @@ inline double2 make_double2(double x, double y) { return {x, y}; }
 template <typename Value>
 inline Value __ldg(const Value* address) { return *address; }
 
+template <typename Value>
+inline Value __ldcg(const Value* address) { return *address; }
+
 // std::min wants two arguments of one type; CUDA's also takes min(16, m - blockIdx.y).
 template <typename Left, typename Right, typename Both = std::common_type_t<Left, Right>>
 inline Both min(Left a, Right b) { return Both(b) < Both(a) ? Both(b) : Both(a); }
