@@ -119,7 +119,7 @@ def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results: Results)
     bars = [bar.get_height() for bar in ax.containers[0]]
     assert bars == pytest.approx(rates.tolist())
     assert len(ax.containers) == 2  # the library would dwarf them
-    assert ax.get_title(loc="left").startswith("CPU, BLAS on all cores: ")
+    assert ax.get_title(loc="left").startswith("CPU BLAS on all cores: ")
 
 
 def test_without_a_published_set_the_report_tells_what_there_is(tmp_path: Path) -> None:

@@ -384,7 +384,7 @@ READ: list[tuple[str, dict[str, Any], Callable[[Figure], Any], Any]] = [
      [*FILLS]),
     ("sustained", {}, titles_of, ["rate", "SM clock", "power"]),
     ("clocks", {}, titles_of, ["SM clock", "power", *[""] * 4]),  # of three operations
-    ("speedup", {}, lambda figure: ["CPU, BLAS" in [text.get_text() for text in ax.texts]
+    ("speedup", {}, lambda figure: ["CPU BLAS" in [text.get_text() for text in ax.texts]
                                     for ax in figure.axes],
      [True, False]),  # named where the last panel lacks it
 ]  # fmt: skip
