@@ -71,14 +71,8 @@ def climbed(view: Results) -> Iterator[dict[str, Any]]:
     is beside the library; nothing without a square at which kernels are compared."""
     told = facts_of(view.whole or view, view.product.name)
     if (best := told["lead"]) and view.compared and view.compared.square:
-        rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
-        name = best["kernel"]["name"]
-        stairs = [*told["stairs"]] if name in told["stairs"] else [name]
-        yield best | {
-            "first": rates[stairs[0]],
-            "unit": told["unit"],
-            "steps": stairs.index(name),
-        }
+        first = next(iter(told["heights"].values()), best["rate"])
+        yield best | {"first": first, "unit": told["unit"], "steps": len(told["heights"]) - 1}
 
 
 def at_random(results: Results, view: Results) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import (
     Results,
-    fastest,
     in_words,
     processor,
     rate_unit,
@@ -197,12 +196,3 @@ def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
     """Rows with their `rate`; the unit of the rate, and its number per TFLOP/s."""
     unit, per_tflops = rate_unit(rows.tflops)
     return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
-
-
-def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
-    """What `rated` gives for the fastest variant of each GPU kernel at the shape of the comparison.
-    Raises NothingToDraw."""
-    rows = results.at_compared(fastest(results.leads))
-    rows = rows[results.gpu(rows)]
-    need(rows, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    return rated(rows)

@@ -17,6 +17,7 @@ from matplotlib.gridspec import GridSpecBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from matmul_sweep.experiment.report.numbers import RAISED
 from matmul_sweep.process.files import whole_file
 
 INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn's theme
@@ -30,7 +31,6 @@ TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # many points
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with the metadata to leave out: they name a date or a version.
 FORMATS: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
@@ -111,7 +111,7 @@ def claim(figure: Figure, words: str) -> None:
     nothing for sure."""
     count = len(textwrap.wrap(words, CLAIM_LETTERS))
     fits = (n for n in range(1, CLAIM_LETTERS) if len(textwrap.wrap(words, n)) <= count)
-    lines = textwrap.fill(words, next(fits, CLAIM_LETTERS))
+    lines = typeset(textwrap.fill(words, next(fits, CLAIM_LETTERS)))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
 
 
@@ -123,7 +123,7 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
     else:
         claim(figure, title)
     paragraphs = filter(None, [" · ".join(notes), source])
-    lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
+    lines = "\n".join(textwrap.fill(typeset(words), NOTE_LETTERS) for words in paragraphs)
     figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
 
 
@@ -152,10 +152,15 @@ def grid_of(ax: Axes) -> GridSpecBase:
     return place.get_gridspec()
 
 
+def typeset(words: str) -> str:
+    """With the apostrophe of the report's text."""
+    return words.replace("'", "’")
+
+
 def say(ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float],
         **where: Any) -> None:  # fmt: skip
     """Small words on paper, some points from a place."""
-    ax.annotate(text, at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
+    ax.annotate(typeset(text), at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
                 **where)  # fmt: skip
 
 
