@@ -23,12 +23,14 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.ladder import lead
 from matmul_sweep.experiment.report.facts.published import (
     DataSet,
     entries,
     full_libraries,
+    in_order,
     ladder,
     quoted,
     speedup,
@@ -151,6 +153,7 @@ def block(name: str, page: Path, data_sets: Sequence[DataSet]) -> str:
     return BLOCKS.get_template(f"{name}.md").render(
         quoted=quoted(data_sets),
         entries=entries(data_sets),
+        tried=tried(results for _, results in in_order(data_sets)),
         at=lambda path: os.path.relpath(path, page.parent),
     )
 

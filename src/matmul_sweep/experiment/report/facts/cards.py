@@ -7,6 +7,7 @@ cards. Where a set has no such times it is what was timed in turn, below the pow
 card has another clock in each series.
 """
 
+from collections.abc import Iterable
 from statistics import geometric_mean
 from typing import Any
 
@@ -48,11 +49,11 @@ def cards(results: Results) -> list[dict[str, Any]]:
     ]
 
 
-def tried(results: Results) -> list[dict[str, Any]]:
-    """This card and the others: the fastest float32 kernel of each, and its speed-up over the
+def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
+    """The cards of these data sets: the fastest float32 kernel of each, and its speed-up over the
     library."""
     found = []
-    for one in (results, *results.others):
+    for one in sets:
         best = lead(one.of(GEMM.name), 1) if one.device.get("gpu") else None
         if best and best["speedup"]:
             found.append(

@@ -50,7 +50,7 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "random_shapes": random_shapes(results),
         "ways": ways(results),
         "cards": cards(results),
-        "tried": tried(results),
+        "tried": tried([results, *results.others]),
         "studies": (studied := studies(results)),
         "exact_inputs": exact_inputs(studied["fill"]),
         "not_measured": {status: missing(results, status) for status in ("failed", "skipped")},

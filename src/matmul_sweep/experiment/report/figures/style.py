@@ -160,8 +160,8 @@ def typeset(words: str) -> str:
 def say(ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float],
         **where: Any) -> None:  # fmt: skip
     """Small words on paper, some points from a place."""
-    ax.annotate(typeset(text), at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
-                **where)  # fmt: skip
+    ax.annotate(typeset(text), at, offset, textcoords="offset points", bbox=PAPER,
+                fontsize=SMALL_TEXT, **where)  # fmt: skip
 
 
 def named_lines(ax: Axes) -> dict[str, Line2D]:
