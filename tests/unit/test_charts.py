@@ -250,14 +250,11 @@ def steps(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 MODIFIED = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
-TRIANGLE = ["gram_naive", "cublas_dsyrk_triangle"]
 SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, words, and no words
     ("rate", {"kernels": ["naive"], "caches": ["cold"]}, "cold: the L2", "hot: inputs"),
     ("rate", {"kernels": ["naive"]}, "hot: inputs", "slowed down for heat"),
     ("rate", {"kernels": ["naive"], "change": throttle}, "slowed down for heat", "cold:"),
     ("rate", {"kernels": ["naive"], "device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),
-    ("gram_rate", {"kernels": TRIANGLE}, "DSYRK triangle: writes one half", "slowed down"),
-    ("gram_rate", {"kernels": TRIANGLE[:1]}, "naive AᵀA", "one half"),
     ("rate", {"kernels": [*STEPS], "change": steps}, "grey: 2 other kernels", "grey: 3"),
     ("ladder", {"kernels": [*STEPS], "change": steps},
      "TFLOP/s: sgemm is 0.820 times as fast as cuBLAS SGEMM", "grey"),

@@ -98,8 +98,6 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     unnamed = set(drawn).difference(named)
     if others := sum(look(results, kernel) == style.CONTEXT for kernel in unnamed):
         yield f"grey: {others} other kernel" + "s" * (others > 1)
-    for kernel in filter(results.writes_half, named):
-        yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
     if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):
