@@ -177,7 +177,7 @@ class Entry:
     lesson: What it teaches, one sentence in tables.
     idea: How it works, a paragraph in the report.
     adds: What it adds to the step before it, in a word or three, below its bar in the
-        staircase.
+        ladder's picture.
     missed: Why the kernel falls short of its bound, for the report.
     """
 
