@@ -23,7 +23,7 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     rounded = float(f"{value:.{digits - 1}e}")
     exponent = math.floor(math.log10(abs(rounded)))
-    if exponent < -3:
+    if exponent < -4:
         return f"{rounded / 10.0**exponent:.{digits - 1}f}·10{str(exponent).translate(RAISED)}"
     text = f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
     return text.replace(",", "\u2009" if exponent > 3 else "")

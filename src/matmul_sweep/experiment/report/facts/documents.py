@@ -89,7 +89,8 @@ def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
         return {"value": slow / fast, "text": significant(slow / fast)}
     if "value" not in number:
         return {"value": None, "text": "not known"}
-    text = min(f"{number['value']:.10g}", significant(number["value"]), key=len)
+    value = number["value"]
+    text = f"{value:g}" if value == float(f"{value:.3g}") else significant(value)
     parts = (number.get("about"), text, unit_of(number))
     return {"value": number["value"], "text": " ".join(part for part in parts if part)}
 

@@ -115,7 +115,7 @@ def accuracy(results: Results) -> Figure:
         ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
-    ax.set_ylabel("error as a share of Σ|a||b|")
+    ax.set_ylabel("error relative to Σ|a||b|")
     reduced = [name for name in rows.kernel if results.arithmetic(name) != "full"]
     name_lines([ax], results, only={*results.told[-1:], *results.full_rivals, *reduced})
     style.claim(made, reduced_beside_full(results, rows))

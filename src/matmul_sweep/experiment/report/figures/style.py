@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from matmul_sweep.experiment.report.numbers import RAISED
@@ -111,20 +112,22 @@ def claim(figure: Figure, words: str) -> None:
     nothing for sure."""
     count = len(textwrap.wrap(words, CLAIM_LETTERS))
     fits = (n for n in range(1, CLAIM_LETTERS) if len(textwrap.wrap(words, n)) <= count)
-    lines = typeset(textwrap.fill(words, next(fits, CLAIM_LETTERS)))
+    lines = textwrap.fill(words, next(fits, CLAIM_LETTERS))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
 
 
 def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> None:
     """The title above the panels, if the figure has no claim, and the notes and the source of the
-    data below them."""
+    data below them. Every text has the report's apostrophe."""
     if figure.get_suptitle():
         notes = [title, *notes]
     else:
         claim(figure, title)
     paragraphs = filter(None, [" · ".join(notes), source])
-    lines = "\n".join(textwrap.fill(typeset(words), NOTE_LETTERS) for words in paragraphs)
+    lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
     figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
+    for text in figure.findobj(Text):
+        text.set_text(text.get_text().replace("'", "’"))  # as the report's text has it
 
 
 def draw_line(
@@ -152,16 +155,11 @@ def grid_of(ax: Axes) -> GridSpecBase:
     return place.get_gridspec()
 
 
-def typeset(words: str) -> str:
-    """With the apostrophe of the report's text."""
-    return words.replace("'", "’")
-
-
 def say(ax: Axes, text: str, at: tuple[float, float], offset: tuple[float, float],
         **where: Any) -> None:  # fmt: skip
     """Small words on paper, some points from a place."""
-    ax.annotate(typeset(text), at, offset, textcoords="offset points", bbox=PAPER,
-                fontsize=SMALL_TEXT, **where)  # fmt: skip
+    ax.annotate(text, at, offset, textcoords="offset points", bbox=PAPER, fontsize=SMALL_TEXT,
+                **where)  # fmt: skip
 
 
 def named_lines(ax: Axes) -> dict[str, Line2D]:
