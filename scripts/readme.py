@@ -23,11 +23,13 @@ from matmul_sweep.experiment.dataset.selection import (
 )
 from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.plan import arguments
+from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.ladder import ladder as facts_of
 from matmul_sweep.experiment.report.facts.ladder import lead
 from matmul_sweep.experiment.report.facts.published import (
     DataSet,
     full_libraries,
+    in_order,
     ladder,
     quoted,
     speedup,
@@ -70,14 +72,8 @@ def climbed(view: Results) -> Iterator[dict[str, Any]]:
     is beside the library; nothing without a square at which kernels are compared."""
     told = facts_of(view.whole or view, view.product.name)
     if (best := told["lead"]) and view.compared and view.compared.square:
-        rates = {step["name"]: step["rate"]["value"] for step in told["steps"] if step["rate"]}
-        name = best["kernel"]["name"]
-        stairs = [*told["stairs"]] if name in told["stairs"] else [name]
-        yield best | {
-            "first": rates[stairs[0]],
-            "unit": told["unit"],
-            "steps": stairs.index(name),
-        }
+        first = next(iter(told["heights"].values()), best["rate"])
+        yield best | {"first": first, "unit": told["unit"], "steps": len(told["heights"]) - 1}
 
 
 def at_random(results: Results, view: Results) -> list[dict[str, Any]]:
@@ -155,6 +151,7 @@ def block(name: str, page: Path, data_sets: Sequence[DataSet]) -> str:
     """The text between the markers of that name on a page."""
     return BLOCKS.get_template(f"{name}.md").render(
         quoted=quoted(data_sets),
+        tried=tried(results for _, results in in_order(data_sets)),
         at=lambda path: os.path.relpath(path, page.parent),
     )
 

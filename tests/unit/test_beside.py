@@ -52,7 +52,7 @@ def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(
     lines = lines_in(made.axes[0])
     assert lines["naive"].get_gid() == style.PUBLISHED and lines["cublas_sgemm"].get_gid() is None
     title = " ".join(made.get_suptitle().split())
-    assert "(naive, Imaginary GPU)" in title and "(cuBLAS SGEMM)" in title
+    assert "(naive on Imaginary GPU)" in title and "(cuBLAS SGEMM)" in title
 
 
 def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:
@@ -119,7 +119,7 @@ def test_the_processors_lesson_is_a_bar_for_each_size_and_loop(results: Results)
     bars = [bar.get_height() for bar in ax.containers[0]]
     assert bars == pytest.approx(rates.tolist())
     assert len(ax.containers) == 2  # the library would dwarf them
-    assert ax.get_title(loc="left").startswith("CPU, BLAS on all cores: ")
+    assert ax.get_title(loc="left").startswith("CPU BLAS on all cores: ")
 
 
 def test_without_a_published_set_the_report_tells_what_there_is(tmp_path: Path) -> None:

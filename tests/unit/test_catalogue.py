@@ -48,6 +48,7 @@ REFUSED = [
     ({"operation": "gram_"}, "did you mean 'gram'?"),
     ({"library": "cublasSgemm"}, "exactly one of source (a .cu or .c file), library"),
     ({"source": None}, "exactly one of source"),
+    ({"title": "a, b"}, "title: 'a, b': not 1 to 80 characters on one line, no comma"),
     ({"source": "absent.cu"}, "source: there is no file"),
     ({"source": "mine.cpp"}, "source: 'mine.cpp': not a file whose name ends in .c or .cu"),
     ({"tile": None}, "tile and threads: one is missing"),

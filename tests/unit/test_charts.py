@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_data import STUDIES, TF32, made_up, speed_up_tf32, with_tf32
+from made_up_data import TF32, made_up, speed_up_tf32, with_tf32
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -18,18 +18,18 @@ from matplotlib.lines import Line2D
 from support import Command
 
 from matmul_sweep.experiment.dataset.selection import Results
+from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.figures import figure_base, labels, style
 from matmul_sweep.experiment.report.figures.claims import beside, listed, percent
 from matmul_sweep.experiment.report.figures.figure_base import NothingToDraw, look
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import CAPTIONS, captions
-from matmul_sweep.operations.fills import FILLS
 
 PAIRED = ["naive", "shared", "cublas_sgemm"]
 CHARTS = ("time_seconds", "time_milliseconds", "time_loglog", "gram_time")
 ELSEWHERE = ("gemm_f16", "gram_bf16")  # operations that these data sets lack
-GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "fills",
-            "error_and_speed", "sustained", "gram_share", "gram_ladder"}  # fmt: skip
+GPU_ONLY = {"share", "tile_width", "copies", "hot_and_cold", "ladder", "clocks", "gram_share",
+            "gram_ladder"}  # fmt: skip
 
 pytestmark = pytest.mark.slow
 
@@ -143,10 +143,6 @@ def ratios(results: Results, library: str) -> list[list[float]]:
     return [[n, ratio] for n, ratio in rows.groupby("n").ratio.max().items()]
 
 
-def of_fills(results: Results) -> list[float]:
-    return list(results.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'").tflops)
-
-
 POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
     ("rate", 0, "shared", lambda r: best(r, "shared")[1:]),  # without n = 32: all lie on the axis
     ("gram_rate", 0, "cublas_dsyrk", lambda r: best(r, "cublas_dsyrk")),
@@ -156,8 +152,6 @@ POINTS: list[tuple[str, int, str, Callable[[Results], list[list[float]]]]] = [
     ("gram_share", 0, "gram_naive", lambda r: ratios(r, "cublas_dgemm")),
     ("gram_share", 1, "gram_naive", lambda r: ratios(r, "cublas_dsyrk")),
     ("accuracy", 0, "cublas_sgemm", lambda r: [[best(r, "cublas_sgemm")[-1][1], 1e-7]]),
-    ("fills", 0, "cublas_sgemm", lambda r: [[i, rate] for i, rate in enumerate(of_fills(r))]),
-    ("error_and_speed", -1, "cublas_sgemm", lambda r: [[of_fills(r)[-1], 1e-7]]),
     ("clocks", 0, "naive", lambda r: [[n, 1980] for n, _ in best(r, "naive")]),
     ("clocks", 3, "gram_naive", lambda r: [[n, 300] for n, _ in best(r, "gram_naive")]),
 ]
@@ -248,12 +242,6 @@ def throttle(summary: pd.DataFrame) -> pd.DataFrame:
     return summary.assign(throttled=np.where(hot, "power_cap+sw_thermal", ""))
 
 
-def half(summary: pd.DataFrame) -> pd.DataFrame:
-    """A summary in which the library writes one half of C under load."""
-    other = (summary.sweep == "sustained") & (summary.kernel == "cublas_dsyrk")
-    return summary.assign(**summary[["kernel", "variant"]].mask(other, "cublas_dsyrk_triangle"))
-
-
 STEPS = {"naive": 1.0, "naive_rect": 1.2, "shared": 1.5, "shared_rect": 1.6, "register_tile": 4.0,
          "sgemm": 4.1, "cublas_sgemm": 5.0}  # fmt: skip
 
@@ -267,17 +255,14 @@ def steps(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 MODIFIED = {"gpu": "Some GPU", "commit": "a" * 40, "dirty": True, "date": "2026-01-02"}
-SYRK = [*STUDIES["sustained"][0], "cublas_dsyrk_triangle"]
 SAID: list[tuple[str, dict[str, Any], str, str]] = [  # a figure, its data, words, and no words
     ("rate", {"kernels": ["naive"], "caches": ["cold"]}, "cold: the L2", "hot: inputs"),
     ("rate", {"kernels": ["naive"]}, "hot: inputs", "slowed down for heat"),
     ("rate", {"kernels": ["naive"], "change": throttle}, "slowed down for heat", "cold:"),
     ("rate", {"kernels": ["naive"], "device": MODIFIED}, "commit aaaaaaa, modified files", "peak"),
-    ("sustained", {"kernels": SYRK, "change": half}, "triangle: writes one half", "slowed down"),
-    ("sustained", {"kernels": SYRK}, "Burst against sustained load", "one half"),
     ("rate", {"kernels": [*STEPS], "change": steps}, "grey: 2 other kernels", "grey: 3"),
     ("ladder", {"kernels": [*STEPS], "change": steps},
-     "sgemm is 4.1 times as fast as naive, 0.820 times as fast as cuBLAS SGEMM", "grey"),
+     "TFLOP/s: sgemm is 0.820 times as fast as cuBLAS SGEMM", "grey"),
 ]  # fmt: skip
 
 
@@ -298,17 +283,19 @@ def test_what_is_told_of_are_the_large_steps_and_the_fastest(tmp_path: Path) -> 
     assert len({own.colour for own in looks.values()}) == 6
 
 
-def test_a_step_is_as_high_as_its_rate_below_the_library_beside_it(
+def test_a_step_is_as_high_as_its_gain_and_the_library_as_beside_the_last_step(
     results: Results, drawn: dict[str, Figure]
 ) -> None:
     (ax,) = drawn["ladder"].axes
-    told = results.of("gemm").told
-    rate = best(results, "naive")[-1][1]
-    assert ax.patches[told.index("naive")].get_height() == rate
-    assert len(ax.patches) == len(told)
-    own = results.of("gemm").ratios.query("kernel == 'naive' and n == 1024 and cache == 'hot'")
-    dash = next(line for line in ax.get_lines() if line.get_label() == "cublas_sgemm")
-    assert dash.get_ydata()[0] == pytest.approx(rate / own.ratio.max())
+    found = ladder(results, "gemm")
+    bars = [bar.get_height() for bar in ax.patches]
+    assert bars == [*found["heights"].values()] and len(bars) >= 5
+    gains = [gain["quotient"] for gain in found["stairs"].values() if gain]
+    assert [b / a for a, b in itertools.pairwise(bars)] == pytest.approx(gains)
+    last = next(step for step in found["steps"] if step["name"] == [*found["stairs"]][-1])
+    assert bars[-1] == last["rate"]["value"]
+    (line,) = ax.get_lines()
+    assert line.get_ydata()[0] == min(last["shares"], key=lambda share: share["ratio"])["rate"]
 
 
 def test_speed_stands_beside_energy_where_kernels_were_timed_alone_with_their_power(
@@ -357,7 +344,7 @@ def test_tf32_is_drawn_beside_its_error_only(tmp_path: Path) -> None:
     results = made_up(tmp_path, kernels=kernels, catalogue=with_tf32(), change=speed_up_tf32)
     figures, _ = all_drawn(results)
     beside_error = {name for name, figure in figures.items() if TF32 in lines_of(figure)}
-    assert beside_error == {"accuracy", "error_and_speed"}
+    assert beside_error == {"accuracy"}
 
 
 def powers(figure: Figure) -> list[str]:
@@ -368,28 +355,13 @@ def powers(figure: Figure) -> list[str]:
     return [label.get_text() for value, label in labels if low <= value <= high]
 
 
-def unknown(summary: pd.DataFrame) -> pd.DataFrame:
-    """A summary without the card's state, and with one kind of inputs that gives no error."""
-    exact = summary.mean_error.mask(summary.fill == "constant", 0)
-    return summary.assign(power_w=np.nan, sm_clock_mhz=np.nan, mean_error=exact)
-
-
-STUDIED = [*STUDIES["fills"][0][:2], *STUDIES["sustained"][0]]
-BARE: dict[str, Any] = {"kernels": STUDIED, "change": unknown}
 READ: list[tuple[str, dict[str, Any], Callable[[Figure], Any], Any]] = [
     ("accuracy", {"change": lambda rows: rows.assign(mean_error=2e-8, largest_error=9e-8)}, powers,
      ["10⁻⁸", "10⁻⁷"]),
     ("rate", {"kernels": ["naive"], "shapes": {"gemm": (40, 45)}},
      lambda figure: [*figure.axes[0].get_xticks()], [40, 45]),  # no power of two between them
-    ("fills", BARE, titles_of, ["rate"]),
-    ("sustained", BARE, titles_of, ["rate"]),
-    ("error_and_speed", BARE, titles_of, [fill for fill in FILLS if fill != "constant"]),
-    ("fills", {}, titles_of, ["rate", "power"]),
-    ("fills", {}, lambda figure: [text.get_text() for text in figure.axes[0].get_xticklabels()],
-     [*FILLS]),
-    ("sustained", {}, titles_of, ["rate", "SM clock", "power"]),
     ("clocks", {}, titles_of, ["SM clock", "power", *[""] * 4]),  # of three operations
-    ("speedup", {}, lambda figure: ["CPU, BLAS" in [text.get_text() for text in ax.texts]
+    ("speedup", {}, lambda figure: ["CPU BLAS" in [text.get_text() for text in ax.texts]
                                     for ax in figure.axes],
      [True, False]),  # named where the last panel lacks it
 ]  # fmt: skip

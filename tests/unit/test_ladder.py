@@ -142,6 +142,8 @@ def test_a_gain_is_over_the_last_step_with_a_page_and_a_staircase_has_no_other_s
     # The product of the factors is how many times as high the last step is as the first.
     factors = [gain["quotient"] for gain in found["stairs"].values() if gain]
     assert found["way"] == "alone" and factors == pytest.approx([4 / 2, 2 / 1.5, 1.5 / 1.6])
+    rates = {name: steps[name]["rate"]["value"] for name in found["stairs"]}
+    assert found["heights"] == pytest.approx(rates)
 
 
 # What a hot loop has in place of its own instructions, what bounds it, and the share of the peak.

@@ -1,6 +1,7 @@
 """Published data sets can be read; current ones can be repeated, and earlier ones say so."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def test_a_crate_names_what_a_published_set_has(folder: Path) -> None:
     assert graph.keys() == parts | {"./", CRATE}
     device = read_json(folder / "device.json")
     assert read_json(folder / CRATE) == crate(device, parts)
+def test_a_published_report_is_short(folder: Path) -> None:
+    pdf = (folder / "report.pdf").read_bytes()
+    assert len(pdf) <= 3e6
+    assert 0 < len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 20
 
 
 @folders

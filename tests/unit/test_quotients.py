@@ -62,7 +62,7 @@ def test_two_libraries_compare_by_a_kernel_that_was_timed_beside_both(tmp_path: 
     found = quotient(results, slow, fast).facts(results)
     assert found["quotient"] == pytest.approx(3)
     assert found["interval"] == pytest.approx([0.29 / 0.12, 0.32 / 0.09])
-    assert found["beside"] == "AᵀA naive"
+    assert found["beside"] == "naive AᵀA"
 
 
 def test_in_turn_without_pairs_nothing_is_said(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from made_up_data import (
     DEVICE,
     RANDOM,
     SHAPES,
+    STUDIES,
     TF32,
     beside_a_card,
     made_up,
@@ -26,8 +27,11 @@ import report
 from matmul_sweep.classroom.habits import HABITS_OF_MEASURING
 from matmul_sweep.experiment.dataset.selection import Results, limits_of, load_results
 from matmul_sweep.experiment.dataset.tables import STATE, write_table
+from matmul_sweep.experiment.dataset.words import MODES
+from matmul_sweep.experiment.report.facts.cards import tried
 from matmul_sweep.experiment.report.facts.documents import compare_documents
 from matmul_sweep.experiment.report.facts.findings import findings
+from matmul_sweep.experiment.report.facts.ladder import ladder
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.report import (
     missing,
@@ -35,6 +39,7 @@ from matmul_sweep.experiment.report.facts.report import (
     scope,
     tables_of,
 )
+from matmul_sweep.experiment.report.facts.studies import exact_inputs, studies
 from matmul_sweep.experiment.report.figures.gallery import FIGURES
 from matmul_sweep.experiment.report.figures.names import caption
 from matmul_sweep.experiment.report.numbers import significant
@@ -146,7 +151,7 @@ def test_a_data_set_of_two_tables_has_a_report_and_one_with_a_hole_is_refused(
 
 
 NUMBERS = {0.01234: "0.0123", 1.3: "1.30", 99.96: "100", 5566.7: "5570", 95486: "95\u2009500",
-           0: "0", 1e-6: "1.00e-6", 1.2e-9: "1.20e-9"}  # fmt: skip
+           0: "0", 0.0012: "0.00120", 1.73e-5: "1.73·10⁻⁵", 1.2e-9: "1.20·10⁻⁹"}  # fmt: skip
 
 
 def test_numbers_are_rounded_alike_in_figures_and_in_the_report(tmp_path: Path) -> None:
@@ -159,7 +164,9 @@ def test_numbers_are_rounded_alike_in_figures_and_in_the_report(tmp_path: Path) 
     [found] = json.loads(typst.query(tmp_path / "own.typ", "<own>", field="value"))
     found = [words.replace(r"\u{2009}", "\u2009") for words in found]
     for words, text in zip(found, [*NUMBERS.values(), "12345", "–"], strict=True):
-        assert all(digits in words for digits in text.replace("e-", "·").split("·")), words
+        mantissa, _, exponent = text.partition("·10⁻")
+        power = str(exponent and -"⁰¹²³⁴⁵⁶⁷⁸⁹".index(exponent)).replace("-", "[−], [")
+        assert mantissa in words and power in words, words
 
 
 def test_mistakes_of_measuring_are_shown_by_what_was_measured(tmp_path: Path) -> None:
@@ -232,7 +239,7 @@ def test_document_004_s_rates_are_by_the_operations_that_each_program_executes(
     results = made_up(tmp_path, shapes={"gram": (500, 18500)})
     [entry] = compare_documents(results, {"004": DOCUMENTS["004"]})
     library, simple, optimised = entry["rates"]
-    assert entry["rows"][0]["document"]["text"] == "43581.59 ms"
+    assert entry["rows"][0]["document"]["text"] == "43\u2009600 ms"
     assert entry["rows"][-1]["document"]["text"] == "not known"
     assert simple["document"] == pytest.approx(2 * 18500**3 / 360.222531 / 1e9)
     assert optimised["document"] == pytest.approx(18500**2 * 18501 / 30.854096 / 1e9)
@@ -307,6 +314,85 @@ def test_heat_and_power_are_counted_apart_and_cards_without_the_jobs_that_had_no
     unread = made_up(tmp_path, kernels=FEW, change=HOLES["without readings"]["change"],
                      device=device)  # fmt: skip
     assert findings(unread)["card"] == {"missing": "NVML unavailable: no permission"}
+
+
+def test_a_study_is_a_row_for_each_kernel_and_value(whole: Results) -> None:
+    found = studies(whole)
+    kernels, _, fills, _ = STUDIES["fills"]
+    assert {row["kernel"] for row in found["fill"]} == {whole.title(name) for name in kernels[:2]}
+    assert [row["value"] for row in found["fill"]] == [*fills] * 2
+    assert [row["value"] for row in found["mode"]] == [*MODES] * 3
+    own = whole.summary.query("kernel == 'cublas_sgemm' and sweep == 'fills'")
+    rates = [row["rate"] for row in found["fill"] if row["kernel"] == "cuBLAS SGEMM"]
+    assert rates == [*own.tflops]
+    states = [(row["power_w"], row["sm_clock_mhz"], row["mean_error"]) for row in found["fill"]]
+    assert {*states} == {*zip(own.power_w, own.sm_clock_mhz, own.mean_error, strict=True)}
+
+
+ERRORS_OF = {("own", "uniform"): 1e-8, ("own", "index"): 0.0,
+             ("cuBLAS", "uniform"): 2e-8, ("cuBLAS", "index"): 3e-5}  # fmt: skip
+
+
+def test_errors_on_the_documents_inputs_are_told_beside_those_on_random_ones() -> None:
+    rows = [
+        {"kernel": kernel, "own": kernel == "own", "value": value, "rate": 1.0, "size": "8192",
+         "mean_error": error}
+        for (kernel, value), error in ERRORS_OF.items()
+    ]  # fmt: skip
+    found = exact_inputs(rows)
+    assert found is not None
+    assert (found["library"], found["kernel"], found["own"]) == ("cuBLAS", "own", 0)
+    assert found["times"] == pytest.approx(1500)
+    assert all(exact_inputs(rows[:i] + rows[i + 1 :]) is None for i in (1, 2, 3))
+
+
+@pytest.mark.parametrize(("library", "told"), [(0.008, True), (0.001, False)])
+def test_why_the_first_step_wins_at_the_smallest_size_is_told_only_if_it_does(
+    tmp_path: Path, library: float, told: bool
+) -> None:
+    def change(summary: pd.DataFrame) -> pd.DataFrame:
+        least = (summary.n == 32) & (summary.phase == "kernel") & (summary.status == "ok")
+        times = {"naive": 0.005, "cublas_sgemm": library}
+        return summary.assign(
+            time_ms=summary.kernel.map(times).where(least).fillna(summary.time_ms)
+        )
+
+    found = findings(made_up(tmp_path, kernels=FEW, change=change))["smallest"]
+    times = {"kernel": "naive", "library": "cuBLAS SGEMM"}
+    assert bool(found) == told
+    if found:
+        assert {role: found[role]["title"] for role in times} == times
+        assert (found["n"], found["library"]["time_us"]) == (32, 8)
+
+
+def test_odd_sizes_are_held_against_the_fastest_library_one_launch_at_a_time(
+    tmp_path: Path,
+) -> None:
+    shapes = {"gemm_bf16": (1024, "1000x1001x999")}
+    kernels = ["bgemm", "cublas_gemm_bf16"]
+    results = made_up(tmp_path, kernels=kernels, shapes=shapes, caches=["hot", "cold"])
+    [own] = findings(results)["odd_sizes"]["gemm_bf16"]
+    [ratio] = results.ratios.query("kernel == 'bgemm' and n == 1001 and cache == 'cold'").ratio
+    assert (own["kernel"], own["size"], own["ratio"]) == ("bgemm", "1000×1001×999", ratio)
+
+
+def test_a_power_of_two_stands_beside_a_shape_with_as_many_operations(tmp_path: Path) -> None:
+    for last, told in (("1000x1001x999", True), ("3200x2400x1600", False)):
+        shapes = {"gemm": (320, 1024, last)}
+        results = made_up(tmp_path / last, kernels=["cpu_loop"], shapes=shapes)
+        found = findings(results)["power_of_two"]
+        assert bool(found) == told
+    found = findings(made_up(tmp_path, kernels=["cpu_loop"],
+                             shapes={"gemm": (1024, "1000x1001x999")}))["power_of_two"]  # fmt: skip
+    assert [found[name]["size"] for name in ("power", "near")] == ["1024", "1000×1001×999"]
+
+
+def test_every_card_that_was_tried_has_a_row(whole: Results, tmp_path: Path) -> None:
+    other = made_up(tmp_path, kernels=FEW, device=DEVICE | {"gpu": "Another GPU"})
+    rows = tried([whole, other, made_up(tmp_path / "cpu", gpu=False)])
+    assert [row["card"] for row in rows] == ["Imaginary GPU", "Another GPU"]
+    lead = ladder(other, "gemm")["lead"]
+    assert rows[1]["speedup"] == lead["speedup"]["ratio"] and rows[1]["rate"] == lead["rate"]
 
 
 def test_each_operation_has_the_sampling_that_it_was_measured_with(whole: Results) -> None:

@@ -32,6 +32,7 @@ rule typeset:
     input:
         sorted(ROOT.glob("reports/*.typ")),
         sorted(ROOT.glob("reports/chapters/*.typ")),
+        ROOT / "reports/worklog.yaml",
         program=RUN.program("report"),
         source=ROOT / "reports/report.typ",
         tables=rules.tabulate.output,

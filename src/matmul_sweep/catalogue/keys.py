@@ -117,7 +117,7 @@ class Entry:
     """An entry of the catalogue. Paths are relative to the catalogue's file.
 
     operation: One of src/matmul_sweep/operations, which gives dtypes and rivals.
-    title: Name in figures and tables; by default the entry's name.
+    title: Name in figures, tables and sentences, so without a comma; by default the entry's name.
     source: A kernel's file, .cu for nvcc or .c for gcc.
     function: The function in the source; by default the entry's name.
     library: A library's routine, such as cublasSgemm.
@@ -179,13 +179,13 @@ class Entry:
     lesson: What it teaches, one sentence in tables.
     idea: How it works, a paragraph in the report.
     adds: What it adds to the step before it, in a word or three, below its bar in the
-        staircase.
+        ladder's picture.
     missed: Why the kernel falls short of its bound, for the report.
     """
 
     __pydantic_config__ = FORBID
     operation: str
-    title: Annotated[str, text(".{1,80}", "1 to 80 characters on one line")] = ""
+    title: Annotated[str, text("[^,\n]{1,80}", "1 to 80 characters on one line, no comma")] = ""
     source: Annotated[
         Path | None, text("[A-Za-z0-9_/-]+[.](c|cu)", "a file whose name ends in .c or .cu")
     ] = None

@@ -127,24 +127,12 @@ class Results:
         """Which rows are of shapes drawn at random."""
         return rows.sweep.isin([k for k, own in self.sweeps.items() if drawn_at_random(own)])
 
-    def varying(self, axis: str, reduced: bool = False) -> pd.DataFrame:
-        """All rows of the sweeps that vary `axis`, fill or mode; of kernels with reduced arithmetic
-        only on request."""
-        rows = self.summary if reduced else self.rivals(self.summary)
-        return rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
-
-    def study_absence(self, axis: str) -> str:
-        """In words, why there is no study of `axis`."""
-        rows = self.varying(axis)
-        if rows.empty:
-            return f"no sweep of this data set varies the {axis}"
-        return self.absence(rows.kernel.unique())
-
-    def study_points(self, axis: str, reduced: bool = False) -> pd.DataFrame:
-        """For each kernel of a study, the rows of one variant that differ only in `axis`, in its
-        order: at the largest shape, hot if possible, with the other axis at its first value. The
-        variant is the fastest one at the first value of `axis`."""
-        rows = self.varying(axis, reduced)
+    def study_points(self, axis: str) -> pd.DataFrame:
+        """For each kernel of the sweeps that vary `axis`, fill or mode, the rows of one variant
+        that differ only in it, in its order: at the largest shape, hot if possible, with the other
+        axis at its first value. The variant is the fastest one at the first value of `axis`."""
+        rows = self.rivals(self.summary)
+        rows = rows[rows.groupby("sweep")[axis].transform("nunique") > 1]
         rows = rows[(rows.phase == "kernel") & (rows.status == "ok")]
         studied = [kernel_study(own, axis) for _, own in rows.groupby("kernel")]
         return pd.concat(studied or [rows])

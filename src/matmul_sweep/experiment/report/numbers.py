@@ -4,6 +4,8 @@ import math
 
 import pandas as pd
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def known(value: float) -> float | None:
     """A cell of a table, None if it is empty."""
@@ -16,12 +18,12 @@ def ends(low: float, high: float) -> list[float] | None:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`value` rounded to significant digits: 0.0123, 1.30, 95 500."""
+    """`value` rounded to significant digits: 0.0123, 1.30, 95 500, 2.50·10⁻⁹."""
     if value == 0:
         return "0"
     rounded = float(f"{value:.{digits - 1}e}")
     exponent = math.floor(math.log10(abs(rounded)))
-    if exponent < -5:
-        return f"{rounded:.{digits - 1}e}".replace("e-0", "e-")
+    if exponent < -4:
+        return f"{rounded / 10.0**exponent:.{digits - 1}f}·10{str(exponent).translate(RAISED)}"
     text = f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
     return text.replace(",", "\u2009" if exponent > 3 else "")

@@ -76,11 +76,16 @@ def on_processor(results: Results, operation: str, kind: Kind) -> pd.DataFrame:
 
 
 def ladders(results: Results) -> dict[str, dict[str, Any]]:
-    """The steps of each operation; without a GPU with the rates of the published set, and with the
+    """The steps of each operation."""
+    return {operation: ladder_shown(results, operation) for operation in OPERATIONS}
+
+
+def ladder_shown(results: Results, operation: str) -> dict[str, Any]:
+    """The steps of an operation; without a GPU with the rates of the published set, and with the
     machine code that was compiled here for its architecture."""
     other = published(results)
     if other is None:
-        return {operation: ladder(results, operation) for operation in OPERATIONS}
+        return ladder(results, operation)
     code = results.instructions
     mixed = dataclasses.replace(
         other,
@@ -88,7 +93,7 @@ def ladders(results: Results) -> dict[str, dict[str, Any]]:
         kernels=results.kernels,
         counters=other.counters[:0],
     )
-    return {operation: ladder(mixed, operation) for operation in OPERATIONS}
+    return ladder(mixed, operation)
 
 
 def documents_beside(results: Results, documents: Mapping[str, Any]) -> list[dict[str, Any]]:

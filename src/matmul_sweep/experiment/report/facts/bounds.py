@@ -12,9 +12,8 @@ import pandas as pd
 from matmul_sweep.catalogue.architectures import WARP, WARP_UNIT, architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.experiment.dataset.selection import Results
-from matmul_sweep.experiment.report.facts.cards import ceiling
 from matmul_sweep.experiment.report.facts.held_back import GROUPS
-from matmul_sweep.experiment.report.facts.peaks import unit_peak
+from matmul_sweep.experiment.report.facts.peaks import ceiling, unit_peak
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.shapes import Shape
 

@@ -7,6 +7,7 @@ cards. Where a set has no such times it is what was timed in turn, below the pow
 card has another clock in each series.
 """
 
+from collections.abc import Iterable
 from statistics import geometric_mean
 from typing import Any
 
@@ -21,8 +22,10 @@ from matmul_sweep.experiment.dataset.selection import (
     quotable,
     version_words,
 )
-from matmul_sweep.experiment.report.facts.peaks import unit_peak
+from matmul_sweep.experiment.report.facts.ladder import lead
+from matmul_sweep.experiment.report.facts.peaks import ceiling
 from matmul_sweep.operations import OPERATIONS, operation_of, shape_of
+from matmul_sweep.operations.gemm import GEMM
 from matmul_sweep.operations.shapes import Shape
 
 COPY = "copy"  # in ceilings.csv
@@ -46,6 +49,26 @@ def cards(results: Results) -> list[dict[str, Any]]:
     ]
 
 
+def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
+    """The cards of these data sets: the fastest float32 kernel of each, and its speed-up over the
+    library."""
+    found = []
+    for one in sets:
+        best = lead(one.of(GEMM.name), 1) if one.device.get("gpu") else None
+        if best and best["speedup"]:
+            found.append(
+                {
+                    "card": processor(one.device),
+                    "date": str(one.device.get("date")),
+                    "kernel": best["kernel"]["title"],
+                    "size": best["size"],
+                    "rate": best["rate"],
+                    "speedup": best["speedup"]["ratio"],
+                }
+            )
+    return found
+
+
 def limits(results: Results, other: Results) -> list[dict[str, Any]]:
     """The numbers that the prediction takes: those on this card as multiples of the other one's."""
     words = {COPY: "memory"}
@@ -56,15 +79,6 @@ def limits(results: Results, other: Results) -> list[dict[str, Any]]:
         for name, title in words.items()
         if (there := ceiling(other, name)) and (here := ceiling(results, name))
     ]
-
-
-def ceiling(results: Results, name: str) -> float | None:
-    """A measured ceiling, or else the peak by units and clock; None if neither is known."""
-    rows = results.ceilings
-    rows = rows[(rows.name == name) & (rows.status == "ok")]
-    if not rows.empty:
-        return float(rows.iloc[0].value)
-    return unit_peak(results, name)
 
 
 def is_alone(here: Results, there: Results) -> bool:

@@ -83,14 +83,15 @@ def number_rows(results: Results, number: Mapping[str, Any]) -> list[dict[str, A
 
 
 def document_value(number: Mapping[str, Any]) -> dict[str, Any]:
-    """The value as the document prints it, digit for digit, or the quotient of two of its
-    numbers."""
+    """The document's number, or the quotient of two of its numbers: its value, and in words."""
     if "quotient_of" in number:
         slow, fast = number["quotient_of"]
         return {"value": slow / fast, "text": significant(slow / fast)}
     if "value" not in number:
         return {"value": None, "text": "not known"}
-    parts = (number.get("about"), f"{number['value']:.10g}", unit_of(number))
+    value = number["value"]
+    text = f"{value:g}" if value == float(f"{value:.3g}") else significant(value)
+    parts = (number.get("about"), text, unit_of(number))
     return {"value": number["value"], "text": " ".join(part for part in parts if part)}
 
 

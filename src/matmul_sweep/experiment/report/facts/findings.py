@@ -7,19 +7,22 @@ import pandas as pd
 from matmul_sweep.experiment.dataset.selection import (
     Results,
     compared_errors,
+    fastest,
     leading,
     leading_own,
     limits_of,
     power_capped,
     quotable,
+    size_name,
     squares,
     state_absence,
     thermally_throttled,
+    to_fastest,
     told_ratios,
     verdict_of,
 )
 from matmul_sweep.experiment.report.numbers import ends, known
-from matmul_sweep.operations import OPERATIONS
+from matmul_sweep.operations import OPERATIONS, shape_of
 from matmul_sweep.operations.gemm import GEMM
 
 
@@ -29,6 +32,9 @@ def findings(results: Results) -> dict[str, Any]:
         "shares": {name: shares(results.of(name)) for name in OPERATIONS},
         "accuracy": accuracy(results.of(GEMM.name, reduced=True)),
         "card": card_state(results),
+        "smallest": smallest(results.of(GEMM.name)),
+        "odd_sizes": {name: odd_sizes(results.of(name)) for name in OPERATIONS},
+        "power_of_two": power_of_two(results),
     }
 
 
@@ -82,6 +88,56 @@ def accuracy(results: Results) -> dict[str, Any] | None:
         for row in rows.itertuples()
     ]
     return {"n": int(rows.n.iloc[0]), "kernels": kernels}
+
+
+def smallest(view: Results) -> dict[str, Any] | None:
+    """The smallest square, if the first step is faster than the library there: the times of both in
+    µs. None if it is not, or if the two were not timed together."""
+    rows = squares(view.timed())
+    rows = rows[rows.n == rows.n.min()]
+    times = fastest(rows).set_index("kernel").time_ms * 1e3
+    first, library = view.told[:1], view.full_rivals[0]
+    if not first or not {*first, library} <= {*times.index} or times[library] < times[first[0]]:
+        return None
+    kernels = {"kernel": first[0], "library": library}
+    return {"n": int(rows.n.iloc[0])} | {
+        role: {"title": view.title(name), "time_us": times[name]} for role, name in kernels.items()
+    }
+
+
+def odd_sizes(view: Results) -> list[dict[str, Any]]:
+    """How a dispatch compares with the fastest library where rows begin anywhere: at shapes that
+    somebody chose, with an odd number of columns, one launch at a time."""
+    rows = quotable(view.ratios[view.ratios.kernel.map(view.is_dispatch).astype(bool)])
+    for way in ("alone", "cold", "hot"):
+        own = to_fastest(told_ratios(view, rows[(rows.cache == way) & (rows.n % 2 == 1)]))
+        if len(own):
+            return [
+                {
+                    "kernel": view.title(row.kernel),
+                    "size": size_name(shape_of(row)),
+                    "ratio": row.ratio,
+                    "interval": ends(row.ratio_low, row.ratio_high),
+                }
+                for row in own.itertuples()
+            ]
+    return []
+
+
+def power_of_two(results: Results) -> dict[str, Any] | None:
+    """What the triple loop takes at a square whose side is a power of two, and at a shape beside it
+    with nearly as many operations, in s. None if it was not timed at both."""
+    rows = results.of(GEMM.name).launches
+    rows = rows[rows.kernel == "cpu_loop"].assign(terms=rows.m * rows.n * rows.k)
+    for row in squares(rows).iloc[::-1].itertuples():
+        near = rows[(rows.terms / row.terms).between(0.9, 1.1) & (rows.n % 2 == 1)]
+        if row.n & (row.n - 1) == 0 and len(near):
+            sizes = {"power": row, "near": next(near.itertuples())}
+            return {
+                name: {"size": size_name(shape_of(own)), "time_s": own.time_ms / 1e3}
+                for name, own in sizes.items()
+            }
+    return None
 
 
 def marked(row: Any, factor: int, way: str) -> dict[str, Any]:

@@ -57,18 +57,20 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         alike = row is not None and row.name in here.index
         if alike and (before is None or step["source"]["code"]):
             before = row
+    climbed = stairs(results, steps, here)
     own = quotable(results.rivals(here))
     own = own[own.kernel.map(results.hand_written).astype(bool)]
     own = own.sort_values("kernel", key=lambda names: names.map(results.position))
     best = fastest_own(results, own)
-    climbed = len(own) and own.index[0] != best.index[0]
+    several = len(own) and own.index[0] != best.index[0]
     return {
         "size": shape and size_name(shape),
         "way": "alone" if way == "alone" else "in turn",
         "unit": unit,
         "steps": steps,
-        "stairs": stairs(results, steps, here),
-        "gain": gain(results, own.iloc[0], best.iloc[0]) if climbed else None,
+        "stairs": climbed,
+        "heights": heights(climbed, steps),
+        "gain": gain(results, own.iloc[0], best.iloc[0]) if several else None,
         "overlaps": results.overlaps,
         "lead": lead(whole.of(operation), factor),
         "halves": lead(results, factor, "halves"),
@@ -78,9 +80,9 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
 def stairs(
     results: Results, steps: list[dict[str, Any]], here: pd.DataFrame
 ) -> dict[str, dict[str, Any] | None]:
-    """The steps of the staircase, each with its gain over the one to its left: of those that were
-    timed alike at the ladder's shape the first one, those with a page, and the fastest. Kernels of
-    other arithmetic, which other units bound, are left out."""
+    """The steps of the ladder's picture, each with its gain over the one to its left: of those that
+    were timed alike at the ladder's shape the first one, those with marked lines, and the fastest.
+    Kernels of other arithmetic, which other units bound, are left out."""
     best = set(fastest_own(results, results.rivals(here)).kernel)
     timed = [s for s in steps if s["name"] in {*here.kernel} and s["arithmetic"] == "full"]
     rows = [
@@ -90,6 +92,21 @@ def stairs(
     ]
     lefts = [None, *rows[:-1]]
     return {row.kernel: gain(results, left, row) for left, row in zip(lefts, rows, strict=False)}
+
+
+def heights(
+    gains: dict[str, dict[str, Any] | None], steps: list[dict[str, Any]]
+) -> dict[str, float]:
+    """How high the stairs are, in the unit of the rates: the last one as its rate, each other one
+    lower by the gains to its right. Alone that is its own rate. In turn it is its rate at the clock
+    of the last step, since there each kernel has a clock of its own."""
+    rates = {step["name"]: step["rate"]["value"] for step in steps if step["rate"]}
+    found: dict[str, float] = {}
+    height, right = 0.0, None
+    for name, gain in reversed(gains.items()):
+        found[name] = height = height / right["quotient"] if right else rates[name]
+        right = gain
+    return dict(reversed(found.items()))
 
 
 def largest(rows: pd.DataFrame) -> Shape | None:

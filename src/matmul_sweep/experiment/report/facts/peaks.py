@@ -1,4 +1,4 @@
-"""The peaks of a card's units."""
+"""What a card can do at most: the peaks of its units, and the ceilings measured on it."""
 
 import math
 
@@ -17,3 +17,12 @@ def unit_peak(results: Results, unit: str) -> float | None:
         return device[fact] or None
     terms = peak_terms(device, UNITS[unit].rate)
     return None if terms is None else math.prod(terms)
+
+
+def ceiling(results: Results, name: str) -> float | None:
+    """A measured ceiling, or else the peak by units and clock; None if neither is known."""
+    rows = results.ceilings
+    rows = rows[(rows.name == name) & (rows.status == "ok")]
+    if not rows.empty:
+        return float(rows.iloc[0].value)
+    return unit_peak(results, name)

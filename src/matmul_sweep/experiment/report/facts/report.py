@@ -18,11 +18,17 @@ from matmul_sweep.experiment.dataset.selection import (
     version_words,
 )
 from matmul_sweep.experiment.dataset.sweeps import sweep_of, takes_place
-from matmul_sweep.experiment.report.facts.beside import beside, documents_beside, ladders, loads
-from matmul_sweep.experiment.report.facts.cards import cards
+from matmul_sweep.experiment.report.facts.beside import (
+    beside,
+    documents_beside,
+    ladders,
+    loads,
+)
+from matmul_sweep.experiment.report.facts.cards import cards, tried
 from matmul_sweep.experiment.report.facts.findings import findings
 from matmul_sweep.experiment.report.facts.measuring import measuring, timer
 from matmul_sweep.experiment.report.facts.random_shapes import random_shapes
+from matmul_sweep.experiment.report.facts.studies import exact_inputs, studies
 from matmul_sweep.experiment.report.facts.ways import ways
 from matmul_sweep.operations import OPERATIONS, shape_of
 
@@ -44,6 +50,9 @@ def tables_of(results: Results, documents: Mapping[str, Any]) -> dict[str, Any]:
         "random_shapes": random_shapes(results),
         "ways": ways(results),
         "cards": cards(results),
+        "tried": tried([results, *results.others]),
+        "studies": (studied := studies(results)),
+        "exact_inputs": exact_inputs(studied["fill"]),
         "not_measured": {status: missing(results, status) for status in ("failed", "skipped")},
         "measuring": measuring(results),
         "timer": timer(results),

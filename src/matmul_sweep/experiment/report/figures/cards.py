@@ -7,7 +7,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import Results, in_words, processor
+from matmul_sweep.experiment.dataset.selection import (
+    Results,
+    in_words,
+    processor,
+    version_words,
+)
 from matmul_sweep.experiment.report.facts.cards import points, roof
 from matmul_sweep.experiment.report.figures import style
 from matmul_sweep.experiment.report.figures.figure_base import (
@@ -20,7 +25,7 @@ from matmul_sweep.experiment.report.numbers import significant
 from matmul_sweep.operations import OPERATIONS
 
 
-@figure("This card beside others", of=None)
+@figure("This card compared with others", of=None)
 def cards(results: Results) -> Figure:
     """A panel for each other card and operation."""
     panels = [
@@ -44,9 +49,10 @@ def faster_by(results: Results, panels: Sequence[tuple[Results, Results, pd.Data
     """From how many times to how many times as fast this card is as the first other one."""
     other, here, rows = panels[0]
     low, high = (significant(float(end), 2) for end in (rows.faster.min(), rows.faster.max()))
+    kernels = "" if version_words(results) == version_words(other) else " with other kernels"
     return (
         f"{processor(results.device)} is {low} to {high} times as fast as "
-        f"{processor(other.device)} in {here.product.title}"
+        f"{processor(other.device)}{kernels} in {here.product.title}"
     )
 
 

@@ -11,10 +11,8 @@ from matmul_sweep.experiment.dataset.selection import (
     quotable,
     rate_unit,
     squares,
-    told_ratios,
     verdict_of,
 )
-from matmul_sweep.experiment.dataset.tables import POINT
 from matmul_sweep.experiment.report.facts.peaks import unit_peak
 from matmul_sweep.experiment.report.facts.quotients import quotient
 from matmul_sweep.experiment.report.numbers import significant
@@ -47,20 +45,6 @@ def beside(ratio: float, low: float, high: float) -> str:
         return ""
     alike = verdict == "tie" or abs(ratio - 1) < EQUAL
     return "as fast as" if alike else f"{significant(ratio)} times as fast as"
-
-
-def against_libraries(view: Results) -> str:
-    """`sgemm is 1.08 times as fast as cuBLAS SGEMM`: the last step beside each library that fills
-    C, or alone the fastest, at the shape of the comparison, if it was timed often enough there."""
-    rows = quotable(view.at_compared(fastest(view.leads)))
-    best = rows[rows.kernel.isin(view.told[-1:])]
-    held = told_ratios(view, best.merge(view.ratios, on=["kernel", "variant", *POINT, "cache"]))
-    said = [
-        f"{words} {view.title(row.baseline)}"
-        for row in held.sort_values("baseline", key=lambda own: own.map(view.position)).itertuples()
-        if (words := beside(row.ratio, row.ratio_low, row.ratio_high))
-    ]
-    return f"{view.title(best.kernel.iloc[0])} is {listed(said)}" if said else ""
 
 
 def of_peak(view: Results) -> str:

@@ -11,7 +11,6 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     ends,
     figure,
     kernel_lines,
-    name_lines,
     need,
 )
 from matmul_sweep.operations import OPERATIONS
@@ -37,9 +36,16 @@ def clocks(results: Results) -> Figure:
             draw_state(ax, own, rows, name)
             ax.set_title(STATES[name][0] if row == 0 else "", loc="left")
         axes[0].set_ylabel(f"{own.product.title}, {own.product.dtype}")
-        name_lines(axes, own)
+        legend_beside(axes[-1], own)
     style.claim(made, lowest_clock(results, found))
     return made
+
+
+def legend_beside(ax: Axes, results: Results) -> None:
+    """A row's kernels at its right: their lines end too near to each other to be named there."""
+    lines = style.named_lines(ax)
+    ax.legend(lines.values(), map(results.title, lines), loc="center left", frameon=False,
+              bbox_to_anchor=(1.02, 0.5), fontsize=style.SMALL_TEXT)  # fmt: skip
 
 
 def lowest_clock(results: Results, found: dict[str, pd.DataFrame]) -> str:

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from matmul_sweep.experiment.dataset.selection import (
     Results,
-    fastest,
     in_words,
     processor,
     rate_unit,
@@ -99,8 +98,6 @@ def notes(results: Results, made: Figure) -> Iterator[str]:
     unnamed = set(drawn).difference(named)
     if others := sum(look(results, kernel) == style.CONTEXT for kernel in unnamed):
         yield f"grey: {others} other kernel" + "s" * (others > 1)
-    for kernel in filter(results.writes_half, named):
-        yield f"{results.title(kernel)}: writes one half of the symmetric C, all others write both"
     if style.has(made, style.HOLLOW):
         yield "hollow: the card slowed down for heat while this was measured"
     if style.has(made, style.CROSS):
@@ -197,12 +194,3 @@ def rated(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
     """Rows with their `rate`; the unit of the rate, and its number per TFLOP/s."""
     unit, per_tflops = rate_unit(rows.tflops)
     return rows.assign(rate=rows.tflops * per_tflops), unit, per_tflops
-
-
-def gpu_compared(results: Results) -> tuple[pd.DataFrame, str, int]:
-    """What `rated` gives for the fastest variant of each GPU kernel at the shape of the comparison.
-    Raises NothingToDraw."""
-    rows = results.at_compared(fastest(results.leads))
-    rows = rows[results.gpu(rows)]
-    need(rows, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    return rated(rows)

@@ -43,7 +43,7 @@ def processor_sizes(results: Results) -> Figure:
 
 
 def by_library(results: Results, rows: pd.DataFrame) -> str:
-    """`CPU, BLAS on all cores: 210 to 230 GFLOP/s`; empty if it was not timed."""
+    """`CPU BLAS on all cores: 210 to 230 GFLOP/s`; empty if it was not timed."""
     own = rows[[results.kind(kernel) is Kind.LIBRARY for kernel in rows.kernel]]
     if own.empty:
         return ""

@@ -3,29 +3,18 @@
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from matmul_sweep.experiment.dataset.selection import (
-    Results,
-    at,
-    compared_errors,
-    size_name,
-    told_ratios,
-)
-from matmul_sweep.experiment.report.facts.quotients import quotient
+from matmul_sweep.experiment.dataset.selection import Results, compared_errors, processor
+from matmul_sweep.experiment.report.facts.beside import ladder_shown, published
 from matmul_sweep.experiment.report.figures import style
-from matmul_sweep.experiment.report.figures.claims import (
-    against_libraries,
-    reduced_beside_full,
-    times,
-)
+from matmul_sweep.experiment.report.figures.claims import beside, listed, reduced_beside_full
 from matmul_sweep.experiment.report.figures.figure_base import (
     LEADS,
     figure,
-    gpu_compared,
     kernel_lines,
     look,
     name_lines,
@@ -33,68 +22,86 @@ from matmul_sweep.experiment.report.figures.figure_base import (
     rated,
 )
 from matmul_sweep.experiment.report.numbers import significant
-from matmul_sweep.operations import OPERATIONS, shape_of
+from matmul_sweep.operations import OPERATIONS
 
-LETTERS = 9  # of a line of a kernel's name
+LETTERS = 78  # of a line below all bars
 
 
 @figure("Step by step: {product}", *OPERATIONS.values(), of=LEADS)
 def ladder(results: Results) -> Figure:
-    """The steps that are told of as a staircase of rates at one size: each with its gain over the
-    step before, and the rate of each library in the pairs that it was timed in with the step. Alone
-    the factors are the quotients of the heights, because all of it is one contest."""
-    rows, unit, per_tflops = gpu_compared(results)
-    named = [kernel for kernel in results.told if kernel in set(rows.kernel)]
-    need(named, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
-    steps = [rows[rows.kernel == kernel].iloc[0] for kernel in named]
-    made, [[ax]] = style.panels(height=2.7)
-    for place, row in enumerate(steps):
-        ax.bar(place, row.rate, 0.78, color=look(results, row.kernel).colour)
-        words = gained(results, steps[place - 1], row) if place else ""
-        style.say(ax, significant(row.rate) + words, (place, row.rate), (0, 3), ha="center",
-                  zorder=5)  # fmt: skip
-    beside_steps(ax, results, steps, per_tflops)
-    titles = [textwrap.fill(results.title(row.kernel), LETTERS, break_long_words=False)
-              for row in steps]  # fmt: skip
-    ax.set_xticks(range(len(steps)), titles)
+    """The ladder as a staircase: each bar with its gain over the one to its left, which is the
+    quotient of their heights, and the fastest library beside the last step. Without a GPU it is the
+    published set's."""
+    whole = results.whole or results
+    climbed = ladder_shown(whole, results.product.name)
+    heights, unit = climbed["heights"], climbed["unit"]
+    need(heights, f"No kernel was timed on a GPU ({results.gpu_absence()}).")
+    made, [[ax]] = style.panels(height=3.0)
+    for place, (name, height) in enumerate(heights.items()):
+        ax.bar(place, height, 0.78, color=style.step_look(place, len(heights)).colour)
+        words = significant(height) + gained(climbed["stairs"][name])
+        style.say(ax, words, (place, height), (0, 3), ha="center", zorder=5)
+    known = {step["name"]: step for step in climbed["steps"]}
+    steps = [known[name] for name in heights]
+    shares = steps[-1]["shares"]
+    fastest = sorted(shares, key=lambda share: share["ratio"])[:1]
+    for share in fastest:
+        library_line(ax, share, unit)
+    below_bars(ax, steps)
     ax.grid(visible=False, axis="x")
-    ax.set_ylabel(f"{unit} at n = {size_name(shape_of(steps[0]))}")
+    other = published(whole)
+    card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
+    ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
-    style.claim(made, climbed(results, steps))
+    # Alone sentences tell the fastest library only.
+    told = fastest if climbed["way"] == "alone" else shares
+    style.claim(made, reached([*heights.values()], unit, steps[-1]["title"], told))
     return made
 
 
-def gained(results: Results, before: pd.Series, row: pd.Series) -> str:
-    """`\\n×2.7`: how many times as fast a step is as the one before; empty if they cannot be
-    compared."""
-    found = quotient(results, before, row)
-    if not found:
+def gained(gain: dict[str, Any] | None) -> str:
+    """`\n×2.76`, or `\n≈1.01` for a tie; empty if the two cannot be compared."""
+    if not gain:
         return ""
-    return f"\n×{significant(found.value, 2 if found.value >= 1.1 else 3)}"
+    return f"\n{'≈' if gain['verdict'] in ('tie', 'same') else '×'}{significant(gain['quotient'])}"
 
 
-def beside_steps(ax: Axes, results: Results, steps: Sequence[pd.Series], per_tflops: float) -> None:
-    """A dash over each step for each library that fills C, alone for the fastest, at its rate in
-    the pairs with that step: in turn rates of other pairs differ by the card's clock."""
-    for place, row in enumerate(steps):
-        pairs = at(results.ratios[results.ratios.variant == row.variant], shape_of(row))
-        for pair in told_ratios(results, pairs[pairs.cache == row.cache]).itertuples():
-            rate = row.tflops / pair.ratio * per_tflops
-            ax.plot([place - 0.45, place + 0.45], [rate, rate], linewidth=1.6,
-                    color=look(results, pair.baseline).colour, linestyle="--",
-                    label=pair.baseline)  # fmt: skip
-    name_lines([ax], results)
+def library_line(ax: Axes, share: dict[str, Any], unit: str) -> None:
+    """A library's rate beside the last step, dashed."""
+    ax.axhline(share["rate"], color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
+    words = f"{share['library']['title']}: {significant(share['rate'])} {unit}"
+    style.say(ax, words, (0, share["rate"]), (2, 2), va="bottom",
+              xycoords=("axes fraction", "data"))  # fmt: skip
 
 
-def climbed(results: Results, steps: Sequence[pd.Series]) -> str:
-    """From the first step to the last, and beside the libraries."""
-    found = quotient(results, steps[0], steps[-1]) if len(steps) > 1 else None
-    first, last = (results.title(steps[i].kernel) for i in (0, -1))
-    gain = f"{last} is {times(found.value)} as fast as {first}" if found else ""
-    library = against_libraries(results)
-    if gain and library.startswith(f"{last} is "):
-        return f"{gain}, {library.removeprefix(f'{last} is ')}"
-    return gain or library
+def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
+    """The title of each step, and in small what it adds to the one before."""
+    titles, adds = ([textwrap.fill(step[fact] or "", LETTERS // len(steps), break_long_words=False)
+                     for step in steps] for fact in ("title", "adds"))  # fmt: skip
+    ax.set_xticks(range(len(steps)), titles)
+    ax.xaxis.remove_overlapping_locs = False
+    ax.set_xticks(range(len(steps)), adds, minor=True)
+    lines = max(words.count("\n") + 1 for words in titles)
+    ax.tick_params("x", which="minor", length=0, labelcolor=style.QUIET,
+                   labelsize=style.SMALL_TEXT - 0.5, pad=4 + 11 * lines)  # fmt: skip
+
+
+def reached(
+    heights: Sequence[float], unit: str, title: str, shares: Sequence[dict[str, Any]]
+) -> str:
+    """From the first bar to the last, which has this title, and beside the libraries."""
+    said = []
+    if len(heights) > 1:
+        low, high = (significant(heights[place]) for place in (0, -1))
+        said.append(f"From {low} to {high} {unit}")
+    libraries = [
+        f"{words} {share['library']['title']}"
+        for share in shares
+        if share["interval"] and (words := beside(share["ratio"], *share["interval"]))
+    ]
+    if libraries:
+        said.append(f"{title} is {listed(libraries)}")
+    return ": ".join(said)
 
 
 @figure("Error against speed: {product}", *OPERATIONS.values(), reduced=True, of=LEADS)
@@ -114,7 +121,7 @@ def accuracy(results: Results) -> Figure:
         ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     style.log_values(ax, axis="x")
     ax.set_xlabel(f"rate in {unit} at n = {rows.n.iloc[0]}")
-    ax.set_ylabel("error as a share of Σ|a||b|")
+    ax.set_ylabel("error relative to Σ|a||b|")
     reduced = [name for name in rows.kernel if results.arithmetic(name) != "full"]
     name_lines([ax], results, only={*results.told[-1:], *results.full_rivals, *reduced})
     style.claim(made, reduced_beside_full(results, rows))

@@ -15,8 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpecBase
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from matmul_sweep.experiment.report.numbers import RAISED
 from matmul_sweep.process.files import whole_file
 
 INK, QUIET, PALE = "#262626", "#6b6b6b", "#d9d9d9"  # INK: the words' of seaborn's theme
@@ -30,7 +32,6 @@ TICKS = 7  # that fit an axis of sizes
 SIZE = "n of the n×n matrices"
 PAPER = {"facecolor": "white", "linewidth": 0, "pad": 0.4}  # behind words
 SMALL: dict[str, Any] = {"markersize": 3.2, "markeredgewidth": 0.3, "linewidth": 1.2}  # many points
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # File formats, each with the metadata to leave out: they name a date or a version.
 FORMATS: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
@@ -117,7 +118,7 @@ def claim(figure: Figure, words: str) -> None:
 
 def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> None:
     """The title above the panels, if the figure has no claim, and the notes and the source of the
-    data below them."""
+    data below them. Every text has the report's apostrophe."""
     if figure.get_suptitle():
         notes = [title, *notes]
     else:
@@ -125,6 +126,8 @@ def finish(figure: Figure, title: str, notes: Sequence[str], source: str) -> Non
     paragraphs = filter(None, [" · ".join(notes), source])
     lines = "\n".join(textwrap.fill(words, NOTE_LETTERS) for words in paragraphs)
     figure.supxlabel(lines, x=0.01, ha="left", fontsize=6.5, color=QUIET)
+    for text in figure.findobj(Text):
+        text.set_text(text.get_text().replace("'", "’"))  # as the report's text has it
 
 
 def draw_line(
