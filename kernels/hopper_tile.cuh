@@ -27,6 +27,38 @@ struct HopperTiling {
     static constexpr int resident = 1;                  // blocks of a multiprocessor
 };
 
+// Stages between a producer and consumers.
+template <class Slab, int stages>
+struct SlabRing {
+    Slab* slabs;
+    Mbarrier *full, *empty;
+    int stage = 0, round = 0;  // of the next slab; the round as a parity
+
+    __device__ void next()
+    {
+        if (++stage == stages) stage = 0, round ^= 1;
+    }
+
+    __device__ int last_stage() const { return (stage + stages - 1) % stages; }
+
+    // Set up the mbarriers, by one thread: so many warps arrive when a stage is empty. The block, or its cluster,
+    // has to meet before others use them.
+    __device__ void set_up(int warps) const
+    {
+        for (int stage = 0; stage < stages; stage++) {
+            init_mbarrier(full[stage], 1);
+            init_mbarrier(empty[stage], warps);
+        }
+        publish_mbarriers();
+    }
+
+    // Wait until all stages are empty: then nobody reads or writes this block's ring any more.
+    __device__ void wait_until_empty()
+    {
+        for (int i = 0; i < stages; i++, next()) wait_for_phase(empty[stage], 1 - round);
+    }
+};
+
 template <class T>
 struct HopperTile {
     // ---- Slabs ----
@@ -170,35 +202,7 @@ struct HopperTile {
 
     // ---- Ring ----
 
-    struct Ring {
-        Slab* slabs;
-        Mbarrier *full, *empty;
-        int stage = 0, round = 0;  // of the next slab; the round as a parity
-
-        __device__ void next()
-        {
-            if (++stage == T::stages) stage = 0, round ^= 1;
-        }
-
-        __device__ int last_stage() const { return (stage + T::stages - 1) % T::stages; }
-
-        // Set up the mbarriers, by one thread: so many warps arrive when a stage is empty. The block, or its cluster,
-        // has to meet before others use them.
-        __device__ void set_up(int warps) const
-        {
-            for (int stage = 0; stage < T::stages; stage++) {
-                init_mbarrier(full[stage], 1);
-                init_mbarrier(empty[stage], warps);
-            }
-            publish_mbarriers();
-        }
-
-        // Wait until all stages are empty: then nobody reads or writes this block's ring any more.
-        __device__ void wait_until_empty()
-        {
-            for (int i = 0; i < T::stages; i++, next()) wait_for_phase(empty[stage], 1 - round);
-        }
-    };
+    using Ring = SlabRing<Slab, T::stages>;
 
     // Whether this thread is the one that issues all loads.
     static __device__ __forceinline__ bool produces()
