@@ -18,3 +18,28 @@ __device__ __forceinline__ int2 place_in_patches(int tile, int rows, int columns
     const int within = tile - first * columns;
     return {first + within % height, within / height};
 }
+
+// The same for the lower triangle of so many tiles each way, its diagonal included: a patch is `patch` rows from the
+// left edge to the diagonal.
+//
+//      ┌────┐
+//      │ 0  │
+//      ├────┼────┐
+//      │ 1  │ 2  │
+//      ╞════╪════╪════╗
+//      │ 3  │ 5  │ 7  ║
+//      ├────┼────┼────╫────┐
+//      │ 4  │ 6  │ 8  ║ 9  │
+//      └────┴────┴────╨────┘
+template <int patch>
+__device__ __forceinline__ int2 place_in_triangle(int tile, int tiles)
+{
+    const int row = (int)((sqrt(8.0 * tile + 1) - 1) / 2);  // if the order were row by row
+    const int first = row / patch * patch, height = min(patch, tiles - first);
+    tile -= first * (first + 1) / 2;
+    if (tile < first * height) return {first + tile % height, tile / height};
+    tile -= first * height;
+    int column = 0;  // of the triangle at the end of the patch
+    for (; tile >= height - column; column++) tile -= height - column;
+    return {first + column + tile, first + column};
+}

@@ -59,5 +59,6 @@ __device__ Gram::Sums partial_sums[Tiling::blocks];
 extern "C" __global__ void __launch_bounds__(Gram::Block::threads, Tiling::resident)
 gram_tensor_streamed(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
-    Gram::compute(A, C, m, n, {partial_sums, flags});
+    extern __shared__ __align__(128) double2 memory[];
+    Gram::compute(A, C, m, n, (Gram::Block::SlabPair*)memory, {partial_sums, flags});
 }

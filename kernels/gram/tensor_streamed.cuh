@@ -51,16 +51,15 @@ struct StreamedGram {
     // Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
     // is stored; any other part is left for another block.
     template <bool pairs, bool diagonal>
-    static __device__ __forceinline__ void run(const double* A, double* C, int m, int n, const Left& left,
+    static __device__ __forceinline__ void run(const double* A, double* C, int m, int n,
+                                               typename Block::SlabPair* ring, const Left& left,
                                                const typename Stream::Schedule& schedule,
                                                const typename Stream::Part& part)
     {
-        extern __shared__ __align__(128) double2 memory[];  // each row begins a sector of 32 bytes
         typename Block::template ThreadSums<diagonal> sums = {};
         {
             const int2 at = tile_position(part.tile, n);
             const int row = at.x * T::tile, col = at.y * T::tile, begin = part.begin, end = part.end;
-            auto* ring = (typename Block::SlabPair*)memory;
             Block::template multiply_slabs<pairs, diagonal>(A, m, n, row, col, begin, end, ring, sums);
         }
         constexpr int count = Block::template most_rows<diagonal> * Block::products_n * 4;
@@ -73,18 +72,20 @@ struct StreamedGram {
             if constexpr (pairs)  // store_rows would change ptxas's order of the loops for pairs, 10% at 4096
                 Block::template store_squares<pairs, diagonal>(sums, C, n, row, col);
             else
-                Block::template store_rows<pairs, diagonal>(sums, C, n, row, col, (double*)memory);
+                Block::template store_rows<pairs, diagonal>(sums, C, n, row, col, (double*)ring);
         }
     }
 
-    static __device__ __forceinline__ void compute(const double* A, double* C, int m, int n, const Left& left)
+    // ring: shared memory from a multiple of 128 bytes on, so that each row begins a sector of 32 bytes.
+    static __device__ __forceinline__ void compute(const double* A, double* C, int m, int n,
+                                                   typename Block::SlabPair* ring, const Left& left)
     {
         const int slabs = (m + T::tile_k - 1) / T::tile_k;
         Stream::each_part(off_diagonal(n), on_diagonal(n), slabs,
                           [&](const typename Stream::Schedule& schedule, const typename Stream::Part& part) {
             const bool on = part.tile >= off_diagonal(n);
             Block::choose(Block::rows_hold_pairs(A, C, n), on, [&](auto pairs, auto diagonal) {
-                run<pairs.is, diagonal.is>(A, C, m, n, left, schedule, part);
+                run<pairs.is, diagonal.is>(A, C, m, n, ring, left, schedule, part);
             });
         });
     }

@@ -4,6 +4,8 @@
 struct int3 { int x, y, z; };
 struct float3 { float x, y, z; };
 struct alignas(16) int4 { int x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(2) char2 { signed char x, y; };
 
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline int3 make_int3(int x, int y, int z) { return {x, y, z}; }
@@ -20,6 +22,7 @@ inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xFFFFFF) * (b & 
 // A value of the same bits.
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
 inline int __float_as_int(float value) { return __builtin_bit_cast(int, value); }
+inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -1,0 +1,265 @@
+// C = Aᵀ·A in float64 for any A of m×n, by whole numbers of a byte on the tensor cores.
+//
+// Words       modulus      one of 14 to 16 numbers up to 256, without a common factor; P is their product
+//             residue      of a number x at a modulus p: what differs from x by a multiple of p, and is the smallest
+//                          such number, so it fits a byte
+//             remainder    the residue of an element of C
+//             plane        the residues of all of A at a modulus, or the remainders of C
+//             native       by the fp64 tensor cores, as tensor_streamed.cu
+//
+// Idea        The int8 tensor cores multiply 30 times as fast as those of float64, and they are exact. Columns of A
+//             become whole numbers of some 55 bits. Sums of their products have 110 bits, but a whole number below
+//             P/2 in absolute value is known by its residues at numbers with the product P (Chinese remainder
+//             theorem), and residues may be taken before a sum as well as after it. So one product of large numbers
+//             becomes 14 products of bytes, each for itself. A scheme that cuts numbers into slices of 7 bits
+//             needs 28 or more.
+//
+//             An example with the moduli 7, 8 and 9: P = 504, so sums between -252 and 251 are known.
+//
+//                 a = (13, -6)            Σa² = 169 + 36 = 205
+//
+//                 modulus    7             8             9
+//                 a          -1, 1         -3, 2         4, 3        the smallest that differ by multiples
+//                 Σa²        1 + 1 = 2     9 + 4 = 13    16 + 9 = 25
+//                 residue    2             -3            -2
+//                 weight     -216          -63           -224        1 at its own modulus, 0 at both others
+//
+//                 2·-216 + -3·-63 + -2·-224 = 205     (here it lies between -252 and 251; if not, take off 504s)
+//
+// Order       Each launch waits for the one before it (Launches that overlap, ../instructions.cuh). Bytes of
+//             global memory, for A of m·n and C of n·n elements with N moduli:
+//
+//             launch              what it does                                             reads        writes
+//             norms               squares of columns                                       8mn          mn/16
+//             finish_norms        all of a column: its norm, its exponent                  mn/16        24n
+//             bounds              Guard: A as whole numbers of 7 bits                      8mn          mn
+//             test_bounds         Guard: chooses N, or native                              mn, again    -
+//             split               residues of A                                            8mn          Nmn
+//             residues            their products, and remainders                           Nmn, again   Nn²/2
+//             combine             C from remainders                                        Nn²/2        8n²
+//             gram_native         nothing, or C, where the number of moduli says native
+//
+//             The number of moduli is in global memory. All launches read it there, the host never does. Launches
+//             that are not needed return at once.
+//
+// Guard       Whole numbers are rounded, so an element errs by rounding errors of one column times the other:
+//             σ = 1/√12·√(‖aᵢ‖²4^-eⱼ + ‖aⱼ‖²4^-eᵢ), e the exponents. No error of 65536 elements of any kind of data was
+//             above 5.8σ. DSYRK errs by a share of Σ|a||b|, which is smaller than ‖a‖‖b‖ where large elements meet
+//             small ones. So that sum is bounded from below. For each column |a| is scaled until the largest is 64
+//             to 127, and cut off to a whole number: the product of those bounds is exact. An element passes if
+//
+//                 6σ ≤ 2^-48 · (sum of products of bounds, scaled back)
+//
+//             Two more moduli leave 3 and 4 bits more, so one test chooses among 14, 15, 16 and native. Columns of
+//             zeros, and norms that are not finite or far from 1, are native, and so are sums of less than 128
+//             terms, which DSYRK rounds too seldom for this to be worth it. Without GUARD these alone are.
+//
+// Error       With the guard 2^-48 + 2^-52 of Σ|a||b| (6σ, and the end in float64); without it 6σ, about 2^-52 of
+//             ‖aᵢ‖‖aⱼ‖. C is symmetric to the bit, and has the same bits for any order of the rows of A, unless the
+//             rounding of a norm decides about its exponent.
+//
+// Source      K. Ozaki, Y. Uchino and T. Imamura, Ozaki scheme II, arXiv 2504.08009; moduli and two-part weights as
+//             in GEMMul8, arXiv 2508.03984. They cut numbers off; rounding gains the bits of one modulus.
+//
+// Removes     The rate of float64's own tensor cores.
+// Limit       residues: power. Random bytes keep the tensor cores at the card's limit. The others: bytes.
+#include "residues_columns.cuh"
+#include "residues_tile.cuh"
+#include "tensor_streamed.cuh"
+
+struct Tiling {
+    static constexpr int side = SIDE;      // rows and columns of C of a cluster
+    static constexpr int stages = STAGES;  // slabs that the ring holds
+    static constexpr int patch = PATCH;    // rows of tiles of a patch
+    static constexpr int portion = 1024;   // slabs: 131072 products of residues are less than 2^31
+};
+
+using Tile = ByteTile<Tiling>;
+
+// gram_tensor_streamed/128-patch8, which needs the least energy for a product.
+struct NativeTiling {
+    static constexpr int tile = 128, tile_k = 16, warp_m = 64, warp_n = 32, step = 8, stages = 4, portions = 4;
+    static constexpr int blocks = MULTIPROCESSORS, least = 8, patch = 8;
+};
+
+using Native = StreamedGram<NativeTiling>;
+
+__device__ unsigned flags[NativeTiling::blocks];
+__device__ Native::Sums partial_sums[NativeTiling::blocks];
+
+constexpr int fewest_terms = 128;
+
+#define OPERANDS const double *__restrict__ A, double *__restrict__ C, int m, int n, void *__restrict__ parts, \
+    void *__restrict__ columns, void *__restrict__ moduli, void *__restrict__ residues_of_a, \
+    void *__restrict__ remainders, const __grid_constant__ CUtensorMap planes
+
+// Wait for the launch before this one: how many moduli are taken.
+__device__ __forceinline__ int moduli_taken(const void* moduli)
+{
+    wait_for_last_launch();
+    return *(const int*)moduli;
+}
+
+extern "C" __global__ void __launch_bounds__(256) norms(OPERANDS)
+{
+    wait_for_last_launch();
+    if (blockIdx.x == 0 && threadIdx.x == 0) *(int*)moduli = m < fewest_terms ? native : least_moduli;
+    add_squares(A, (double2*)parts, m, n);
+}
+
+extern "C" __global__ void __launch_bounds__(256) finish_norms(OPERANDS)
+{
+    wait_for_last_launch();
+    finish_columns((const double2*)parts, (Column*)columns, (int*)moduli, m, n);
+}
+
+// ---- Guard ----
+
+extern "C" __global__ void __launch_bounds__(256) bounds(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    if (moduli_taken(moduli) == native) return;
+    const auto* of = (const Column*)columns;
+    const auto bound = [&](double x, int column) {
+        return (long long)(fabs(x) * power_of_two(of[column].bound_scale));
+    };
+    split_columns(A, m, n, *(Whole*)memory, bound, [&](const Piece& numbers, int column, int row) {
+        *piece_at(residues_of_a, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
+    });
+}
+
+// With both sides of the guard's condition squared, and divided by 4^54, about P/2 of 14 moduli.
+struct Test {
+    const Column* columns;
+    int* moduli;
+    int n;
+
+    __device__ void fold(Tile::Sums&, int) const {}  // bounds are so small that their sums are, too
+
+    __device__ void store(const Tile::Sums& sums, int, int row, int column) const
+    {
+        const int lane = threadIdx.x % 32, taken = needed(sums, row + threadIdx.x / 32 * 16 + lane / 4,
+                                                          column + lane % 4 * 2);
+        if (taken > least_moduli) atomicMax(moduli, taken);
+    }
+
+    // The moduli that the thread's elements need, the first of which is at (row, column).
+    __device__ __forceinline__ int needed(const Tile::Sums& sums, int row, int column) const
+    {
+        const Column above = columns[min(row, n - 1)], below = columns[min(row + 8, n - 1)];
+        bool beyond[3] = {};  // what 14, 15 and 16 moduli can do
+#pragma unroll
+        for (int i = 0; i < Tile::half; i++) {
+            const Column& own = i / 2 % 2 ? below : above;
+            const int r = row + i / 2 % 2 * 8, c = column + i / 4 * 8 + i % 2;
+            if (r >= n || c >= n) continue;
+            const float error = own.share + columns[c].share;
+            const float allowed = (float)sums[i] * own.weight * columns[c].weight, square = allowed * allowed;
+            beyond[0] |= error > square;
+            beyond[1] |= error > 0x1p6f * square;   // exponents are at least 3 greater
+            beyond[2] |= error > 0x1p14f * square;  // 7 greater
+        }
+        return least_moduli + beyond[0] + beyond[1] + beyond[2];
+    }
+};
+
+#define MULTIPLYING __cluster_dims__(Tile::cluster, 1, 1) __launch_bounds__(Tile::consumer_threads + 128, 1)
+
+extern "C" __global__ void MULTIPLYING test_bounds(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    if (moduli_taken(moduli) == native) return;
+    Tile::compute((Tile::Slab*)memory, planes, 1, m, n, Test{(const Column*)columns, (int*)moduli, n});
+}
+
+// ---- Residues and remainders ----
+
+extern "C" __global__ void __launch_bounds__(256) split(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    with_moduli(moduli_taken(moduli), [&](auto taken) {
+        split_to_residues<taken.is>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
+    });
+}
+
+// sum modulo p, balanced, for sums of at least -2^31 and below 2^31 - 256.
+struct Reduction {
+    unsigned p, half, reciprocal, bias;  // bias: at least 2^31, and p/2 modulo p
+
+    __device__ explicit Reduction(int p) : p(p), half(p / 2), reciprocal(~0u / p), bias(1u << 31)
+    {
+        bias += (half + p - bias % p) % p;
+    }
+
+    __device__ __forceinline__ int operator()(int sum) const
+    {
+        const unsigned shifted = sum + bias, rest = shifted - __umulhi(shifted, reciprocal) * p;
+        return (int)(min(rest, rest - p) - half);  // the quotient may be one too small
+    }
+};
+
+struct Remainders {
+    // 16 rows of bytes of each warp on their way to memory, in pieces of 16 bytes, swizzled.
+    using Band = signed char[16][Tiling::side];
+
+    Band& band;
+    void* to;
+    int n;
+
+    static __device__ __forceinline__ signed char* place(Band& band, int row, int column)
+    {
+        return &band[row][(column / 16 ^ row % 8) * 16 + column % 16];
+    }
+
+    __device__ __forceinline__ void fold(Tile::Sums& sums, int plane) const
+    {
+        const Reduction reduce(moduli_in_order[plane]);
+#pragma unroll
+        for (int& sum : sums) sum = reduce(sum);
+    }
+
+    __device__ __forceinline__ void store(const Tile::Sums& sums, int plane, int row, int column) const
+    {
+        const Reduction reduce(moduli_in_order[plane]);
+        const int lane = threadIdx.x % 32;
+        __syncwarp();  // all have stored the last tile
+#pragma unroll
+        for (int i = 0; i < Tile::half; i += 2)
+            *(char2*)place(band, lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2) = {
+                (signed char)reduce(sums[i]), (signed char)reduce(sums[i + 1])};
+        __syncwarp();
+        row += threadIdx.x / 32 * 16;
+        constexpr int across = Tiling::side / 16;
+#pragma unroll 2
+        for (int i = lane; i < 16 * across; i += 32) {
+            const int r = i / across, c = i % across * 16;
+            if (row + r < n && column + c < n)
+                *piece_at(to, plane, row + r, column + c, n, n) = *(const uint4*)place(band, r, c);
+        }
+    }
+};
+
+extern "C" __global__ void MULTIPLYING residues(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    const int taken = moduli_taken(moduli);
+    if (taken == native) return;
+    auto* ring = (Tile::Slab*)memory;
+    auto* bands = (Remainders::Band*)(ring + Tiling::stages);
+    Tile::compute(ring, planes, taken, m, n, Remainders{bands[threadIdx.x / 32], remainders, n});
+}
+
+extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    with_moduli(moduli_taken(moduli), [&](auto taken) {
+        combine_square<taken.is>(remainders, (const Column*)columns, C, n, *(Square*)memory);
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(Native::Block::threads, 1) gram_native(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    if (moduli_taken(moduli) == native)
+        Native::compute(A, C, m, n, (Native::Block::SlabPair*)memory, {partial_sums, flags});
+}
