@@ -27,6 +27,26 @@ struct HopperTiling {
     static constexpr int resident = 1;                  // blocks of a multiprocessor
 };
 
+// A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
+// begin with as many, as ptxas gives them by __launch_bounds__. What the producer does not keep is shared out
+// among the consumers. They take no more than that: they would wait for ever.
+template <int consumers, int resident = 1>
+struct RegisterShares {
+    static constexpr int initial = 512 / resident / (consumers + 1) / 8 * 8, of_producer = 32;
+    static constexpr int share = (initial + (initial - of_producer) / consumers) / 8 * 8;
+    static constexpr int of_consumer = share < 240 ? share : 240;
+
+    static __device__ __forceinline__ void keep_for_producer()
+    {
+        if constexpr (of_consumer > initial) keep_registers<of_producer>();
+    }
+
+    static __device__ __forceinline__ void take_for_consumer()
+    {
+        if constexpr (of_consumer > initial) take_registers<of_consumer>();
+    }
+};
+
 // Stages between a producer and consumers.
 template <class Slab, int stages>
 struct SlabRing {
@@ -203,6 +223,7 @@ struct HopperTile {
     // ---- Ring ----
 
     using Ring = SlabRing<Slab, T::stages>;
+    using Registers = RegisterShares<consumers, T::resident>;
 
     // Whether this thread is the one that issues all loads.
     static __device__ __forceinline__ bool produces()
@@ -254,26 +275,6 @@ struct HopperTile {
         const int lane = threadIdx.x % 32;
         const int2 place = place_in_cluster();
         return lane < cluster && (lane % T::cluster_m == place.x || lane / T::cluster_m == place.y);
-    }
-
-    // ---- Registers ----
-
-    // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
-    // begin with as many, as ptxas gives them by __launch_bounds__. What the producer does not keep is shared out
-    // among the consumers. They take no more than that: they would wait for ever.
-    static constexpr int initial_registers = 512 / T::resident / (consumers + 1) / 8 * 8, producer_registers = 32;
-    static constexpr int share_of_consumer =
-        (initial_registers + (initial_registers - producer_registers) / consumers) / 8 * 8;
-    static constexpr int consumer_registers = share_of_consumer < 240 ? share_of_consumer : 240;
-
-    static __device__ __forceinline__ void keep_producer_registers()
-    {
-        if constexpr (consumer_registers > initial_registers) keep_registers<producer_registers>();
-    }
-
-    static __device__ __forceinline__ void take_consumer_registers()
-    {
-        if constexpr (consumer_registers > initial_registers) take_registers<consumer_registers>();
     }
 
     // ---- Stores ----
@@ -384,10 +385,10 @@ struct HopperTile {
         __syncwarp();
         meet_cluster();  // the mbarriers of all blocks are there
         if (threadIdx.x >= consumer_threads) {
-            keep_producer_registers();
+            Registers::keep_for_producer();
             if (produces()) produce_tiles(ring, tiles, in, slabs, early);
         } else {
-            take_consumer_registers();
+            Registers::take_for_consumer();
             const bool served = serves();
             const auto leave = [&](int stage) {
                 if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
@@ -453,7 +454,7 @@ struct HopperTile {
         if (threadIdx.x == 0) ring.set_up(consumer_warps);
         __syncthreads();
         if (threadIdx.x >= consumer_threads) {
-            keep_producer_registers();
+            Registers::keep_for_producer();
             if (produces()) {
                 wait_for_last_launch();
                 produce(ring, in, {row, column}, begin, end);
@@ -461,7 +462,7 @@ struct HopperTile {
             __syncwarp();
             sync_cluster();
         } else {
-            take_consumer_registers();
+            Registers::take_for_consumer();
             Sums sums = {};
             if (begin < end)
                 consume(ring, sums, end - begin, [&](int stage) {

@@ -134,10 +134,10 @@ __device__ __forceinline__ void compute_share(Tile::Slab* slabs, const Tile::Inp
     }
     meet_cluster();  // the mbarriers of all blocks are there
     if (threadIdx.x >= Tile::consumer_threads) {
-        Tile::keep_producer_registers();
+        Tile::Registers::keep_for_producer();
         if (Tile::produces()) produce_parts(ring, of_producer, in, m, n);
     } else {
-        Tile::take_consumer_registers();
+        Tile::Registers::take_for_consumer();
         consume_parts(ring, of_consumers, parts, m, n, store);
     }
 }

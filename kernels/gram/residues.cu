@@ -97,20 +97,21 @@ constexpr int fewest_terms = 128;
 __device__ __forceinline__ int moduli_taken(const void* moduli)
 {
     wait_for_last_launch();
-    return *(const int*)moduli;
+    return ((const Moduli*)moduli)->taken();
 }
 
 extern "C" __global__ void __launch_bounds__(256) norms(OPERANDS)
 {
     wait_for_last_launch();
-    if (blockIdx.x == 0 && threadIdx.x == 0) *(int*)moduli = m < fewest_terms ? native : least_moduli;
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        *(Moduli*)moduli = {m < fewest_terms ? native : least_moduli, least_moduli};
     add_squares(A, (double2*)parts, m, n);
 }
 
 extern "C" __global__ void __launch_bounds__(256) finish_norms(OPERANDS)
 {
     wait_for_last_launch();
-    finish_columns((const double2*)parts, (Column*)columns, (int*)moduli, m, n);
+    finish_columns((const double2*)parts, (Column*)columns, *(Moduli*)moduli, m, n);
 }
 
 // ---- Guard ----
@@ -119,10 +120,8 @@ extern "C" __global__ void __launch_bounds__(256) bounds(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     if (moduli_taken(moduli) == native) return;
-    const auto* of = (const Column*)columns;
-    const auto bound = [&](double x, int column) {
-        return (long long)(fabs(x) * power_of_two(of[column].bound_scale));
-    };
+    const double scale = power_of_two(own_column((const Column*)columns, n).bound_scale);
+    const auto bound = [&](double x) { return (long long)(fabs(x) * scale); };
     split_columns(A, m, n, *(Whole*)memory, bound, [&](const Piece& numbers, int column, int row) {
         *piece_at(residues_of_a, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
     });
@@ -131,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(256) bounds(OPERANDS)
 // With both sides of the guard's condition squared, and divided by 4^54, about P/2 of 14 moduli.
 struct Test {
     const Column* columns;
-    int* moduli;
+    int& moduli;
     int n;
 
     __device__ void fold(Tile::Sums&, int) const {}  // bounds are so small that their sums are, too
@@ -140,7 +139,7 @@ struct Test {
     {
         const int lane = threadIdx.x % 32, taken = needed(sums, row + threadIdx.x / 32 * 16 + lane / 4,
                                                           column + lane % 4 * 2);
-        if (taken > least_moduli) atomicMax(moduli, taken);
+        if (taken > least_moduli) atomicMax(&moduli, taken);
     }
 
     // The moduli that the thread's elements need, the first of which is at (row, column).
@@ -168,8 +167,10 @@ struct Test {
 extern "C" __global__ void MULTIPLYING test_bounds(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    if (moduli_taken(moduli) == native) return;
-    Tile::compute((Tile::Slab*)memory, planes, 1, m, n, Test{(const Column*)columns, (int*)moduli, n});
+    wait_for_last_launch();
+    Moduli& needed = *(Moduli*)moduli;
+    if (needed.by_norms == native) return;
+    Tile::compute((Tile::Slab*)memory, planes, 1, m, n, Test{(const Column*)columns, needed.by_bounds, n});
 }
 
 // ---- Residues and remainders ----

@@ -114,8 +114,16 @@ __device__ __forceinline__ int bound_shift(int m)
     return shift;
 }
 
+// How many moduli are taken, by what rules products of few out. Two words, so that nobody changes what others of
+// the same launch read.
+struct Moduli {
+    int by_norms, by_bounds;
+
+    __device__ int taken() const { return max(by_norms, by_bounds); }
+};
+
 // All of a column from its parts. `share` and `weight` are those of the guard.
-__device__ __forceinline__ void finish_columns(const double2* parts, Column* columns, int* decision, int m, int n)
+__device__ __forceinline__ void finish_columns(const double2* parts, Column* columns, Moduli& moduli, int m, int n)
 {
     constexpr int width = 32, rows = 8;
     const int index = blockIdx.x * width + threadIdx.x % width, count = (m + strip_rows - 1) / strip_rows;
@@ -124,11 +132,11 @@ __device__ __forceinline__ void finish_columns(const double2* parts, Column* col
         if (index < n) own = both(own, parts[(size_t)part * n + index]);
     own = over_block<width, rows>(own);
     if (threadIdx.x >= width || index >= n) return;
-    Column column = {own.x};
     if (!(least_square <= own.x && own.x <= most_square)) {  // zero, too small, too large, infinite, NaN
-        atomicMax(decision, native);
-        column.square = 1;
+        atomicMax(&moduli.by_norms, native);
+        own = {1, 1};
     }
+    Column column = {own.x};
     const int exponent = exponent_of<least_moduli>(column);
     column.bound_scale = 6 - bound_shift(m) - ilogb(own.y);
     column.share = (float)(3 * own.x * power_of_two(2 * exponent - 108));
@@ -153,19 +161,29 @@ using Piece = long long[piece_rows];
 
 using Whole = long long[block_columns][column_pitch];  // of a block, in shared memory
 
-// convert(x, column): the whole number for an element. store(piece, column, row): write a piece that begins there.
+__device__ __forceinline__ int first_column(int n)
+{
+    return blockIdx.x % ((n + block_columns - 1) / block_columns) * block_columns;
+}
+
+// The column of which this thread reads elements.
+__device__ __forceinline__ const Column& own_column(const Column* columns, int n)
+{
+    return columns[min(first_column(n) + (int)threadIdx.x % block_columns, n - 1)];
+}
+
+// convert(x): the whole number for an element. store(piece, column, row): write a piece that begins there.
 template <class Convert, class Store>
 __device__ __forceinline__ void split_columns(const double* A, int m, int n, Whole& whole, Convert convert,
                                               Store store)
 {
-    const int strips = (n + block_columns - 1) / block_columns, thread = threadIdx.x;
-    const int left = blockIdx.x % strips * block_columns, top = blockIdx.x / strips * block_rows;
-    const int own = thread % block_columns, column = left + own;
+    const int thread = threadIdx.x, left = first_column(n), own = thread % block_columns, column = left + own;
+    const int top = blockIdx.x / ((n + block_columns - 1) / block_columns) * block_rows;
 #pragma unroll 4
     for (int i = 0; i < block_rows; i += 16) {
         const int row = top + i + thread / 16;
         const bool inside = row < m && column < n;
-        whole[own][i / 16 * 17 + thread / 16] = inside ? convert(A[(size_t)row * n + column], column) : 0;
+        whole[own][i / 16 * 17 + thread / 16] = inside ? convert(A[(size_t)row * n + column]) : 0;
     }
     __syncthreads();
     const int to = left + thread / pieces, row = top + thread % pieces * piece_rows;
@@ -237,9 +255,8 @@ template <int moduli>
 __device__ __forceinline__ void split_to_residues(const double* A, void* residues, const Column* columns, int m,
                                                   int n, Whole& whole)
 {
-    const int own = blockIdx.x % ((n + block_columns - 1) / block_columns) * block_columns + threadIdx.x % 16;
-    const double scale = power_of_two(exponent_of<moduli>(columns[min(own, n - 1)]));
-    split_columns(A, m, n, whole, [&](double x, int) { return __double2ll_rn(x * scale); },
+    const double scale = power_of_two(exponent_of<moduli>(own_column(columns, n)));
+    split_columns(A, m, n, whole, [&](double x) { return __double2ll_rn(x * scale); },
                   [&](const Piece& numbers, int column, int row) {
         for_each_number<moduli>([&](auto i) {
             *piece_at(residues, i.is, column, row, m, n) =

@@ -24,6 +24,7 @@ struct ByteTile {
     };
 
     using Ring = SlabRing<Slab, T::stages>;
+    using Registers = RegisterShares<consumer_threads / 128>;
     using Sums = int[half];  // of a thread, of 64 rows and all columns (Products of a warpgroup, ../instructions.cuh)
 
     // ---- Order ----
@@ -115,13 +116,13 @@ struct ByteTile {
         sync_cluster();  // the mbarriers of both blocks are there
         Tiles tile(n, count);
         if (threadIdx.x >= consumer_threads) {
-            keep_registers<40>();
+            Registers::keep_for_producer();
             if (threadIdx.x / 32 == consumer_warps && elected())
                 for (; tile.more(); tile.next())
                     for (int s = 0; s < slabs; s++, ring.next()) load(ring, planes, tile, s * tile_k);
             __syncwarp();
         } else {
-            take_registers<232>();
+            Registers::take_for_consumer();
             Sums sums;
             for (; tile.more(); tile.next()) {
                 consume(ring, sums, slabs, [&](Sums& own) { finish.fold(own, tile.plane); });
