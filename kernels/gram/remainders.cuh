@@ -1,13 +1,15 @@
-// The numbers of the Chinese remainder theorem (residues.cu, Remainders) for as many of the moduli, the first ones.
-// tests/unit/chinese.py computes them exactly, and a test holds this file against it.
+// The numbers of the Chinese remainder theorem (residues.cu, An example) for the first 14, 15 and 16
+// moduli, whose product is P. tests/chinese.py computes them exactly, and a test holds this file
+// against it.
 //
-//     limit           the largest product of two columns' norms, (1 - 2^-12) P / 2; P is the product of the moduli
-//     high, low       for each modulus p the number between -P/2 and P/2 that is 1 modulo p and 0 modulo the others
+//     limit           the largest product of two columns' norms, (1 - 2^-12) P / 2
+//     high, low       for each modulus p the number between -P/2 and P/2 that is 1 modulo p and 0
+//                     modulo the others, in two parts
 //     product_high,   P
 //     product_low
 //     inverse         1 / P
 //
-// A high part is a multiple of 2^g, g = 68 for 14 moduli, 75 for 15 moduli, 83 for 16 moduli, so that sums of high parts times residues are exact.
+// High parts are multiples of one power of two, so large that sums of them times residues are exact.
 #pragma once
 
 template <int moduli>

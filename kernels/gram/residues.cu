@@ -68,10 +68,10 @@
 #include "tensor_streamed.cuh"
 
 struct Tiling {
-    static constexpr int side = SIDE;      // rows and columns of C of a cluster
-    static constexpr int stages = STAGES;  // slabs that the ring holds
-    static constexpr int patch = PATCH;    // rows of tiles of a patch
-    static constexpr int portion = 1024;   // slabs: 131072 products of residues are less than 2^31
+    static constexpr int side = SIDE;        // rows and columns of C of a cluster
+    static constexpr int stages = STAGES;    // slabs that the ring holds
+    static constexpr int patch = PATCH;      // rows of tiles of a patch
+    static constexpr int portion = PORTION;  // slabs whose sums of products are less than 2^31
 };
 
 using Tile = ByteTile<Tiling>;

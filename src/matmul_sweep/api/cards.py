@@ -18,7 +18,8 @@ from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
-ACCURACIES = ("float32", "ieee")
+OF_FLOAT64 = ("native", "componentwise", "normwise")  # the last two are tilings of residues
+ACCURACIES = ("float32", "ieee", *OF_FLOAT64)
 catalogue = cache(load_catalogue)
 
 
@@ -87,9 +88,9 @@ def named(name: str, operation: Operation) -> Variant:
 def chosen(
     name: str | None, accuracy: str, operation: Operation, shape: Shape, arch: str
 ) -> Variant:
-    """The variant that computes a product. Raises ValueError where the kernel refuses the shape,
-    RuntimeError where it does not run on the card."""
-    variant = named(name, operation) if name else default(operation, accuracy)
+    """The variant that computes a product. Raises ValueError where the kernel refuses the shape or
+    the operation has no such accuracy, RuntimeError where it does not run on the card."""
+    variant = named(name, operation) if name else default(operation, accuracy, arch)
     if refusal := variant.refusal(shape):
         raise ValueError(refusal)
     part = variant.part(shape, arch)
@@ -98,9 +99,15 @@ def chosen(
     return part
 
 
-def default(operation: Operation, accuracy: str) -> Variant:
+def default(operation: Operation, accuracy: str, arch: str) -> Variant:
     """The last dispatch of the catalogue, for "ieee" the last that multiplies numbers of the
-    inputs' type."""
+    inputs' type; residues where their accuracy is enough and the card runs them."""
+    if accuracy in OF_FLOAT64 and not operation.symmetric:
+        raise ValueError(f"accuracy '{accuracy}' is of gram in float64, not of {operation.title}")
+    if accuracy in OF_FLOAT64[1:]:
+        variant = catalogue().variant(f"residues/{accuracy}")
+        if variant.runs_on(arch):
+            return variant
     return [
         kernel.variants[0]
         for kernel in offered(operation)

@@ -51,7 +51,10 @@ def gram(
     """C = alpha·Aᵀ·A + beta·C with A of m×n and C of n×n.
 
     In float64 half of C is computed and the other half mirrored; other number types take gemm's
-    kernels. Everything else is as in gemm.
+    kernels. accuracy, of float64: "componentwise" errs at most as a sum of float64 products does,
+    as a share of Σ|a||b|, "normwise" by some 2⁻⁵² of the norms of two columns of A; both by
+    products of bytes, on cards that have them. Else it is a sum of float64 products, "native".
+    Everything else is as in gemm.
     """
     return multiply(True, (a,), out, alpha, beta, kernel, accuracy)
 
