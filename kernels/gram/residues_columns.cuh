@@ -283,10 +283,10 @@ __device__ __forceinline__ double byte_of_word(unsigned word, int i) { return (d
 template <int moduli>
 __device__ __forceinline__ void combine(double (&c)[4], const unsigned (&words)[moduli])
 {
-    using R = Remainder<moduli>;
+    using Numbers = Remainder<moduli>;
     double high[4] = {}, low[4] = {};
     for_each_number<moduli>([&](auto i) {
-        constexpr double high_weight = R::high[i.is], low_weight = R::low[i.is];
+        constexpr double high_weight = Numbers::high[i.is], low_weight = Numbers::low[i.is];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const double remainder = byte_of_word(words[i.is], j);
@@ -296,8 +296,8 @@ __device__ __forceinline__ void combine(double (&c)[4], const unsigned (&words)[
     });
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        const double times = rint(high[j] * R::inverse);
-        c[j] = fma(-R::product_low, times, fma(-R::product_high, times, high[j]) + low[j]);
+        const double times = rint(high[j] * Numbers::inverse);
+        c[j] = fma(-Numbers::product_low, times, fma(-Numbers::product_high, times, high[j]) + low[j]);
     }
 }
 
