@@ -1,5 +1,5 @@
-"""AᵀA by residues in Python: the numbers of kernels/gram/remainders.cuh, what kernels/gram/residues.cu
-computes in whole numbers, and what its guard decides."""
+"""AᵀA by residues in Python: the numbers of kernels/gram/remainders.cuh, what residues.cu computes
+in whole numbers, and what its guard decides."""
 
 import math
 from fractions import Fraction
@@ -11,9 +11,8 @@ COUNTS = (14, 15, 16)  # of moduli that a product may take
 LARGEST_SUM = 1 - Fraction(1, 2**12)  # of a sum, as a share of P/2
 
 TOP = """\
-// The numbers of the Chinese remainder theorem (residues.cu, An example) for the first 14, 15 and 16
-// moduli, whose product is P. tests/chinese.py computes them exactly, and a test holds this file
-// against it.
+// The numbers of the Chinese remainder theorem (residues.cu) for the first 14, 15 and 16 moduli,
+// whose product is P. tests/chinese.py computes them exactly, and a test holds this file to them.
 //
 //     limit           the largest product of two columns' norms, (1 - 2^-12) P / 2
 //     high, low       for each modulus p the number between -P/2 and P/2 that is 1 modulo p and 0
@@ -22,7 +21,7 @@ TOP = """\
 //     product_low
 //     inverse         1 / P
 //
-// High parts are multiples of one power of two, so large that sums of them times residues are exact.
+// High parts are multiples of a power of two, so that sums of them times residues are exact.
 #pragma once
 
 template <int moduli>
@@ -59,12 +58,15 @@ def remainder(count: int) -> str:
     """The numbers for as many moduli, in C++."""
     product, exponent = math.prod(MODULI[:count]), grain(count)
     pairs = [split(weight, exponent) for weight in weights(count)]
-    high, low = (",\n".join(f"        {x.hex()}" for x in part) for part in zip(*pairs, strict=True))
+    high, low = (
+        ",\n".join(f"        {x.hex()}" for x in part) for part in zip(*pairs, strict=True)
+    )
     product_high, product_low = split(product, exponent)
+    inverse = float(1 / Fraction(product))
     return f"""
 template <>
 struct Remainder<{count}> {{
-    static constexpr double limit = {limit(count).hex()}, inverse = {float(1 / Fraction(product)).hex()};
+    static constexpr double limit = {limit(count).hex()}, inverse = {inverse.hex()};
     static constexpr double product_high = {product_high.hex()}, product_low = {product_low.hex()};
     static constexpr double high[] = {{
 {high}}};
@@ -94,9 +96,12 @@ def whole(a: np.ndarray, count: int) -> np.ndarray:
     return np.rint(np.ldexp(a, exponents(a, count)))
 
 
+as_integers = np.vectorize(int, otypes=[object])
+
+
 def gram(a: np.ndarray, count: int) -> np.ndarray:
     """AᵀA of the whole numbers, from its residues, scaled back, as fractions."""
-    numbers, product = np.vectorize(int, otypes=[object])(whole(a, count)), math.prod(MODULI[:count])
+    numbers, product = as_integers(whole(a, count)), math.prod(MODULI[:count])
     total = np.zeros((a.shape[1],) * 2, object)
     for p, weight in zip(MODULI, weights(count), strict=False):
         residues = (numbers + p // 2) % p - p // 2

@@ -1,5 +1,5 @@
-"""Kinds of A on which products in float64 are compared: ordinary ones, and some whose large elements
-meet small ones."""
+"""Kinds of A on which products in float64 are compared: ordinary ones, and some whose large
+elements meet small ones."""
 
 from collections.abc import Callable
 
@@ -45,8 +45,9 @@ EASY: dict[str, Draw] = {
     "uniform [0, 1]": lambda rng, m, n: rng.random((m, n)),
     "integers": lambda rng, m, n: rng.integers(-1000, 1001, (m, n)).astype(float),
     "Hilbert": lambda _, m, n: 1 / (1 + np.add.outer(np.arange(m), np.arange(n))),
-    "columns of 10^-100 to 10^100": lambda rng, m, n: normal(rng, m, n)
-    * 10 ** rng.uniform(-100, 100, n),
+    "columns of 10^-100 to 10^100": lambda rng, m, n: (
+        normal(rng, m, n) * 10 ** rng.uniform(-100, 100, n)
+    ),
     "graded rows": lambda rng, m, n: normal(rng, m, n) * 10 ** (-20 * np.arange(m)[:, None] / m),
     "one huge element per column, in one row": one_huge(True),
     "normal·exp(normal)": spread(1),
@@ -64,8 +65,8 @@ KINDS = EASY | HARD
 
 
 def fooling(seed: int, m: int, n: int) -> np.ndarray:
-    """Numbers with exponents that spread by rows, columns, blocks or elements, sparse or cancelling,
-    each by a drawn amount."""
+    """Numbers with exponents that spread by rows, columns, blocks or elements, sparse or
+    cancelling, each by a drawn amount."""
     rng = np.random.default_rng(seed)
     found = normal(rng, m, n) * np.exp2(10 * normal(rng, 1, n))
     rows, blocks, elements = rng.choice([0, 0, 0, 0.5, 1, 2, 4, 10], 3)

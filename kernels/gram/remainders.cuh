@@ -1,6 +1,5 @@
-// The numbers of the Chinese remainder theorem (residues.cu, An example) for the first 14, 15 and 16
-// moduli, whose product is P. tests/chinese.py computes them exactly, and a test holds this file
-// against it.
+// The numbers of the Chinese remainder theorem (residues.cu) for the first 14, 15 and 16 moduli,
+// whose product is P. tests/chinese.py computes them exactly, and a test holds this file to them.
 //
 //     limit           the largest product of two columns' norms, (1 - 2^-12) P / 2
 //     high, low       for each modulus p the number between -P/2 and P/2 that is 1 modulo p and 0
@@ -9,7 +8,7 @@
 //     product_low
 //     inverse         1 / P
 //
-// High parts are multiples of one power of two, so large that sums of them times residues are exact.
+// High parts are multiples of a power of two, so that sums of them times residues are exact.
 #pragma once
 
 template <int moduli>

@@ -1,4 +1,5 @@
-"""AᵀA by residues on the CPU: its numbers against whole numbers of Python, its products, its guard."""
+"""AᵀA by residues on the CPU: its numbers against whole numbers of Python, its products, and its
+guard; tests/gpu has the same on a card."""
 
 import math
 import re
@@ -32,6 +33,7 @@ def small(accuracy: str, **own: int) -> Variant:
 
 
 Multiply = Callable[[np.ndarray], np.ndarray]
+Decide = Callable[[np.ndarray], int]
 
 
 def multiplier(variant: Variant, folder: Path) -> Multiply:
@@ -56,13 +58,13 @@ def normwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
 
 
 @pytest.fixture(scope="module")
-def guard(tmp_path_factory: pytest.TempPathFactory) -> Callable[[np.ndarray], int]:
+def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
     """How many moduli the launches before the residues' choose."""
     variant, folder = small("componentwise"), tmp_path_factory.mktemp("guard")
     source, functions = folder / "guard.cu", [*KERNEL.functions[:4], "show"]
     source.write_text(
         '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
-        "{\n    extern __shared__ __align__(1024) char memory[];\n    C[0] = moduli_taken(moduli);\n}\n"
+        "{ extern __shared__ __align__(1024) char memory[]; C[0] = moduli_taken(moduli); }\n"
     )
     emulation.build(
         source, functions, GRAM, variant.constants(None), folder / "guard", None, [FOLDER],
@@ -84,7 +86,8 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Callable[[np.ndarray], in
 
 def test_the_header_has_the_numbers_of_the_moduli() -> None:
     assert (FOLDER / "remainders.cuh").read_text() == chinese.header()
-    own = re.search(r"moduli_in_order\[\] = \{(.*?)\}", (FOLDER / "residues_columns.cuh").read_text(), re.S)
+    text = (FOLDER / "residues_columns.cuh").read_text()
+    own = re.search(r"moduli_in_order\[\] = \{(.*?)\}", text, re.DOTALL)
     assert own and tuple(map(int, own[1].split(","))) == chinese.MODULI
     assert math.lcm(*chinese.MODULI) == math.prod(chinese.MODULI)
 
@@ -103,11 +106,11 @@ def test_high_parts_are_exact_in_sums(count: int) -> None:
 @pytest.mark.parametrize("count", chinese.COUNTS)
 def test_remainders_give_back_the_product_of_whole_numbers(count: int) -> None:
     a = fooling(count, 40, 6)
-    numbers = np.vectorize(int, otypes=[object])(chinese.whole(a, count))
+    numbers = chinese.as_integers(chinese.whole(a, count))
+    scales = [chinese.Fraction(2) ** int(e) for e in chinese.exponents(a, count)]
     c = chinese.gram(a, count)
     for i, j in np.ndindex(6, 6):
-        exponent = int(chinese.exponents(a, count)[[i, j]].sum())
-        assert c[i, j] * 2**max(exponent, 0) == (numbers[:, i] @ numbers[:, j]) * 2**max(-exponent, 0)
+        assert c[i, j] * scales[i] * scales[j] == numbers[:, i] @ numbers[:, j]
 
 
 # ---- Products of bytes ----
@@ -233,10 +236,9 @@ def test_patches_cover_the_triangle_once(tiles: int, tmp_path: Path) -> None:
 
 
 def build_double(text: str, folder: Path) -> None:
-    """The program of a kernel `f` that takes (A, C, m, n), both of float64, and headers of kernels."""
+    """The program of a kernel `f` that takes (A, C, m, n) in float64, and headers of kernels."""
     (folder / "f.cu").write_text(text)
-    include = [FOLDER.parent]
-    emulation.build(folder / "f.cu", ["f"], GRAM, {}, folder / "f", None, include)
+    emulation.build(folder / "f.cu", ["f"], GRAM, {}, folder / "f", None, [FOLDER.parent])
 
 
 def test_its_bits_depend_neither_on_the_triangle_nor_on_the_order_of_rows(
@@ -256,14 +258,14 @@ def test_columns_beyond_the_scales_are_native(normwise: Multiply, bad: float) ->
         np.testing.assert_allclose(normwise(a), a.T @ a, rtol=1e-12)
 
 
-def test_a_column_of_zeros_is_native(guard: Callable[[np.ndarray], int]) -> None:
+def test_a_column_of_zeros_is_native(guard: Decide) -> None:
     a = EASY["normal"](np.random.default_rng(6), 150, 9)
     assert guard(a) == 14
     a[:, 4] = 0
     assert guard(a) == NATIVE
 
 
-def test_few_terms_are_native(guard: Callable[[np.ndarray], int]) -> None:
+def test_few_terms_are_native(guard: Decide) -> None:
     a = EASY["normal"](np.random.default_rng(6), 128, 9)
     assert [guard(a[:rows]) for rows in (127, 128)] == [NATIVE, 14]
 
@@ -272,13 +274,13 @@ def test_few_terms_are_native(guard: Callable[[np.ndarray], int]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_guard_decides_as_in_python(guard: Callable[[np.ndarray], int], kind: str) -> None:
+def test_the_guard_decides_as_in_python(guard: Decide, kind: str) -> None:
     a = KINDS[kind](np.random.default_rng(7), 200, 19)
     assert guard(a) == chinese.moduli_needed(a)
     assert (guard(a) < NATIVE) == (kind in EASY)
 
 
-def test_the_guard_decides_as_in_python_on_drawn_columns(guard: Callable[[np.ndarray], int]) -> None:
+def test_the_guard_decides_as_in_python_on_drawn_columns(guard: Decide) -> None:
     drawn = [fooling(seed, 160, 12) for seed in range(14, 22)]
     found = [guard(a) for a in drawn]
     assert found == [chinese.moduli_needed(a) for a in drawn]
