@@ -110,12 +110,13 @@ def gram(a: np.ndarray, count: int) -> np.ndarray:
     return ((total + product // 2) % product - product // 2) * scales[:, None] * scales
 
 
-def moduli_needed(a: np.ndarray) -> int:
-    """What the guard says of finite columns that are not zero: 14, 15, 16, or 17 for native."""
+def moduli_needed(a: np.ndarray, every: int = 1) -> int:
+    """What the guard says of finite columns that are not zero, by every so-manieth row: 14, 15, 16,
+    or 17 for native."""
     scale = exponents(a, 14)
     norms = np.ldexp(np.sqrt(np.square(a).sum(0)), scale)
     bound_scale = 7 - np.frexp(np.abs(a).max(0))[1]
-    bounds = np.trunc(np.ldexp(np.abs(a), bound_scale))
+    bounds = np.trunc(np.ldexp(np.abs(a), bound_scale))[::every]
     spare = np.ldexp(bounds.T @ bounds, np.add.outer(scale - bound_scale, scale - bound_scale) - 48)
     error = np.sqrt(3 * np.add.outer(norms**2, norms**2))
     return 14 + sum(bool((error > better * spare).any()) for better in (1, 8, 128))

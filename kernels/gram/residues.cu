@@ -32,8 +32,10 @@
 //             launch              what it does                                             reads        writes
 //             norms               squares of columns                                       8mn          mn/16
 //             finish_norms        all of a column: its norm, its exponent                  mn/16        24n
-//             bounds              Guard: A as whole numbers of 7 bits                      8mn          mn
-//             test_bounds         Guard: chooses N, or native                              mn, again    -
+//             bounds_of_sample    Guard: every eighth row of A as whole numbers of 7 bits  mn           mn/8
+//             test_sample         Guard: whether 14 moduli are enough                      mn/8, again  -
+//             bounds              Guard, if they are not: all rows                         8mn          mn
+//             test_bounds         Guard, then: chooses N, or native                        mn, again    -
 //             split               residues of A                                            8mn          Nmn
 //             residues            their products, and remainders                           Nmn, again   Nn²/2
 //             combine             C from remainders                                        Nn²/2        8n²
@@ -50,7 +52,9 @@
 //
 //                 6σ ≤ 2^-48 · (sum of products of bounds, scaled back)
 //
-//             Two more moduli leave 3 and 4 bits more, so one test chooses among 14, 15, 16 and native. Columns of
+//             Bounds of a sample of the rows are less than those of all, so what passes by them passes; for most
+//             data an eighth is enough. Two more moduli lose 3 and 7 bits less, so the test of all rows chooses
+//             among 14, 15, 16 and native. Columns of
 //             zeros, and norms that are not finite or far from 1, are native, and so are sums of less than 128
 //             terms, which DSYRK rounds too seldom for this to be worth it. Without GUARD these alone are.
 //
@@ -104,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(256) norms(OPERANDS)
 {
     wait_for_last_launch();
     if (blockIdx.x == 0 && threadIdx.x == 0)
-        *(Moduli*)moduli = {m < fewest_terms ? native : least_moduli, least_moduli};
+        *(Moduli*)moduli = {m < fewest_terms ? native : least_moduli, least_moduli, least_moduli};
     add_squares(A, (double2*)parts, m, n);
 }
 
@@ -116,15 +120,33 @@ extern "C" __global__ void __launch_bounds__(256) finish_norms(OPERANDS)
 
 // ---- Guard ----
 
+constexpr int sample = 8;  // every so-manieth row of A
+
+template <int every>
+__device__ __forceinline__ void split_to_bounds(const double* A, void* bytes, const Column* columns, int m, int n,
+                                                Whole& whole)
+{
+    const double scale = power_of_two(own_column(columns, n).bound_scale);
+    split_columns<every>(A, m, n, whole, [&](double x) { return (long long)(fabs(x) * scale); },
+                         [&](const Piece& numbers, int column, int row) {
+        *piece_at(bytes, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(256) bounds_of_sample(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    wait_for_last_launch();
+    if (((const Moduli*)moduli)->by_norms == native) return;
+    split_to_bounds<sample>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
+}
+
 extern "C" __global__ void __launch_bounds__(256) bounds(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    if (moduli_taken(moduli) == native) return;
-    const double scale = power_of_two(own_column((const Column*)columns, n).bound_scale);
-    const auto bound = [&](double x) { return (long long)(fabs(x) * scale); };
-    split_columns(A, m, n, *(Whole*)memory, bound, [&](const Piece& numbers, int column, int row) {
-        *piece_at(residues_of_a, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
-    });
+    wait_for_last_launch();
+    if (!((const Moduli*)moduli)->open()) return;
+    split_to_bounds<1>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
 }
 
 // With both sides of the guard's condition squared, and divided by 4^54, about P/2 of 14 moduli.
@@ -164,12 +186,22 @@ struct Test {
 
 #define MULTIPLYING __cluster_dims__(Tile::cluster, 1, 1) __launch_bounds__(Tile::consumer_threads + 128, 1)
 
-extern "C" __global__ void MULTIPLYING test_bounds(OPERANDS)
+extern "C" __global__ void MULTIPLYING test_sample(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
     wait_for_last_launch();
     Moduli& needed = *(Moduli*)moduli;
     if (needed.by_norms == native) return;
+    const Test test = {(const Column*)columns, needed.by_sample, n};
+    Tile::compute((Tile::Slab*)memory, planes, 1, (m + sample - 1) / sample, n, test);
+}
+
+extern "C" __global__ void MULTIPLYING test_bounds(OPERANDS)
+{
+    extern __shared__ __align__(1024) char memory[];
+    wait_for_last_launch();
+    Moduli& needed = *(Moduli*)moduli;
+    if (!needed.open()) return;
     Tile::compute((Tile::Slab*)memory, planes, 1, m, n, Test{(const Column*)columns, needed.by_bounds, n});
 }
 

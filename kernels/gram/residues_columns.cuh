@@ -114,12 +114,14 @@ __device__ __forceinline__ int bound_shift(int m)
     return shift;
 }
 
-// How many moduli are taken, by what rules products of few out. Two words, so that nobody changes what others of
-// the same launch read.
+// How many moduli are needed, as the norms of columns say, bounds of a sample of rows, and of all: each launch
+// changes a word that no other block of it reads.
 struct Moduli {
-    int by_norms, by_bounds;
+    int by_norms, by_sample, by_bounds;
 
-    __device__ int taken() const { return max(by_norms, by_bounds); }
+    __device__ bool open() const { return by_norms < native && by_sample > least_moduli; }  // a sample does not do
+
+    __device__ int taken() const { return open() ? by_bounds : max(by_norms, least_moduli); }
 };
 
 // All of a column from its parts. `share` and `weight` are those of the guard.
@@ -155,6 +157,7 @@ __device__ __forceinline__ void finish_columns(const double2* parts, Column* col
 // A thread takes a piece: 16 whole numbers of a column, of which it makes 16 bytes for each modulus.
 
 constexpr int block_columns = 16, block_rows = 256, piece_rows = 16, pieces = block_rows / piece_rows;
+constexpr int slab_rows = 128;  // of a slab of the products
 constexpr int column_pitch = pieces * (piece_rows + 1) + 1;  // gaps keep lanes in different banks, both ways
 
 using Piece = long long[piece_rows];
@@ -172,22 +175,24 @@ __device__ __forceinline__ const Column& own_column(const Column* columns, int n
     return columns[min(first_column(n) + (int)threadIdx.x % block_columns, n - 1)];
 }
 
-// convert(x): the whole number for an element. store(piece, column, row): write a piece that begins there.
-template <class Convert, class Store>
+// Of every so-manieth row of A. convert(x): the whole number for an element. store(piece, column, row): write a
+// piece that begins there, row counting those that are taken. What is missing of a slab is zeros.
+template <int every, class Convert, class Store>
 __device__ __forceinline__ void split_columns(const double* A, int m, int n, Whole& whole, Convert convert,
                                               Store store)
 {
+    const int rows = (m + every - 1) / every;
     const int thread = threadIdx.x, left = first_column(n), own = thread % block_columns, column = left + own;
     const int top = blockIdx.x / ((n + block_columns - 1) / block_columns) * block_rows;
 #pragma unroll 4
     for (int i = 0; i < block_rows; i += 16) {
         const int row = top + i + thread / 16;
-        const bool inside = row < m && column < n;
-        whole[own][i / 16 * 17 + thread / 16] = inside ? convert(A[(size_t)row * n + column]) : 0;
+        const bool inside = row < rows && column < n;
+        whole[own][i / 16 * 17 + thread / 16] = inside ? convert(A[(size_t)row * every * n + column]) : 0;
     }
     __syncthreads();
     const int to = left + thread / pieces, row = top + thread % pieces * piece_rows;
-    if (to >= n || row >= m) return;
+    if (to >= n || row >= min(round_up(rows, slab_rows), round_up(m, piece_rows))) return;
     Piece numbers;
 #pragma unroll
     for (int i = 0; i < piece_rows; i++) numbers[i] = whole[thread / pieces][thread % pieces * 17 + i];
@@ -256,7 +261,7 @@ __device__ __forceinline__ void split_to_residues(const double* A, void* residue
                                                   int n, Whole& whole)
 {
     const double scale = power_of_two(exponent_of<moduli>(own_column(columns, n)));
-    split_columns(A, m, n, whole, [&](double x) { return __double2ll_rn(x * scale); },
+    split_columns<1>(A, m, n, whole, [&](double x) { return __double2ll_rn(x * scale); },
                   [&](const Piece& numbers, int column, int row) {
         for_each_number<moduli>([&](auto i) {
             *piece_at(residues, i.is, column, row, m, n) =

@@ -11,12 +11,13 @@
 #pragma once
 
 #include "../hopper_tile.cuh"
+#include "residues_columns.cuh"
 
 template <class T>
 struct ByteTile {
     static constexpr int half = T::side / 2, cluster = 2;
     static constexpr int consumer_threads = 2 * half, consumer_warps = consumer_threads / 32;
-    static constexpr int tile_k = 128;
+    static constexpr int tile_k = slab_rows;
 
     // Rows of 128 bytes, swizzled.
     struct Slab {

@@ -33,7 +33,7 @@ def small(accuracy: str, **own: int) -> Variant:
 
 
 Multiply = Callable[[np.ndarray], np.ndarray]
-Decide = Callable[[np.ndarray], int]
+Decide = Callable[[np.ndarray], tuple[int, bool]]
 
 
 def multiplier(variant: Variant, folder: Path) -> Multiply:
@@ -59,24 +59,26 @@ def normwise(tmp_path_factory: pytest.TempPathFactory) -> Multiply:
 
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
-    """How many moduli the launches before the residues' choose."""
+    """How many moduli the launches before the residues' choose, and whether by all rows of A."""
     variant, folder = small("componentwise"), tmp_path_factory.mktemp("guard")
-    source, functions = folder / "guard.cu", [*KERNEL.functions[:4], "show"]
+    source, before = folder / "guard.cu", KERNEL.functions.index("split")
+    functions = [*KERNEL.functions[:before], "show"]
     source.write_text(
         '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
-        "{ extern __shared__ __align__(1024) char memory[]; C[0] = moduli_taken(moduli); }\n"
+        "{\n    extern __shared__ __align__(1024) char memory[];\n"
+        "    C[0] = moduli_taken(moduli), C[1] = ((const Moduli*)moduli)->open();\n}\n"
     )
     emulation.build(
         source, functions, GRAM, variant.constants(None), folder / "guard", None, [FOLDER],
         [*KERNEL.workspace], [*KERNEL.tensor_maps],
     )  # fmt: skip
 
-    def decide(a: np.ndarray) -> int:
+    def decide(a: np.ndarray) -> tuple[int, bool]:
         shape = Gram(*a.shape)
         plan = variant.plan(shape)
-        plan = replace(plan, launches=(*plan.launches[:4], Launch((1, 1, 1), (1, 1, 1))))
+        plan = replace(plan, launches=(*plan.launches[:before], Launch((1, 1, 1), (1, 1, 1))))
         c = emulation.launch(folder / "guard", plan, shape, [a], np.zeros(shape.output))
-        return int(c[0, 0])
+        return int(c[0, 0]), bool(c[0, 1])
 
     return decide
 
@@ -260,14 +262,13 @@ def test_columns_beyond_the_scales_are_native(normwise: Multiply, bad: float) ->
 
 def test_a_column_of_zeros_is_native(guard: Decide) -> None:
     a = EASY["normal"](np.random.default_rng(6), 150, 9)
-    assert guard(a) == 14
     a[:, 4] = 0
-    assert guard(a) == NATIVE
+    assert guard(a) == (NATIVE, False)
 
 
 def test_few_terms_are_native(guard: Decide) -> None:
     a = EASY["normal"](np.random.default_rng(6), 128, 9)
-    assert [guard(a[:rows]) for rows in (127, 128)] == [NATIVE, 14]
+    assert [guard(a[:rows])[0] for rows in (127, 128)] == [NATIVE, 14]
 
 
 # ---- The guard ----
@@ -276,13 +277,15 @@ def test_few_terms_are_native(guard: Decide) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_guard_decides_as_in_python(guard: Decide, kind: str) -> None:
     a = KINDS[kind](np.random.default_rng(7), 200, 19)
-    assert guard(a) == chinese.moduli_needed(a)
-    assert (guard(a) < NATIVE) == (kind in EASY)
+    moduli, by_all = guard(a)
+    assert moduli == chinese.moduli_needed(a)
+    assert (moduli < NATIVE) == (kind in EASY)
+    assert by_all == (chinese.moduli_needed(a, every=8) > 14)
 
 
 def test_the_guard_decides_as_in_python_on_drawn_columns(guard: Decide) -> None:
     drawn = [fooling(seed, 160, 12) for seed in range(14, 22)]
-    found = [guard(a) for a in drawn]
+    found = [guard(a)[0] for a in drawn]
     assert found == [chinese.moduli_needed(a) for a in drawn]
     assert {*found} == {14, 15, 16, NATIVE}
 
