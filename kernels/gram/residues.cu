@@ -1,72 +1,78 @@
-// C = Aᵀ·A in float64 for any A of m×n, by whole numbers of a byte on the tensor cores.
+// C = Aᵀ·A in float64 for any A of m×n, by products of bytes on the tensor cores.
 //
-// Words       modulus      one of 14 to 16 numbers up to 256, without a common factor; P is their product
-//             residue      of a number x at a modulus p: what differs from x by a multiple of p, and is the smallest
-//                          such number, so it fits a byte
+// Words       modulus      one of 14 to 16 numbers up to 256 without a common factor; P is their product
+//             residue      of a whole number x at a modulus p: the smallest number that differs from x by a
+//                          multiple of p. It fits a byte
 //             remainder    the residue of an element of C
-//             plane        the residues of all of A at a modulus, or the remainders of C
-//             native       by the fp64 tensor cores, as tensor_streamed.cu
+//             plane        the residues of all of A at one modulus, or the remainders of C
+//             native       by the fp64 tensor cores, as in tensor_streamed.cu
 //
-// Idea        The int8 tensor cores multiply 30 times as fast as those of float64, and they are exact. Columns of A
-//             become whole numbers of some 55 bits. Sums of their products have 110 bits, but a whole number below
-//             P/2 in absolute value is known by its residues at numbers with the product P (Chinese remainder
-//             theorem), and residues may be taken before a sum as well as after it. So one product of large numbers
-//             becomes 14 products of bytes, each for itself. A scheme that cuts numbers into slices of 7 bits
-//             needs 28 or more.
+// Idea        The tensor cores multiply bytes 30 times as fast as numbers in float64, and without rounding. So
+//             columns of A become whole numbers of some 55 bits. A sum of their products has 110 bits, but any
+//             whole number below P/2 in absolute value is known by its residues (Chinese remainder theorem), and
+//             residues may be taken before sums and products as well as after. One product of long numbers so
+//             becomes 14 products of bytes that have nothing to do with each other. Slices of 7 bits would take 28,
+//             because each slice meets each other one.
 //
-//             An example with the moduli 7, 8 and 9: P = 504, so sums between -252 and 251 are known.
+//             An example with the moduli 7, 8 and 9, so P = 504, and sums from -252 to 251:
 //
-//                 a = (13, -6)            Σa² = 169 + 36 = 205
+//                 a = (13, -6)               Σa² = 169 + 36 = 205
 //
-//                 modulus    7             8             9
-//                 a          -1, 1         -3, 2         4, 3        the smallest that differ by multiples
-//                 Σa²        1 + 1 = 2     9 + 4 = 13    16 + 9 = 25
-//                 residue    2             -3            -2
-//                 weight     -216          -63           -224        1 at its own modulus, 0 at both others
+//                 modulus                    7                8                 9
+//                 residues of a              -1, 1            -3, 2             4, 3
+//                 their Σa²                  1 + 1 = 2        9 + 4 = 13        16 + 9 = 25
+//                 remainder                  2                -3                -2
+//                 weight                     -216             -63               -224
 //
-//                 2·-216 + -3·-63 + -2·-224 = 205     (here it lies between -252 and 251; if not, take off 504s)
+//                 2·(-216) + (-3)·(-63) + (-2)·(-224) = 205
 //
-// Order       Each launch waits for the one before it (Launches that overlap, ../instructions.cuh). Bytes of
-//             global memory, for A of m·n and C of n·n elements with N moduli:
+//             A weight is 1 at its own modulus and 0 at the others: -63 = 8·(-8) + 1 = 7·(-9). Where the sum leaves
+//             -252 to 251, a multiple of 504 is taken off.
 //
-//             launch              what it does                                             reads        writes
-//             norms               squares of columns                                       8mn          mn/16
-//             finish_norms        all of a column: its norm, its exponent                  mn/16        24n
-//             bounds_of_sample    Guard: every eighth row of A as whole numbers of 7 bits  mn           mn/8
-//             test_sample         Guard: whether 14 moduli are enough                      mn/8, again  -
-//             bounds              Guard, if they are not: all rows                         8mn          mn
-//             test_bounds         Guard, then: chooses N, or native                        mn, again    -
-//             split               residues of A                                            8mn          Nmn
-//             residues            their products, and remainders                           Nmn, again   Nn²/2
-//             combine             C from remainders                                        Nn²/2        8n²
-//             gram_native         nothing, or C, where the number of moduli says native
+// Order       Each launch waits for the one before it (Launches that overlap, ../instructions.cuh). With N moduli:
 //
-//             The number of moduli is in global memory. All launches read it there, the host never does. Launches
-//             that are not needed return at once.
+//             launch              what it does                                       bytes read      written
+//             norms               squares of columns, in parts                       8mn             mn/16
+//             finish_norms        norms, and by which powers of two columns are      mn/16           24n
+//                                 multiplied (residues_columns.cuh, Columns)
+//             bounds_of_sample    Guard: an eighth of A as numbers of 7 bits         mn              mn/8
+//             test_sample         Guard: whether 14 moduli are enough                mn/8, again     -
+//             bounds              Guard, if not: all of A as numbers of 7 bits       8mn             mn
+//             test_bounds         Guard, if not: how many moduli are, or native      mn, again       -
+//             split               residues of A (residues_columns.cuh, Splitting)    8mn             Nmn
+//             residues            their products, and remainders (residues_tile.cuh) Nmn, again      Nn²/2
+//             combine             C from remainders (residues_columns.cuh,           Nn²/2           8n²
+//                                 Combining)
+//             gram_native         C, if it is native
 //
-// Guard       Whole numbers are rounded, so an element errs by rounding errors of one column times the other:
-//             σ = 1/√12·√(‖aᵢ‖²4^-eⱼ + ‖aⱼ‖²4^-eᵢ), e the exponents. No error of 65536 elements of any kind of data was
-//             above 5.8σ. DSYRK errs by a share of Σ|a||b|, which is smaller than ‖a‖‖b‖ where large elements meet
-//             small ones. So that sum is bounded from below. For each column |a| is scaled until the largest is 64
-//             to 127, and cut off to a whole number: the product of those bounds is exact. An element passes if
+//             How many moduli are taken stands in global memory, where launches read it: the host never waits for
+//             it. Launches that are not needed return at once.
 //
-//                 6σ ≤ 2^-48 · (sum of products of bounds, scaled back)
+// Guard       Rounding to whole numbers changes an element of C by rounding errors of one column times the other:
+//             σ = 1/√12·√(‖aᵢ‖²/4^eⱼ + ‖aⱼ‖²/4^eᵢ), where column i was multiplied by 2^eᵢ. That is a share of
+//             ‖aᵢ‖‖aⱼ‖. Sums in float64 err by a share of Σ|a||b|, which is smaller where large elements meet small
+//             ones. So that sum is bounded from below: each column of |a| is scaled until its largest element is 64
+//             to 127, and cut off to whole numbers. The product of these bounds is exact, and an element passes if
 //
-//             Bounds of a sample of the rows are less than those of all, so what passes by them passes; for most
-//             data an eighth is enough. Two more moduli lose 3 and 7 bits less, so the test of all rows chooses
-//             among 14, 15, 16 and native. Columns of
-//             zeros, and norms that are not finite or far from 1, are native, and so are sums of less than 128
-//             terms, which DSYRK rounds too seldom for this to be worth it. Without GUARD these alone are.
+//                 6σ ≤ 2^-48·(the sum of products of bounds, scaled back)
 //
-// Error       With the guard 2^-48 + 2^-52 of Σ|a||b| (6σ, and the end in float64); without it 6σ, about 2^-52 of
-//             ‖aᵢ‖‖aⱼ‖. C is symmetric to the bit, and has the same bits for any order of the rows of A, unless the
-//             rounding of a norm decides about its exponent.
+//             Bounds of some rows are less than those of all, so what passes by them passes; for most data an
+//             eighth is enough. Two more moduli lose 3 and 7 bits less, so the test of all rows chooses among 14,
+//             15, 16 and native.
+//             Columns of zeros or with norms beyond 1e±125 are native, and so are sums of less than 128 terms, which
+//             float64 rounds too seldom. Without GUARD these alone are, and 14 moduli are taken for all others.
 //
-// Source      K. Ozaki, Y. Uchino and T. Imamura, Ozaki scheme II, arXiv 2504.08009; moduli and two-part weights as
-//             in GEMMul8, arXiv 2508.03984. They cut numbers off; rounding gains the bits of one modulus.
+// Error       With the guard 2^-48 + 2^-52 of Σ|a||b|: 6σ, and two roundings at the end. Errors of elements were
+//             below 5.8σ for every kind of data that was tried, and are mostly a hundredth of that bound. Without
+//             the guard 6σ, some 2^-52 of ‖aᵢ‖‖aⱼ‖. C is symmetric to the bit, and has the same bits for any
+//             order of the rows of A, unless a norm's own rounding decides about its power of two.
+//
+// Source      K. Ozaki, Y. Uchino and T. Imamura, Ozaki Scheme II, arXiv 2504.08009. Moduli, and weights in two
+//             parts, as in GEMMul8, arXiv 2508.03984. These cut numbers off; rounding them is worth a modulus.
 //
 // Removes     The rate of float64's own tensor cores.
-// Limit       residues: power. Random bytes keep the tensor cores at the card's limit. The others: bytes.
+// Limit       residues: power, because random bytes alone bring the tensor cores to the card's limit; below
+//             n = 4096 the end of a tile, too. All other launches: bytes.
 #include "residues_columns.cuh"
 #include "residues_tile.cuh"
 #include "tensor_streamed.cuh"
@@ -97,25 +103,26 @@ constexpr int fewest_terms = 128;
     void *__restrict__ columns, void *__restrict__ moduli, void *__restrict__ residues_of_a, \
     void *__restrict__ remainders, const __grid_constant__ CUtensorMap planes
 
-// Wait for the launch before this one: how many moduli are taken.
-__device__ __forceinline__ int moduli_taken(const void* moduli)
+// Wait for the launch before this one, and for what it says of the moduli.
+__device__ __forceinline__ Moduli& known(void* moduli)
 {
     wait_for_last_launch();
-    return ((const Moduli*)moduli)->taken();
+    return *(Moduli*)moduli;
 }
 
 extern "C" __global__ void __launch_bounds__(256) norms(OPERANDS)
 {
-    wait_for_last_launch();
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        *(Moduli*)moduli = {m < fewest_terms ? native : least_moduli, least_moduli, least_moduli};
+    Moduli& needed = known(moduli);
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        needed.by_norms = m < fewest_terms ? native : least_moduli;
+        needed.by_sample = needed.by_bounds = least_moduli;
+    }
     add_squares(A, (double2*)parts, m, n);
 }
 
 extern "C" __global__ void __launch_bounds__(256) finish_norms(OPERANDS)
 {
-    wait_for_last_launch();
-    finish_columns((const double2*)parts, (Column*)columns, *(Moduli*)moduli, m, n);
+    finish_columns((const double2*)parts, (Column*)columns, known(moduli), m, n);
 }
 
 // ---- Guard ----
@@ -136,35 +143,33 @@ __device__ __forceinline__ void split_to_bounds(const double* A, void* bytes, co
 extern "C" __global__ void __launch_bounds__(256) bounds_of_sample(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    wait_for_last_launch();
-    if (((const Moduli*)moduli)->by_norms == native) return;
+    if (known(moduli).native_by_norms()) return;
     split_to_bounds<sample>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
 }
 
 extern "C" __global__ void __launch_bounds__(256) bounds(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    wait_for_last_launch();
-    if (!((const Moduli*)moduli)->open()) return;
+    if (!known(moduli).in_doubt()) return;
     split_to_bounds<1>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
 }
 
 // With both sides of the guard's condition squared, and divided by 4^54, about P/2 of 14 moduli.
 struct Test {
     const Column* columns;
-    int& moduli;
+    volatile int& moduli;
     int n;
 
     __device__ void fold(Tile::Sums&, int) const {}  // bounds are so small that their sums are, too
 
     __device__ void store(const Tile::Sums& sums, int, int row, int column) const
     {
-        const int lane = threadIdx.x % 32, taken = needed(sums, row + threadIdx.x / 32 * 16 + lane / 4,
-                                                          column + lane % 4 * 2);
-        if (taken > least_moduli) atomicMax(&moduli, taken);
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        const int found = needed(sums, row + warp * 16 + lane / 4, column + lane % 4 * 2);
+        if (lane == 0 && found > least_moduli) need(moduli, found);
     }
 
-    // The moduli that the thread's elements need, the first of which is at (row, column).
+    // The moduli that the warp's elements need; (row, column) is the first one of the thread.
     __device__ __forceinline__ int needed(const Tile::Sums& sums, int row, int column) const
     {
         const Column above = columns[min(row, n - 1)], below = columns[min(row + 8, n - 1)];
@@ -180,7 +185,9 @@ struct Test {
             beyond[1] |= error > 0x1p6f * square;   // exponents are at least 3 greater
             beyond[2] |= error > 0x1p14f * square;  // 7 greater
         }
-        return least_moduli + beyond[0] + beyond[1] + beyond[2];
+        int found = least_moduli;
+        for (bool some : beyond) found += __any_sync(~0u, some);
+        return found;
     }
 };
 
@@ -189,9 +196,8 @@ struct Test {
 extern "C" __global__ void MULTIPLYING test_sample(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    wait_for_last_launch();
-    Moduli& needed = *(Moduli*)moduli;
-    if (needed.by_norms == native) return;
+    Moduli& needed = known(moduli);
+    if (needed.native_by_norms()) return;
     const Test test = {(const Column*)columns, needed.by_sample, n};
     Tile::compute((Tile::Slab*)memory, planes, 1, (m + sample - 1) / sample, n, test);
 }
@@ -199,9 +205,8 @@ extern "C" __global__ void MULTIPLYING test_sample(OPERANDS)
 extern "C" __global__ void MULTIPLYING test_bounds(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    wait_for_last_launch();
-    Moduli& needed = *(Moduli*)moduli;
-    if (!needed.open()) return;
+    Moduli& needed = known(moduli);
+    if (!needed.in_doubt()) return;
     Tile::compute((Tile::Slab*)memory, planes, 1, m, n, Test{(const Column*)columns, needed.by_bounds, n});
 }
 
@@ -210,7 +215,7 @@ extern "C" __global__ void MULTIPLYING test_bounds(OPERANDS)
 extern "C" __global__ void __launch_bounds__(256) split(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    with_moduli(moduli_taken(moduli), [&](auto taken) {
+    with_moduli(known(moduli).taken(), [&](auto taken) {
         split_to_residues<taken.is>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
     });
 }
@@ -275,7 +280,7 @@ struct Remainders {
 extern "C" __global__ void MULTIPLYING residues(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    const int taken = moduli_taken(moduli);
+    const int taken = known(moduli).taken();
     if (taken == native) return;
     auto* ring = (Tile::Slab*)memory;
     auto* bands = (Remainders::Band*)(ring + Tiling::stages);
@@ -285,7 +290,7 @@ extern "C" __global__ void MULTIPLYING residues(OPERANDS)
 extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    with_moduli(moduli_taken(moduli), [&](auto taken) {
+    with_moduli(known(moduli).taken(), [&](auto taken) {
         combine_square<taken.is>(remainders, (const Column*)columns, C, n, *(Square*)memory);
     });
 }
@@ -293,6 +298,6 @@ extern "C" __global__ void __launch_bounds__(256) combine(OPERANDS)
 extern "C" __global__ void __launch_bounds__(Native::Block::threads, 1) gram_native(OPERANDS)
 {
     extern __shared__ __align__(1024) char memory[];
-    if (moduli_taken(moduli) == native)
+    if (known(moduli).taken() == native)
         Native::compute(A, C, m, n, (Native::Block::SlabPair*)memory, {partial_sums, flags});
 }

@@ -115,14 +115,19 @@ __device__ __forceinline__ int bound_shift(int m)
 }
 
 // How many moduli are needed, as the norms of columns say, bounds of a sample of rows, and of all: each launch
-// changes a word that no other block of it reads.
+// changes a word that no other block of it reads. Volatile, because the multiprocessor's cache may have words that the
+// launch before has read, and changed.
 struct Moduli {
-    int by_norms, by_sample, by_bounds;
+    volatile int by_norms, by_sample, by_bounds;
 
-    __device__ bool open() const { return by_norms < native && by_sample > least_moduli; }  // a sample does not do
+    __device__ bool native_by_norms() const { return by_norms == native; }
 
-    __device__ int taken() const { return open() ? by_bounds : max(by_norms, least_moduli); }
+    __device__ bool in_doubt() const { return !native_by_norms() && by_sample > least_moduli; }
+
+    __device__ int taken() const { return native_by_norms() ? native : in_doubt() ? by_bounds : least_moduli; }
 };
+
+__device__ __forceinline__ void need(volatile int& moduli, int count) { atomicMax((int*)&moduli, count); }
 
 // All of a column from its parts. `share` and `weight` are those of the guard.
 __device__ __forceinline__ void finish_columns(const double2* parts, Column* columns, Moduli& moduli, int m, int n)
@@ -135,7 +140,7 @@ __device__ __forceinline__ void finish_columns(const double2* parts, Column* col
     own = over_block<width, rows>(own);
     if (threadIdx.x >= width || index >= n) return;
     if (!(least_square <= own.x && own.x <= most_square)) {  // zero, too small, too large, infinite, NaN
-        atomicMax(&moduli.by_norms, native);
+        need(moduli.by_norms, native);
         own = {1, 1};
     }
     Column column = {own.x};

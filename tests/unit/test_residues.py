@@ -66,7 +66,7 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Decide:
     source.write_text(
         '#include "residues.cu"\nextern "C" __global__ void show(OPERANDS)\n'
         "{\n    extern __shared__ __align__(1024) char memory[];\n"
-        "    C[0] = moduli_taken(moduli), C[1] = ((const Moduli*)moduli)->open();\n}\n"
+        "    C[0] = known(moduli).taken(), C[1] = known(moduli).in_doubt();\n}\n"
     )
     emulation.build(
         source, functions, GRAM, variant.constants(None), folder / "guard", None, [FOLDER],
