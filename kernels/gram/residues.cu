@@ -133,7 +133,7 @@ template <int every>
 __device__ __forceinline__ void split_to_bounds(const double* A, void* bytes, const Column* columns, int m, int n,
                                                 Whole& whole)
 {
-    const double scale = power_of_two(own_column(columns, n).bound_scale);
+    const double scale = power_of_two(own_column(columns, n).bound_exponent);
     split_columns<every>(A, m, n, whole, [&](double x) { return (long long)(fabs(x) * scale); },
                          [&](const Piece& numbers, int column, int row) {
         *piece_at(bytes, 0, column, row, m, n) = bytes_of(numbers, [](long long x) { return (unsigned)x; });
@@ -154,7 +154,10 @@ extern "C" __global__ void __launch_bounds__(256) bounds(OPERANDS)
     split_to_bounds<1>(A, residues_of_a, (const Column*)columns, m, n, *(Whole*)memory);
 }
 
-// With both sides of the guard's condition squared, and divided by 4^54, about P/2 of 14 moduli.
+// The guard's condition for elements of C that are scaled as the whole numbers of 14 moduli are, both sides squared and
+// divided by 4^54, which is near P/2:
+//
+//     3·(‖aᵢ‖² 4^eᵢ + ‖aⱼ‖² 4^eⱼ) / 4^54 ≤ (sum·wᵢ·wⱼ)²        w = 2^(e - bound_exponent - 24 - 27)
 struct Test {
     const Column* columns;
     volatile int& moduli;
@@ -179,7 +182,7 @@ struct Test {
             const Column& own = i / 2 % 2 ? below : above;
             const int r = row + i / 2 % 2 * 8, c = column + i / 4 * 8 + i % 2;
             if (r >= n || c >= n) continue;
-            const float error = own.share + columns[c].share;
+            const float error = own.error + columns[c].error;
             const float allowed = (float)sums[i] * own.weight * columns[c].weight, square = allowed * allowed;
             beyond[0] |= error > square;
             beyond[1] |= error > 0x1p6f * square;   // exponents are at least 3 greater

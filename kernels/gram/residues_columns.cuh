@@ -1,10 +1,9 @@
-// Columns of A as residues, and remainders as elements of C: what residues.cu does before and after
-// its products.
+// Columns of A as residues, and elements of C from remainders: what residues.cu does before and after its products.
 //
-//     Moduli        the numbers by which we divide
-//     Columns       norms, exponents, and which products they rule out
-//     Splitting     columns as whole numbers, and these as bytes: residues, or bounds
-//     Combining     elements of C from their remainders
+//     Moduli        which there are, and how many are taken
+//     Columns       their norms, and by which powers of two they become whole numbers
+//     Splitting     whole numbers as bytes: residues, or bounds
+//     Combining     elements of C
 #pragma once
 
 #include "../instructions.cuh"
@@ -13,7 +12,7 @@
 
 // ---- Moduli ----
 
-constexpr int least_moduli = 14, most_moduli = 16, native = 17;  // native: no number of moduli will do
+constexpr int least_moduli = 14, native = 17;  // native: 16 are not enough
 
 __constant__ constexpr int moduli_in_order[] = {256, 255, 253, 251, 247, 241, 239, 233,
                                                229, 227, 223, 217, 211, 199, 197, 193};
@@ -42,6 +41,21 @@ __device__ __forceinline__ void with_moduli(int moduli, Use use)
     if (moduli == 16) use(Number<16>());
 }
 
+// How many moduli are needed, as the norms of columns say, bounds of a sample of rows, and of all: each launch
+// changes a word that no other block of it reads. Volatile, because the multiprocessor's cache may have words that the
+// launch before has read, and changed.
+struct Moduli {
+    volatile int by_norms, by_sample, by_bounds;
+
+    __device__ bool native_by_norms() const { return by_norms == native; }
+
+    __device__ bool in_doubt() const { return !native_by_norms() && by_sample > least_moduli; }
+
+    __device__ int taken() const { return native_by_norms() ? native : in_doubt() ? by_bounds : least_moduli; }
+};
+
+__device__ __forceinline__ void need(volatile int& moduli, int count) { atomicMax((int*)&moduli, count); }
+
 // ---- Columns ----
 //
 // A column is multiplied by 2^exponent and rounded to whole numbers: the larger they are, the less is lost.
@@ -52,13 +66,15 @@ __device__ __forceinline__ void with_moduli(int moduli, Use use)
 
 constexpr int strip_columns = 64, strip_rows = 256;  // of A, of which a block adds squares
 
-// Norms that are the squares of no good numbers: their scales, or C, might leave float64's range.
+// Σa² beyond which powers of two, or C, might leave float64's range.
 constexpr double least_square = 1e-250, most_square = 1e250;
 
 struct Column {
-    double square;    // Σa²
-    int bound_scale;  // exponent by which the largest |a| comes to 64 to 127 (residues.cu, Guard)
-    float share, weight;
+    double square;  // Σa²
+    // For the guard (residues.cu): the exponent of its bounds; what it adds to the left of the guard's condition, and
+    // by what it multiplies the right.
+    int bound_exponent;
+    float error, weight;
 };
 
 __device__ __forceinline__ double power_of_two(int exponent)
@@ -114,22 +130,7 @@ __device__ __forceinline__ int bound_shift(int m)
     return shift;
 }
 
-// How many moduli are needed, as the norms of columns say, bounds of a sample of rows, and of all: each launch
-// changes a word that no other block of it reads. Volatile, because the multiprocessor's cache may have words that the
-// launch before has read, and changed.
-struct Moduli {
-    volatile int by_norms, by_sample, by_bounds;
-
-    __device__ bool native_by_norms() const { return by_norms == native; }
-
-    __device__ bool in_doubt() const { return !native_by_norms() && by_sample > least_moduli; }
-
-    __device__ int taken() const { return native_by_norms() ? native : in_doubt() ? by_bounds : least_moduli; }
-};
-
-__device__ __forceinline__ void need(volatile int& moduli, int count) { atomicMax((int*)&moduli, count); }
-
-// All of a column from its parts. `share` and `weight` are those of the guard.
+// All of a column from its parts.
 __device__ __forceinline__ void finish_columns(const double2* parts, Column* columns, Moduli& moduli, int m, int n)
 {
     constexpr int width = 32, rows = 8;
@@ -145,9 +146,9 @@ __device__ __forceinline__ void finish_columns(const double2* parts, Column* col
     }
     Column column = {own.x};
     const int exponent = exponent_of<least_moduli>(column);
-    column.bound_scale = 6 - bound_shift(m) - ilogb(own.y);
-    column.share = (float)(3 * own.x * power_of_two(2 * exponent - 108));
-    column.weight = (float)power_of_two(exponent - column.bound_scale - 51);
+    column.bound_exponent = 6 - bound_shift(m) - ilogb(own.y);
+    column.error = (float)(3 * own.x * power_of_two(2 * exponent - 108));
+    column.weight = (float)power_of_two(exponent - column.bound_exponent - 51);
     columns[index] = column;
 }
 
