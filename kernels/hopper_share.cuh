@@ -97,10 +97,10 @@ struct HopperShare {
         }
         meet_cluster();  // the mbarriers of all blocks are there
         if (threadIdx.x >= Tile::consumer_threads) {
-            Tile::keep_producer_registers();
+            Tile::Registers::keep_for_producer();
             if (Tile::produces()) produce_parts(ring, of_producer, in, m, n);
         } else {
-            Tile::take_consumer_registers();
+            Tile::Registers::take_for_consumer();
             consume_parts(ring, of_consumers, parts, m, n, left, store);
         }
     }

@@ -30,6 +30,58 @@ struct HopperTiling {
     static constexpr bool symmetric = false;            // C = A·Aᵀ: the columns of B are rows of A
 };
 
+// A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
+// begin with as many, as ptxas gives them by __launch_bounds__. What the producer does not keep is shared out
+// among the consumers. They take no more than that: they would wait for ever.
+template <int consumers, int resident = 1>
+struct RegisterShares {
+    static constexpr int initial = 512 / resident / (consumers + 1) / 8 * 8, of_producer = 32;
+    static constexpr int share = (initial + (initial - of_producer) / consumers) / 8 * 8;
+    static constexpr int of_consumer = share < 240 ? share : 240;
+
+    static __device__ __forceinline__ void keep_for_producer()
+    {
+        if constexpr (of_consumer > initial) keep_registers<of_producer>();
+    }
+
+    static __device__ __forceinline__ void take_for_consumer()
+    {
+        if constexpr (of_consumer > initial) take_registers<of_consumer>();
+    }
+};
+
+// Stages between a producer and consumers.
+template <class Slab, int stages>
+struct SlabRing {
+    Slab* slabs;
+    Mbarrier *full, *empty;
+    int stage = 0, round = 0;  // of the next slab; the round as a parity
+
+    __device__ void next()
+    {
+        if (++stage == stages) stage = 0, round ^= 1;
+    }
+
+    __device__ int last_stage() const { return (stage + stages - 1) % stages; }
+
+    // Set up the mbarriers, by one thread: so many warps arrive when a stage is empty. The block, or its cluster,
+    // has to meet before others use them.
+    __device__ void set_up(int warps) const
+    {
+        for (int stage = 0; stage < stages; stage++) {
+            init_mbarrier(full[stage], 1);
+            init_mbarrier(empty[stage], warps);
+        }
+        publish_mbarriers();
+    }
+
+    // Wait until all stages are empty: then nobody reads or writes this block's ring any more.
+    __device__ void wait_until_empty()
+    {
+        for (int i = 0; i < stages; i++, next()) wait_for_phase(empty[stage], 1 - round);
+    }
+};
+
 template <class T>
 struct HopperTile {
     // ---- Slabs ----
@@ -202,35 +254,8 @@ struct HopperTile {
 
     // ---- Ring ----
 
-    struct Ring {
-        Slab* slabs;
-        Mbarrier *full, *empty;
-        int stage = 0, round = 0;  // of the next slab; the round as a parity
-
-        __device__ void next()
-        {
-            if (++stage == T::stages) stage = 0, round ^= 1;
-        }
-
-        __device__ int last_stage() const { return (stage + T::stages - 1) % T::stages; }
-
-        // Set up the mbarriers, by one thread: so many warps arrive when a stage is empty. The block, or its cluster,
-        // has to meet before others use them.
-        __device__ void set_up(int warps) const
-        {
-            for (int stage = 0; stage < T::stages; stage++) {
-                init_mbarrier(full[stage], 1);
-                init_mbarrier(empty[stage], warps);
-            }
-            publish_mbarriers();
-        }
-
-        // Wait until all stages are empty: then nobody reads or writes this block's ring any more.
-        __device__ void wait_until_empty()
-        {
-            for (int i = 0; i < T::stages; i++, next()) wait_for_phase(empty[stage], 1 - round);
-        }
-    };
+    using Ring = SlabRing<Slab, T::stages>;
+    using Registers = RegisterShares<consumers, T::resident>;
 
     // Whether this thread is the one that issues all loads.
     static __device__ __forceinline__ bool produces()
@@ -282,26 +307,6 @@ struct HopperTile {
         const int lane = threadIdx.x % 32;
         const int2 place = place_in_cluster();
         return lane < cluster && (lane % T::cluster_m == place.x || lane / T::cluster_m == place.y);
-    }
-
-    // ---- Registers ----
-
-    // A multiprocessor has 65536 registers, 512 for each place in a warpgroup, for its resident blocks. All threads
-    // begin with as many, as ptxas gives them by __launch_bounds__. What the producer does not keep is shared out
-    // among the consumers. They take no more than that: they would wait for ever.
-    static constexpr int initial_registers = 512 / T::resident / (consumers + 1) / 8 * 8, producer_registers = 32;
-    static constexpr int share_of_consumer =
-        (initial_registers + (initial_registers - producer_registers) / consumers) / 8 * 8;
-    static constexpr int consumer_registers = share_of_consumer < 240 ? share_of_consumer : 240;
-
-    static __device__ __forceinline__ void keep_producer_registers()
-    {
-        if constexpr (consumer_registers > initial_registers) keep_registers<producer_registers>();
-    }
-
-    static __device__ __forceinline__ void take_consumer_registers()
-    {
-        if constexpr (consumer_registers > initial_registers) take_registers<consumer_registers>();
     }
 
     // ---- Stores ----
@@ -465,10 +470,10 @@ struct HopperTile {
         __syncwarp();
         meet_cluster();  // the mbarriers of all blocks are there
         if (threadIdx.x >= consumer_threads) {
-            keep_producer_registers();
+            Registers::keep_for_producer();
             if (produces()) produce_tiles(ring, tiles, in, slabs, early);
         } else {
-            take_consumer_registers();
+            Registers::take_for_consumer();
             const bool served = serves();
             const auto leave = [&](int stage) {
                 if (served) arrive_in_block(empty[stage], threadIdx.x % 32);
@@ -534,7 +539,7 @@ struct HopperTile {
         if (threadIdx.x == 0) ring.set_up(consumer_warps);
         __syncthreads();
         if (threadIdx.x >= consumer_threads) {
-            keep_producer_registers();
+            Registers::keep_for_producer();
             if (produces()) {
                 wait_for_last_launch();
                 produce(ring, in, {row, column}, begin, end);
@@ -542,7 +547,7 @@ struct HopperTile {
             __syncwarp();
             sync_cluster();
         } else {
-            take_consumer_registers();
+            Registers::take_for_consumer();
             Sums sums = {};
             if (begin < end)
                 consume(ring, sums, end - begin, [&](int stage) {

@@ -1,7 +1,7 @@
 // Instructions that C++ has no words for: those of tensor cores, and what feeds them. Each has its PTX, and C++ in
 // its place for the CPU. The sections, each with its explanation:
 //
-//     Products of a warp           mma.sync, ldmatrix, stmatrix; how a warp's sums lie and are stored
+//     Products of a warp           mma.sync, ldmatrix, stmatrix; how a warp's sums lie and are stored; dp4a of a thread
 //     The async proxy              the fence that shows a thread's stores to tensor cores and TMA
 //     mbarriers                    counters by which threads wait for threads and bytes
 //     Clusters                     blocks that reach each other's shared memory
@@ -124,6 +124,18 @@ __device__ __forceinline__ void store_fragment(Number* C, int m, int n, int row,
 {
     store_pair(C, m, n, row, column, sums[0], sums[1]);
     store_pair(C, m, n, row + 8, column, sums[2], sums[3]);
+}
+
+// c and the products of the four bytes of `a`, from 0 to 255, by those of `b`, from -128 to 127. CUDA's own __dp4a
+// takes no such mix.
+__device__ __forceinline__ int add_products_of_bytes(unsigned a, unsigned b, int c)
+{
+#ifdef __CUDACC__
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(c) : "r"(a), "r"(b));
+    return c;
+#else
+    return (int)cuda_on_cpu::sum_of_bytes<uint8_t, int8_t>(a, b, c);
+#endif
 }
 
 // ---- The async proxy ----
@@ -372,6 +384,20 @@ __device__ __forceinline__ void load_tile_to_blocks(void* shared, const CUtensor
 #endif
 }
 
+__device__ __forceinline__ void load_tile_to_blocks(void* shared, const CUtensorMap& map, Mbarrier& mbarrier,
+                                                    int plane, int row, int column, unsigned short blocks)
+{
+#ifdef __CUDACC__
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;"
+                 :: "r"(address_of(shared)), "l"(&map), "r"(address_of(&mbarrier)), "r"(column), "r"(row),
+                    "r"(plane), "h"(blocks) : "memory");
+#else
+    const int from[] = {column, row, plane};
+    cuda_on_cpu::issue_load(shared, map, &mbarrier, from, blocks);
+#endif
+}
+
 // Store a tile. The threads that wrote it to shared memory have fenced (fence_async_proxy) and met since.
 __device__ __forceinline__ void store_tile(const CUtensorMap& map, const void* shared, int row, int column)
 {
@@ -520,7 +546,8 @@ __device__ __forceinline__ void wait_for_last_launch()
 // ---- Products of a warpgroup ----
 //
 // Four warps multiply 64×16 elements of A by 16×N of B, bfloat16 or half, and add to 64×N float32 sums in their
-// registers. B comes from shared memory, A from there or from registers.
+// registers. B comes from shared memory, A from there or from registers. Of whole numbers of a byte it is 64×32 by
+// 32×N, with int32 sums.
 //
 // Sums        Warp w has rows 16w to 16w + 15. Its lane l = 4g + t has of each eight columns four sums:
 //
@@ -544,7 +571,8 @@ __device__ __forceinline__ void wait_for_last_launch()
 //                    └────────────────┘            └────────────────┘   └────────────────┘
 //                                                   stride: down         leading: across
 //
-//             16 steps of k further, A is 32 bytes further in its rows, and B two patterns further down.
+//             16 steps of k further, A is 32 bytes further in its rows, and B two patterns further down. Bytes lie
+//             along k in both, 128 in a row, and 32 steps further is 32 bytes further in the rows.
 
 // Where an operand lies, as the tensor cores take it. stride: bytes from one eight rows to the next.
 // leading: bytes from 64 columns of B to the next 64; A has none.
@@ -598,12 +626,12 @@ __device__ __forceinline__ void wait_for_products(int line = __builtin_LINE())
 #define TEXT_96 SIXTY TEN("6") TEN("7") TEN("8") "%90, %91, %92, %93, %94, %95"
 #define TEXT_128 SIXTY TEN("6") TEN("7") TEN("8") TEN("9") TEN("10") TEN("11") \
                  "%120, %121, %122, %123, %124, %125, %126, %127"
-#define SUMS_4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
-#define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
-#define SUMS_32 SUMS_16(0), SUMS_16(16)
-#define SUMS_64 SUMS_32, SUMS_16(32), SUMS_16(48)
-#define SUMS_96 SUMS_64, SUMS_16(64), SUMS_16(80)
-#define SUMS_128 SUMS_96, SUMS_16(96), SUMS_16(112)
+#define SUMS_4(kind, i) kind(sums[i]), kind(sums[i + 1]), kind(sums[i + 2]), kind(sums[i + 3])
+#define SUMS_16(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4), SUMS_4(kind, i + 8), SUMS_4(kind, i + 12)
+#define SUMS_32(kind) SUMS_16(kind, 0), SUMS_16(kind, 16)
+#define SUMS_64(kind) SUMS_32(kind), SUMS_16(kind, 32), SUMS_16(kind, 48)
+#define SUMS_96(kind) SUMS_64(kind), SUMS_16(kind, 64), SUMS_16(kind, 80)
+#define SUMS_128(kind) SUMS_96(kind), SUMS_16(kind, 96), SUMS_16(kind, 112)
 
 // An instruction for N columns, so N / 2 sums. The numbers behind these are those of the further operands, in
 // the order of their use: add, A, B, transposed_b.
@@ -611,13 +639,18 @@ __device__ __forceinline__ void wait_for_products(int line = __builtin_LINE())
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" add_ ", 0;\n" \
                  "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" TEXT_##sums "}, " \
                  "%" a_ ", %" b_ ", add, 1, 1, 0, %" transposed_ ";\n}" \
-                 : SUMS_##sums : "r"((int)add), "l"(a), "l"(b), "n"((int)transposed_b))
+                 : SUMS_##sums("+f") : "r"((int)add), "l"(a), "l"(b), "n"((int)transposed_b))
 #define PRODUCT_OF_REGISTERS(n, sums, type, add_, a0, a1, a2, a3, b_, transposed_) \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" add_ ", 0;\n" \
                  "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" TEXT_##sums "}, " \
                  "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" b_ ", add, 1, 1, %" transposed_ ";\n}" \
-                 : SUMS_##sums : "r"((int)add), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), \
+                 : SUMS_##sums("+f") : "r"((int)add), "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), \
                                  "n"((int)transposed_b))
+#define PRODUCT_OF_INTEGERS(n, sums, add_, a_, b_) \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" add_ ", 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n" n "k32.s32.s8.s8 {" TEXT_##sums "}, " \
+                 "%" a_ ", %" b_ ", add;\n}" \
+                 : SUMS_##sums("+r") : "r"((int)add), "l"(a), "l"(b))
 #define PRODUCTS(type) \
     if constexpr (columns == 64) PRODUCT("64", 32, type, "32", "33", "34", "35"); \
     if constexpr (columns == 128) PRODUCT("128", 64, type, "64", "65", "66", "67"); \
@@ -650,7 +683,7 @@ cuda_on_cpu::Product product_on_cpu(float (&sums)[count], unsigned long long b, 
     product.sums = sums;
     product.columns = 2 * count;
     product.add = add;
-    product.half = std::is_same_v<Number, __half>;
+    product.kind = std::is_same_v<Number, __half> ? cuda_on_cpu::Product::halves : cuda_on_cpu::Product::bfloats;
     product.transposed_b = transposed_b;
     product.descriptor_b = b;
     return product;
@@ -693,5 +726,27 @@ __device__ __forceinline__ void multiply_registers(float (&sums)[count], const u
     }
 #else
     cuda_on_cpu::issue_product_of_registers(product_on_cpu<Number, transposed_b>(sums, b, add), a, line);
+#endif
+}
+
+// sums += A·B, or sums = A·B without `add`, of whole numbers from -128 to 127 that lie along k in both. Sums wrap.
+template <int count>
+__device__ __forceinline__ void multiply_tiles(int (&sums)[count], unsigned long long a, unsigned long long b,
+                                               bool add)
+{
+    constexpr int columns = 2 * count;
+    static_assert(columns == 128 || columns == 256, "as written here");
+#ifdef __CUDACC__
+    if constexpr (columns == 128) PRODUCT_OF_INTEGERS("128", 64, "64", "65", "66");
+    if constexpr (columns == 256) PRODUCT_OF_INTEGERS("256", 128, "128", "129", "130");
+#else
+    cuda_on_cpu::Product product = {};
+    product.sums = sums;
+    product.columns = columns;
+    product.add = add;
+    product.kind = cuda_on_cpu::Product::bytes;
+    product.descriptor_a = a;
+    product.descriptor_b = b;
+    cuda_on_cpu::issue_product(product);
 #endif
 }

@@ -30,15 +30,13 @@
 //
 // Where       shares, parts     Schedule and each_part in     step 2   leave_sums in ../stream_k.cuh
 //                               ../stream_k.cuh               step 3   add_left_sums in ../stream_k.cuh,
-//             order of tiles    tile_position below                    store_squares, store_rows in tensor.cuh
+//             order of tiles    tile_position, and run in              store_squares, store_rows in tensor.cuh
 //             step 1            GramTile::multiply_slabs in tensor.cuh
 //
 // Traffic     As tensor.cu. A block writes and reads a tile of sums at most twice.
 // Removes     Idle multiprocessors: in the last wave, below the diagonal, and where n is small.
 // Limit       Power at large n; at small n the way of the sums through memory.
-#include "../patches.cuh"
-#include "../stream_k.cuh"
-#include "tensor.cuh"
+#include "tensor_streamed.cuh"
 
 struct Tiling {
     static constexpr int tile = TILE;                          // rows and columns of C of a block
@@ -53,71 +51,14 @@ struct Tiling {
     static constexpr int patch = PATCH;                        // tile rows of a patch of C
 };
 
-using Block = GramTile<Tiling>;
+using Gram = StreamedGram<Tiling>;
 
-// What StreamK shares out: tiles off the diagonal are heavy, those on it light. A slab costs the time of
-// the warps with the most rows of products.
-struct Shares : EachBlock {
-    static constexpr int blocks = Tiling::blocks, threads = Block::threads, least = Tiling::least;
-    static constexpr int heavy_cost = Block::most_rows<false>, light_cost = Block::most_rows<true>;
-};
-
-using Stream = StreamK<Shares>;
-
-// What blocks leave for others, and a flag each that says that it is there.
 __device__ unsigned flags[Tiling::blocks];
-__device__ double partial_sums[Tiling::blocks][Tiling::tile * Tiling::tile];
+__device__ Gram::Sums partial_sums[Tiling::blocks];
 
-// How many tiles lie on the diagonal, and how many above it.
-__device__ __forceinline__ int on_diagonal(int n) { return (n + Tiling::tile - 1) / Tiling::tile; }
-__device__ __forceinline__ int off_diagonal(int n) { return on_diagonal(n) * (on_diagonal(n) - 1) / 2; }
-
-// The position of a tile, in tiles, by its number: first the tiles above the diagonal, patch by patch and
-// in a patch by columns, then those on the diagonal.
-__device__ int2 tile_position(int tile, int n)
-{
-    if (tile >= off_diagonal(n)) return {tile - off_diagonal(n), tile - off_diagonal(n)};
-    const int2 at = place_in_triangle<Tiling::patch>(tile, on_diagonal(n) - 1);
-    return {at.x, at.y + 1};
-}
-
-// Compute a part of a tile. The part with the tile's first slab adds what later stretches have left, and
-// is stored; any other part is left for another block.
-template <bool pairs, bool diagonal>
-__device__ __forceinline__ void run(const double* A, double* C, int m, int n,
-                                    const Stream::Schedule& schedule, const Stream::Part& part)
-{
-    extern __shared__ __align__(128) double2 memory[];  // each row begins a sector of 32 bytes
-    Block::ThreadSums<diagonal> sums = {};
-    {
-        const int2 at = tile_position(part.tile, n);
-        const int row = at.x * Tiling::tile, col = at.y * Tiling::tile, begin = part.begin, end = part.end;
-        Block::SlabPair* ring = (Block::SlabPair*)memory;
-        Block::multiply_slabs<pairs, diagonal>(A, m, n, row, col, begin, end, ring, sums);
-    }
-    constexpr int count = Block::most_rows<diagonal> * Block::products_n * 4;
-    if (part.begin > 0) {
-        Stream::leave_sums<count>(&sums[0][0][0], partial_sums, flags);
-    } else {
-        Stream::add_left_sums<count>(&sums[0][0][0], partial_sums, flags, schedule, part);
-        const int2 at = tile_position(part.tile, n);  // anew: registers are scarce while a tile is multiplied
-        const int row = at.x * Tiling::tile, col = at.y * Tiling::tile;
-        if constexpr (pairs)  // store_rows would change ptxas's order of the loops for pairs, 10% at 4096
-            Block::store_squares<pairs, diagonal>(sums, C, n, row, col);
-        else
-            Block::store_rows<pairs, diagonal>(sums, C, n, row, col, (double*)memory);
-    }
-}
-
-extern "C" __global__ void __launch_bounds__(Block::threads, Tiling::resident)
+extern "C" __global__ void __launch_bounds__(Gram::Block::threads, Tiling::resident)
 gram_tensor_streamed(const double* __restrict__ A, double* __restrict__ C, int m, int n)
 {
-    const int slabs = (m + Tiling::tile_k - 1) / Tiling::tile_k;
-    Stream::each_part(off_diagonal(n), on_diagonal(n), slabs, [&](const Stream::Schedule& schedule,
-                                                                  const Stream::Part& part) {
-        const bool on = part.tile >= off_diagonal(n);
-        Block::choose(Block::rows_hold_pairs(A, C, n), on, [&](auto pairs, auto diagonal) {
-            run<pairs.is, diagonal.is>(A, C, m, n, schedule, part);
-        });
-    });
+    extern __shared__ __align__(128) double2 memory[];
+    Gram::compute(A, C, m, n, (Gram::Block::SlabPair*)memory, {partial_sums, flags});
 }

@@ -22,7 +22,7 @@ from matmul_sweep.api.products import known
 from matmul_sweep.catalogue.plans import Launch, Plan
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.launch import combine, device, driver, products, tensor_maps
-from matmul_sweep.operations.gram import Gram
+from matmul_sweep.operations.gram import GRAM, Gram
 
 CONTEXT = 77
 SINGLE = np.float32
@@ -420,6 +420,28 @@ def test_the_accuracy_decides_which_dispatch_chooses(
     assert calls.launched[-1] == wanted
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "launches"),
+    [
+        ("componentwise", the_catalogue()["residues"].functions),
+        ("normwise", ("norms", "finish_norms", "split", "residues", "combine", "gram_native")),
+        ("native", ("gram_tensor_direct",)),
+        ("float32", ("gram_tensor_direct",)),
+    ],
+)
+def test_the_accuracy_of_float64_decides_how_gram_multiplies(
+    calls: Card, accuracy: str, launches: tuple[str, ...]
+) -> None:
+    a = whole_numbers(150, 40, dtype=np.float64)
+    c = matmul_sweep.gram(Given(laid(a, "rows")), accuracy=accuracy)
+    assert calls.launched == [*launches]
+    np.testing.assert_array_equal(c.array, a.T @ a)
+
+
+def test_cards_without_products_of_bytes_are_native() -> None:
+    assert cards.default(GRAM, "componentwise", "sm_80").name == "gram"
+
+
 def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
     matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
     assert len(calls.compiled) == 2
@@ -451,6 +473,7 @@ MISTAKES = [
     ((square(), square(), Given(SHARED[:, :4])), {"d": Given(SHARED[:, 2:6]), "beta": 1},
      ValueError, "a part of d"),
     ((square(), square()), {"accuracy": "best"}, ValueError, "float32, ieee"),
+    ((square(), square()), {"accuracy": "normwise"}, ValueError, "of gram in float64"),
     ((square(), square()), {"kernel": "gram_naive"}, ValueError, "naive_rect"),
     ((square(), square()), {"kernel": "nothing"}, ValueError, "nothing"),
     ((Given(SHARED[:, :4]), square(), Given(SHARED[:, 2:6])), {}, ValueError, "shares memory"),

@@ -40,6 +40,8 @@ def test_a_crate_names_what_a_published_set_has(folder: Path) -> None:
     assert graph.keys() == parts | {"./", CRATE}
     device = read_json(folder / "device.json")
     assert read_json(folder / CRATE) == crate(device, parts)
+
+
 def test_a_published_report_is_short(folder: Path) -> None:
     pdf = (folder / "report.pdf").read_bytes()
     assert len(pdf) <= 3e6

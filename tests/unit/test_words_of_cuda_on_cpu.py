@@ -67,6 +67,16 @@ WORDS = [
         63 - LANES // 8 * 8 + LANES % 8,
     ),
     ("C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
+    ("C[i] = __dp4a(-1 - i, 0x01020304, 9) + __dp4a(0xFFu, 2u, 1u);", 510 - 4 * LANES),
+    ("C[i] = __byte_perm(0x03020100 + i, 0x07060504, 0x5140) & 0xFFFF;", 0x400 + LANES),
+    (
+        "C[i] = __umulhi(1u << 31, 2 * i) + __double2ll_rn(i + 0.5) - __double2ll_rn(-1.75);",
+        LANES + 2 + LANES + LANES % 2,
+    ),
+    (
+        "C[i] = __longlong_as_double((1023LL + i) << 52) / __longlong_as_double(1023LL << 52);",
+        2.0**LANES,
+    ),
     ("C[i] = __int_as_float(127 + i << 23) + (__float_as_int(1.5f) - 0x3FC00000);", 2.0**LANES),
     (
         "auto tile = cg::tiled_partition<4>(cg::this_thread_block());"

@@ -2,7 +2,6 @@
 
 import tempfile
 import threading
-from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
-ACCURACIES = ("float32", "ieee")
+OF_FLOAT64 = ("native", "componentwise", "normwise")  # the last two are tilings of residues
+ACCURACIES = ("float32", "ieee", *OF_FLOAT64)
 catalogue = cache(load_catalogue)
 
 
@@ -90,14 +90,12 @@ def chosen(
     scales: bool = False,
 ) -> Variant:  # fmt: skip
     """The variant that computes a product. scales: the product is scaled or added to. Raises
-    ValueError where the kernel refuses the shape, RuntimeError where it does not run on the
-    card."""
-    able = [
-        kernel
-        for kernel in offered(operation)
-        if not (own := kernel.variants[0]).refusal(shape) and own.runs_on(arch)
-    ]
-    variant = named(name, operation) if name else default(able, accuracy, scales)
+    ValueError where the kernel refuses the shape or the number type has no such accuracy,
+    RuntimeError where it does not run on the card."""
+    if name:
+        variant = named(name, operation)
+    else:
+        variant = default(operation, accuracy, shape, arch, scales)
     if refusal := variant.refusal(shape):
         raise ValueError(refusal)
     part = variant.part(shape, arch)
@@ -106,10 +104,19 @@ def chosen(
     return part
 
 
-def default(able: Sequence[Kernel], accuracy: str, scales: bool) -> Variant:
-    """Of the kernels that take a product: the last with an epilogue if it is scaled or added to,
-    else the last dispatch, else the last. For "ieee" those that multiply numbers of the inputs'
-    type."""
+def default(operation: Operation, accuracy: str, shape: Shape, arch: str, scales: bool) -> Variant:
+    """Of the kernels that take a product: residues where their accuracy is enough; the last with an
+    epilogue if it is scaled or added to, else the last dispatch, else the last. For "ieee" those
+    that multiply numbers of the inputs' type."""
+    if accuracy in OF_FLOAT64 and not (operation.symmetric and operation.dtype == "float64"):
+        raise ValueError(f"accuracy '{accuracy}' is of gram in float64, not of {operation.title}")
+    able = [
+        kernel
+        for kernel in offered(operation)
+        if not (own := kernel.variants[0]).refusal(shape) and own.runs_on(arch)
+    ]
+    if accuracy in OF_FLOAT64[1:] and any(kernel.name == "residues" for kernel in able):
+        return catalogue().variant(f"residues/{accuracy}")
     exact = [k for k in able if accuracy != "ieee" or k.arithmetic == "full"]
     adders = [k for k in exact if scales and k.epilogue]
     dispatches = [k for k in exact if k.kind is Kind.DISPATCH]

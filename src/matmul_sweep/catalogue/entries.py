@@ -345,8 +345,8 @@ class Variant:
 def launch_of(own: OwnLaunch, values: Mapping[str, int]) -> Launch:
     """A launch before or after the one that multiplies."""
     y, x = (evaluate(extent, values) for extent in own.threads)
-    shared = evaluate(own.dynamic_shared_bytes, values)
-    return Launch((evaluate(own.blocks, values), 1, 1), (x, y, 1), shared)
+    shared, cluster = (evaluate(e, values) for e in (own.dynamic_shared_bytes, own.cluster))
+    return Launch((evaluate(own.blocks, values), 1, 1), (x, y, 1), shared, cluster)
 
 
 def kernel_name(variant: str) -> str:

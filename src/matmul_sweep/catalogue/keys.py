@@ -51,7 +51,8 @@ class OwnLaunch:
     """A launch before or after the one that multiplies.
 
     function: A function of the source, which takes the same parameters.
-    blocks: Blocks of the grid.
+    blocks: Blocks of the grid; with none of them there is no launch.
+    cluster: Blocks of a cluster, as __cluster_dims__ of the source says.
     threads: Threads of a block: blockDim.y and blockDim.x.
     dynamic_shared_bytes: Dynamic shared memory of a block.
     """
@@ -61,6 +62,7 @@ class OwnLaunch:
     blocks: Sized
     threads: Extent
     dynamic_shared_bytes: Expression = 0
+    cluster: Expression = 1
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class OwnMap:
     of: str
     extents: Sides
     box: Sides
-    dtype: Literal["bfloat16", "float16", "float32", "float64"] | None = None
+    dtype: Literal["int8", "bfloat16", "float16", "float32", "float64"] | None = None
     strides: Sides | None = None
     swizzle: Literal[0, 32, 64, 128] = 0
 
@@ -162,7 +164,7 @@ class Entry:
     writes: The part of C that it writes: all, or the diagonal and above.
     arithmetic: full: as precise as its dtype, by its units; tf32: float32 inputs rounded to 10
         bits of fraction (cublasSgemm); halves: as precise as float32, by products of halves on
-        tensor cores.
+        tensor cores; residues: as precise as float64, by products of whole numbers of a byte.
     registers: The fewest 32-bit registers that a thread needs for its results and operands.
     shared_bytes: Static shared memory of a block.
     dynamic_shared_bytes: Dynamic shared memory of a block.
@@ -216,7 +218,7 @@ class Entry:
     since: Annotated[str, text("[0-9]+[.][0-9]a?", "a compute capability such as 9.0")] = "6.0"
     schedule: Literal["full", "upper", "triangle"] = "full"
     writes: Literal["full", "upper"] = "full"
-    arithmetic: Literal["full", "tf32", "halves"] = "full"
+    arithmetic: Literal["full", "tf32", "halves", "residues"] = "full"
     registers: Expression = 0
     shared_bytes: Expression = 0
     dynamic_shared_bytes: Expression = 0

@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import math
 from ctypes import c_char, c_float, c_int, c_uint64
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,7 @@ class Prepared:
         self.launches = [
             Launch(function, each.grid, each.block, arguments, each.shared_bytes, kernel.overlaps)
             for function, each in zip(functions, plan.launches, strict=True)
+            if math.prod(each.grid)
         ]
 
     def __call__(

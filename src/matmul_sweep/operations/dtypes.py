@@ -47,6 +47,7 @@ FLOAT64_VECTOR = Units("multiply_add_float64", "fp64", "float64 vector units")
 DTYPES = {
     dtype.name: dtype
     for dtype in (
+        Dtype("int8", 8, 1, ("signed char",), 0, 3),
         Dtype("bfloat16", 8, 2, ("__nv_bfloat16", "nv_bfloat16"), 9, 14, (BFLOAT16_TENSOR,)),
         Dtype("float16", 11, 2, ("__half", "half"), 6, 2, (FLOAT16_TENSOR,)),
         Dtype("int32", 32, 4, ("int",), 4, 10),

@@ -302,22 +302,25 @@ struct Descriptor {
     {
     }
 
-    // The address of an element: `k` counts along the sum, `i` along rows of A or columns of B. Eight
-    // rows of `width` bytes are a pattern. A row runs along k, or (transposed) along i.
-    UNWATCHED size_t of(size_t i, size_t k, bool transposed) const
+    // The address of an element of `bytes`: `k` counts along the sum, `i` along rows of A or columns of B.
+    // Eight rows of `width` bytes are a pattern. A row runs along k, or (transposed) along i.
+    UNWATCHED size_t of(size_t i, size_t k, bool transposed, size_t bytes) const
     {
-        const size_t across = width / 2;  // elements of a row
+        const size_t across = width / bytes;  // elements of a row
         const size_t at = transposed
-            ? i / across * leading + k / 8 * stride + k % 8 * width + i % across * 2
-            : i / 8 * stride + i % 8 * width + k * 2;
+            ? i / across * leading + k / 8 * stride + k % 8 * width + i % across * bytes
+            : i / 8 * stride + i % 8 * width + k * bytes;
         return swizzled(address + at, width);
     }
 };
 
 struct Product {
-    float* sums;
+    enum Kind { bfloats, halves, bytes };
+
+    void* sums;  // float, of bytes int32
     size_t columns;
-    bool add, half, transposed_b;
+    Kind kind;
+    bool add, transposed_b;
     bool a_in_registers;
     const uint32_t* a[4];  // of the four lanes that share rows of A
     uint64_t descriptor_a, descriptor_b;
@@ -351,32 +354,54 @@ UNWATCHED inline float value_of(uint16_t bits, bool half)
     return value;
 }
 
-// A thread's part of sums (+)= A·B, k = 16: rows r and r + 8, of each eight columns two.
-UNWATCHED inline void multiply(const Product& product)
+// A thread's part of sums (+)= A·B with `depth` terms: rows r and r + 8, of each eight columns two.
+// a(i, k), b(j, k): elements of the thread's two rows and of its columns, j counting those.
+template <typename Sum, size_t depth, typename A, typename B>
+UNWATCHED void multiply(const Product& product, A a_at, B b_at)
 {
-    const unsigned char* seen = seen_by_async_proxy(*current->block);
-    const size_t thread = (current - current->block->fibers) % 128;
-    const Descriptor in_a(product.descriptor_a), in_b(product.descriptor_b);
-    const auto at = [&](size_t address) UNWATCHED {
-        return value_of(*reinterpret_cast<const uint16_t*>(seen + address), product.half);
-    };
-    float a[2][16];
+    Sum a[2][depth];
     for (size_t i = 0; i < 2; ++i)
-        for (size_t k = 0; k < 16; ++k)
-            a[i][k] = product.a_in_registers
-                ? value_of(uint16_t(product.a[k % 8 / 2][i + k / 8 * 2] >> k % 2 * 16), product.half)
-                : at(in_a.of(thread / 32 * 16 + thread % 32 / 4 + 8 * i, k, false));
+        for (size_t k = 0; k < depth; ++k) a[i][k] = a_at(i, k);
     for (size_t j = 0; j < product.columns / 8 * 2; ++j) {
-        float sums[2] = {};
-        for (size_t k = 0; k < 16; ++k) {
-            const float b = at(in_b.of(j / 2 * 8 + thread % 4 * 2 + j % 2, k, product.transposed_b));
+        Sum sums[2] = {};
+        for (size_t k = 0; k < depth; ++k) {
+            const Sum b = b_at(j, k);
             for (size_t i = 0; i < 2; ++i) sums[i] += a[i][k] * b;
         }
         for (size_t i = 0; i < 2; ++i) {
-            float& sum = product.sums[j / 2 * 4 + i * 2 + j % 2];
+            Sum& sum = static_cast<Sum*>(product.sums)[j / 2 * 4 + i * 2 + j % 2];
             sum = product.add ? sum + sums[i] : sums[i];
         }
     }
+}
+
+UNWATCHED inline void multiply(const Product& product)
+{
+    const unsigned char* seen = seen_by_async_proxy(*current->block);
+    const size_t thread = (current - current->block->fibers) % 128, column = thread % 4 * 2;
+    const size_t row = thread / 32 * 16 + thread % 32 / 4;
+    const Descriptor in_a(product.descriptor_a), in_b(product.descriptor_b);
+    if (product.kind == Product::bytes) {
+        const auto at = [&](size_t address) UNWATCHED { return unsigned(int(int8_t(seen[address]))); };
+        multiply<unsigned, 32>(
+            product, [&](size_t i, size_t k) UNWATCHED { return at(in_a.of(row + 8 * i, k, false, 1)); },
+            [&](size_t j, size_t k) UNWATCHED { return at(in_b.of(j / 2 * 8 + column + j % 2, k, false, 1)); });
+        return;
+    }
+    const bool half = product.kind == Product::halves;
+    const auto at = [&](size_t address) UNWATCHED {
+        return value_of(*reinterpret_cast<const uint16_t*>(seen + address), half);
+    };
+    multiply<float, 16>(
+        product,
+        [&](size_t i, size_t k) UNWATCHED {
+            return product.a_in_registers
+                ? value_of(uint16_t(product.a[k % 8 / 2][i + k / 8 * 2] >> k % 2 * 16), half)
+                : at(in_a.of(row + 8 * i, k, false, 2));
+        },
+        [&](size_t j, size_t k) UNWATCHED {
+            return at(in_b.of(j / 2 * 8 + column + j % 2, k, product.transposed_b, 2));
+        });
 }
 
 // Ends the oldest products until `left` are under way.

@@ -19,7 +19,9 @@ from matmul_sweep.operations.shapes import Shape
 
 # Instructions that multiply: their units in the table of architectures, and the units' peak.
 UNITS = {"ffma": ("fp32", "multiply_add_float32"), "dfma": ("fp64", "multiply_add_float64")}
-HALF_PRODUCTS = 3  # that make a product of floats (kernels/gemm_split)
+# Products of 16-bit numbers in whose time tensor cores form all that makes one product: three of
+# halves (kernels/gemm_split), or 14 of bytes, which take half as long (kernels/gram/residues.cu).
+PRODUCTS = {"halves": 3, "residues": 7}
 
 
 def predicted(
@@ -56,9 +58,9 @@ def predicted(
 
 def tensor_peak(results: Results, variant: Variant) -> float | None:
     """The peak of the tensor cores that a variant uses, for the products that count."""
-    if variant.kernel.arithmetic == "halves":  # half the bits, in float16 as fast as in bfloat16
+    if products := PRODUCTS.get(variant.kernel.arithmetic):  # float16 is as fast as bfloat16
         peak = peak_of(results, "tensor_bfloat16")
-        return peak and peak / HALF_PRODUCTS
+        return peak and peak / products
     units = OPERATIONS[variant.kernel.operation].units
     return next((peak_of(results, unit) for unit in units if unit.startswith("tensor_")), None)
 
