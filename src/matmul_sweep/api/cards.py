@@ -92,10 +92,7 @@ def chosen(
     """The variant that computes a product. scales: the product is scaled or added to. Raises
     ValueError where the kernel refuses the shape or the number type has no such accuracy,
     RuntimeError where it does not run on the card."""
-    if name:
-        variant = named(name, operation)
-    else:
-        variant = default(operation, accuracy, shape, arch, scales)
+    variant = named(name, operation) if name else default(operation, accuracy, shape, arch, scales)
     if refusal := variant.refusal(shape):
         raise ValueError(refusal)
     part = variant.part(shape, arch)
