@@ -110,7 +110,7 @@ def test_a_colour_has_one_meaning(results: Results, drawn: dict[str, Figure]) ->
             colours.setdefault(name, set()).add(to_hex(line.get_color()))
     # Lines are of squares, which thin and narrow do not take; made up are not those by name only.
     measured = {k.name for k in results.catalogue.values() if k.operation != "gemm_f16"}
-    assert set(colours) == measured - {"thin", "narrow", "cpu_loop_rows"}
+    assert set(colours) == measured - {"thin", "narrow", "cpu_loop_rows", "residues"}
     assert all(len(seen) == 1 for seen in colours.values()), colours
     of_gemm = results.of("gemm")
     of_cpu = [name for name in of_gemm.order if not results.on_gpu(name)]
