@@ -26,22 +26,21 @@ def product_on_cpu(
 
 
 def products(
-    variant: Variant, shapes: Sequence[str], folder: Path, sanitizer: str | None = None,
-    source: Path | None = None,
+    variant: Variant, shapes: Sequence[str], folder: Path, source: Path | None = None
 ) -> Iterator[Accuracy]:  # fmt: skip
     """The accuracy of random products, in turn, by the kernel's source or one in its place."""
-    emulation.build_variant(variant, folder / "kernel", sanitizer, source)
+    emulation.build_variant(variant, folder / "kernel", source=source)
     for text in shapes:
         yield product_on_cpu(variant, folder / "kernel", variant.kernel.product.parse(text))[1]
 
 
 def build_text(
-    text: str, folder: Path, sanitizer: str | None = None, dtype: str = "float32",
+    text: str, folder: Path, watch: bool = False, dtype: str = "float32",
     seconds: float | None = None,
 ) -> Path:  # fmt: skip
     """The program of a kernel `f` that takes (A, C, m, n), both of this type."""
-    source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
+    source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
     operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
-    emulation.build(source, ["f"], operation, {}, executable, sanitizer, seconds=seconds)
+    emulation.build(source, ["f"], operation, {}, executable, watch, seconds=seconds)
     return executable

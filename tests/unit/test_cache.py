@@ -43,9 +43,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def built(source: Path, program: Path, sanitizer: str | None = None) -> str:
+def built(source: Path, program: Path, watch: bool = False) -> str:
     """A program that build made or the cache had, as text."""
-    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program, sanitizer)
+    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program, watch)
     return program.read_text()
 
 

@@ -13,6 +13,7 @@
 // renews; a fence of one thread counts for all.
 #pragma once
 
+#include "barriers.h"
 #include "cuda.h"
 #include "cuda_fp16.h"
 
@@ -32,10 +33,6 @@ UNWATCHED inline size_t shared_address(const void* place, size_t bytes = 0)
     const Segment& shared = shared_segment();
     const auto from = reinterpret_cast<uintptr_t>(place), begin = reinterpret_cast<uintptr_t>(shared.begin);
     if (from < begin || from + bytes > begin + shared.bytes) misuse("an address outside of shared memory");
-#if defined(__SANITIZE_ADDRESS__)
-    if (bytes && __asan_region_is_poisoned(const_cast<void*>(place), bytes))
-        misuse("a copy past the end of a shared array");
-#endif
     return from - shared_base();
 }
 
@@ -521,26 +518,6 @@ UNWATCHED inline void multiply_warp(float* sums, const uint32_t* a, const uint32
 }
 
 // ---- Barriers of some warps, and of a cluster -------------------------------------------------
-
-// Returns the number of the barrier's meeting before this arrival.
-UNWATCHED inline size_t arrive(Barrier& barrier, size_t threads)
-{
-    const size_t number = barrier.number;
-    if (barrier.arrived && barrier.expected != threads) misuse("a barrier with two numbers of threads");
-    barrier.expected = threads;
-    released(reinterpret_cast<char*>(&barrier) + number % 2);
-    if (++barrier.arrived == threads) {
-        barrier.arrived = 0;
-        ++barrier.number;
-    }
-    return number;
-}
-
-UNWATCHED inline void wait_at(Barrier& barrier, size_t number, const char* words, size_t line)
-{
-    if (barrier.number == number) wait_for({line, words, counted, &barrier.number, number});
-    acquired(reinterpret_cast<char*>(&barrier) + number % 2);
-}
 
 UNWATCHED inline size_t arrive_named(int id, int threads)
 {

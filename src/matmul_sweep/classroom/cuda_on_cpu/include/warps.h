@@ -15,12 +15,7 @@ struct Lane {
     uint64_t seen[warp_threads];  // what all lanes gave when they last met
 };
 
-inline Lane lanes[16][1024];                    // of each block of a cluster
-inline char meetings[16][1024 / warp_threads];  // a tag for ThreadSanitizer per warp
-
-#if defined(WATCH)
-void join_clocks(size_t first, unsigned mask);
-#endif
+inline Lane lanes[16][1024];  // of each block of a cluster
 
 UNWATCHED inline size_t thread_number() { return current - current->block->fibers; }
 UNWATCHED inline unsigned lane_number() { return thread_number() % warp_threads; }
@@ -35,9 +30,7 @@ UNWATCHED inline void meet(Lane* warp, unsigned mask)
         for (unsigned j = 0; j < warp_threads; ++j) warp[i].seen[j] = warp[j].given;
         warp[i].mask = 0;
     }
-#if defined(WATCH)
     join_clocks(thread_number() / warp_threads * warp_threads, mask);
-#endif
 }
 
 UNWATCHED inline bool lanes_met(const void* lane, size_t) { return !static_cast<const Lane*>(lane)->mask; }
@@ -55,11 +48,8 @@ UNWATCHED inline const uint64_t* exchange(unsigned mask, uint64_t given, size_t 
     Lane& lane = block[self];
     lane.mask = mask;
     lane.given = given;
-    const void* tag = &meetings[current->block->rank][self / warp_threads];
-    released(tag);
     meet(block + first, mask);
     if (lane.mask) wait_for({line, "the other lanes of its mask", lanes_met, &lane, 0});
-    acquired(tag);
     return lane.seen;
 }
 
@@ -69,7 +59,7 @@ UNWATCHED inline void report_divergent_warp(const Block& block)
     const Fiber* stuck = nullptr;
     for (size_t i = 0; i < thread_count; ++i) {
         const Fiber& fiber = block.fibers[i];
-        if (fiber.wait.over == lanes_met) stuck = &fiber;
+        if (fiber.wait.over == lanes_met || fiber.wait.words == its_warp) stuck = &fiber;
         else if (fiber.wait.over != with_the_block) return;
     }
     if (stuck)
