@@ -111,11 +111,12 @@ UNWATCHED inline bool ordered(const Access& before, const Access& now)
     return before.block >= blocks[0].serial && before.clock <= clocks_of(id_of(now))[id_of(before)];
 }
 
-// `before` and `now` are of one element, and nothing orders them; or now comes before the copy has landed.
+// `before` and `now` are of one element, and nothing orders them; or before is a copy that has not landed.
 UNWATCHED inline void tell_race(const char* array, size_t element, const Access& before,
                                 const Access& now, const char* what)
 {
-    const bool copied = before.how == How::UnderWay || (before.how == How::Landed && what[0] == 'r');
+    const bool copied = before.how == How::UnderWay ? ordered(before, now)
+                                                    : before.how == How::Landed && what[0] == 'r';
     const char* kind = copied ? "unwaited" : "race";
     if (first_time(kind, before.place, now.place))
         tell(kind, now.place,
@@ -353,8 +354,8 @@ struct Mistyped {
 
 HOOK __ubsan_handle_out_of_bounds_abort(cuda_on_cpu::OutOfBounds* data, long index)
 {
-    cuda_on_cpu::tell("index", HERE, ", \"index\": %d, \"type\": \"%s\"", int(index),
-                      data->array->name);
+    cuda_on_cpu::tell("index", HERE, ", \"index\": %d, \"type\": \"%s\", \"column\": %u", int(index),
+                      data->array->name, data->location.column);
     _exit(cuda_on_cpu::Trapped);
 }
 
