@@ -19,6 +19,7 @@ from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.classroom.cuda_on_cpu import ptx
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
@@ -98,6 +99,7 @@ def build(
     if compiler is None:
         raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
     text = source.read_text(encoding="utf-8")
+    translated = ptx.translated(text)
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
     macros = {**defines, **_macros(functions, operation, workspace, tensor_maps)}
@@ -105,15 +107,20 @@ def build(
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
     compile_flags, link_flags = (WATCH_FLAGS, WATCH_LINK_FLAGS) if watch else ([], [])
     half = "float16" in (operation.dtype, operation.output)
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else []),
+               *(["ptx.h"] if translated != text else [])]  # fmt: skip
     settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
     # The places of findings name files, so such a build is of a source in its place.
-    own = [*settings, *link_flags, *headers, str(source.resolve()) if watch else ""]
+    own = [*settings, *link_flags, *headers, translated, str(source.resolve()) if watch else ""]
     key = cache.key_of([version(compiler), *own], [*source_files(source, include), *runtime()])
     if cache.fetch(key, executable) is not None:
         executable.chmod(0o755)
         return
     compiled = executable.with_suffix(".o")
+    if translated != text:
+        place, source = source.resolve(), executable.with_suffix(".translated.cu")
+        source.write_text(f'#line 1 "{place}"\n{translated}')
+        settings += ["-iquote", str(place.parent)]
     settings += [f'-DKERNEL_SOURCE="{source.resolve()}"']
     settings += [f"-I{folder}" for folder in (RUNTIME, *include)]
     settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
@@ -122,7 +129,7 @@ def build(
         [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
     ):
         if report := _refused(command, seconds):
-            if what := _foreign(report, text):
+            if what := _foreign(report, translated):
                 raise NotRunnable(what)
             raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
     compiled.unlink()
@@ -221,6 +228,8 @@ def _refused(command: Sequence[str], seconds: float | None) -> str:
 
 def _foreign(report: str, text: str) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
+    if instruction := ptx.unknown_instruction(report):
+        return f"PTX instruction {instruction}"
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
     return "inline PTX" if ASSEMBLER.search(report) and re.search(r"\basm\b", text) else None

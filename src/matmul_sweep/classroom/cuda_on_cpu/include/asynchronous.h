@@ -15,26 +15,11 @@
 
 #include "barriers.h"
 #include "cuda.h"
-#include "cuda_fp16.h"
+#include "warp_matrices.h"
 
 namespace cuda_on_cpu {
 
 // ---- Addresses --------------------------------------------------------------------------------
-
-// Bank and swizzle patterns repeat after 1024 bytes, so addresses count from a multiple of it.
-UNWATCHED inline uintptr_t shared_base()
-{
-    return reinterpret_cast<uintptr_t>(shared_segment().begin) / 1024 * 1024;
-}
-
-// The address of something in shared memory, as instructions take it: less than 2^18.
-UNWATCHED inline size_t shared_address(const void* place, size_t bytes = 0)
-{
-    const Segment& shared = shared_segment();
-    const auto from = reinterpret_cast<uintptr_t>(place), begin = reinterpret_cast<uintptr_t>(shared.begin);
-    if (from < begin || from + bytes > begin + shared.bytes) misuse("an address outside of shared memory");
-    return from - shared_base();
-}
 
 // What lies at an address in a block's shared memory.
 UNWATCHED inline unsigned char* at_address(const Block& block, size_t address)
@@ -336,18 +321,6 @@ UNWATCHED inline Products& own_products()
     return *current->products;
 }
 
-UNWATCHED inline float value_of(uint16_t bits, bool half)
-{
-    if (half) {
-        __half value;
-        value.bits = bits;
-        return value;
-    }
-    __nv_bfloat16 value;
-    value.bits = bits;
-    return value;
-}
-
 // A thread's part of sums (+)= A·B, k = 16: rows r and r + 8, of each eight columns two.
 UNWATCHED inline void multiply(const Product& product)
 {
@@ -463,59 +436,6 @@ UNWATCHED inline void check_end(const Block& block)
 }
 
 inline const bool watched = (asynchronous = {check_return, progress, check_end}, true);
-
-// ---- Products and matrices of a warp ----------------------------------------------------------
-
-// The first or second element that a lane has of matrix i of some 8×8 matrices, of which lane 8i + r gives
-// row r in `rows`. Transposed, the lane's two elements lie below each other.
-UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, bool transposed)
-{
-    const size_t lane = (current - current->block->fibers) % 32;
-    const size_t along = lane % 4 * 2 + half, across = lane / 4;
-    const size_t r = transposed ? along : across, c = transposed ? across : along;
-    auto* row = *reinterpret_cast<uint16_t* const*>(rows[8 * i + r]);
-    if (reinterpret_cast<uintptr_t>(row) % 16) misuse("a row of a matrix wants 16-byte alignment");
-    return row + c;
-}
-
-UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* row, bool transposed,
-                                    size_t line)
-{
-    const auto* rows = meet_warp(&row, sizeof row, line);
-    for (int i = 0; i < count; ++i) {
-        const uint32_t low = *element_of(rows, i, 0, transposed), high = *element_of(rows, i, 1, transposed);
-        fragments[i] = low | high << 16;
-    }
-}
-
-UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void* row, bool transposed,
-                                     size_t line)
-{
-    const auto* rows = meet_warp(&row, sizeof row, line);
-    for (int i = 0; i < count; ++i)
-        for (int half = 0; half < 2; ++half)
-            *element_of(rows, i, half, transposed) = uint16_t(fragments[i] >> 16 * half);
-}
-
-// sums += A·B of a warp: A of 16×16, B of 16×8, in fragments as mma.m16n8k16 takes them.
-UNWATCHED inline void multiply_warp(float* sums, const uint32_t* a, const uint32_t* b, bool half,
-                                    size_t line)
-{
-    uint32_t own[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-    const auto* lanes = meet_warp(own, sizeof own, line);
-    const size_t lane = (current - current->block->fibers) % 32;
-    const auto word = [&](size_t other, size_t i) UNWATCHED {
-        return reinterpret_cast<const uint32_t*>(lanes[other])[i];
-    };
-    for (size_t i = 0; i < 2; ++i)
-        for (size_t j = 0; j < 2; ++j)
-            for (size_t k = 0; k < 16; ++k) {
-                const uint32_t left = word(lane / 4 * 4 + k % 8 / 2, i + k / 8 * 2);
-                const uint32_t right = word((lane % 4 * 2 + j) * 4 + k % 8 / 2, 4 + k / 8);
-                sums[2 * i + j] += value_of(uint16_t(left >> k % 2 * 16), half) *
-                                   value_of(uint16_t(right >> k % 2 * 16), half);
-            }
-}
 
 // ---- Barriers of some warps, and of a cluster -------------------------------------------------
 

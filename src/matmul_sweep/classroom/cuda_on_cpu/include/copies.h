@@ -101,12 +101,14 @@ UNWATCHED inline void issue_copy(void* to, const void* from, unsigned bytes, uns
 }
 
 // One instruction: of 4, 8 or 16 bytes, the last of which may be zeros.
-UNWATCHED inline void copy_async(void* to, const void* from, unsigned bytes, unsigned valid)
+UNWATCHED inline void copy_async(void* to, const void* from, unsigned bytes, unsigned valid,
+                                 Place place = nullptr)
 {
+    if (!place) place = HERE;
     const bool aligned = reinterpret_cast<uintptr_t>(to) % bytes == 0 &&
                          (!valid || reinterpret_cast<uintptr_t>(from) % bytes == 0);
-    if (!aligned) tell_misaligned("asynchronous copy", bytes, HERE);
-    issue_copy(to, from, bytes, valid < bytes ? valid : bytes, HERE);
+    if (!aligned) tell_misaligned("asynchronous copy", bytes, place);
+    issue_copy(to, from, bytes, valid < bytes ? valid : bytes, place);
 }
 
 // The part of thread `rank` of `threads` in copying `bytes` bytes: every so many pieces.

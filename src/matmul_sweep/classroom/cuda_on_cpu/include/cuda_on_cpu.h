@@ -327,6 +327,13 @@ UNWATCHED inline void create_fiber(Fiber& fiber, char* stack, size_t stack_bytes
     makecontext(&fiber.context, live, 0);
 }
 
+struct Segment {
+    volatile unsigned char* begin = nullptr;
+    size_t bytes = 0;
+};
+
+inline Segment stacks;
+
 // The blocks of a cluster and their fibers.
 UNWATCHED inline void create_blocks()
 {
@@ -341,6 +348,7 @@ UNWATCHED inline void create_blocks()
     Fiber* fibers = new Fiber[count]();
     char* memory = static_cast<char*>(mmap(nullptr, count * (guard_bytes + stack_bytes), PROT_NONE,
                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    stacks = {reinterpret_cast<unsigned char*>(memory), count * (guard_bytes + stack_bytes)};
     for (size_t i = 0; i < count; ++i, memory += guard_bytes + stack_bytes) {
         Fiber& fiber = fibers[i];
         const unsigned thread = i % thread_count;
@@ -355,11 +363,6 @@ UNWATCHED inline void create_blocks()
     }
     scheduler.entered = true;
 }
-
-struct Segment {
-    volatile unsigned char* begin = nullptr;
-    size_t bytes = 0;
-};
 
 // All shared memory of a block: the thread-local segment of the executable, which is the first
 // object that dl_iterate_phdr visits and, because the visit returns 1, the last.
@@ -549,6 +552,7 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, size_t cluster, void (*threa
 // The line of the caller.
 inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_for_block(line); }
 
+#include "addresses.h"
 #include "atomics.h"
 #include "cuda_bf16.h"
 #include "intrinsics.h"

@@ -223,6 +223,7 @@ UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place 
 {
     if (!c_cells || !current) return;
     const char* address = static_cast<const char*>(where);
+    if (size_t(address - (const char*)stacks.begin) < stacks.bytes) return;  // a variable of a thread
     const Access now = access_of(*current, own_clock(), place, atomic ? How::Atomic : How::Plain);
     last_place = place;
     if (Cell* cells = cells_at(address, bytes, writes, place)) return note_shared(cells, bytes, writes, now);
