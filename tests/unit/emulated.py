@@ -1,17 +1,22 @@
 """Kernels on the CPU: those of a catalogue, and texts."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.catalogue.plans import Launch, Plan
+from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations import fills
-from matmul_sweep.operations.gram import GRAM
+from matmul_sweep.operations.gram import GRAM, Gram
 from matmul_sweep.operations.shapes import Shape
+
+LANES = np.arange(64, dtype=np.float32)
 
 
 def product_on_cpu(
@@ -44,3 +49,23 @@ def build_text(
     operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
     emulation.build(source, ["f"], operation, {}, executable, watch, seconds=seconds)
     return executable
+
+
+def kernel(body: str, top: str = "", type_: str = "float") -> str:
+    """The text of a kernel `f`."""
+    parameters = f"const {type_}* A, {type_}* C, int m, int n"
+    return f'{top}\nextern "C" __global__ void f({parameters})\n{{\n{body}\n}}\n'
+
+
+def launched(
+    text: str, folder: Path, watch: bool = False, threads: int = 64, blocks: int = 1,
+    dtype: str = "float32", values: np.ndarray = LANES,
+) -> Any:  # fmt: skip
+    """C, or what a watched launch did, with 64 elements for each block or one for each value of
+    A."""
+    executable = build_text(text, folder, watch, dtype)
+    n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
+    a = np.resize(values.astype(dtype), (n, n))
+    plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
+    launch = (executable, plan, Gram(*a.shape), (a,), np.zeros((n, n), a.dtype))
+    return watched.launch(*launch, seconds=10) if watch else emulation.launch(*launch)

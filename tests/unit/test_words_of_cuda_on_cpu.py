@@ -1,44 +1,19 @@
 """What the CPU runs of CUDA beside the words of the catalogue's kernels: shuffles, votes, atomics,
 half and bfloat16, cooperative groups, printf."""
 
-import math
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from emulated import build_text
+from emulated import LANES, kernel, launched
 
-from matmul_sweep.catalogue.plans import Launch, Plan
-from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.operations.dtypes import DTYPES
-from matmul_sweep.operations.gram import Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
-LANES = np.arange(64, dtype=np.float32)
 NEIGHBOURS = LANES + 1 - 2 * (LANES % 2)
-
-
-def kernel(body: str, top: str = "", type_: str = "float") -> str:
-    parameters = f"const {type_}* A, {type_}* C, int m, int n"
-    return f'{top}\nextern "C" __global__ void f({parameters})\n{{\n{body}\n}}\n'
-
-
-def launched(
-    text: str, folder: Path, watch: bool = False, threads: int = 64, blocks: int = 1,
-    dtype: str = "float32", values: np.ndarray = LANES,
-) -> Any:  # fmt: skip
-    """C, or what a watched launch did, with 64 elements for each block or one for each value of
-    A."""
-    executable = build_text(text, folder, watch, dtype)
-    n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
-    a = np.resize(values.astype(dtype), (n, n))
-    plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
-    launch = (executable, plan, Gram(*a.shape), (a,), np.zeros((n, n), a.dtype))
-    return watched.launch(*launch, seconds=10) if watch else emulation.launch(*launch)
 
 
 # What each of two warps does, and C.

@@ -172,7 +172,7 @@ class Teller:
             what = f"the kernel prints more than {MOST_BYTES >> 20} MB"
             return self.made("endless output", self.body_line(r"\bprintf\s*\("), what)
         if died == signal.SIGABRT:
-            return self.made("crash", self.body_line(r"\bassert\s*\("), "an assert fails")
+            return self.made("crash", self.body_line(r"\b(?:assert|__trap)\s*\("), "an assert fails, or it calls __trap")
         return self.made("crash", 0, f"the kernel dies of {died.name}")
 
     def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:

@@ -15,7 +15,7 @@ MARK = re.compile(
     re.DOTALL,
 )
 # A constraint and a value; nvcc knows no names of operands.
-OPERAND = re.compile(rf"({SPACE}){LITERAL}({SPACE}\(.*\)){SPACE}", re.DOTALL)
+OPERAND = re.compile(rf"({SPACE}){LITERAL}({SPACE}\(.*\){SPACE})", re.DOTALL)
 # How g++ names an instruction that the interpreter does not know.
 REFUSED = re.compile(r"Refused<((?:'.', )+)")
 

@@ -28,11 +28,9 @@ struct Copies {
 #if defined(WATCH)
 unsigned own_clock();
 void note_copy(const Copy& copy, const Fiber& thread, bool landed);
-[[noreturn]] void tell_misaligned(const char* type, unsigned bytes, Place place);
 #else
 inline unsigned own_clock() { return 0; }
 inline void note_copy(const Copy&, const Fiber&, bool) {}
-[[noreturn]] inline void tell_misaligned(const char* type, unsigned, Place) { misuse(type); }
 #endif
 
 UNWATCHED inline Copies& own_copies()
@@ -107,7 +105,7 @@ UNWATCHED inline void copy_async(void* to, const void* from, unsigned bytes, uns
     if (!place) place = HERE;
     const bool aligned = reinterpret_cast<uintptr_t>(to) % bytes == 0 &&
                          (!valid || reinterpret_cast<uintptr_t>(from) % bytes == 0);
-    if (!aligned) tell_misaligned("asynchronous copy", bytes, place);
+    if (!aligned) misaligned("asynchronous copy", bytes, place);
     issue_copy(to, from, bytes, valid < bytes ? valid : bytes, place);
 }
 

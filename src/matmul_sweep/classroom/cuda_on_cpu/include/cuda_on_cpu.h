@@ -58,6 +58,8 @@
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__
+#define __maxnreg__(...)
+#define __block_size__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 // Unlike `static`, `thread_local` may follow `extern`, as dynamic shared memory needs. And it puts
@@ -65,22 +67,10 @@
 // Without `used`, gcc takes an array that is never written to for zeros.
 #define __shared__ __attribute__((used)) thread_local
 
-struct uint3 { unsigned x, y, z; };
-struct dim3 { unsigned x = 1, y = 1, z = 1; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(16) double2 { double x, y; };
+#include "vectors.h"
 
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
-
-inline float2 make_float2(float x, float y) { return {x, y}; }
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline double2 make_double2(double x, double y) { return {x, y}; }
-
-template <typename Value>
-inline Value __ldg(const Value* address) { return *address; }
 
 // std::min wants two arguments of one type; CUDA's also takes min(16, m - blockIdx.y).
 template <typename Left, typename Right, typename Both = std::common_type_t<Left, Right>>
@@ -146,6 +136,7 @@ void acquired(const void* tag);
 void join_clocks(size_t first, unsigned mask);  // of the lanes that meet, in the warp of this thread
 void join_block(const Block& block);   // whose threads have met, in a cluster
 [[noreturn]] void tell_misuse(const char* words, Place place);
+[[noreturn]] void tell_misaligned(const char* type, unsigned bytes, Place place);
 #else
 inline void watch(const void*, size_t, bool, Place) {}
 inline void released(const void*) {}
@@ -161,6 +152,17 @@ inline void join_block(const Block&) {}
     tell_misuse(words, place);
 #else
     (Line() << "block " << blockIdx << ", thread " << threadIdx << ": " << words).leave(Misused);
+#endif
+}
+
+// The same, because of an access of this type that is to begin at a multiple of so many bytes.
+[[noreturn]] UNWATCHED inline void misaligned(const char* type, [[maybe_unused]] unsigned bytes,
+                                              [[maybe_unused]] Place place)
+{
+#if defined(WATCH)
+    tell_misaligned(type, bytes, place);
+#else
+    (Line() << "block " << blockIdx << ", thread " << threadIdx << ": a misaligned " << type).leave(Misused);
 #endif
 }
 
@@ -283,8 +285,8 @@ UNWATCHED inline const char (*meet_warp(const void* value, size_t bytes, size_t 
     const size_t number = warp.number;
     auto& brought = warp.brought[number % 2];
     if (warp.arrived && warp.line != line)
-        (Line() << "divergent warp in block " << blockIdx << ": thread " << threadIdx << " comes to line "
-                << line << " while its warp waits at line " << warp.line).leave(Stuck);
+        (Line() << "divergent warp in block " << blockIdx << ": threads of the warp of thread " << threadIdx
+                << " wait at line " << min(line, warp.line) << " and at line " << max(line, warp.line)).leave(Stuck);
     warp.line = line;
     for (size_t i = 0; i < bytes; ++i) brought[thread % 32][i] = static_cast<const char*>(value)[i];
     if (++warp.arrived == lanes) {

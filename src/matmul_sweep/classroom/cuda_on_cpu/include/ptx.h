@@ -345,7 +345,7 @@ struct Call {
         const uint64_t address = bits(i) + uint64_t(argument(i).offset);
         void* found = own.shared ? at_shared_address(address, bytes, run.place) : reinterpret_cast<void*>(address);
         if (!watches) return found;
-        if (address % bytes) tell_misaligned("vector of PTX", unsigned(bytes), run.place);
+        if (address % bytes) misaligned("vector of PTX", unsigned(bytes), run.place);
         watch(found, bytes, writes, run.place);
         return found;
     }

@@ -35,7 +35,7 @@ UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, b
     const size_t along = lane % 4 * 2 + half, across = lane / 4;
     const size_t r = transposed ? along : across, c = transposed ? across : along;
     auto* row = *reinterpret_cast<uint16_t* const*>(rows[8 * i + r]);
-    if (reinterpret_cast<uintptr_t>(row) % 16) tell_misaligned("row of a matrix", 16, place);
+    if (reinterpret_cast<uintptr_t>(row) % 16) misaligned("ldmatrix row", 16, place);
     return row + c;
 }
 

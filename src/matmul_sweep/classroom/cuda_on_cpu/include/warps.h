@@ -68,6 +68,36 @@ UNWATCHED inline void report_divergent_warp(const Block& block)
                 << " for lanes that do not come there").leave(Stuck);
 }
 
+// Whether a lane's mask of active ones is known: all others of its warp wait too, or have returned. Those
+// that do so for the same line are active.
+UNWATCHED inline bool active_known(const void* own, size_t line)
+{
+    auto* const self = const_cast<Fiber*>(static_cast<const Fiber*>(own));
+    const size_t number = self - self->block->fibers, first = number / warp_threads * warp_threads;
+    Lane* warp = lanes[self->block->rank] + first;
+    if (warp[number - first].mask) return true;
+    const size_t last = first + warp_threads < thread_count ? first + warp_threads : thread_count;
+    unsigned mask = 0;
+    for (size_t i = first; i < last; ++i) {
+        const Wait& wait = self->block->fibers[i].wait;
+        if (!wait.over) return false;
+        if (wait.over == active_known && wait.line == line) mask |= 1u << (i - first);
+    }
+    for (size_t i = first; i < last; ++i)
+        if (mask >> (i - first) & 1) warp[i - first].mask = mask;
+    return true;
+}
+
+UNWATCHED inline unsigned active_lanes(size_t line)
+{
+    Lane& own = lanes[current->block->rank][thread_number()];
+    own.mask = 0;
+    wait_for({line, "its warp to run as one", active_known, current, line});
+    const unsigned mask = own.mask;
+    own.mask = 0;
+    return mask;
+}
+
 template <typename Value>
 UNWATCHED inline uint64_t packed(Value value)
 {
@@ -135,6 +165,7 @@ inline Value __shfl_xor_sync(unsigned mask, Value own, int bits, int width = 32,
 
 // ---- Votes and barriers ---------------------------------------------------------------------
 
+inline unsigned __activemask(CALLER) { return cuda_on_cpu::active_lanes(line); }
 inline void __syncwarp(unsigned mask = ~0u, CALLER) { cuda_on_cpu::exchange(mask, 0, line); }
 inline unsigned __ballot_sync(unsigned mask, int vote, CALLER)
 {
@@ -148,6 +179,26 @@ inline int __all_sync(unsigned mask, int vote, CALLER)
 {
     return cuda_on_cpu::voted(mask, !vote, line) == 0;
 }
+
+#define REDUCE(name, sum)                                                         \
+    template <typename Value>                                                     \
+    inline Value __reduce_##name##_sync(unsigned mask, Value own, CALLER)         \
+    {                                                                             \
+        const uint64_t* seen = cuda_on_cpu::exchange(mask, cuda_on_cpu::packed(own), line); \
+        Value a = own;                                                            \
+        for (unsigned i = 0; i < 32; ++i) {                                       \
+            const Value b = Value(seen[i]);                                       \
+            if (mask >> i & 1 && i != cuda_on_cpu::lane_number()) a = sum;        \
+        }                                                                         \
+        return a;                                                                 \
+    }
+REDUCE(add, a + b)
+REDUCE(min, b < a ? b : a)
+REDUCE(max, a < b ? b : a)
+REDUCE(and, a & b)
+REDUCE(or, a | b)
+REDUCE(xor, a ^ b)
+#undef REDUCE
 
 namespace cuda_on_cpu {
 
