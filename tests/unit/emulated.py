@@ -1,7 +1,7 @@
 """Kernels on the CPU: those of a catalogue, and texts."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,3 +69,8 @@ def launched(
     plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
     launch = (executable, plan, Gram(*a.shape), (a,), np.zeros((n, n), a.dtype))
     return watched.launch(*launch, seconds=10) if watch else emulation.launch(*launch)
+
+
+def mistakes(done: watched.Watched) -> list[Mapping[str, Any]]:
+    """The findings that are mistakes whatever C holds (Run.mistaken)."""
+    return [one for one in done.findings if one["kind"] != "unwritten"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emulated import LANES, kernel, launched
+from emulated import LANES, kernel, launched, mistakes
 
 from matmul_sweep.classroom.cuda_on_cpu.emulation import NotRunnable
 from matmul_sweep.classroom.cuda_on_cpu.ptx import translated
@@ -57,7 +57,7 @@ def test_an_instruction_means_what_ptx_says(watch: bool, tmp_path: Path) -> None
     )
     found = launched(text, tmp_path, watch, blocks=len(WORDS))
     if watch:
-        assert not found.findings
+        assert not mistakes(found)
         found = found.c
     rows = zip(WORDS, found.reshape(-1)[: 64 * len(WORDS)].reshape(-1, 64), strict=True)
     assert not {body: got for (body, wanted), got in rows if (got != wanted).any()}
@@ -147,7 +147,7 @@ def test_ldmatrix_and_stmatrix_move_matrices(count: int, trans: str, tmp_path: P
     for (int i = x; i < 256; i += 32) C[i] = out[i];"""
     values = np.arange(400)
     found = launched(kernel(body, "#include <cuda_fp16.h>"), tmp_path, True, 32, values=values)
-    assert not found.findings
+    assert not mistakes(found)
     c = found.c.ravel()
     matrices = values[:256].reshape(4, 8, 8)
     matrices = matrices.transpose(0, 2, 1) if trans else matrices

@@ -64,8 +64,9 @@
 
 // Unlike `static`, `thread_local` may follow `extern`, as dynamic shared memory needs. And it puts
 // every shared array, and nothing else, into one segment of the executable (see poison_shared).
-// Without `used`, gcc takes an array that is never written to for zeros.
-#define __shared__ __attribute__((used)) thread_local
+// Without `used`, gcc takes an array that is never written to for zeros. nvcc's arrays begin at 16 bytes too,
+// which kernels rely on.
+#define __shared__ __attribute__((used, aligned(16))) thread_local
 
 #include "vectors.h"
 

@@ -165,12 +165,13 @@ UNWATCHED inline Cell* cells_at(const char* address, size_t bytes, bool writes, 
     return nullptr;
 }
 
-// An access to shared memory, byte by byte.
+// An access to shared memory, byte by byte. A read of a single byte is perhaps one of the guard that gcc
+// gives an array of a class, which nobody writes.
 UNWATCHED inline void note_shared(Cell* cells, size_t bytes, bool writes, const Access& now)
 {
     const size_t first = size_t(cells - shared_cells) % watched_shared.bytes;
     for (size_t i = 0; i < bytes; ++i) {
-        if (!writes && !cells[i].write.block && first_time("unwritten", now.place, nullptr))
+        if (!writes && bytes > 1 && !cells[i].write.block && first_time("unwritten", now.place, nullptr))
             tell("unwritten", now.place, ", \"array\": \"shared\", \"element\": %zu", i);
         note(cells[i], now, writes, "shared", first);
     }
