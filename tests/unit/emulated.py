@@ -39,6 +39,16 @@ def products(
         yield product_on_cpu(variant, folder / "kernel", variant.kernel.product.parse(text))[1]
 
 
+def watched_product(
+    variant: Variant, folder: Path, shape: Shape, source: Path | None = None
+) -> watched.Watched:
+    """What a watched launch does with random inputs, from NaN."""
+    emulation.build_variant(variant, folder / "watched", watch=True, source=source)
+    inputs = tuple(fills.inputs("uniform", 3, shape, variant.kernel.dtype))
+    c = np.full(shape.output, np.nan, variant.kernel.product.output)
+    return watched.launch(folder / "watched", variant.plan(shape), shape, inputs, c, 60)
+
+
 def build_text(
     text: str, folder: Path, watch: bool = False, dtype: str = "float32",
     seconds: float | None = None,

@@ -35,7 +35,7 @@ WATCH_FLAGS = [
     "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
     *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
 ]
-WATCH_LINK_FLAGS = ["-no-pie"]
+WATCH_LINK_FLAGS = ["-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"]
 FLAGS = [
     "-O1",
     "-g1",  # lines, and no more

@@ -7,6 +7,7 @@ namespace cuda_on_cpu {
 
 inline unsigned* clocks;     // a row for each thread: up to which time it knows what each thread has done
 inline size_t clock_count;   // threads of a cluster
+inline unsigned first_serial;  // of the blocks of this launch, which comes behind all of the last one
 inline bool beyond_warps;    // whether any threads have met but those of a warp or of a whole block
 
 UNWATCHED inline void start_clocks(const dim3& block, size_t cluster)
@@ -16,11 +17,13 @@ UNWATCHED inline void start_clocks(const dim3& block, size_t cluster)
     clocks = static_cast<unsigned*>(calloc(clock_count * clock_count, sizeof *clocks));
     for (size_t i = 0; i < clock_count; ++i) clocks[i * clock_count + i] = 1;
     beyond_warps = cluster > 1;
+    first_serial = block_serial + 1;
 }
 
 UNWATCHED inline unsigned* clocks_of(size_t id) { return clocks + id * clock_count; }
 UNWATCHED inline size_t own_id() { return current->block->rank * thread_count + thread_number(); }
 UNWATCHED inline unsigned own_clock() { return clocks_of(own_id())[own_id()]; }
+UNWATCHED inline void tick() { ++clocks_of(own_id())[own_id()]; }
 
 UNWATCHED inline void learn(unsigned* own, const unsigned* other, size_t from, size_t to)
 {
@@ -91,8 +94,14 @@ UNWATCHED inline void released(const void* tag)
 {
     unsigned* own = clocks_of(own_id());
     learn(clocks_of_tag(tag), own, 0, clock_count);
-    ++own[own_id()];
+    tick();
     beyond_warps = true;
+}
+
+UNWATCHED inline void released_by(const Fiber& thread, unsigned clock, const void* tag)
+{
+    unsigned& known = clocks_of_tag(tag)[thread.block->rank * thread_count + (&thread - thread.block->fibers)];
+    if (known < clock) known = clock;
 }
 
 UNWATCHED inline void acquired(const void* tag)

@@ -26,10 +26,8 @@ struct Copies {
 };
 
 #if defined(WATCH)
-unsigned own_clock();
 void note_copy(const Copy& copy, const Fiber& thread, bool landed);
 #else
-inline unsigned own_clock() { return 0; }
 inline void note_copy(const Copy&, const Fiber&, bool) {}
 #endif
 

@@ -125,6 +125,7 @@ private:
 };
 
 struct Block;
+struct Fiber;
 using Place = const void*;  // in the code
 #define HERE __builtin_return_address(0)
 
@@ -134,6 +135,10 @@ using Place = const void*;  // in the code
 void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic = false);
 void released(const void* tag);
 void acquired(const void* tag);
+void released_by(const Fiber& thread, unsigned clock, const void* tag);  // by what it did at that time
+unsigned own_clock();
+void tick();
+void note_write(const void* where, size_t bytes, const Fiber& thread, unsigned clock, Place place);
 void join_clocks(size_t first, unsigned mask);  // of the lanes that meet, in the warp of this thread
 void join_block(const Block& block);   // whose threads have met, in a cluster
 [[noreturn]] void tell_misuse(const char* words, Place place);
@@ -142,6 +147,10 @@ void join_block(const Block& block);   // whose threads have met, in a cluster
 inline void watch(const void*, size_t, bool, Place) {}
 inline void released(const void*) {}
 inline void acquired(const void*) {}
+inline void released_by(const Fiber&, unsigned, const void*) {}
+inline unsigned own_clock() { return 0; }
+inline void tick() {}
+inline void note_write(const void*, size_t, const Fiber&, unsigned, Place) {}
 inline void join_clocks(size_t, unsigned) {}
 inline void join_block(const Block&) {}
 #endif
@@ -548,6 +557,7 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, size_t cluster, void (*threa
                     blocks[rank].index = {index.x + rank, index.y, index.z};
                 run_cluster();
             }
+    current = nullptr;
 }
 
 }  // namespace cuda_on_cpu

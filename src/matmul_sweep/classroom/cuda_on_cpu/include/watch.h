@@ -106,7 +106,7 @@ UNWATCHED inline size_t id_of(const Access& access)
 
 UNWATCHED inline bool ordered(const Access& before, const Access& now)
 {
-    if (!before.block || (before.how == How::Atomic && now.how == How::Atomic)) return true;
+    if (before.block < first_serial || (before.how == How::Atomic && now.how == How::Atomic)) return true;
     if (before.block == now.block && (before.phase != now.phase || before.thread == now.thread)) return true;
     return before.block >= blocks[0].serial && before.clock <= clocks_of(id_of(now))[id_of(before)];
 }
@@ -232,6 +232,14 @@ UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place 
         if (note_array(array, address, bytes, writes, now)) return;
 }
 
+// Of a copy that a thread issued earlier.
+UNWATCHED inline void note_write(const void* where, size_t bytes, const Fiber& thread, unsigned clock, Place place)
+{
+    const Access now = access_of(thread, clock, place, How::Plain);
+    for (const Array& array : arrays)
+        if (note_array(array, static_cast<const char*>(where), bytes, true, now)) return;
+}
+
 [[noreturn]] UNWATCHED inline void tell_misuse(const char* words, Place place)
 {
     tell("misuse", place, ", \"words\": \"%s\"", words);
@@ -256,6 +264,20 @@ UNWATCHED inline void stopped(int signal, siginfo_t*, void* context)
     tell(signal == SIGPROF ? "endless" : signal == SIGFPE ? "division" : "crash", place, "");
     _exit(Trapped);
 }
+
+// What a C library's functions do with memory.
+#define WRAPPED(name, type, reads)                                               \
+    extern "C" void* __real_##name(void* to, type from, size_t bytes);           \
+    extern "C" UNWATCHED __attribute__((used)) void* __wrap_##name(void* to, type from, size_t bytes) \
+    {                                                                            \
+        if (bytes && reads) watch((const void*)(size_t)(from), bytes, false, HERE); \
+        if (bytes) watch(to, bytes, true, HERE);                                 \
+        return __real_##name(to, from, bytes);                                   \
+    }
+WRAPPED(memcpy, const void*, true)
+WRAPPED(memmove, const void*, true)
+WRAPPED(memset, int, false)
+#undef WRAPPED
 
 UNWATCHED inline FILE* created(const char* name)
 {
