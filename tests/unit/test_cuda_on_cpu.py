@@ -131,7 +131,9 @@ def test_the_watcher_sees_the_end_of_dynamic_shared_memory(tmp_path: Path) -> No
 
 def test_a_copy_of_run_time_size_is_watched(tmp_path: Path) -> None:
     text = f"{DECLARED} {{\nmemcpy(C, A, 4 * (m + n)); }}"
-    done = watched.launch(build_text(text, tmp_path, watch=True), ONE, Gram(1, 1), (ONES,), ONES, 10)
+    done = watched.launch(
+        build_text(text, tmp_path, watch=True), ONE, Gram(1, 1), (ONES,), ONES, 10
+    )
     [found] = done.findings
     assert (found["kind"], found["array"], found["element"]) == ("outside", "A", 1)
     assert done.lines[found["places"][0]][1] == 2

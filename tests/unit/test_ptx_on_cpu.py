@@ -86,7 +86,9 @@ NUMBERS = {"f16": "half", "bf16": "__nv_bfloat16", "tf32": "float", "s8": "signe
 BYTES = {"f16": 2, "bf16": 2, "s8": 1, "u8": 1, "f64": 8}
 
 
-@pytest.mark.parametrize("case", MATRICES, ids=lambda case: "-".join(map(str, (*case[0], *case[1:3]))))
+@pytest.mark.parametrize(
+    "case", MATRICES, ids=lambda case: "-".join(map(str, (*case[0], *case[1:3])))
+)
 def test_mma_multiplies_fragments(
     case: tuple[tuple[int, int, int], str, str, str, str, str], tmp_path: Path
 ) -> None:

@@ -26,7 +26,9 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize("case", PRODUCTS, ids=lambda case: "-".join(map(str, (*case[0], *case[1:]))))
+@pytest.mark.parametrize(
+    "case", PRODUCTS, ids=lambda case: "-".join(map(str, (*case[0], *case[1:])))
+)
 def test_a_product_of_fragments(
     case: tuple[tuple[int, int, int], str, str, str, str, str], tmp_path: Path
 ) -> None:
@@ -35,7 +37,10 @@ def test_a_product_of_fragments(
     rng = np.random.default_rng(0)
     low = 0 if stored == "unsigned char" else -4
     a, b, d = (rng.integers(low, 5, extents) for extents in ((m, k), (k, n), (m, n)))
-    values = [np.ravel(a, "C" if left == "row" else "F"), np.ravel(b, "C" if right == "row" else "F")]
+    values = [
+        np.ravel(a, "C" if left == "row" else "F"),
+        np.ravel(b, "C" if right == "row" else "F"),
+    ]
     body = f"""__shared__ __align__(32) {stored} a[{m * k}], b[{k * n}]; __shared__ __align__(32) {of_sum} c[{m * n}];
     for (int i = threadIdx.x; i < {m * k}; i += 32) a[i] = ({stored})(A[i]);
     for (int i = threadIdx.x; i < {k * n}; i += 32) b[i] = ({stored})(A[{m * k} + i]);

@@ -14,6 +14,7 @@ from matmul_sweep.operations.dtypes import DTYPES
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
 NEIGHBOURS = LANES + 1 - 2 * (LANES % 2)
+LANES_REVERSED = np.array([int(f"{i:06b}"[::-1], 2) for i in range(64)])
 
 
 # What each of two warps does, and C.
@@ -44,12 +45,50 @@ WORDS = [
     ("C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
     ("C[i] = __int_as_float(127 + i << 23) + (__float_as_int(1.5f) - 0x3FC00000);", 2.0**LANES),
     (
+        "C[i] = __popc(i) + 100 * __clz(i | 1) + 10000 * __ffs(i);",
+        [
+            i.bit_count() + 100 * (32 - (i | 1).bit_length()) + 10000 * (i & -i).bit_length()
+            for i in range(64)
+        ],
+    ),
+    ("C[i] = (__brev(i) >> 26) + __byte_perm(i, 0, 0x4404);", LANES_REVERSED + 256 * LANES),
+    ("C[i] = __mulhi(i << 24, -256) + __umulhi(i << 24, 256);", [-i + i for i in range(64)]),
+    (
+        "C[i] = __saturatef((A[i] - 20) / 2) + __fdividef(A[i], 4);",
+        np.clip((LANES - 20) / 2, 0, 1) + LANES / 4,
+    ),
+    ("if (i % 2) C[i] = __popc(__activemask()); else C[i] = -1;", np.where(LANES % 2, 16, -1)),
+    (
+        "unsigned m = __activemask(); C[i] = __reduce_add_sync(m, i) + __reduce_max_sync(m, i);",
+        np.where(LANES < 32, 496 + 31, 496 + 32 * 32 + 63),
+    ),
+    (
+        "const float4 v = __ldcs((const float4*)A + i / 4); __stcg(C + i, v.x + v.w);",
+        8 * (LANES // 4) + 3,
+    ),
+    (
+        "const uint4 v = {1, 2, 3, unsigned(i)}; char4 c = make_char4(1, 2, 3, -4); ushort2 s = make_ushort2(7, 8);"
+        " C[i] = v.w + c.w + s.y + make_double2(1, 2).y;",
+        LANES - 4 + 8 + 2,
+    ),
+    (
+        "half2 h = __floats2half2_rn(i % 20, 2); h = h * h + __half2half2(__float2half(1.0f)); h += h; C[i] = __low2float(h)"
+        " + __high2float(h);",
+        2 * ((LANES % 20) ** 2 + 1) + 10,
+    ),
+    (
+        "__builtin_assume(i < 64); __nanosleep(20); C[i] = (clock64() > 0) + 2 * __isGlobal(A) + 4 * __isShared(s);",
+        7,
+    ),
+    ("dim3 grid = gridDim; uint3 own = dim3(2, 3); C[i] = grid.y + own.y + own.z;", 5),
+    (
         "auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
         " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
         4 * (LANES // 4 * 4) + 6,
     ),
 ]
 TOP = """#include <cuda_runtime.h>
+#include <cuda_fp16.h>
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 namespace cg = cooperative_groups;

@@ -117,7 +117,9 @@ class Teller:
     def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
         array = array_before(self.source.bare, line, finding["column"])
         shared = re.search(rf"\b__shared__\b[^;]*\b{array}\b", self.source.bare)
-        kind, what = ("out of shared memory", "shared") if shared else ("out of bounds", "thread's own")
+        kind, what = (
+            ("out of shared memory", "shared") if shared else ("out of bounds", "thread's own")
+        )
         what = f"uses index {finding['index']} of {array or 'an'}, a {what} array"
         cure = CURES["out of shared memory"]
         said = f"{thread_of(finding)} {what} {unquoted(finding['type'])}"
@@ -126,7 +128,9 @@ class Teller:
     def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
         type_, size = unquoted(finding["type"]), finding["bytes"]
         what = f"{thread_of(finding)} accesses a '{type_}' at an address that is not aligned"
-        cure = f"an address of a {type_} is a multiple of {size} bytes: every row has to begin at one"
+        cure = (
+            f"an address of a {type_} is a multiple of {size} bytes: every row has to begin at one"
+        )
         return self.made("misaligned access", line, what, cure)
 
     def tell_unwaited(self, finding: Mapping[str, Any], line: int) -> Mistake:
@@ -172,7 +176,11 @@ class Teller:
             what = f"the kernel prints more than {MOST_BYTES >> 20} MB"
             return self.made("endless output", self.body_line(r"\bprintf\s*\("), what)
         if died == signal.SIGABRT:
-            return self.made("crash", self.body_line(r"\b(?:assert|__trap)\s*\("), "an assert fails, or it calls __trap")
+            return self.made(
+                "crash",
+                self.body_line(r"\b(?:assert|__trap)\s*\("),
+                "an assert fails, or it calls __trap",
+            )
         return self.made("crash", 0, f"the kernel dies of {died.name}")
 
     def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:

@@ -11,6 +11,7 @@ constexpr unsigned warp_threads = 32;
 
 struct Lane {
     unsigned mask;                // of the lanes that it waits for; 0 once they have met
+    unsigned active;              // those that asked with it which are active; 0 until that is known
     uint64_t given;               // to the other lanes
     uint64_t seen[warp_threads];  // what all lanes gave when they last met
 };
@@ -68,14 +69,14 @@ UNWATCHED inline void report_divergent_warp(const Block& block)
                 << " for lanes that do not come there").leave(Stuck);
 }
 
-// Whether a lane's mask of active ones is known: all others of its warp wait too, or have returned. Those
+// Whether it is known which lanes are active with this one: all others of its warp wait too, or have returned. Those
 // that do so for the same line are active.
 UNWATCHED inline bool active_known(const void* own, size_t line)
 {
     auto* const self = const_cast<Fiber*>(static_cast<const Fiber*>(own));
     const size_t number = self - self->block->fibers, first = number / warp_threads * warp_threads;
     Lane* warp = lanes[self->block->rank] + first;
-    if (warp[number - first].mask) return true;
+    if (warp[number - first].active) return true;
     const size_t last = first + warp_threads < thread_count ? first + warp_threads : thread_count;
     unsigned mask = 0;
     for (size_t i = first; i < last; ++i) {
@@ -84,18 +85,16 @@ UNWATCHED inline bool active_known(const void* own, size_t line)
         if (wait.over == active_known && wait.line == line) mask |= 1u << (i - first);
     }
     for (size_t i = first; i < last; ++i)
-        if (mask >> (i - first) & 1) warp[i - first].mask = mask;
+        if (mask >> (i - first) & 1) warp[i - first].active = mask;
     return true;
 }
 
 UNWATCHED inline unsigned active_lanes(size_t line)
 {
     Lane& own = lanes[current->block->rank][thread_number()];
-    own.mask = 0;
+    own.active = 0;
     wait_for({line, "its warp to run as one", active_known, current, line});
-    const unsigned mask = own.mask;
-    own.mask = 0;
-    return mask;
+    return own.active;
 }
 
 template <typename Value>
