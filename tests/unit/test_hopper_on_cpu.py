@@ -16,7 +16,6 @@ from matmul_sweep.catalogue.architectures import target
 from matmul_sweep.catalogue.entries import Catalogue, Kernel, Variant
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
-from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.dispatch.catalogue import load_catalogue
 from matmul_sweep.process.yaml_files import read_yaml
 
@@ -59,19 +58,14 @@ def test_a_kernel_is_right(name: str, tmp_path: Path) -> None:
     assert all(one.share <= 1 for one in found)
 
 
-def launched(variant: Variant, folder: Path, source: Path | None = None) -> Watched:
-    """A watched launch at a ragged shape."""
-    shapes = map(variant.kernel.product.parse, ("37x41x70", "37x48x72"))
-    shape = next(one for one in shapes if not variant.refusal(one))
-    return watched_product(variant, folder, shape, source)
-
-
 # The others of the catalogue are held by test_kernels_of_the_catalogue_pass.
 @pytest.mark.parametrize(
     "kernel", [k for k in KERNELS.values() if k.tensor_maps], ids=lambda kernel: kernel.name
 )
 def test_a_kernel_keeps_within_its_arrays_and_has_no_race(kernel: Kernel, tmp_path: Path) -> None:
-    done = launched(kernel.variants[0], tmp_path)
+    variant = kernel.variants[0]
+    odd, even = map(kernel.product.parse, ("37x41x70", "37x48x72"))
+    done = watched_product(variant, tmp_path, even if variant.refusal(odd) else odd)
     assert not done.findings
     assert (done.writers["thread"] >= 0).all()
 
@@ -79,16 +73,19 @@ def test_a_kernel_keeps_within_its_arrays_and_has_no_race(kernel: Kernel, tmp_pa
 def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
     """Where the block asked for less than it uses."""
     kernel = replace(OWN["exchange"], dynamic_shared_bytes=39 << 10)
-    found = launched(kernel.variants[0], tmp_path).findings
+    shape = kernel.product.parse(SHAPES["exchange"][0])
+    found = watched_product(kernel.variants[0], tmp_path, shape).findings
     assert [(one["kind"], one["array"]) for one in found][-1:] == [("outside", "shared")]
 
 
 @pytest.mark.parametrize("bug", [bug for bug, entry in BUGS.items() if "watched" in entry])
+@pytest.mark.usefixtures("unoptimised")
 def test_the_watcher_finds_a_planted_bug(bug: str, tmp_path: Path) -> None:
     entry = BUGS[bug]
     variant = KERNELS.variant(entry["kernel"])
     source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
-    found = {one["kind"] for one in launched(variant, tmp_path, source).findings}
+    shape = variant.kernel.product.parse(SHAPES.get(variant.kernel.name, ["136x264x520"])[-1])
+    found = {one["kind"] for one in watched_product(variant, tmp_path, shape, source).findings}
     assert entry["watched"] in found
 
 

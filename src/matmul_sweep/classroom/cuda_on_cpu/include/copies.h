@@ -84,7 +84,7 @@ UNWATCHED inline void commit_copies()
 }
 
 // With an event, for the phase of this number.
-UNWATCHED inline void issue_copy(void* to, const void* from, unsigned bytes, unsigned valid, Place place,
+UNWATCHED inline void begin_copy(void* to, const void* from, unsigned bytes, unsigned valid, Place place,
                                  const void* event = nullptr, size_t phase = 0)
 {
     Copies& own = own_copies();
@@ -104,7 +104,13 @@ UNWATCHED inline void copy_async(void* to, const void* from, unsigned bytes, uns
     const bool aligned = reinterpret_cast<uintptr_t>(to) % bytes == 0 &&
                          (!valid || reinterpret_cast<uintptr_t>(from) % bytes == 0);
     if (!aligned) misaligned("asynchronous copy", bytes, place);
-    issue_copy(to, from, bytes, valid < bytes ? valid : bytes, place);
+    begin_copy(to, from, bytes, valid < bytes ? valid : bytes, place);
+}
+
+// As the kernels here call it: zeros without `from`.
+UNWATCHED inline void issue_copy(void* to, const void* from, unsigned bytes)
+{
+    copy_async(to, from, bytes, from ? bytes : 0, HERE);
 }
 
 // The part of thread `rank` of `threads` in copying `bytes` bytes: every so many pieces.
@@ -113,7 +119,7 @@ UNWATCHED inline void copy_pieces(size_t rank, size_t threads, void* to, const v
 {
     constexpr size_t piece = 16;
     for (size_t i = rank * piece; i < bytes; i += threads * piece)
-        issue_copy(static_cast<char*>(to) + i, static_cast<const char*>(from) + i,
+        begin_copy(static_cast<char*>(to) + i, static_cast<const char*>(from) + i,
                    bytes - i < piece ? bytes - i : piece, bytes - i < piece ? bytes - i : piece, HERE, event,
                    phase);
 }

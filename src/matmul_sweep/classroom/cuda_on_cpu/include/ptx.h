@@ -353,24 +353,60 @@ struct Call {
 
 // ---- Types ----------------------------------------------------------------------------------------
 
-// Calls `use` with a zero of the C++ type.
-template <typename Use>
-UNWATCHED void with_type(Type type, const Use& use)
+constexpr size_t bytes_of(Type type)
 {
-    switch (type) {
-    case Type::f32: return use(float());
-    case Type::f64: return use(double());
-    case Type::f16: return use(__half());
-    case Type::bf16: return use(__nv_bfloat16());
-    case Type::s32: return use(int32_t());
-    case Type::s64: return use(int64_t());
-    case Type::s16: return use(int16_t());
-    case Type::s8: return use(int8_t());
-    case Type::u8: case Type::b8: return use(uint8_t());
-    case Type::u16: case Type::b16: return use(uint16_t());
-    case Type::u64: case Type::b64: return use(uint64_t());
-    default: return use(uint32_t());
-    }
+    constexpr size_t bytes[] = {1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 4, 4, 4, 4, 4};
+    return bytes[size_t(type)];
+}
+
+constexpr bool has_sign(Type type) { return Type::s8 <= type && type <= Type::s64; }
+
+// Numbers are computed with as one of four types of C++, which keeps this quick to compile.
+UNWATCHED inline void decode(Type type, uint64_t bits, float& value)
+{
+    value = type == Type::f32 ? __builtin_bit_cast(float, uint32_t(bits)) : value_of(uint16_t(bits), type == Type::f16);
+}
+UNWATCHED inline void decode(Type, uint64_t bits, double& value) { value = __builtin_bit_cast(double, bits); }
+UNWATCHED inline void decode(Type type, uint64_t bits, int64_t& value)
+{
+    const size_t unused = 64 - 8 * bytes_of(type);
+    value = int64_t(bits << unused) >> unused;
+}
+UNWATCHED inline void decode(Type type, uint64_t bits, uint64_t& value)
+{
+    const size_t unused = 64 - 8 * bytes_of(type);
+    value = bits << unused >> unused;
+}
+
+UNWATCHED inline uint64_t encode(Type type, float value)
+{
+    if (type == Type::f16) return __half(value).bits;
+    if (type == Type::bf16) return __nv_bfloat16(value).bits;
+    return __builtin_bit_cast(uint32_t, value);
+}
+UNWATCHED inline uint64_t encode(Type, double value) { return __builtin_bit_cast(uint64_t, value); }
+UNWATCHED inline uint64_t encode(Type, int64_t value) { return uint64_t(value); }
+UNWATCHED inline uint64_t encode(Type, uint64_t value) { return value; }
+
+// Calls `use` with a zero of the type that numbers are computed with.
+template <typename Use>
+UNWATCHED uint64_t with_type(Type type, const Use& use)
+{
+    if (type == Type::f64) return use(double());
+    if (type == Type::f32 || type == Type::f16 || type == Type::bf16) return use(float());
+    return has_sign(type) ? use(int64_t()) : use(uint64_t());
+}
+
+template <typename Compute>
+UNWATCHED uint64_t computed(Type type, uint64_t a, uint64_t b, uint64_t c, const Compute& result)
+{
+    return with_type(type, [&](auto zero) UNWATCHED {
+        decltype(zero) x, y, z;
+        decode(type, a, x);
+        decode(type, b, y);
+        decode(type, c, z);
+        return encode(type, decltype(zero)(result(x, y, z)));
+    });
 }
 
 // ---- Instructions ---------------------------------------------------------------------------------
@@ -396,40 +432,41 @@ UNWATCHED inline uint64_t Run::special(Text name)
 
 UNWATCHED inline void load(const Call& call)
 {
-    const size_t count = call.own.vector;
-    with_type(call.own.types[0], [&](auto zero) UNWATCHED {
-        using Value = decltype(zero);
-        const auto* from = static_cast<const Value*>(call.memory(count, count * sizeof(Value), false));
-        Value loaded[4];
-        for (size_t i = 0; i < count; ++i) loaded[i] = from[i];
-        for (size_t i = 0; i < count; ++i) call.set(i, loaded[i]);
-    });
+    const Type type = call.own.types[0];
+    const size_t count = call.own.vector, bytes = bytes_of(type);
+    const auto* from = static_cast<const unsigned char*>(call.memory(count, count * bytes, false));
+    uint64_t loaded[4] = {};
+    for (size_t i = 0; i < count; ++i) {
+        copy(reinterpret_cast<unsigned char*>(&loaded[i]), from + i * bytes, bytes);
+        int64_t whole;
+        if (has_sign(type)) decode(type, loaded[i], whole), loaded[i] = uint64_t(whole);
+    }
+    for (size_t i = 0; i < count; ++i) call.set_bits(i, loaded[i]);
 }
 
 UNWATCHED inline void store(const Call& call)
 {
-    const size_t count = call.own.vector;
-    with_type(call.own.types[0], [&](auto zero) UNWATCHED {
-        using Value = decltype(zero);
-        auto* to = static_cast<Value*>(call.memory(0, count * sizeof(Value), true));
-        for (size_t i = 0; i < count; ++i) to[i] = call.get<Value>(1 + i);
-    });
+    const size_t count = call.own.vector, bytes = bytes_of(call.own.types[0]);
+    auto* to = static_cast<unsigned char*>(call.memory(0, count * bytes, true));
+    for (size_t i = 0; i < count; ++i) {
+        const uint64_t bits = call.bits(1 + i);
+        copy(to + i * bytes, reinterpret_cast<const unsigned char*>(&bits), bytes);
+    }
 }
 
 UNWATCHED inline void add_atomically(const Call& call)
 {
     const bool returns = word(call.own.name, 0) == text("atom");
-    with_type(call.own.types[0], [&](auto zero) UNWATCHED {
-        using Value = decltype(zero);
-        auto* place = static_cast<Value*>(call.memory(returns, sizeof(Value), true, false));
-        const Value by = call.get<Value>(returns + 1);
+    const Type type = call.own.types[0];
+    auto* place = static_cast<unsigned char*>(call.memory(returns, bytes_of(type), true, false));
 #if defined(WATCH)
-        watch_atomic(place, sizeof by, call.run.place);
+    watch_atomic(place, bytes_of(type), call.run.place);
 #endif
-        const Value old = *place;
-        *place = Value(old + by);
-        if (returns) call.set(0, old);
-    });
+    uint64_t old = 0;
+    copy(reinterpret_cast<unsigned char*>(&old), place, bytes_of(type));
+    const uint64_t sum = computed(type, old, call.bits(returns + 1), 0, [](auto a, auto b, auto) UNWATCHED { return a + b; });
+    copy(place, reinterpret_cast<const unsigned char*>(&sum), bytes_of(type));
+    if (returns) call.set_bits(0, old);
 }
 
 UNWATCHED inline void copy_asynchronously(const Call& call)
@@ -550,49 +587,32 @@ UNWATCHED inline void convert(const Call& call)
     if (call.own.types[0] == Type::tf32) {  // to nearest, ties away from zero
         return call.set(0, (call.get<uint32_t>(1) + 0x1000u) & ~0x1FFFu);
     }
-    with_type(call.own.types[1], [&](auto from) UNWATCHED {
-        const auto value = call.get<decltype(from)>(1);
-        with_type(call.own.types[0], [&](auto to) UNWATCHED {
-            using To = decltype(to);
-            if constexpr (std::is_integral_v<decltype(from)>) call.set(0, To(value));
-            else if constexpr (std::is_integral_v<To>)
-                call.set(0, To(call.has("rzi") ? trunc(double(value)) : call.has("rmi") ? floor(double(value))
-                               : call.has("rpi") ? ceil(double(value)) : nearbyint(double(value))));
-            else if constexpr (std::is_same_v<To, double>) call.set(0, double(value));
-            else call.set(0, To(float(value)));
+    const Type from = call.own.types[1], to = call.own.types[0];
+    call.set_bits(0, with_type(from, [&](auto zero) UNWATCHED {
+        decltype(zero) value;
+        decode(from, call.bits(1), value);
+        return with_type(to, [&](auto made) UNWATCHED {
+            if constexpr (std::is_floating_point_v<decltype(zero)> && !std::is_floating_point_v<decltype(made)>)
+                return encode(to, decltype(made)(call.has("rzi") ? trunc(value) : call.has("rmi") ? floor(value)
+                                                 : call.has("rpi") ? ceil(value) : nearbyint(value)));
+            else
+                return encode(to, decltype(made)(value));
         });
-    });
+    }));
 }
-
-// Short floats are computed with as floats.
-template <typename Value>
-using Wide = std::conditional_t<std::is_arithmetic_v<Value>, Value, float>;
 
 // Of values of one type; of pairs of short floats for each.
 template <typename Compute>
 UNWATCHED void compute(const Call& call, const Compute& result)
 {
     const Type type = call.own.types[0];
-    const bool pair = type == Type::f16x2 || type == Type::bf16x2;
-    const auto one = [&](auto zero) UNWATCHED {
-        using Value = decltype(zero);
-        using In = Wide<Value>;
-        if (!pair) return call.set(0, Value(result(In(call.get<Value>(1)), In(call.get<Value>(2)), In(call.get<Value>(3)))));
-        uint32_t bits = 0;
-        for (int i = 0; i < 2; ++i) {
-            const auto part = [&](size_t argument) UNWATCHED {
-                const uint16_t half = uint16_t(call.bits(argument) >> 16 * i);
-                return In(__builtin_bit_cast(std::conditional_t<sizeof(Value) == 2, Value, uint16_t>, half));
-            };
-            const Value made = Value(result(part(1), part(2), part(3)));
-            uint16_t half;
-            __builtin_memcpy(&half, &made, sizeof half);
-            bits |= uint32_t(half) << 16 * i;
-        }
-        call.set(0, bits);
-    };
-    if (pair) return type == Type::f16x2 ? one(__half()) : one(__nv_bfloat16());
-    with_type(type, one);
+    if (type != Type::f16x2 && type != Type::bf16x2)
+        return call.set_bits(0, computed(type, call.bits(1), call.bits(2), call.bits(3), result));
+    const Type half = type == Type::f16x2 ? Type::f16 : Type::bf16;
+    uint64_t pair = 0;
+    for (int by : {0, 16})
+        pair |= computed(half, call.bits(1) >> by, call.bits(2) >> by, call.bits(3) >> by, result) << by;
+    call.set_bits(0, pair);
 }
 
 #define COMPUTE(name, expression)                                                                   \
@@ -635,10 +655,12 @@ COMPUTE_BITS(left, b < 64 ? a << b : 0)
 
 UNWATCHED inline void right(const Call& call)
 {
-    with_type(call.own.types[0], [&](auto zero) UNWATCHED {
-        if constexpr (std::is_integral_v<decltype(zero)>)
-            call.set(0, decltype(zero)(call.get<decltype(zero)>(1) >> call.bits(2)));
-    });
+    const uint64_t by = call.bits(2) < 63 ? call.bits(2) : 63;
+    int64_t whole;
+    uint64_t natural;
+    decode(call.own.types[0], call.bits(1), whole);
+    decode(call.own.types[0], call.bits(1), natural);
+    call.set_bits(0, has_sign(call.own.types[0]) ? uint64_t(whole >> by) : natural >> by);
 }
 
 UNWATCHED inline void wide_product(const Call& call)
@@ -651,13 +673,14 @@ UNWATCHED inline void wide_product(const Call& call)
 
 UNWATCHED inline void compare(const Call& call)
 {
-    with_type(call.own.types[0], [&](auto zero) UNWATCHED {
-        using Value = Wide<decltype(zero)>;
-        const Value a = Value(call.get<decltype(zero)>(1)), b = Value(call.get<decltype(zero)>(2));
-        const bool found = call.has("eq") ? a == b : call.has("ne") ? a != b : call.has("lt") || call.has("lo") ? a < b
-                           : call.has("le") || call.has("ls") ? a <= b : call.has("gt") || call.has("hi") ? a > b : a >= b;
-        call.set(0, uint32_t(found));
-    });
+    const Type type = call.own.types[0];
+    call.set_bits(0, with_type(type, [&](auto zero) UNWATCHED {
+        decltype(zero) a, b;
+        decode(type, call.bits(1), a);
+        decode(type, call.bits(2), b);
+        return uint64_t(call.has("eq") ? a == b : call.has("ne") ? a != b : call.has("lt") || call.has("lo") ? a < b
+                        : call.has("le") || call.has("ls") ? a <= b : call.has("gt") || call.has("hi") ? a > b : a >= b);
+    }));
 }
 
 UNWATCHED inline void select(const Call& call) { call.set_bits(0, call.bits(call.bits(3) ? 1 : 2)); }
