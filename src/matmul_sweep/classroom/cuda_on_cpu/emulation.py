@@ -26,8 +26,8 @@ from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
 from matmul_sweep.process.limits import run_limited
 
 RUNTIME = Path(__file__).parent / "include"
-# What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to the
-# linker's.
+# What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to
+# the linker's.
 WATCH_FLAGS = [
     "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
     "--param=tsan-instrument-func-entry-exit=0",
@@ -91,7 +91,8 @@ def build(
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
     operation's dtypes, then the dimensions; behind these come the workspace's parts and the tensor
     maps of these names. defines: the kernels' compile-time parameters.
-    watch: for watched.launch, which sees every access. include: folders of headers. seconds: after which a compiler is given up; None: never.
+    watch: for watched.launch, which sees every access. include: folders of headers. seconds: after
+    which a compiler is given up; None: never.
     Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
     if the machine failed.
     """

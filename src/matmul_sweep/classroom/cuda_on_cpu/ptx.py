@@ -33,7 +33,7 @@ def translated(text: str) -> str:
 
 
 def split(text: str, start: int, separator: str) -> list[str]:
-    """The parts of what a bracket encloses, from `start` to where it is closed; none if it is not."""
+    """The parts of what a bracket encloses, from `start` to its end; none if it has no end."""
     depth, at, parts = 0, start, []
     for mark in MARK.finditer(text, start):
         if depth == 0 and mark[0] in (separator, ")"):
