@@ -100,7 +100,6 @@ def build(
     if compiler is None:
         raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
     text = source.read_text(encoding="utf-8")
-    translated = ptx.translated(text)
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
     macros = {**defines, **_macros(functions, operation, workspace, tensor_maps)}
@@ -108,31 +107,30 @@ def build(
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
     compile_flags, link_flags = (WATCH_FLAGS, WATCH_LINK_FLAGS) if watch else ([], [])
     half = "float16" in (operation.dtype, operation.output)
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else []),
-               *(["ptx.h"] if translated != text else [])]  # fmt: skip
+    files = source_files(source, include)
+    has_ptx = any(map(ptx.is_in, files))
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] * half), *(["ptx.h"] * has_ptx)]
     settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
     # The places of findings name files, so such a build is of a source in its place.
-    own = [*settings, *link_flags, *headers, translated, str(source.resolve()) if watch else ""]
-    key = cache.key_of([version(compiler), *own], [*source_files(source, include), *runtime()])
+    own = [*settings, *link_flags, *headers, str(source.resolve()) if watch else ""]
+    key = cache.key_of([version(compiler), *own], [*files, *runtime()])
     if cache.fetch(key, executable) is not None:
         executable.chmod(0o755)
         return
     compiled = executable.with_suffix(".o")
-    if translated != text:
-        place, source = source.resolve(), executable.with_suffix(".translated.cu")
-        source.write_text(f'#line 1 "{place}"\n{translated}')
-        settings += ["-iquote", str(place.parent)]
-    settings += [f'-DKERNEL_SOURCE="{source.resolve()}"']
-    settings += [f"-I{folder}" for folder in (RUNTIME, *include)]
-    settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
-    for command in (
-        [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
-        [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
-    ):
-        if report := _refused(command, seconds):
-            if what := _foreign(report, translated):
-                raise NotRunnable(what)
-            raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
+    with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
+        copies = ptx.copies(files, Path(name)) if has_ptx else Path("/")
+        settings += [f'-DKERNEL_SOURCE="{ptx.place_in(copies, source)}"', f"-I{RUNTIME}"]
+        settings += [f"-I{ptx.place_in(copies, folder)}" for folder in include]
+        settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
+        for command in (
+            [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
+            [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
+        ):
+            if report := _refused(command, seconds):
+                if what := _foreign(report, has_ptx):
+                    raise NotRunnable(what)
+                raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
     compiled.unlink()
     cache.keep(key, executable, "")
 
@@ -157,8 +155,8 @@ def compiler_version() -> str:
 
 
 def runtime() -> list[Path]:
-    """The sources of the runtime that kernels are compiled with."""
-    return sorted(file for file in RUNTIME.rglob("*") if file.is_file())
+    """The sources of the runtime that kernels are compiled with, and of their translation."""
+    return [*sorted(file for file in RUNTIME.rglob("*") if file.is_file()), Path(ptx.__file__)]
 
 
 def launch(
@@ -227,13 +225,13 @@ def _refused(command: Sequence[str], seconds: float | None) -> str:
     return completed.stderr or f"g++ ends with {completed.returncode}"
 
 
-def _foreign(report: str, text: str) -> str | None:
+def _foreign(report: str, has_ptx: bool) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
     if instruction := ptx.unknown_instruction(report):
         return f"PTX instruction {instruction}"
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
-    return "inline PTX" if ASSEMBLER.search(report) and re.search(r"\basm\b", text) else None
+    return "inline PTX" if has_ptx and ASSEMBLER.search(report) else None
 
 
 def _macros(

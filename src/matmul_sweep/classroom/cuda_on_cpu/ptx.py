@@ -2,6 +2,8 @@
 interpreter in include/ptx.h, at its own lines."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 LITERAL = r'"(?:\\.|[^"\\\n])*"'
 SPACE = r"(?:\s|\\\n)*"
@@ -18,6 +20,25 @@ MARK = re.compile(
 OPERAND = re.compile(rf"({SPACE}){LITERAL}({SPACE}\(.*\){SPACE})", re.DOTALL)
 # How g++ names an instruction that the interpreter does not know.
 REFUSED = re.compile(r"Refused<((?:'.', )+)")
+
+
+def is_in(file: Path) -> bool:
+    return bool(STATEMENT.search(file.read_text(errors="replace")))
+
+
+def place_in(copies: Path, path: Path) -> Path:
+    """Where the copy of a file or folder is, below a folder that has each under its whole path."""
+    return copies / path.resolve().relative_to("/")
+
+
+def copies(files: Sequence[Path], folder: Path) -> Path:
+    """The folder, with translated copies of the files, whose lines are those of the files."""
+    for file in files:
+        place = place_in(folder, file)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = translated(file.read_text(errors="replace"))
+        place.write_text(f'#line 1 "{file.resolve()}"\n{text}')
+    return folder
 
 
 def translated(text: str) -> str:
