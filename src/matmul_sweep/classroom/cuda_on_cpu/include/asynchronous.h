@@ -177,8 +177,9 @@ UNWATCHED inline void note_load(const TileCopy& tile, bool landed)
         if (!(tile.blocks >> rank & 1)) continue;
         auto* to = reinterpret_cast<char*>(at_address(blocks[rank], tile.address));
         const auto* mbarrier = at_address(blocks[rank], tile.mbarrier);
-        note_copy({to, nullptr, unsigned(box_bytes(tile.map)), 0, mbarrier, 0, tile.place, tile.clock}, *tile.issuer,
-                  landed);
+        note_copy(
+            {to, nullptr, unsigned(box_bytes(tile.map)), 0, mbarrier, 0, tile.place, tile.clock},
+            *tile.issuer, landed);
         if (landed)
             released_by(*tile.issuer, tile.clock,
                         tag_of(mbarrier, reinterpret_cast<const Mbarrier*>(mbarrier)->parity));

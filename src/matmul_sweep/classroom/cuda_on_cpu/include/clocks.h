@@ -1,13 +1,15 @@
-// Which threads of a cluster know what of each other, for the build WATCH: vector clocks (Fidge 1988,
-// Mattern 1989). A barrier of a block alone is not in them, but counted (Block::meetings), because it
-// orders all that lies before and after it.
+// Which threads of a cluster know what of each other, for the build WATCH: vector clocks (Fidge
+// 1988, Mattern 1989). A barrier of a block alone is not in them, but counted (Block::meetings),
+// because it orders all that lies before and after it.
 #pragma once
 
 namespace cuda_on_cpu {
 
-inline unsigned* clocks;     // a row for each thread: up to which time it knows what each thread has done
+inline unsigned*
+    clocks;  // a row for each thread: up to which time it knows what each thread has done
 inline size_t clock_count;   // threads of a cluster
-inline unsigned first_serial;  // of the blocks of this launch, which comes behind all of the last one
+inline unsigned
+    first_serial;            // of the blocks of this launch, which comes behind all of the last one
 inline bool beyond_warps;    // whether any threads have met but those of a warp or of a whole block
 
 UNWATCHED inline void start_clocks(const dim3& block, size_t cluster)
@@ -100,7 +102,8 @@ UNWATCHED inline void released(const void* tag)
 
 UNWATCHED inline void released_by(const Fiber& thread, unsigned clock, const void* tag)
 {
-    unsigned& known = clocks_of_tag(tag)[thread.block->rank * thread_count + (&thread - thread.block->fibers)];
+    unsigned& known =
+        clocks_of_tag(tag)[thread.block->rank * thread_count + (&thread - thread.block->fibers)];
     if (known < clock) known = clock;
 }
 

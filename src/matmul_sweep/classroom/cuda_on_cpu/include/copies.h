@@ -1,6 +1,6 @@
-// A thread's copies from global to shared memory (cp.async) on the CPU. Each takes effect as late as it
-// may, when what it belongs to is waited for, or (but for WATCH, which sees a missing wait by itself) at a
-// drawn earlier time. So a missing wait reads what was there before.
+// A thread's copies from global to shared memory (cp.async) on the CPU. Each takes effect as late
+// as it may, when what it belongs to is waited for, or (but for WATCH, which sees a missing wait by
+// itself) at a drawn earlier time. So a missing wait reads what was there before.
 #pragma once
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ struct Copy {
     char* to;
     const char* from;
     unsigned bytes, valid;  // zeros come behind the valid ones
-    const void* event;      // a barrier, of whose phase it is a part; null: of a group of its thread
+    const void* event;  // a barrier, of whose phase it is a part; null: of a group of its thread
     size_t number;          // of the phase or the group
     Place place;            // where it was issued, and when by its thread's clock
     unsigned clock;
@@ -64,7 +64,8 @@ UNWATCHED void land(Fiber& thread, const Due& due)
 // Does those that belong to a barrier's phases up to this one, of all threads of the block.
 UNWATCHED inline void land_phase(const void* event, size_t number)
 {
-    const auto due = [=](const Copy& each) UNWATCHED { return each.event == event && each.number <= number; };
+    const auto due = [=](const Copy& each)
+                         UNWATCHED { return each.event == event && each.number <= number; };
     for (size_t i = 0; i < thread_count; ++i) land(current->block->fibers[i], due);
 }
 
@@ -72,7 +73,8 @@ UNWATCHED inline void land_phase(const void* event, size_t number)
 UNWATCHED inline void wait_for_copies(size_t groups)
 {
     const size_t before = own_copies().groups;
-    land(*current, [=](const Copy& each) UNWATCHED { return !each.event && each.number + groups < before; });
+    land(*current,
+         [=](const Copy& each) UNWATCHED { return !each.event && each.number + groups < before; });
 }
 
 UNWATCHED inline void commit_copies()
@@ -84,8 +86,8 @@ UNWATCHED inline void commit_copies()
 }
 
 // With an event, for the phase of this number.
-UNWATCHED inline void begin_copy(void* to, const void* from, unsigned bytes, unsigned valid, Place place,
-                                 const void* event = nullptr, size_t phase = 0)
+UNWATCHED inline void begin_copy(void* to, const void* from, unsigned bytes, unsigned valid,
+                                 Place place, const void* event = nullptr, size_t phase = 0)
 {
     Copies& own = own_copies();
     if (own.count == Copies::most) land(*current, [](const Copy&) UNWATCHED { return true; });
@@ -114,14 +116,14 @@ UNWATCHED inline void issue_copy(void* to, const void* from, unsigned bytes)
 }
 
 // The part of thread `rank` of `threads` in copying `bytes` bytes: every so many pieces.
-UNWATCHED inline void copy_pieces(size_t rank, size_t threads, void* to, const void* from, size_t bytes,
-                                  const void* event = nullptr, size_t phase = 0)
+UNWATCHED inline void copy_pieces(size_t rank, size_t threads, void* to, const void* from,
+                                  size_t bytes, const void* event = nullptr, size_t phase = 0)
 {
     constexpr size_t piece = 16;
     for (size_t i = rank * piece; i < bytes; i += threads * piece)
         begin_copy(static_cast<char*>(to) + i, static_cast<const char*>(from) + i,
-                   bytes - i < piece ? bytes - i : piece, bytes - i < piece ? bytes - i : piece, HERE, event,
-                   phase);
+                   bytes - i < piece ? bytes - i : piece, bytes - i < piece ? bytes - i : piece,
+                   HERE, event, phase);
 }
 
 }  // namespace cuda_on_cpu

@@ -1,246 +1,18 @@
-// Inline assembler on the CPU. `asm volatile("...", operands)` becomes CUDA_ON_CPU_PTX("...", operands) (ptx.py).
-// The text is read when the kernel is compiled, so that an unknown instruction is refused there, and
-// interpreted when it runs. By the PTX ISA 9.0.
+// Inline assembler on the CPU, where ptx.py makes CUDA_ON_CPU_PTX("...", operands) of each
+// statement. The text is read when the kernel is compiled (ptx_program.h), so an unknown
+// instruction is refused there, and interpreted when it runs. By the PTX ISA 9.0.
 #pragma once
 
 #include <initializer_list>
 
 #include "barriers.h"
 #include "copies.h"
+#include "ptx_program.h"
 #include "warp_matrices.h"
 
 namespace cuda_on_cpu::ptx {
 
-// ---- Reading --------------------------------------------------------------------------------------
-
-struct Text {
-    const char* begin;
-    size_t length;
-
-    constexpr bool operator==(Text other) const
-    {
-        if (length != other.length) return false;
-        for (size_t i = 0; i < length; ++i)
-            if (begin[i] != other.begin[i]) return false;
-        return true;
-    }
-};
-
-constexpr Text text(const char* begin)
-{
-    Text found = {begin, 0};
-    while (begin[found.length]) ++found.length;
-    return found;
-}
-
-// The word of this number between dots or blanks; empty behind the last one.
-constexpr Text word(Text of, size_t number)
-{
-    size_t at = 0;
-    for (; at < of.length && number; ++at)
-        if (of.begin[at] == '.' || of.begin[at] == ' ') --number;
-    size_t end = at;
-    while (end < of.length && of.begin[end] != '.' && of.begin[end] != ' ') ++end;
-    return {of.begin + at, end - at};
-}
-
-constexpr bool has(Text of, Text wanted)
-{
-    for (size_t at = 0; at <= of.length; ++at) {
-        const Text found = word({of.begin + at, of.length - at}, 0);
-        if (found == wanted) return true;
-        at += found.length;
-    }
-    return false;
-}
-
-// `number`: of an operand, or a value. offset: of an address in brackets.
-struct Argument {
-    enum Kind { Register, Operand, Value } kind = Value;
-    Text name = {nullptr, 0};  // of a register
-    uint64_t number = 0;
-    int64_t offset = 0;
-};
-
-// Of numbers; the names of PTX, one after the other.
-enum class Type : char { b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16, f32, f64, f16x2, bf16x2,
-                         tf32, pred, none };
-#define TYPES " b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64 f16x2 bf16x2 tf32 pred"
-
-constexpr Type type_of(Text name)
-{
-    for (size_t i = 1; i <= size_t(Type::none); ++i)
-        if (word(text(TYPES), i) == name) return Type(i - 1);
-    return Type::none;
-}
-
-struct Instruction {
-    Text name = {nullptr, 0};
-    Type types[4] = {Type::none, Type::none, Type::none, Type::none};  // that the name has, in their order
-    size_t vector = 1;                                                 // elements of a load or store
-    bool shared = false;                                               // its memory
-    size_t first = 0, count = 0;  // arguments
-    bool guarded = false, negated = false;
-    Argument guard = {};
-    size_t handler = 0;
-};
-
-struct Label {
-    Text name = {nullptr, 0};
-    size_t target = 0;
-};
-
-constexpr size_t handler_of(Text name);  // of an instruction in the table below, or its size
-
-constexpr bool is_letter(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_' || c == '$'; }
-constexpr bool is_digit(char c) { return '0' <= c && c <= '9'; }
-
-struct Program {
-    static constexpr size_t most = 24, most_arguments = 96, most_letters = 48;
-    Instruction instructions[most] = {};
-    Argument arguments[most_arguments] = {};
-    Label labels[8] = {};
-    size_t count = 0, argument_count = 0, label_count = 0;
-    char unknown[most_letters] = {};  // the name of an instruction that is not in the table
-
-    constexpr explicit Program(const char* source) : at(source)
-    {
-        for (skip(); *at; skip()) read_statement();
-        at = nullptr;
-    }
-
-private:
-    const char* at;
-
-    constexpr void skip()
-    {
-        for (;; ++at) {
-            if (at[0] == '/' && at[1] == '/') {
-                while (at[1] && at[1] != '\n') ++at;
-            } else if (at[0] == '/' && at[1] == '*') {
-                for (at += 2; at[1] && !(at[0] == '*' && at[1] == '/');) ++at;
-                ++at;
-            } else if (*at != ' ' && *at != '\t' && *at != '\n' && *at != '\r') {
-                return;
-            }
-        }
-    }
-
-    // With the dots and double colons of instructions and registers.
-    constexpr Text read_name()
-    {
-        Text found = {at, 0};
-        while (is_letter(*at) || is_digit(*at) || *at == '.' || (at[0] == ':' && at[1] == ':')) at += *at == ':' ? 2 : 1;
-        found.length = size_t(at - found.begin);
-        return found;
-    }
-
-    constexpr uint64_t read_number()
-    {
-        uint64_t value = 0;
-        const bool bits = at[0] == '0' && (at[1] == 'x' || at[1] == 'X' || at[1] == 'f' || at[1] == 'F' || at[1] == 'd');
-        if (bits) at += 2;
-        for (;; ++at) {
-            const char c = *at | 0x20;
-            if (is_digit(*at)) value = value * (bits ? 16 : 10) + uint64_t(*at - '0');
-            else if (bits && 'a' <= c && c <= 'f') value = value * 16 + uint64_t(c - 'a' + 10);
-            else break;
-        }
-        while (is_letter(*at) || is_digit(*at) || *at == '.') ++at;  // 16U; the fraction of a decimal
-        return value;
-    }
-
-    constexpr Argument read_argument()
-    {
-        Argument found;
-        const bool minus = *at == '-';
-        if (minus) ++at;
-        if (at[0] == '%' && is_digit(at[1])) {
-            ++at;
-            found.kind = Argument::Operand;
-            found.number = read_number();
-        } else if (is_digit(*at)) {
-            found.number = minus ? -read_number() : read_number();
-        } else {
-            while (*at == '%' || *at == '!') ++at;
-            found.kind = Argument::Register;
-            found.name = read_name();
-            if (!found.name.length) ++at;  // what is no PTX
-        }
-        return found;
-    }
-
-    constexpr void read_arguments(Instruction& made)
-    {
-        made.first = argument_count;
-        for (skip(); *at && *at != ';'; skip()) {
-            if (*at == ',' || *at == '{' || *at == '}' || *at == '[' || *at == ']' || *at == '|') {
-                ++at;
-            } else if (*at == '+') {
-                ++at;
-                skip();
-                arguments[argument_count - 1].offset += int64_t(read_number());
-            } else {
-                arguments[argument_count++] = read_argument();
-            }
-        }
-        made.count = argument_count - made.first;
-    }
-
-    constexpr void read_modifiers(Instruction& made)
-    {
-        made.shared = has(made.name, text("shared")) || has(made.name, text("shared::cta"));
-        made.vector = has(made.name, text("v4")) ? 4 : has(made.name, text("v2")) ? 2 : 1;
-        for (size_t i = 1, found = 0; word(made.name, i).length && found < 4; ++i)
-            if (const Type type = type_of(word(made.name, i)); type != Type::none) made.types[found++] = type;
-    }
-
-    constexpr void read_statement()
-    {
-        if (*at == '{' || *at == '}' || *at == ';') {
-            ++at;
-            return;
-        }
-        Instruction made;
-        if (*at == '@') {
-            ++at;
-            made.guarded = true;
-            made.negated = *at == '!';
-            made.guard = read_argument();
-            skip();
-        }
-        made.name = read_name();
-        if (*at == ':') {
-            labels[label_count++] = {made.name, count};
-            ++at;
-        } else if (made.name.length && made.name.begin[0] == '.') {  // .reg: names are enough
-            while (*at && *at != ';') ++at;
-        } else {
-            made.handler = handler_of(made.name);
-            read_modifiers(made);
-            read_arguments(made);
-            if (made.handler == handler_of({"", 0})) note_unknown(made.name);
-            instructions[count++] = made;
-        }
-    }
-
-    constexpr void note_unknown(Text name)
-    {
-        if (unknown[0]) return;
-        for (size_t i = 0; i < most_letters && i < name.length; ++i) unknown[i] = name.begin[i];
-        if (!name.length) unknown[0] = '?';
-    }
-};
-
-// Which letters are those of an instruction that is not known; ptx.py reads them from g++'s message.
-template <char... letters>
-struct Refused {
-    static_assert(sizeof...(letters) == 0, "not runnable on the CPU: an instruction of PTX");
-};
-template <char... rest>
-struct Refused<'\0', rest...> {};
-
-// ---- Running --------------------------------------------------------------------------------------
+// ---- Running ----------------------------------------------------------------------------------
 
 // A value of C++ that a statement reads, or writes too.
 struct Operand {
@@ -280,13 +52,17 @@ struct Run {
     Operand operands[32];
     Register registers[32];
 
-    Run(const Program& program, size_t line, Place place) : program(program), line(line), place(place), register_count(0) {}
+    Run(const Program& program, size_t line, Place place)
+        : program(program), line(line), place(place), register_count(0)
+    {
+    }
 
     UNWATCHED uint64_t& register_of(const Argument& argument)
     {
         for (size_t i = 0; i < register_count; ++i)
             if (registers[i].name == argument.name) return registers[i].bits;
-        if (register_count == sizeof registers / sizeof *registers) misuse("over 32 registers in one asm", place);
+        if (register_count == sizeof registers / sizeof *registers)
+            misuse("over 32 registers in one asm", place);
         registers[register_count] = {argument.name, special(argument.name)};
         return registers[register_count++].bits;
     }
@@ -294,7 +70,8 @@ struct Run {
     UNWATCHED uint64_t bits_of(const Argument& argument)
     {
         if (argument.kind == Argument::Value) return argument.number;
-        return argument.kind == Argument::Operand ? operands[argument.number].bits : register_of(argument);
+        return argument.kind == Argument::Operand ? operands[argument.number].bits
+                                                  : register_of(argument);
     }
 
     static uint64_t special(Text name);
@@ -327,7 +104,8 @@ struct Call {
         Operand& operand = run.operands[argument(i).number];
         operand.bits = bits;
         if (operand.place)
-            copy(static_cast<unsigned char*>(operand.place), reinterpret_cast<unsigned char*>(&bits), operand.bytes);
+            copy(static_cast<unsigned char*>(operand.place),
+                 reinterpret_cast<unsigned char*>(&bits), operand.bytes);
     }
 
     template <typename Value>
@@ -343,7 +121,8 @@ struct Call {
     UNWATCHED void* memory(size_t i, size_t bytes, bool writes, bool watches = true) const
     {
         const uint64_t address = bits(i) + uint64_t(argument(i).offset);
-        void* found = own.shared ? at_shared_address(address, bytes, run.place) : reinterpret_cast<void*>(address);
+        void* found = own.shared ? at_shared_address(address, bytes, run.place)
+                                 : reinterpret_cast<void*>(address);
         if (!watches) return found;
         if (address % bytes) misaligned("vector of PTX", unsigned(bytes), run.place);
         watch(found, bytes, writes, run.place);
@@ -351,7 +130,7 @@ struct Call {
     }
 };
 
-// ---- Types ----------------------------------------------------------------------------------------
+// ---- Types ------------------------------------------------------------------------------------
 
 constexpr size_t bytes_of(Type type)
 {
@@ -364,9 +143,13 @@ constexpr bool has_sign(Type type) { return Type::s8 <= type && type <= Type::s6
 // Numbers are computed with as one of four types of C++, which keeps this quick to compile.
 UNWATCHED inline void decode(Type type, uint64_t bits, float& value)
 {
-    value = type == Type::f32 ? __builtin_bit_cast(float, uint32_t(bits)) : value_of(uint16_t(bits), type == Type::f16);
+    value = type == Type::f32 ? __builtin_bit_cast(float, uint32_t(bits))
+                              : value_of(uint16_t(bits), type == Type::f16);
 }
-UNWATCHED inline void decode(Type, uint64_t bits, double& value) { value = __builtin_bit_cast(double, bits); }
+UNWATCHED inline void decode(Type, uint64_t bits, double& value)
+{
+    value = __builtin_bit_cast(double, bits);
+}
 UNWATCHED inline void decode(Type type, uint64_t bits, int64_t& value)
 {
     const size_t unused = 64 - 8 * bytes_of(type);
@@ -409,7 +192,7 @@ UNWATCHED uint64_t computed(Type type, uint64_t a, uint64_t b, uint64_t c, const
     });
 }
 
-// ---- Instructions ---------------------------------------------------------------------------------
+// ---- Instructions -----------------------------------------------------------------------------
 
 UNWATCHED inline void nothing(const Call&) {}
 
@@ -425,7 +208,8 @@ UNWATCHED inline uint64_t Run::special(Text name)
     if (is("laneid")) return lane_number();
     if (is("warpid")) return thread_number() / warp_threads;
     if (is("clock") || is("clock64") || is("globaltimer")) return __builtin_ia32_rdtsc();
-    for (const unsigned* found : {of("tid", threadIdx), of("ctaid", blockIdx), of("ntid", blockDim), of("nctaid", gridDim)})
+    for (const unsigned* found :
+         {of("tid", threadIdx), of("ctaid", blockIdx), of("ntid", blockDim), of("nctaid", gridDim)})
         if (found) return *found;
     return 0;
 }
@@ -464,7 +248,8 @@ UNWATCHED inline void add_atomically(const Call& call)
 #endif
     uint64_t old = 0;
     copy(reinterpret_cast<unsigned char*>(&old), place, bytes_of(type));
-    const uint64_t sum = computed(type, old, call.bits(returns + 1), 0, [](auto a, auto b, auto) UNWATCHED { return a + b; });
+    const uint64_t sum = computed(type, old, call.bits(returns + 1), 0,
+                                  [](auto a, auto b, auto) UNWATCHED { return a + b; });
     copy(place, reinterpret_cast<const unsigned char*>(&sum), bytes_of(type));
     if (returns) call.set_bits(0, old);
 }
@@ -474,11 +259,13 @@ UNWATCHED inline void copy_asynchronously(const Call& call)
     const unsigned bytes = unsigned(call.bits(2));
     const bool sized = call.own.count > 3u + call.has("L2::cache_hint");
     const unsigned valid = sized ? unsigned(call.bits(3)) : bytes;
-    if (bytes != 4 && bytes != 8 && bytes != 16) misuse("cp.async of other than 4, 8 or 16 bytes", call.run.place);
+    if (bytes != 4 && bytes != 8 && bytes != 16)
+        misuse("cp.async of other than 4, 8 or 16 bytes", call.run.place);
     if (call.has("cg") && bytes != 16) misuse("cp.async.cg of other than 16 bytes", call.run.place);
-    void* to = at_shared_address(call.bits(0) + uint64_t(call.argument(0).offset), bytes, call.run.place);
-    copy_async(to, reinterpret_cast<const void*>(call.bits(1) + uint64_t(call.argument(1).offset)), bytes, valid,
-               call.run.place);
+    void* to =
+        at_shared_address(call.bits(0) + uint64_t(call.argument(0).offset), bytes, call.run.place);
+    copy_async(to, reinterpret_cast<const void*>(call.bits(1) + uint64_t(call.argument(1).offset)),
+               bytes, valid, call.run.place);
 }
 
 UNWATCHED inline void commit(const Call&) { commit_copies(); }
@@ -512,7 +299,8 @@ UNWATCHED inline void store_matrix(const Call& call)
 
 // D = A·B + C with words of A and B, and of C and D. The shape is m16n8k8, for instance.
 template <typename Sum, typename Word, typename Value>
-UNWATCHED void multiply(const Call& call, size_t rows, size_t depth, size_t packed, const Value& value)
+UNWATCHED void multiply(const Call& call, size_t rows, size_t depth, size_t packed,
+                        const Value& value)
 {
     const size_t of_b = depth / packed / 4, of_a = rows / 8 * of_b, sums = rows / 4;
     const bool short_sums = call.own.types[0] == Type::f16;
@@ -522,11 +310,14 @@ UNWATCHED void multiply(const Call& call, size_t rows, size_t depth, size_t pack
     for (size_t i = 0; i < of_b; ++i) b[i] = call.get<Word>(of_d + of_a + i);
     Sum own[4];
     for (size_t i = 0; i < sums; ++i)
-        if (short_sums) own[i] = Sum(value_of(uint16_t(call.bits(first_c + i / 2) >> 16 * (i % 2)), true));
+        if (short_sums)
+            own[i] = Sum(value_of(uint16_t(call.bits(first_c + i / 2) >> 16 * (i % 2)), true));
         else own[i] = call.get<Sum>(first_c + i);
     multiply_warp(own, a, b, rows, depth, packed, value, call.run.line);
     for (size_t i = 0; i < of_d; ++i)
-        if (short_sums) call.set(i, uint32_t(__half(float(own[2 * i])).bits | __half(float(own[2 * i + 1])).bits << 16));
+        if (short_sums)
+            call.set(i, uint32_t(__half(float(own[2 * i])).bits | __half(float(own[2 * i + 1])).bits
+                                                                      << 16));
         else call.set(i, own[i]);
 }
 
@@ -537,7 +328,8 @@ UNWATCHED inline void multiply_matrices(const Call& call)
     const size_t depth = call.has("m8n8k4") || call.has("m16n8k4") ? 4 : call.has("m16n8k8") ? 8
                          : call.has("m16n8k16") ? 16 : 32;
     if (of_a == Type::f64)
-        return multiply<double, double>(call, rows, depth, 1, [](double word, size_t) UNWATCHED { return word; });
+        return multiply<double, double>(call, rows, depth, 1,
+                                        [](double word, size_t) UNWATCHED { return word; });
     if (of_a == Type::tf32)  // of which the lower 13 bits do not count
         return multiply<float, uint32_t>(call, rows, depth, 1, [](uint32_t word, size_t) UNWATCHED {
             return __builtin_bit_cast(float, word & ~0x1FFFu);
@@ -545,9 +337,10 @@ UNWATCHED inline void multiply_matrices(const Call& call)
     if (of_a == Type::s8 || of_a == Type::u8) {
         const bool own = of_a == Type::s8;
         if (call.own.types[2] != of_a) misuse("mma of s8 and u8 together", call.run.place);
-        return multiply<int32_t, uint32_t>(call, rows, depth, 4, [=](uint32_t word, size_t i) UNWATCHED {
-            return own ? int32_t(int8_t(word >> 8 * i)) : int32_t(uint8_t(word >> 8 * i));
-        });
+        return multiply<int32_t, uint32_t>(
+            call, rows, depth, 4, [=](uint32_t word, size_t i) UNWATCHED {
+                return own ? int32_t(int8_t(word >> 8 * i)) : int32_t(uint8_t(word >> 8 * i));
+            });
     }
     const bool half = of_a == Type::f16;
     multiply<float, uint32_t>(call, rows, depth, 2, [=](uint32_t word, size_t i) UNWATCHED {
@@ -570,8 +363,10 @@ UNWATCHED inline void meet_at_barrier(const Call& call)
 UNWATCHED inline void move_value(const Call& call) { call.set_bits(0, call.bits(1)); }
 UNWATCHED inline void to_shared(const Call& call)
 {
-    call.set_bits(0, call.has("to") && call.has("shared") ? shared_address(reinterpret_cast<void*>(call.bits(1)))
-                     : call.has("shared") ? call.bits(1) + shared_base() : call.bits(1));
+    call.set_bits(0, call.has("to") && call.has("shared")
+                         ? shared_address(reinterpret_cast<void*>(call.bits(1)))
+                     : call.has("shared") ? call.bits(1) + shared_base()
+                                          : call.bits(1));
 }
 
 UNWATCHED inline void convert(const Call& call)
@@ -592,9 +387,12 @@ UNWATCHED inline void convert(const Call& call)
         decltype(zero) value;
         decode(from, call.bits(1), value);
         return with_type(to, [&](auto made) UNWATCHED {
-            if constexpr (std::is_floating_point_v<decltype(zero)> && !std::is_floating_point_v<decltype(made)>)
-                return encode(to, decltype(made)(call.has("rzi") ? trunc(value) : call.has("rmi") ? floor(value)
-                                                 : call.has("rpi") ? ceil(value) : nearbyint(value)));
+            if constexpr (std::is_floating_point_v<decltype(zero)> &&
+                          !std::is_floating_point_v<decltype(made)>)
+                return encode(to, decltype(made)(call.has("rzi")   ? trunc(value)
+                                                 : call.has("rmi") ? floor(value)
+                                                 : call.has("rpi") ? ceil(value)
+                                                                   : nearbyint(value)));
             else
                 return encode(to, decltype(made)(value));
         });
@@ -611,7 +409,8 @@ UNWATCHED void compute(const Call& call, const Compute& result)
     const Type half = type == Type::f16x2 ? Type::f16 : Type::bf16;
     uint64_t pair = 0;
     for (int by : {0, 16})
-        pair |= computed(half, call.bits(1) >> by, call.bits(2) >> by, call.bits(3) >> by, result) << by;
+        pair |= computed(half, call.bits(1) >> by, call.bits(2) >> by, call.bits(3) >> by, result)
+                << by;
     call.set_bits(0, pair);
 }
 
@@ -668,7 +467,8 @@ UNWATCHED inline void wide_product(const Call& call)
     const bool sign = call.own.types[0] == Type::s32, adds = word(call.own.name, 0) == text("mad");
     const uint64_t product = sign ? uint64_t(int64_t(call.get<int32_t>(1)) * call.get<int32_t>(2))
                                   : uint64_t(call.get<uint32_t>(1)) * call.get<uint32_t>(2);
-    call.set_bits(0, call.has("hi") ? uint32_t(product >> 32) : product + (adds ? call.bits(3) : 0));
+    call.set_bits(0,
+                  call.has("hi") ? uint32_t(product >> 32) : product + (adds ? call.bits(3) : 0));
 }
 
 UNWATCHED inline void compare(const Call& call)
@@ -678,21 +478,31 @@ UNWATCHED inline void compare(const Call& call)
         decltype(zero) a, b;
         decode(type, call.bits(1), a);
         decode(type, call.bits(2), b);
-        return uint64_t(call.has("eq") ? a == b : call.has("ne") ? a != b : call.has("lt") || call.has("lo") ? a < b
-                        : call.has("le") || call.has("ls") ? a <= b : call.has("gt") || call.has("hi") ? a > b : a >= b);
+        return uint64_t(call.has("eq")                     ? a == b
+                        : call.has("ne")                   ? a != b
+                        : call.has("lt") || call.has("lo") ? a < b
+                        : call.has("le") || call.has("ls") ? a <= b
+                        : call.has("gt") || call.has("hi") ? a > b
+                                                           : a >= b);
     }));
 }
 
-UNWATCHED inline void select(const Call& call) { call.set_bits(0, call.bits(call.bits(3) ? 1 : 2)); }
+UNWATCHED inline void select(const Call& call)
+{
+    call.set_bits(0, call.bits(call.bits(3) ? 1 : 2));
+}
 
 struct Handler {
     const char *name, *modifiers;  // "*" for any
     void (*run)(const Call&);
 };
 
-#define MEMORY " global shared shared::cta const local param volatile relaxed acquire release weak gpu cta sys nc ca cg cs cv lu wb wt v2 v4" \
-    " L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L1::no_allocate" \
-    " L2::64B L2::128B L2::256B L2::evict_first L2::evict_last L2::evict_normal L2::cache_hint" TYPES
+#define MEMORY                                                                                    \
+    " global shared shared::cta const local param volatile relaxed acquire release weak gpu cta " \
+    "sys nc ca cg cs cv lu wb wt v2 v4"                                                           \
+    " L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L1::no_allocate"        \
+    " L2::64B L2::128B L2::256B L2::evict_first L2::evict_last L2::evict_normal "                 \
+    "L2::cache_hint" TYPES
 #define ARITHMETIC " rn rz rm rp ftz sat approx full lo" TYPES
 
 // The longer of two names that begin alike comes first.
@@ -700,11 +510,13 @@ constexpr Handler handlers[] = {
     {"cp.async.commit_group", "", commit},
     {"cp.async.wait_group", "", wait_group},
     {"cp.async.wait_all", "", wait_all},
-    {"cp.async", "ca cg shared shared::cta global L2::64B L2::128B L2::256B L2::cache_hint", copy_asynchronously},
+    {"cp.async", "ca cg shared shared::cta global L2::64B L2::128B L2::256B L2::cache_hint",
+     copy_asynchronously},
     {"createpolicy", "*", nothing},
     {"ldmatrix", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta b16", load_matrix},
     {"stmatrix", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta b16", store_matrix},
-    {"mma", "sync aligned row col satfinite m16n8k4 m16n8k8 m16n8k16 m16n8k32 f16 bf16 tf32 f32 s8 u8 s32",
+    {"mma",
+     "sync aligned row col satfinite m16n8k4 m16n8k8 m16n8k16 m16n8k32 f16 bf16 tf32 f32 s8 u8 s32",
      multiply_matrices},
     {"mma", "sync aligned row col m8n8k4 m16n8k4 m16n8k8 rn f64", multiply_matrices},
     {"ld", MEMORY, load},
@@ -760,7 +572,8 @@ constexpr bool fits(Text name, const Handler& handler)
     const Text rest = {name.begin + own.length, name.length - own.length};
     if (rest.length && rest.begin[0] != '.') return false;
     for (size_t i = 1; word(rest, i).length; ++i)
-        if (handler.modifiers[0] != '*' && !has(text(handler.modifiers), word(rest, i))) return false;
+        if (handler.modifiers[0] != '*' && !has(text(handler.modifiers), word(rest, i)))
+            return false;
     return true;
 }
 
@@ -778,7 +591,8 @@ UNWATCHED inline void run(const Program& program, std::initializer_list<Operand>
     for (size_t i = 0; i < operands.size(); ++i) own.operands[i] = operands.begin()[i];
     for (size_t i = 0; i < program.count; ++i) {
         const Instruction& instruction = program.instructions[i];
-        if (instruction.guarded && bool(own.bits_of(instruction.guard)) == instruction.negated) continue;
+        if (instruction.guarded && bool(own.bits_of(instruction.guard)) == instruction.negated)
+            continue;
         const Call call = {own, instruction};
         if (handlers[instruction.handler].run) handlers[instruction.handler].run(call);
         else
@@ -789,8 +603,9 @@ UNWATCHED inline void run(const Program& program, std::initializer_list<Operand>
 
 }  // namespace cuda_on_cpu::ptx
 
-#define LETTERS_OF_8(from, i) \
-    from[i], from[i + 1], from[i + 2], from[i + 3], from[i + 4], from[i + 5], from[i + 6], from[i + 7]
+#define LETTERS_OF_8(from, i)                                                              \
+    from[i], from[i + 1], from[i + 2], from[i + 3], from[i + 4], from[i + 5], from[i + 6], \
+        from[i + 7]
 #define LETTERS_OF(from)                                                                                    \
     LETTERS_OF_8(from, 0), LETTERS_OF_8(from, 8), LETTERS_OF_8(from, 16), LETTERS_OF_8(from, 24),           \
     LETTERS_OF_8(from, 32), LETTERS_OF_8(from, 40)

@@ -10,8 +10,9 @@ namespace cuda_on_cpu {
 UNWATCHED inline const char (*meet_whole_warp(const void* value, size_t bytes, size_t line))[64]
 {
     if (thread_count - thread_number() / warp_threads * warp_threads < warp_threads)
-        (Line() << "divergent warp in block " << blockIdx << ": thread " << threadIdx << " comes to line " << line
-                << " in a warp of fewer than 32 threads").leave(Stuck);
+        (Line() << "divergent warp in block " << blockIdx << ": thread " << threadIdx
+                << " comes to line " << line << " in a warp of fewer than 32 threads")
+            .leave(Stuck);
     return meet_warp(value, bytes, line);
 }
 
@@ -27,9 +28,10 @@ UNWATCHED inline float value_of(uint16_t bits, bool half)
     return value;
 }
 
-// The first or second element that a lane has of matrix i of some 8×8 matrices, of which lane 8i + r gives
-// row r in `rows`. Transposed, the lane's two elements lie below each other.
-UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, bool transposed, Place place)
+// The first or second element that a lane has of matrix i of some 8×8 matrices, of which lane 8i +
+// r gives row r in `rows`. Transposed, the lane's two elements lie below each other.
+UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, bool transposed,
+                                      Place place)
 {
     const size_t lane = lane_number();
     const size_t along = lane % 4 * 2 + half, across = lane / 4;
@@ -39,8 +41,8 @@ UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, b
     return row + c;
 }
 
-UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* row, bool transposed,
-                                    size_t line, Place place = nullptr)
+UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* row,
+                                    bool transposed, size_t line, Place place = nullptr)
 {
     if (!place) place = HERE;
     const auto* rows = meet_whole_warp(&row, sizeof row, line);
@@ -54,8 +56,8 @@ UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* 
     }
 }
 
-UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void* row, bool transposed,
-                                     size_t line, Place place = nullptr)
+UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void* row,
+                                     bool transposed, size_t line, Place place = nullptr)
 {
     if (!place) place = HERE;
     const auto* rows = meet_whole_warp(&row, sizeof row, line);
@@ -67,9 +69,9 @@ UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void*
         }
 }
 
-// sums += A·B of a warp, A of rows×depth and B of depth×8. Lane 4g + t has rows g and g + 8. A word of A or B
-// has `packed` neighbours along the depth, from packed·t on, in each 4·packed of it; `value` is that of one of
-// them. The lane's sums are of columns 2t and 2t + 1.
+// sums += A·B of a warp, A of rows×depth and B of depth×8. Lane 4g + t has rows g and g + 8. A word
+// of A or B has `packed` neighbours along the depth, from packed·t on, in each 4·packed of it;
+// `value` is that of one of them. The lane's sums are of columns 2t and 2t + 1.
 template <typename Sum, typename Word, typename Value>
 UNWATCHED void multiply_warp(Sum* sums, const Word* a, const Word* b, size_t rows, size_t depth,
                              size_t packed, const Value& value, size_t line)
@@ -93,9 +95,11 @@ UNWATCHED void multiply_warp(Sum* sums, const Word* a, const Word* b, size_t row
 }
 
 // The same of 16×16 and 16×8 half or bfloat16, with sums in float32.
-UNWATCHED inline void multiply_warp(float* sums, const uint32_t* a, const uint32_t* b, bool half, size_t line)
+UNWATCHED inline void multiply_warp(float* sums, const uint32_t* a, const uint32_t* b, bool half,
+                                    size_t line)
 {
-    const auto value = [=](uint32_t word, size_t i) UNWATCHED { return value_of(uint16_t(word >> 16 * i), half); };
+    const auto value = [=](uint32_t word, size_t i)
+                           UNWATCHED { return value_of(uint16_t(word >> 16 * i), half); };
     multiply_warp(sums, a, b, 16, 16, 2, value, line);
 }
 

@@ -69,8 +69,8 @@ UNWATCHED inline void report_divergent_warp(const Block& block)
                 << " for lanes that do not come there").leave(Stuck);
 }
 
-// Whether it is known which lanes are active with this one: all others of its warp wait too, or have returned. Those
-// that do so for the same line are active.
+// Whether it is known which lanes are active with this one: all others of its warp wait too, or
+// have returned. Those that do so for the same line are active.
 UNWATCHED inline bool active_known(const void* own, size_t line)
 {
     auto* const self = const_cast<Fiber*>(static_cast<const Fiber*>(own));
@@ -209,7 +209,8 @@ UNWATCHED inline int count_votes(bool vote, size_t line)
     const Block& block = *current->block;
     const size_t turn = block.meetings % 2;
     int& sum = votes[block.rank][turn];
-    if (counted[block.rank][turn] != block.meetings + 1) counted[block.rank][turn] = block.meetings + 1, sum = 0;
+    if (counted[block.rank][turn] != block.meetings + 1)
+        counted[block.rank][turn] = block.meetings + 1, sum = 0;
     sum += vote;
     wait_for_block(line);
     return sum;

@@ -123,7 +123,8 @@ UNWATCHED inline void tell_race(const char* array, size_t element, const Access&
              ", \"array\": \"%s\", \"element\": %zu, \"other\": %zu, \"other_thread\": %d, "
              "\"same_block\": %s, \"landed\": %s, \"what\": \"%s\"",
              array, element, size_t(before.place), before.thread,
-             before.block == now.block ? "true" : "false", before.how == How::Landed ? "true" : "false", what);
+             before.block == now.block ? "true" : "false",
+             before.how == How::Landed ? "true" : "false", what);
 }
 
 UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const char* array, size_t element)
@@ -153,7 +154,8 @@ UNWATCHED inline Cell* cells_at(const char* address, size_t bytes, bool writes, 
         const char* local = begin + (address - memory);
         if (dynamic_end < local + bytes && local < dynamic_limit && local >= dynamic_begin) {
             tell("outside", place, ", \"array\": \"shared\", \"element\": %zd, \"writes\": %s",
-                 (local < dynamic_end ? local + bytes - 1 : local) - dynamic_begin, writes ? "true" : "false");
+                 (local < dynamic_end ? local + bytes - 1 : local) - dynamic_begin,
+                 writes ? "true" : "false");
             _exit(Trapped);
         }
         Cell* cells = shared_cells + rank * watched_shared.bytes + (address - memory);
@@ -182,7 +184,9 @@ UNWATCHED inline void note_copy(const Copy& copy, const Fiber& thread, bool land
 {
     Cell* cells = cells_at(copy.to, copy.bytes, true, copy.place);
     if (!cells) return watch(copy.to, copy.bytes, true, copy.place);
-    if (!landed) return note_shared(cells, copy.bytes, true, access_of(thread, copy.clock, copy.place, How::UnderWay));
+    if (!landed)
+        return note_shared(cells, copy.bytes, true,
+                           access_of(thread, copy.clock, copy.place, How::UnderWay));
     const unsigned clock = copy.event ? copy.clock : own_clock();
     const Access write = access_of(thread, clock, copy.place, How::Landed);
     for (size_t i = 0; i < copy.bytes; ++i) cells[i].write = write;
@@ -233,7 +237,8 @@ UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place 
 }
 
 // Of a copy that a thread issued earlier.
-UNWATCHED inline void note_write(const void* where, size_t bytes, const Fiber& thread, unsigned clock, Place place)
+UNWATCHED inline void note_write(const void* where, size_t bytes, const Fiber& thread,
+                                 unsigned clock, Place place)
 {
     const Access now = access_of(thread, clock, place, How::Plain);
     for (const Array& array : arrays)

@@ -15,7 +15,8 @@ __forceinline__ void memcpy_async(const Group& group, void* to, const void* from
 
 // Of as many elements as both ends have.
 template <typename Group, typename Value>
-__forceinline__ void memcpy_async(const Group& group, Value* to, size_t room, const Value* from, size_t elements)
+__forceinline__ void memcpy_async(const Group& group, Value* to, size_t room, const Value* from,
+                                  size_t elements)
 {
     memcpy_async(group, to, from, (room < elements ? room : elements) * sizeof(Value));
 }
