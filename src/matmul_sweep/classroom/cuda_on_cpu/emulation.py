@@ -119,7 +119,7 @@ def build(
         return
     compiled = executable.with_suffix(".o")
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
-        copies = ptx.copies(files, Path(name)) if has_ptx else Path("/")
+        copies = ptx.copies(files, include, Path(name)) if has_ptx else Path("/")
         settings += [f'-DKERNEL_SOURCE="{ptx.place_in(copies, source)}"', f"-I{RUNTIME}"]
         settings += [f"-I{ptx.place_in(copies, folder)}" for folder in include]
         settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]

@@ -31,8 +31,11 @@ def place_in(copies: Path, path: Path) -> Path:
     return copies / path.resolve().relative_to("/")
 
 
-def copies(files: Sequence[Path], folder: Path) -> Path:
-    """The folder, with translated copies of the files, whose lines are those of the files."""
+def copies(files: Sequence[Path], include: Sequence[Path], folder: Path) -> Path:
+    """The folder, with translated copies of the files, whose lines are those of the files; and with
+    folders of headers, through which the path of a file in another one may lead."""
+    for each in include:
+        place_in(folder, each).mkdir(parents=True, exist_ok=True)
     for file in files:
         place = place_in(folder, file)
         place.parent.mkdir(parents=True, exist_ok=True)
