@@ -55,7 +55,7 @@ TRIED = [
     (KERNEL.replace("int n", "int n, char x"), "", "parameter 'char x'"),
     (KERNEL.replace("float* C", "double* C"), "", "matrices of double and float"),
     (MIXED, "", "matrices of float and half"),
-    ("#include <mma.h>\n" + MIXED, "", "not runnable on the CPU: mma.h"),
+    ("#include <cub/cub.cuh>\n" + MIXED, "", "not runnable on the CPU: cub/cub.cuh"),
     ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
     (KERNEL.replace("int n", "int p, int q, int r"), "", "takes p, q, r: which is which"),
     (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),

@@ -128,12 +128,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     return CompileMistake(int(found[2]), message)
 
 
-def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulation.WATCH) -> Path:
+def build_for_cpu(program: Program, folder: Path, watch: bool = True) -> Path:
     """The program that runs the kernel on the CPU. Raises EmulationError."""
-    source, executable = folder / "trial.cu", folder / f"trial-{sanitizer}"
+    source, executable = folder / "trial.cu", folder / ("watched" if watch else "plain")
     source.write_text(program.for_cpu)
     emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer,
+        source, [FUNCTION], program.signature.operation, {}, executable, watch,
         [program.source.place.parent], seconds=COMPILE_SECONDS,
     )  # fmt: skip
     return executable

@@ -20,30 +20,23 @@ from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.classroom.cuda_on_cpu import ptx
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
 from matmul_sweep.process.limits import run_limited
 
-WATCH = "watch"
 RUNTIME = Path(__file__).parent / "include"
-# Flags of the compiler and of the linker.
-SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
-    None: ([], []),
-    "address": (["-fsanitize=address,undefined"], ["-fsanitize=address,undefined"]),
-    "thread": (["-fsanitize=thread"], ["-fsanitize=thread"]),
-    # gcc's instrumentation, linked with the runtime of watch.h instead of the sanitizers'.
-    WATCH: (
-        [
-            "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
-            "--param=tsan-instrument-func-entry-exit=0",
-            *("-U__SANITIZE_THREAD__", "-DWATCH"),
-            "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
-            *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
-        ],
-        ["-no-pie"],
-    ),
-}
+# What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to
+# the linker's.
+WATCH_FLAGS = [
+    "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
+    "--param=tsan-instrument-func-entry-exit=0",
+    *("-U__SANITIZE_THREAD__", "-DWATCH"),
+    "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
+    *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
+]
+WATCH_LINK_FLAGS = ["-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"]
 FLAGS = [
     "-O1",
     "-g1",  # lines, and no more
@@ -96,7 +89,7 @@ def build(
     operation: Operation,
     defines: Mapping[str, int | str],
     executable: Path,
-    sanitizer: str | None = None,
+    watch: bool = False,
     include: Sequence[Path] = (),
     workspace: Sequence[str] = (),
     tensor_maps: Sequence[str] = (),
@@ -109,10 +102,8 @@ def build(
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
     operation's dtypes, then the dimensions; behind these come alpha, beta and D with an `epilogue`,
     the workspace's parts and the tensor maps of these names. defines: the kernels' compile-time
-    parameters.
-    sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
-    watched.launch.
-    include: folders of headers. seconds: after which a compiler is given up; None: never.
+    parameters. watch: for watched.launch, which sees every access. include: folders of headers.
+    seconds: after which a compiler is given up; None: never.
     Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
     if the machine failed.
     """
@@ -125,41 +116,45 @@ def build(
     macros = {**defines, **_macros(functions, operation, workspace, tensor_maps, epilogue)}
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
-    compile_flags, link_flags = SANITIZERS[sanitizer]
+    compile_flags, link_flags = (WATCH_FLAGS, WATCH_LINK_FLAGS) if watch else ([], [])
     half = "float16" in (operation.dtype, operation.output)
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
+    files = source_files(source, include)
+    has_ptx = any(map(ptx.is_in, files))
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] * half), *(["ptx.h"] * has_ptx)]
     settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
-    # Findings of the sanitizers name files, so those builds are of a source in its place.
-    own = [*settings, *link_flags, *headers, str(source.resolve()) if sanitizer else ""]
-    key = cache.key_of([version(compiler), *own], [*source_files(source, include), *runtime()])
+    # The places of findings name files, so such a build is of a source in its place.
+    own = [*settings, *link_flags, *headers, str(source.resolve()) if watch else ""]
+    key = cache.key_of([version(compiler), *own], [*files, *runtime()])
     if cache.fetch(key, executable) is not None:
         executable.chmod(0o755)
         return
     compiled = executable.with_suffix(".o")
-    settings += [f'-DKERNEL_SOURCE="{source.resolve()}"']
-    settings += [f"-I{folder}" for folder in (RUNTIME, *include)]
-    settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
-    for command in (
-        [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
-        [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
-    ):
-        if report := _refused(command, seconds):
-            if what := _foreign(report, text):
-                raise NotRunnable(what)
-            raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
+    with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
+        copies = ptx.copies(files, include, Path(name)) if has_ptx else Path("/")
+        settings += [f'-DKERNEL_SOURCE="{ptx.place_in(copies, source)}"', f"-I{RUNTIME}"]
+        settings += [f"-I{ptx.place_in(copies, folder)}" for folder in include]
+        settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
+        for command in (
+            [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
+            [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
+        ):
+            if report := _refused(command, seconds):
+                if what := _foreign(report, has_ptx):
+                    raise NotRunnable(what)
+                raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
     compiled.unlink()
     cache.keep(key, executable, "")
 
 
 def build_variant(
-    variant: Variant, executable: Path, sanitizer: str | None = None, source: Path | None = None
+    variant: Variant, executable: Path, watch: bool = False, source: Path | None = None
 ) -> None:
     """Compile a kernel of a catalogue, or a source in its place, with the parameters of a variant;
     raises as build does."""
     kernel = variant.kernel
     build(
         source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
-        executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
+        executable, watch, [kernel.code.parent.resolve()], [*kernel.workspace],
         [*kernel.tensor_maps], epilogue=kernel.epilogue,
     )  # fmt: skip
 
@@ -171,8 +166,8 @@ def compiler_version() -> str:
 
 
 def runtime() -> list[Path]:
-    """The sources of the runtime that kernels are compiled with."""
-    return sorted(file for file in RUNTIME.rglob("*") if file.is_file())
+    """The sources of the runtime that kernels are compiled with, and of their translation."""
+    return [*sorted(file for file in RUNTIME.rglob("*") if file.is_file()), Path(ptx.__file__)]
 
 
 def launch(
@@ -190,8 +185,8 @@ def launch(
     `output` is C before the launch: fill it with NaN to see which elements the kernel does not
     write. epilogue: without one a kernel that has an epilogue stores the product alone.
     Raises EmulationError for an access outside an array, a barrier that not all threads of a
-    block reach, more static shared memory than a block has, a sanitizer's finding, or arrays that
-    do not fit the shape; Unfinished after `timeout` seconds.
+    block reach, more static shared memory than a block has, or arrays that do not fit the shape;
+    Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         command = command_of(executable, plan, shape, (*inputs, output), Path(folder))
@@ -230,13 +225,8 @@ def _run(command: list[str], timeout: float) -> None:
         raise Unfinished(timeout) from None
     if completed.returncode == 0:
         return
-    # If Linux spreads addresses over more bits than an older ThreadSanitizer knows, the sanitizer
-    # says so and gives up; setarch -R starts it without that randomization.
-    needs_fixed_addresses = "unexpected memory mapping" in completed.stderr
-    if needs_fixed_addresses and command[0] != "setarch" and shutil.which("setarch"):
-        return _run(["setarch", "-R", *command], timeout)
     if completed.stderr.strip():
-        raise EmulationError(_line_with(("runtime error:", "SUMMARY:"), completed.stderr))
+        raise EmulationError(completed.stderr.splitlines()[-1].strip())
     raise EmulationError(f"the kernel died of {signal.Signals(-completed.returncode).name}")
 
 
@@ -253,11 +243,13 @@ def _refused(command: Sequence[str], seconds: float | None) -> str:
     return completed.stderr or f"g++ ends with {completed.returncode}"
 
 
-def _foreign(report: str, text: str) -> str | None:
+def _foreign(report: str, has_ptx: bool) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
+    if instruction := ptx.unknown_instruction(report):
+        return f"PTX instruction {instruction}"
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
-    return "inline PTX" if ASSEMBLER.search(report) and re.search(r"\basm\b", text) else None
+    return "inline PTX" if has_ptx and ASSEMBLER.search(report) else None
 
 
 def _macros(

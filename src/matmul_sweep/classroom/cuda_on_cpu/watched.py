@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.plans import Plan
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, command_of
+from matmul_sweep.classroom.cuda_on_cpu.emulation import RUNTIME, EmulationError, command_of
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.contained import run_contained
 from matmul_sweep.process.errors import Unfinished
@@ -64,7 +64,7 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
     for block in re.split(r"^0x", told, flags=re.MULTILINE)[1:]:
         address, *frames = block.splitlines()
         named = [re.match(r"(.+):(\d+)", frame) for frame in frames]
-        inside = [one for one in named if one and "/cuda_on_cpu/" not in one[1]]
+        inside = [one for one in named if one and not one[1].startswith(str(RUNTIME))]
         if inside:
             found[int(address, 16) + 1] = (inside[0][1], int(inside[0][2]))
     return found

@@ -13,31 +13,14 @@
 // renews; a fence of one thread counts for all.
 #pragma once
 
+#include "barriers.h"
+#include "copies.h"
 #include "cuda.h"
-#include "cuda_fp16.h"
+#include "warp_matrices.h"
 
 namespace cuda_on_cpu {
 
 // ---- Addresses --------------------------------------------------------------------------------
-
-// Bank and swizzle patterns repeat after 1024 bytes, so addresses count from a multiple of it.
-UNWATCHED inline uintptr_t shared_base()
-{
-    return reinterpret_cast<uintptr_t>(shared_segment().begin) / 1024 * 1024;
-}
-
-// The address of something in shared memory, as instructions take it: less than 2^18.
-UNWATCHED inline size_t shared_address(const void* place, size_t bytes = 0)
-{
-    const Segment& shared = shared_segment();
-    const auto from = reinterpret_cast<uintptr_t>(place), begin = reinterpret_cast<uintptr_t>(shared.begin);
-    if (from < begin || from + bytes > begin + shared.bytes) misuse("an address outside of shared memory");
-#if defined(__SANITIZE_ADDRESS__)
-    if (bytes && __asan_region_is_poisoned(const_cast<void*>(place), bytes))
-        misuse("a copy past the end of a shared array");
-#endif
-    return from - shared_base();
-}
 
 // What lies at an address in a block's shared memory.
 UNWATCHED inline unsigned char* at_address(const Block& block, size_t address)
@@ -150,8 +133,11 @@ struct TileCopy {
     Block* block;           // whose threads issued it
     size_t mbarrier;        // address of a load's
     unsigned blocks;        // a bit for each block of the cluster that a load goes to
-    Fiber* fiber;           // of a store; a load has none
+    Fiber* fiber;           // whose store it is; a load has none
     size_t group;           // of a store
+    const Fiber* issuer;    // and where and when, by its clock, it did so
+    Place place;
+    unsigned clock;
 };
 
 constexpr size_t most_copies = 4096;
@@ -184,8 +170,25 @@ UNWATCHED inline size_t box_bytes(const CUtensorMap& map)
     return bytes;
 }
 
+// Tells the watcher of a load that was issued, or has landed.
+UNWATCHED inline void note_load(const TileCopy& tile, bool landed)
+{
+    for (size_t rank = 0; rank < cluster_size; ++rank) {
+        if (!(tile.blocks >> rank & 1)) continue;
+        auto* to = reinterpret_cast<char*>(at_address(blocks[rank], tile.address));
+        const auto* mbarrier = at_address(blocks[rank], tile.mbarrier);
+        note_copy(
+            {to, nullptr, unsigned(box_bytes(tile.map)), 0, mbarrier, 0, tile.place, tile.clock},
+            *tile.issuer, landed);
+        if (landed)
+            released_by(*tile.issuer, tile.clock,
+                        tag_of(mbarrier, reinterpret_cast<const Mbarrier*>(mbarrier)->parity));
+    }
+}
+
 UNWATCHED inline void load_tile(const TileCopy& tile)
 {
+    note_load(tile, true);
     static const unsigned char zeros[8] = {};
     const size_t element = tile.map.element_bytes;
     for (size_t rank = 0; rank < cluster_size; ++rank) {
@@ -206,7 +209,9 @@ UNWATCHED inline void store_tile(const TileCopy& tile)
     const unsigned char* seen = seen_by_async_proxy(*tile.block);
     const size_t element = tile.map.element_bytes;
     each_element(tile, [&](char* place, size_t address) UNWATCHED {
-        if (place) copy(reinterpret_cast<unsigned char*>(place), seen + address, element);
+        if (!place) return;
+        copy(reinterpret_cast<unsigned char*>(place), seen + address, element);
+        note_write(place, element, *tile.issuer, tile.clock, tile.place);
     });
     --tile.fiber->stores;
 }
@@ -220,7 +225,7 @@ UNWATCHED inline void finish_copy(size_t which)
 }
 
 UNWATCHED inline void issue_copy(TileCopy tile, const void* shared, const CUtensorMap& map,
-                                 const int* from)
+                                 const int* from, Place place)
 {
 #if defined(OVERLAPS)
     if (!current->block->waited) misuse("a copy before wait_for_last_launch()");
@@ -232,14 +237,21 @@ UNWATCHED inline void issue_copy(TileCopy tile, const void* shared, const CUtens
     if (map.rank > 1 && tile.address % 128)
         misuse("a tile copy wants shared memory at a multiple of 128 bytes");
     for (size_t d = 0; d < map.rank; ++d) tile.from[d] = from[d];
+    tile.issuer = current;
+    tile.place = place;
+    tile.clock = own_clock();
+    if (tile.fiber) watch(shared, box_bytes(map), false, place);
+    else note_load(tile, false);
+    tick();
     copies[copy_count++] = tile;
     if (draw() >> 30 == 0) finish_copy(copy_count - 1);
 }
 
 // `blocks`: of the cluster; 0 is the own one alone.
 UNWATCHED inline void issue_load(void* shared, const CUtensorMap& map, void* mbarrier, const int* from,
-                                 unsigned blocks)
+                                 unsigned blocks, Place place = nullptr)
 {
+    if (!place) place = HERE;
     mbarrier_at(mbarrier);
     TileCopy tile = {};
     tile.mbarrier = shared_address(mbarrier, 8);
@@ -248,7 +260,7 @@ UNWATCHED inline void issue_load(void* shared, const CUtensorMap& map, void* mba
     const auto* seen = seen_by_async_proxy(*current->block) + tile.mbarrier;
     if (reinterpret_cast<const Mbarrier*>(seen)->unset)
         misuse("the async proxy does not see the mbarrier: a fence after its initialisation is missing");
-    issue_copy(tile, shared, map, from);
+    issue_copy(tile, shared, map, from, place);
 }
 
 // A row of bytes is a tile of one dimension.
@@ -262,7 +274,7 @@ UNWATCHED inline void issue_row(void* shared, const void* global, size_t bytes, 
     row.rank = 1;
     row.extents[0] = row.box[0] = bytes / 4;
     const int from[] = {0};
-    issue_load(shared, row, mbarrier, from, 0);
+    issue_load(shared, row, mbarrier, from, 0, HERE);
 }
 
 UNWATCHED inline void issue_store(const CUtensorMap& map, const void* shared, const int* from)
@@ -271,7 +283,7 @@ UNWATCHED inline void issue_store(const CUtensorMap& map, const void* shared, co
     tile.fiber = current;
     tile.group = current->store_groups;
     ++current->stores;
-    issue_copy(tile, shared, map, from);
+    issue_copy(tile, shared, map, from, HERE);
 }
 
 UNWATCHED inline void commit_stores() { ++current->store_groups; }
@@ -325,6 +337,7 @@ struct Product {
     const uint32_t* a[4];  // of the four lanes that share rows of A
     uint64_t descriptor_a, descriptor_b;
     size_t group;
+    Place place;
 };
 
 // Of one thread: those under way, and what tells whether its warpgroup does the same.
@@ -342,20 +355,8 @@ UNWATCHED inline Products& own_products()
     return *current->products;
 }
 
-UNWATCHED inline float value_of(uint16_t bits, bool half)
-{
-    if (half) {
-        __half value;
-        value.bits = bits;
-        return value;
-    }
-    __nv_bfloat16 value;
-    value.bits = bits;
-    return value;
-}
-
 // A thread's part of sums (+)= A·B with `depth` terms: rows r and r + 8, of each eight columns two.
-// a(i, k), b(j, k): elements of the thread's two rows and of its columns, j counting those.
+// a_at(i, k), b_at(j, k): elements of the thread's two rows and of its columns, j counting those.
 template <typename Sum, size_t depth, typename A, typename B>
 UNWATCHED void multiply(const Product& product, A a_at, B b_at)
 {
@@ -381,11 +382,20 @@ UNWATCHED inline void multiply(const Product& product)
     const size_t thread = (current - current->block->fibers) % 128, column = thread % 4 * 2;
     const size_t row = thread / 32 * 16 + thread % 32 / 4;
     const Descriptor in_a(product.descriptor_a), in_b(product.descriptor_b);
+    const auto see = [&](size_t address, size_t bytes) UNWATCHED {
+        watch(at_address(*current->block, address), bytes, false, product.place);
+        return address;
+    };
+    const auto see_b = [&](size_t j, size_t k, size_t bytes) UNWATCHED {
+        const size_t address = in_b.of(j / 2 * 8 + column + j % 2, k, product.transposed_b, bytes);
+        // Lanes that share columns share the watching too.
+        return j / 2 % 8 == thread % 32 / 4 ? see(address, bytes) : address;
+    };
     if (product.kind == Product::bytes) {
         const auto at = [&](size_t address) UNWATCHED { return unsigned(int(int8_t(seen[address]))); };
         multiply<unsigned, 32>(
-            product, [&](size_t i, size_t k) UNWATCHED { return at(in_a.of(row + 8 * i, k, false, 1)); },
-            [&](size_t j, size_t k) UNWATCHED { return at(in_b.of(j / 2 * 8 + column + j % 2, k, false, 1)); });
+            product, [&](size_t i, size_t k) UNWATCHED { return at(see(in_a.of(row + 8 * i, k, false, 1), 1)); },
+            [&](size_t j, size_t k) UNWATCHED { return at(see_b(j, k, 1)); });
         return;
     }
     const bool half = product.kind == Product::halves;
@@ -397,11 +407,9 @@ UNWATCHED inline void multiply(const Product& product)
         [&](size_t i, size_t k) UNWATCHED {
             return product.a_in_registers
                 ? value_of(uint16_t(product.a[k % 8 / 2][i + k / 8 * 2] >> k % 2 * 16), half)
-                : at(in_a.of(row + 8 * i, k, false, 2));
+                : at(see(in_a.of(row + 8 * i, k, false, 2), 2));
         },
-        [&](size_t j, size_t k) UNWATCHED {
-            return at(in_b.of(j / 2 * 8 + column + j % 2, k, product.transposed_b, 2));
-        });
+        [&](size_t j, size_t k) UNWATCHED { return at(see_b(j, k, 2)); });
 }
 
 // Ends the oldest products until `left` are under way.
@@ -423,8 +431,9 @@ UNWATCHED inline void check_operand(uint64_t bits)
         misuse("an operand of wgmma that does not begin where the swizzle's pattern does");
 }
 
-UNWATCHED inline void issue_product(Product product)
+UNWATCHED inline void issue_product(Product product, Place place = nullptr)
 {
+    product.place = place ? place : HERE;
     Products& own = own_products();
     if (size_t(current - current->block->fibers) / 128 == thread_count / 128)
         misuse("wgmma is of 128 threads, and the block's last ones are fewer");
@@ -446,7 +455,7 @@ UNWATCHED inline void issue_product_of_registers(Product product, const uint32_t
     product.a_in_registers = true;
     for (size_t i = 0; i < 4; ++i)
         product.a[i] = *reinterpret_cast<const uint32_t* const*>(lanes[lane / 4 * 4 + i]);
-    issue_product(product);
+    issue_product(product, HERE);
 }
 
 UNWATCHED inline void commit_products() { ++own_products().groups; }
@@ -492,80 +501,7 @@ UNWATCHED inline void check_end(const Block& block)
 
 inline const bool watched = (asynchronous = {check_return, progress, check_end}, true);
 
-// ---- Products and matrices of a warp ----------------------------------------------------------
-
-// The first or second element that a lane has of matrix i of some 8×8 matrices, of which lane 8i + r gives
-// row r in `rows`. Transposed, the lane's two elements lie below each other.
-UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, bool transposed)
-{
-    const size_t lane = (current - current->block->fibers) % 32;
-    const size_t along = lane % 4 * 2 + half, across = lane / 4;
-    const size_t r = transposed ? along : across, c = transposed ? across : along;
-    auto* row = *reinterpret_cast<uint16_t* const*>(rows[8 * i + r]);
-    if (reinterpret_cast<uintptr_t>(row) % 16) misuse("a row of a matrix wants 16-byte alignment");
-    return row + c;
-}
-
-UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* row, bool transposed,
-                                    size_t line)
-{
-    const auto* rows = meet_warp(&row, sizeof row, line);
-    for (int i = 0; i < count; ++i) {
-        const uint32_t low = *element_of(rows, i, 0, transposed), high = *element_of(rows, i, 1, transposed);
-        fragments[i] = low | high << 16;
-    }
-}
-
-UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void* row, bool transposed,
-                                     size_t line)
-{
-    const auto* rows = meet_warp(&row, sizeof row, line);
-    for (int i = 0; i < count; ++i)
-        for (int half = 0; half < 2; ++half)
-            *element_of(rows, i, half, transposed) = uint16_t(fragments[i] >> 16 * half);
-}
-
-// sums += A·B of a warp: A of 16×16, B of 16×8, in fragments as mma.m16n8k16 takes them.
-UNWATCHED inline void multiply_warp(float* sums, const uint32_t* a, const uint32_t* b, bool half,
-                                    size_t line)
-{
-    uint32_t own[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-    const auto* lanes = meet_warp(own, sizeof own, line);
-    const size_t lane = (current - current->block->fibers) % 32;
-    const auto word = [&](size_t other, size_t i) UNWATCHED {
-        return reinterpret_cast<const uint32_t*>(lanes[other])[i];
-    };
-    for (size_t i = 0; i < 2; ++i)
-        for (size_t j = 0; j < 2; ++j)
-            for (size_t k = 0; k < 16; ++k) {
-                const uint32_t left = word(lane / 4 * 4 + k % 8 / 2, i + k / 8 * 2);
-                const uint32_t right = word((lane % 4 * 2 + j) * 4 + k % 8 / 2, 4 + k / 8);
-                sums[2 * i + j] += value_of(uint16_t(left >> k % 2 * 16), half) *
-                                   value_of(uint16_t(right >> k % 2 * 16), half);
-            }
-}
-
 // ---- Barriers of some warps, and of a cluster -------------------------------------------------
-
-// Returns the number of the barrier's meeting before this arrival.
-UNWATCHED inline size_t arrive(Barrier& barrier, size_t threads)
-{
-    const size_t number = barrier.number;
-    if (barrier.arrived && barrier.expected != threads) misuse("a barrier with two numbers of threads");
-    barrier.expected = threads;
-    released(reinterpret_cast<char*>(&barrier) + number % 2);
-    if (++barrier.arrived == threads) {
-        barrier.arrived = 0;
-        ++barrier.number;
-    }
-    return number;
-}
-
-UNWATCHED inline void wait_at(Barrier& barrier, size_t number, const char* words, size_t line)
-{
-    if (barrier.number == number) wait_for({line, words, counted, &barrier.number, number});
-    acquired(reinterpret_cast<char*>(&barrier) + number % 2);
-}
 
 UNWATCHED inline size_t arrive_named(int id, int threads)
 {
