@@ -65,7 +65,6 @@ void call_kernel() { launched(ARGUMENTS); }
 
 #if defined(WATCH)
 }  // namespace cuda_on_cpu
-#include "alone.h"
 #include "watch.h"
 namespace cuda_on_cpu {
 #endif
@@ -226,12 +225,7 @@ void point(CUtensorMap& map)
 }
 
 #if defined(WATCH)
-void start()
-{
-    start_watching();
-    stay_alone();
-}
-
+void start() { start_watching(); }
 void stop() { stop_watching(); }
 #else
 void start() { catch_traps(); }
