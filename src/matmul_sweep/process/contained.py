@@ -125,7 +125,7 @@ def libraries(executable: str) -> tuple[Path, ...]:
 
 def run_contained(
     command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str],
-    files: Sequence[int] = (),
+    files: Sequence[int] = (), stdin: int = subprocess.DEVNULL,
 ) -> Ended:  # fmt: skip
     """Run a program in `folder`, of which it can read and change the files that are there already:
     it creates none, and opens no others but itself and its libraries.
@@ -155,8 +155,8 @@ def run_contained(
     printed = [folder / "out", folder / "err"]
     with open(printed[0], "wb") as out, open(printed[1], "wb") as err:
         process = subprocess.Popen(
-            command, cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, stdout=out,
-            stderr=err, pass_fds=files, preexec_fn=contain, start_new_session=True,
+            command, cwd=folder, env=dict(environment), stdin=stdin, stdout=out, stderr=err,
+            pass_fds=files, preexec_fn=contain, start_new_session=True,
         )  # fmt: skip
         try:
             code = process.wait(seconds)

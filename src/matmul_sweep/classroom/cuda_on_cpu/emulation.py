@@ -9,6 +9,8 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +47,7 @@ SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
 }
 FLAGS = [
     "-O1",
-    "-g1",  # lines, and no more
+    *("-g1", "-gdwarf-4"),  # lines, and no more; 5 loses the file that #line names at the top
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
@@ -54,6 +56,10 @@ FLAGS = [
 ]
 # The shared memory of other kernels in the source does not count.
 LINK_FLAGS = ["-Wl,--gc-sections"]
+# Of a watched kernel, calls of the C library that gcc does not instrument.
+REDIRECTED = [
+    f"--redefine-sym={name}=watched_{name}" for name in ("memcpy", "memmove", "memset")
+]  # fmt: skip
 # CUDA's headers, and how g++ misses those without a counterpart here.
 HEADER = r"(?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)(?:\.\w+)?"
 FOREIGN_HEADER = re.compile(rf"fatal error: ({HEADER}): No such file")
@@ -91,7 +97,7 @@ def build(
     workspace: Sequence[str] = (),
     tensor_maps: Sequence[str] = (),
     seconds: float | None = None,
-) -> None:
+) -> str:
     """Compile the kernels `functions` of `source`, in the order of their launches, into
     `executable`, for `launch`.
 
@@ -101,6 +107,8 @@ def build(
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
     include: folders of headers. seconds: after which a compiler is given up; None: never.
+    Returns for WATCH what `objdump -tr` says of the source's own object: its symbols, and what it
+    refers to.
     Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
     if the machine failed.
     """
@@ -110,33 +118,48 @@ def build(
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
-    macros = {**defines, **_macros(functions, operation, workspace, tensor_maps)}
+    macros = _macros(functions, operation, workspace, tensor_maps)
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
     compile_flags, link_flags = SANITIZERS[sanitizer]
     half = "float16" in (operation.dtype, operation.output)
     headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
-    settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
     # Findings of the sanitizers name files, so those builds are of a source in its place.
-    own = [*settings, *link_flags, *headers, str(source.resolve()) if sanitizer else ""]
+    common = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in defines.items())]
+    driver = [f"-D{name}={value}" for name, value in macros.items()]
+    own = [*common, *driver, *link_flags, *headers, str(source.resolve()) if sanitizer else ""]
     key = cache.key_of([version(compiler), *own], [*source_files(source, include), *runtime()])
-    if cache.fetch(key, executable) is not None:
+    if (relocations := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
-        return
-    compiled = executable.with_suffix(".o")
-    settings += [f'-DKERNEL_SOURCE="{source.resolve()}"']
-    settings += [f"-I{folder}" for folder in (RUNTIME, *include)]
-    settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
-    for command in (
-        [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
-        [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
-    ):
-        if report := _refused(command, seconds):
-            if what := _foreign(report, text):
-                raise NotRunnable(what)
-            raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
-    compiled.unlink()
-    cache.keep(key, executable, "")
+        return relocations
+    common += [f"-I{RUNTIME}"]
+    common += [word for header in headers for word in ("-include", str(RUNTIME / header))]
+    within = [f'-DKERNEL_SOURCE="{source.resolve()}"', *(f"-I{folder}" for folder in include)]
+    driver = [*common, *driver, "-c", str(RUNTIME / "driver.cpp")]
+    objects = [executable.with_suffix(".o")]
+    commands = [[*driver, *within]]
+    if sanitizer == WATCH:  # so that the kernel knows no name of what watches it
+        objects.append(executable.with_suffix(".kernel.o"))
+        commands = [driver, [*common, *within[1:], "-c", "-x", "c++", str(source)]]
+    pairs = zip(commands, objects, strict=True)
+    commands = [[compiler, *command, "-o", str(made)] for command, made in pairs]
+    with ThreadPoolExecutor() as pool:
+        reports = [*pool.map(partial(_refused, seconds=seconds), commands)]
+    if sanitizer == WATCH and not any(reports):
+        subprocess.run(["objcopy", *REDIRECTED, str(objects[-1])], check=True)
+        command = ["objdump", "-tr", str(objects[-1])]
+        relocations = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if not any(reports):
+        link = [compiler, *LINK_FLAGS, *link_flags, *map(str, objects), "-o", str(executable)]
+        reports = [_refused(link, seconds)]
+    for report in filter(None, reports):
+        if what := _foreign(report, text):
+            raise NotRunnable(what)
+        raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
+    for made in objects:
+        made.unlink()
+    cache.keep(key, executable, relocations or "")
+    return relocations or ""
 
 
 def build_variant(

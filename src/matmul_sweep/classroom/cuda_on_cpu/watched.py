@@ -2,7 +2,9 @@
 found."""
 
 import json
+import os
 import re
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,7 @@ import numpy as np
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, command_of
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.contained import run_contained
+from matmul_sweep.process.contained import Ended, run_contained
 from matmul_sweep.process.errors import Unfinished
 
 DIVERGED = 4  # exit code of the driver
@@ -82,20 +84,26 @@ def launch(
     """
     nobody = np.full(output.shape, NOBODY)
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
-        folder = Path(name)
+        folder, findings_file = Path(name, "own"), Path(name, "findings")
+        folder.mkdir()
+        for each in ("writers", "loads"):  # which the program may write to, but not create
+            (folder / each).touch()
         command = command_of(executable, plan, shape, (*inputs, output), folder)
-        environment = {"WATCH_FOLDER": name, "WATCH_SECONDS": str(max(1, int(seconds)))}
+        secret = secrets.token_hex(16)
         try:
-            ended = run_contained(command, folder, PATIENCE * seconds, environment)
+            ended = run_watched(command, folder, findings_file, secret, seconds)
         except Unfinished:
             endless = ({"kind": "endless"},)
             return Watched(executable, output, endless, nobody, "", ended=False)
-        findings = told(folder / "findings")
-        if ended.code == 0:
+        findings = told(findings_file)
+        closed = findings[-1:] and findings[-1].get("secret") == secret
+        if ended.code == 0 and closed:
             c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
-            return Watched(executable, c, findings, writers, ended.out, loads)
+            return Watched(executable, c, findings[:-1], writers, ended.out, loads)
+    if ended.code == 0:
+        raise EmulationError("it ends the whole program, which no kernel can on a GPU")
     if ended.code == DIVERGED:
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():
@@ -105,8 +113,25 @@ def launch(
     return Watched(executable, output, findings, nobody, ended.out, ended=False)
 
 
+def run_watched(
+    command: Sequence[str], folder: Path, findings: Path, secret: str, seconds: float
+) -> Ended:
+    """Run the program, which writes `findings` and ends them with the secret. It inherits the file,
+    and can only add to it. Raises Unfinished."""
+    taken, given = os.pipe()
+    os.write(given, secret.encode())
+    os.close(given)
+    file = os.open(findings, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    environment = {"WATCH_FINDINGS": str(file), "WATCH_SECONDS": str(max(1, int(seconds)))}
+    try:
+        return run_contained(
+            command, folder, PATIENCE * seconds, environment, files=[file], stdin=taken
+        )
+    finally:
+        os.close(taken)
+        os.close(file)
+
+
 def told(path: Path) -> tuple[Mapping[str, Any], ...]:
     """The findings in a file; none if the launch did not begin."""
-    if not path.exists():
-        return ()
     return tuple(json.loads(line) for line in path.read_text().splitlines())

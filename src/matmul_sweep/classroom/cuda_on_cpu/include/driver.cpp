@@ -13,7 +13,8 @@
 // Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 threads that wait for ever, 5 an
 // instruction misused, or that of a sanitizer. For all but 0, a line on stderr says why.
 //
-// Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" -DFUNCTIONS=split,multiply
+// Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" (but with -DWATCH the kernels are an
+// object of their own, which knows no name of what watches them) -DFUNCTIONS=split,multiply
 // -DMATRICES={"A",4},{"B",4},{"C",4} -DDIMENSIONS=3 -DPARTS=0 -DMAPS=0
 // -DPARAMETERS="const float* A, ..." -DARGUMENTS=arrays[0],... -DMOST_STATIC_SHARED=49152, and
 // -DDYNAMIC_SHARED="\"name\"" where the kernels declare `extern __shared__ T name[]`.
@@ -227,9 +228,11 @@ void point(CUtensorMap& map)
 #if defined(WATCH)
 void start() { start_watching(); }
 void stop() { stop_watching(); }
+void close() { tell_end(); }
 #else
 void start() { catch_traps(); }
 void stop() {}
+void close() {}
 #endif
 
 void run(Arguments given)
@@ -255,6 +258,7 @@ void run(Arguments given)
     }
     stop();
     write_array(C, file);
+    close();
 }
 
 }  // namespace cuda_on_cpu
@@ -271,4 +275,6 @@ int main(int count, char** arguments)
     cuda_on_cpu::run({arguments + 1, arguments + count});
 }
 
+#if !defined(WATCH)
 #include KERNEL_SOURCE
+#endif

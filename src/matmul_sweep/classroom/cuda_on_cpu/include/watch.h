@@ -14,8 +14,10 @@
 // Two accesses are ordered if a barrier of the block lies between them, or for threads of a warp a
 // meeting that both took part in, by vector clocks (Fidge 1988, Mattern 1989).
 //
-// It writes to the folder that WATCH_FOLDER names: findings, a line of JSON each; writers, a Writer for
-// each element of C; and loads, a number of elements.
+// It writes the findings, a line of JSON each, to the descriptor WATCH_FINDINGS, and into files that are
+// there in the folder where it runs: writers, a Writer for each element of C; and loads, a number of
+// elements. The last line is the secret that it read from its standard input: a run without it was ended
+// by something else than the driver.
 #pragma once
 
 #include <stdarg.h>
@@ -44,15 +46,24 @@ struct Writer {
     int block, thread;  // the linear index of each, or -1
 };
 
-inline int findings = -1;
-inline size_t bytes_loaded;  // from the inputs
-inline unsigned block_serial, clocks[1024][warp_threads];
-inline uint3 block_seen;
-inline Place last_place;
-inline Cell *shared_cells, *c_cells;
-inline Segment watched_shared;
-inline char *dynamic_begin, *dynamic_end;  // of dynamic shared memory: what lies beyond, up to the
-inline char* dynamic_limit;                // limit, is no block's
+// What no other object can name, and no access of a kernel may touch.
+#define HIDDEN __attribute__((section("watcher"))) static
+
+HIDDEN int findings = -1;
+HIDDEN char secret[64] = {};
+HIDDEN size_t bytes_loaded = 0;  // from the inputs
+HIDDEN unsigned block_serial = 0, clocks[1024][warp_threads] = {};
+HIDDEN uint3 block_seen = {};
+HIDDEN Place last_place = nullptr;
+HIDDEN Cell *shared_cells = nullptr, *c_cells = nullptr;
+HIDDEN Segment watched_shared = {};
+HIDDEN char *dynamic_begin = nullptr, *dynamic_end = nullptr;  // of dynamic shared memory: what lies
+HIDDEN char* dynamic_limit = nullptr;                          // beyond, up to the limit, is no block's
+HIDDEN struct {
+    const char* kind;
+    Place one, other;
+} known[64] = {};  // findings
+extern "C" const char __start_watcher[], __stop_watcher[];
 
 #define HERE __builtin_return_address(0)
 #define HOOK extern "C" UNWATCHED __attribute__((used)) void
@@ -77,12 +88,7 @@ UNWATCHED inline void tell(const char* kind, Place place, const char* format, ..
 // Whether a finding of this kind at these places is new.
 UNWATCHED inline bool first_time(const char* kind, Place one, Place other)
 {
-    struct Known {
-        const char* kind;
-        Place one, other;
-    };
-    static Known known[64];
-    for (Known& each : known) {
+    for (auto& each : known) {
         if (each.kind == kind && each.one == one && each.other == other) return false;
         if (each.kind) continue;
         each = {kind, one, other};
@@ -91,7 +97,7 @@ UNWATCHED inline bool first_time(const char* kind, Place one, Place other)
     return false;
 }
 
-UNWATCHED inline void join_clocks(size_t first, unsigned mask)
+UNWATCHED void join_clocks(size_t first, unsigned mask)
 {
     unsigned latest[warp_threads] = {};
     for (unsigned i = 0; i < warp_threads; ++i)
@@ -203,10 +209,27 @@ UNWATCHED inline bool note_array(const Array& array, const char* address, size_t
     return true;
 }
 
+// Whether an access is to the watcher's own memory, which only a kernel finds that looks for it. The
+// runtime's inline functions read `current` within the kernel.
+UNWATCHED inline bool is_own(const char* address, bool writes)
+{
+    const auto within = [address](const void* begin, size_t bytes) UNWATCHED {
+        return size_t(address - static_cast<const char*>(begin)) < bytes;
+    };
+    return within(__start_watcher, __stop_watcher - __start_watcher) ||
+           (writes && within(&current, sizeof current)) ||
+           within(shared_cells, watched_shared.bytes * sizeof(Cell)) ||
+           within(c_cells, C.bytes / C.element_bytes * sizeof(Cell));
+}
+
 UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic = false)
 {
     if (!c_cells || !current) return;
     const char* address = static_cast<const char*>(where);
+    if (is_own(address, writes)) {
+        tell("crash", place, "");
+        _exit(Trapped);
+    }
     const Access now = access_now(place, atomic);
     const auto shared = (const char*)watched_shared.begin;
     if (shared <= address && address < shared + watched_shared.bytes) {
@@ -218,7 +241,7 @@ UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place 
         if (note_array(array, address, bytes, writes, now)) return;
 }
 
-UNWATCHED inline void watch_atomic(const void* address, size_t bytes, Place place)
+UNWATCHED void watch_atomic(const void* address, size_t bytes, Place place)
 {
     watch(address, bytes, false, place, true);
     watch(address, bytes, true, place, true);
@@ -231,17 +254,18 @@ UNWATCHED inline void stopped(int signal, siginfo_t*, void* context)
     _exit(Trapped);
 }
 
-UNWATCHED inline FILE* created(const char* name)
+// Before anything of the kernel's object can run, if only a constructor.
+UNWATCHED inline void take_secret()
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", getenv("WATCH_FOLDER"), name);
-    return fopen(path, "wb");
+    if (read(STDIN_FILENO, secret, sizeof secret - 1) < 0) _exit(Unusable);
 }
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)() = take_secret;
 
 // Called before the kernel runs.
 UNWATCHED inline void start_watching()
 {
-    findings = fileno(created("findings"));
+    findings = atoi(getenv("WATCH_FINDINGS"));
     setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses no line that the kernel printed
     watched_shared = shared_memory();
     shared_cells = static_cast<Cell*>(calloc(watched_shared.bytes + 1, sizeof(Cell)));
@@ -264,15 +288,23 @@ UNWATCHED inline void start_watching()
 // Called after it: who wrote each element of C, and the loads.
 UNWATCHED inline void stop_watching()
 {
-    FILE* file = created("writers");
+    FILE* file = fopen("writers", "wb");
     for (size_t i = 0; i < C.bytes / C.element_bytes; ++i) {
         const Access& last = c_cells[i].write;
         const Writer writer = {last.place, int(last.block) - 1, last.block ? last.thread : -1};
         fwrite(&writer, sizeof writer, 1, file);
     }
     fclose(file);
-    fprintf(file = created("loads"), "%zu", bytes_loaded / arrays[0].element_bytes);
+    fprintf(file = fopen("loads", "wb"), "%zu", bytes_loaded / arrays[0].element_bytes);
     fclose(file);
+}
+
+// Called when C is written: nothing of the kernel's object runs after it.
+UNWATCHED inline void tell_end()
+{
+    fflush(stdout);
+    tell("end", nullptr, ", \"secret\": \"%s\"", secret);
+    _exit(0);
 }
 
 }  // namespace cuda_on_cpu
@@ -352,3 +384,30 @@ OVERFLOW(sub)
 OVERFLOW(mul)
 OVERFLOW(negate)
 OVERFLOW(divrem)
+
+// ---- What emulation.py has the kernel call in place of the C library -----------------------------
+
+UNWATCHED inline void watch_bytes(const void* where, size_t bytes, bool writes, cuda_on_cpu::Place place)
+{
+    const char* address = static_cast<const char*>(where);
+    for (size_t i = 0, step; i < bytes; i += step) {
+        step = size_t(address + i) % 4 == 0 && bytes - i >= 4 ? 4 : 1;
+        cuda_on_cpu::watch(address + i, step, writes, place);
+    }
+}
+
+#define COPY(name)                                                                                  \
+    extern "C" UNWATCHED __attribute__((used)) void* watched_##name(void* to, const void* from, size_t bytes) \
+    {                                                                                               \
+        watch_bytes(from, bytes, false, HERE);                                                      \
+        watch_bytes(to, bytes, true, HERE);                                                         \
+        return name(to, from, bytes);                                                               \
+    }
+COPY(memcpy)
+COPY(memmove)
+
+extern "C" UNWATCHED __attribute__((used)) void* watched_memset(void* to, int value, size_t bytes)
+{
+    watch_bytes(to, bytes, true, HERE);
+    return memset(to, value, bytes);
+}
