@@ -14,7 +14,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.classroom.experiments import SEED, Bench, Run
 from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
-from matmul_sweep.classroom.program import build_for_cpu
+from matmul_sweep.classroom.program import build_for_cpu, executable_in
 from matmul_sweep.classroom.verdict import Verdict, judge
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape
@@ -113,7 +113,7 @@ def seen(check: str, bench: Bench, smallest: Shape, folder: Path) -> str:
     sanitizer = check if check in emulation.SANITIZERS else None
     classroom = bench.shape(CLASSROOM, CLASSROOM, CLASSROOM)
     shape = classroom if check in ("ones", "random") else smallest
-    executable = folder / f"trial-{sanitizer}"
+    executable = executable_in(folder, sanitizer)
     if not executable.exists():
         build_for_cpu(bench.program, folder, sanitizer)
     dtype = bench.signature.operation.dtype

@@ -128,12 +128,16 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     return CompileMistake(int(found[2]), message)
 
 
-def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulation.WATCH) -> Path:
-    """The program that runs the kernel on the CPU. Raises EmulationError."""
-    source, executable = folder / "trial.cu", folder / f"trial-{sanitizer}"
+def executable_in(folder: Path, sanitizer: str | None = emulation.WATCH) -> Path:
+    return folder / f"trial-{sanitizer}"
+
+
+def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulation.WATCH) -> str:
+    """Make executable_in(folder), which runs the kernel on the CPU; returns and raises as
+    emulation.build does."""
+    source = folder / "trial.cu"
     source.write_text(program.for_cpu)
-    emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable, sanitizer,
-        [program.source.place.parent], seconds=COMPILE_SECONDS,
+    return emulation.build(
+        source, [FUNCTION], program.signature.operation, {}, executable_in(folder, sanitizer),
+        sanitizer, [program.source.place.parent], seconds=COMPILE_SECONDS,
     )  # fmt: skip
-    return executable

@@ -10,13 +10,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul_sweep.classroom.experiments import Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common
 from matmul_sweep.classroom.launching import launch_of, template_arguments
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
-from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
+from matmul_sweep.classroom.program import (
+    CompileMistake,
+    Program,
+    build_for_cpu,
+    check_with_cuda,
+    executable_in,
+)
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import read
 from matmul_sweep.operations.shapes import Shape
@@ -38,7 +45,8 @@ class Verdict:
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
-    at its smallest shape. shapes: those that were tried, and whether C was right there.
+    at its smallest shape. shapes: those that were tried, and whether C was right there. given:
+    settings from the command line. seed: of strict grading, or None.
     """
 
     status: str
@@ -51,6 +59,8 @@ class Verdict:
     rule: str = ""
     picture: Run | None = None
     printed: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For graders. A line that is not known is None."""
@@ -72,21 +82,22 @@ class Verdict:
         }
 
 
-def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
-    """The verdict on a file on the CPU. settings: key=value from the command line.
+def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
+    """The verdict on a file on the CPU. settings: key=value from the command line. seed: of strict
+    grading, in which the file's own settings do not count; None without it.
 
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
     with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
-        program = program_in(path, settings)
+        program = program_in(path, settings, seed is None)
     with tempfile.TemporaryDirectory(prefix="try-") as name:
-        return tried(Verdict(NOT_RUN, program), Path(name))
+        return tried(Verdict(NOT_RUN, program, given=settings, seed=seed), Path(name))
 
 
-def program_in(path: Path, settings: Mapping[str, str]) -> Program:
-    """A file's kernel, read whole. Raises UserError."""
+def program_in(path: Path, settings: Mapping[str, str], trusted: bool = True) -> Program:
+    """A file's kernel, read whole. trusted: whether its own settings count. Raises UserError."""
     source = read(path)
-    settings = {**source.settings, **settings}
+    settings = {**(source.settings if trusted else {}), **settings}
     kernel = source.kernel(settings.get("kernel"))
     types = template_arguments(source, kernel)
     try:
@@ -103,16 +114,22 @@ def program_in(path: Path, settings: Mapping[str, str]) -> Program:
 def tried(verdict: Verdict, folder: Path) -> Verdict:
     """The verdict after compiling and running the program."""
     program = verdict.program
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor() as pool:
         checked = pool.submit(check_with_cuda, program, folder, CHECK_ARCHITECTURE)
         built = pool.submit(build_for_cpu, program, folder)
+        graded = verdict.seed is not None and pool.submit(strict.check_text, program, folder)
         try:
             checked.result()
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
         try:
-            executable = built.result()
+            symbols = built.result()
+            if graded:
+                strict.check_symbols(program, symbols)
+                graded.result()
+        except strict.Refused as refused:
+            return replace(verdict, line=refused.line, message=f"refused: {refused.message}")
         except NotRunnable as error:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
@@ -122,7 +139,8 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             lacking = NotRunnable(unknown[1] if unknown else f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
-        return ran(verdict, Bench(program, executable, program.launch).with_tile())
+        bench = Bench(program, executable_in(folder), program.launch, verdict.seed)
+        return ran(verdict, bench.with_tile())
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
 

@@ -121,45 +121,66 @@ def build(
     macros = _macros(functions, operation, workspace, tensor_maps)
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
-    compile_flags, link_flags = SANITIZERS[sanitizer]
-    half = "float16" in (operation.dtype, operation.output)
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
+    common = kernel_flags(operation, defines, sanitizer)
+    driver = [*common, *(f"-D{name}={value}" for name, value in macros.items())]
     # Findings of the sanitizers name files, so those builds are of a source in its place.
-    common = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in defines.items())]
-    driver = [f"-D{name}={value}" for name, value in macros.items()]
-    own = [*common, *driver, *link_flags, *headers, str(source.resolve()) if sanitizer else ""]
-    key = cache.key_of([version(compiler), *own], [*source_files(source, include), *runtime()])
-    if (relocations := cache.fetch(key, executable)) is not None:
+    place = str(source.resolve()) if sanitizer else ""
+    key = cache.key_of([version(compiler), *driver, place],
+                       [*source_files(source, include), *runtime()])  # fmt: skip
+    if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
-        return relocations
-    common += [f"-I{RUNTIME}"]
-    common += [word for header in headers for word in ("-include", str(RUNTIME / header))]
-    within = [f'-DKERNEL_SOURCE="{source.resolve()}"', *(f"-I{folder}" for folder in include)]
-    driver = [*common, *driver, "-c", str(RUNTIME / "driver.cpp")]
-    objects = [executable.with_suffix(".o")]
-    commands = [[*driver, *within]]
+        return symbols
+    folders = [f"-I{folder}" for folder in include]
+    driver += [str(RUNTIME / "driver.cpp")]
+    units = [[*driver, f'-DKERNEL_SOURCE="{source.resolve()}"', *folders]]
     if sanitizer == WATCH:  # so that the kernel knows no name of what watches it
-        objects.append(executable.with_suffix(".kernel.o"))
-        commands = [driver, [*common, *within[1:], "-c", "-x", "c++", str(source)]]
-    pairs = zip(commands, objects, strict=True)
-    commands = [[compiler, *command, "-o", str(made)] for command, made in pairs]
+        units = [driver, [*common, *folders, "-x", "c++", str(source)]]
+    try:
+        symbols = _compile([[compiler, *unit] for unit in units], executable, sanitizer, seconds)
+    except EmulationError as error:
+        if what := _foreign(str(error), text):
+            raise NotRunnable(what) from None
+        explained = _explained(str(error), functions, operation, macros["PARAMETERS"])
+        raise EmulationError(explained) from None
+    cache.keep(key, executable, symbols)
+    return symbols
+
+
+def _compile(
+    units: Sequence[Sequence[str]], executable: Path, sanitizer: str | None, seconds: float | None
+) -> str:
+    """Compile and link the units; what build returns. Raises EmulationError with all that a
+    compiler says."""
+    objects = [executable.with_suffix(f".{i}.o") for i in range(len(units))]
+    commands = [[*unit, "-c", "-o", str(made)] for unit, made in zip(units, objects, strict=True)]
     with ThreadPoolExecutor() as pool:
         reports = [*pool.map(partial(_refused, seconds=seconds), commands)]
+    symbols = ""
     if sanitizer == WATCH and not any(reports):
-        subprocess.run(["objcopy", *REDIRECTED, str(objects[-1])], check=True)
-        command = ["objdump", "-tr", str(objects[-1])]
-        relocations = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        kernel = str(objects[-1])
+        subprocess.run(["objcopy", *REDIRECTED, kernel], check=True)
+        dump = ["objdump", "-tr", kernel]
+        symbols = subprocess.run(dump, capture_output=True, text=True, check=True).stdout
     if not any(reports):
-        link = [compiler, *LINK_FLAGS, *link_flags, *map(str, objects), "-o", str(executable)]
+        link_flags = [*LINK_FLAGS, *SANITIZERS[sanitizer][1]]
+        link = [units[0][0], *link_flags, *map(str, objects), "-o", str(executable)]
         reports = [_refused(link, seconds)]
-    for report in filter(None, reports):
-        if what := _foreign(report, text):
-            raise NotRunnable(what)
-        raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
+    if report := next(filter(None, reports), ""):
+        raise EmulationError(report)
     for made in objects:
         made.unlink()
-    cache.keep(key, executable, relocations or "")
-    return relocations or ""
+    return symbols
+
+
+def kernel_flags(
+    operation: Operation, defines: Mapping[str, int | str], sanitizer: str | None
+) -> list[str]:
+    """The compiler's flags for a kernel, or for the driver."""
+    half = "float16" in (operation.dtype, operation.output)
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
+    included = [word for header in headers for word in ("-include", str(RUNTIME / header))]
+    macros = [f"-D{name}={value}" for name, value in defines.items()]
+    return [*FLAGS, *SANITIZERS[sanitizer][0], *macros, f"-I{RUNTIME}", *included]
 
 
 def build_variant(
