@@ -185,7 +185,8 @@ class Bench:
             (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
             (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
         )  # fmt: skip
-        secret = [] if self.seed is None else strict.secret_shapes(self.seed)
+        square = self.signature.square
+        secret = [] if self.seed is None else strict.secret_shapes(self.seed, square)
         shapes = dict.fromkeys(self.shape(*one) for one in [*found, *secret] if min(one) > 0)
         return sorted(shapes, key=lambda shape: shape.operations)
 

@@ -5,11 +5,13 @@ import json
 import math
 import re
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from matmul_sweep.build import toolchain
+from matmul_sweep.classroom import notebooks
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch, template_parameters
 from matmul_sweep.classroom.signature import UNUSED, Signature
@@ -94,6 +96,15 @@ class Program:
         )
 
 
+def beside(program: Program, folder: Path) -> Path:
+    """A link in `folder` to where the hand-in lies. nvcc hands the names of folders to a shell,
+    which would run what is in one."""
+    link = folder / "beside"
+    with suppress(FileExistsError):
+        link.symlink_to(notebooks.file_of(program.source.path).resolve().parent)
+    return link
+
+
 def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     """Raise CompileMistake if the CUDA compiler refuses the kernel; nothing if there is none."""
     try:
@@ -103,7 +114,7 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     source = folder / "checked.cu"
     source.write_text(program.defines + program.text)
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
-    include = f"-I{program.source.place.parent}"
+    include = f"-I{beside(program, folder)}"
     command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
     try:
         done = run_limited(command, COMPILE_SECONDS)
@@ -139,5 +150,5 @@ def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulat
     source.write_text(program.for_cpu)
     return emulation.build(
         source, [FUNCTION], program.signature.operation, {}, executable_in(folder, sanitizer),
-        sanitizer, [program.source.place.parent], seconds=COMPILE_SECONDS,
+        sanitizer, [beside(program, folder)], seconds=COMPILE_SECONDS,
     )  # fmt: skip

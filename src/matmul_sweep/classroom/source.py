@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from matmul_sweep.classroom import notebooks
 from matmul_sweep.process.errors import UserError
 
 MOST_BYTES = 1 << 20
@@ -66,8 +67,8 @@ class Source:
 
     @cached_property
     def place(self) -> Path:
-        """The path under which compilers know it."""
-        return self.path.resolve()
+        """The path under which compilers know it: ptxas takes no quotes in it."""
+        return Path(re.sub(r"[\"\\\\\n]", "_", str(self.path.resolve())))
 
     @cached_property
     def bare(self) -> str:
@@ -289,17 +290,18 @@ def settings_of(words: Sequence[str], where: str) -> dict[str, str]:
 
 def read(path: Path) -> Source:
     """A hand-in. Raises UserError for what cannot be a CUDA source."""
-    if not path.is_file():
+    file = notebooks.file_of(path)
+    if not file.is_file():
         raise UserError(f"{path}: there is no such file")
-    if (size := path.stat().st_size) > MOST_BYTES:
+    if (size := file.stat().st_size) > MOST_BYTES:
         raise UserError(f"{path}: {size:,} bytes; a source has at most {MOST_BYTES:,}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        text = path.read_text(encoding="latin-1")
+        text = file.read_text(encoding="latin-1")
     if "\0" in text:
         raise UserError(f"{path}: not a text; give a CUDA source, such as my_kernel.cu")
-    return Source(path, repaired(text))
+    return Source(path, repaired(notebooks.kernels_in(path, text)))
 
 
 def repaired(text: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program
+from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, beside
 from matmul_sweep.classroom.source import Source, split_at_commas, word_set
 from matmul_sweep.process.limits import run_limited
 
@@ -85,8 +85,10 @@ def check_text(program: Program, folder: Path) -> None:
     text.write_text(program.defines + program.text)
     seen = preprocessed(program, text, as_cpu(program, "-fdirectives-only"))
     headers = {Path(line.file) for line in seen} - {program.source.place}
-    beside = program.source.place.parent
-    if elsewhere := [str(file) for file in headers if beside not in file.parents]:
+    near = beside(program, folder)
+    if elsewhere := [
+        str(file) for file in headers if near not in file.parents or ".." in file.parts
+    ]:
         raise Refused(0, f"it includes {elsewhere[0]}, which does not lie beside it")
     own = [program.source, *(Source(file, file.read_text(errors="replace")) for file in headers)]
     for source in own:
@@ -96,8 +98,8 @@ def check_text(program: Program, folder: Path) -> None:
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda arch: preprocessed(program, text, as_cuda(program, arch)), arches)
     for arch, lines in zip(arches, others, strict=True):
-        own_lines = [line for line in lines if beside in Path(line.file).parents]
-        check_alike(program, seen, own_lines, arch)
+        files = headers | {program.source.place}
+        check_alike(program, seen, [line for line in lines if Path(line.file) in files], arch)
     for line in seen:
         if known := compiler_macros() & {*re.findall(r"\w+", line.text)}:
             refuse(program, line, f"{min(known)} is of a compiler: a kernel has to do without it")
@@ -154,7 +156,7 @@ def architectures() -> list[str]:
 
 def preprocessed(program: Program, text: Path, command: Sequence[str]) -> list[Line]:
     """The lines of a text that are of no header of the system, without empty ones."""
-    include = f"-I{program.source.place.parent}"
+    include = f"-I{beside(program, text.parent)}"
     done = run_limited([*command, include, "-E", str(text)], COMPILE_SECONDS)
     lines, file, number, system = [], "", 0, False
     for one in done.stdout.splitlines():
@@ -239,12 +241,14 @@ def check_reference(name: str, section: str, defined: set[str]) -> None:
         raise Refused(0, f"it refers to {name}, which no kernel can call")
 
 
-def secret_shapes(seed: int) -> list[tuple[int, int, int]]:
-    """Shapes (m, n, k) that nobody knows who does not know the seed: some around those that are
-    known, and in each direction a long one."""
+def secret_shapes(seed: int, square: bool) -> list[tuple[int, int, int]]:
+    """Shapes (m, n, k) that nobody knows who does not know the seed: small ones, and one that is
+    long in each direction, or a larger square."""
     drawn = random.Random(seed)
-    small = [tuple(drawn.randint(1, 150) for _ in range(3)) for _ in range(2)]
-    long = [[drawn.randint(1, 20) for _ in range(3)] for _ in range(3)]
+    if square:
+        return [(n, n, n) for n in (drawn.randint(1, 60), drawn.randint(100, 160))]
+    small = [drawn.choices(range(1, 100), k=3) for _ in range(2)]
+    long = [drawn.choices(range(1, 20), k=3) for _ in range(3)]
     for direction, one in enumerate(long):
         one[direction] = drawn.randint(130, 400)
     return [(m, n, k) for m, n, k in [*small, *long]]

@@ -62,8 +62,19 @@ class Verdict:
     given: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
 
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        """Each setting, where it comes from, and whether it counts."""
+        found = {"hand-in": self.program.source.settings, "command line": self.given}
+        return [
+            {"key": key, "value": value, "from": where,
+             "counts": where != "hand-in" or (self.seed is None and key not in self.given)}
+            for where, settings in found.items() for key, value in settings.items()
+        ]  # fmt: skip
+
     def as_json(self) -> dict[str, Any]:
-        """For graders. A line that is not known is None."""
+        """For graders. A line that is not known is None; so is the seed where settings of a hand-in
+        count."""
         found = [
             {"kind": one.kind, "line": one.line or None, "shape": str(one.run.shape),
              "what": one.what, "cure": one.cure}
@@ -78,6 +89,8 @@ class Verdict:
             "mistakes": found,
             "rule": self.rule,
             "printed": self.printed,
+            "settings": self.settings,
+            "seed": self.seed,
             "shapes": {str(shape): right for shape, right in self.shapes.items()},
         }
 

@@ -134,7 +134,7 @@ def run_contained(
     MOST_BYTES; the first 64 kB of each come back. Raises Unfinished if it has not ended after
     `seconds`.
     """
-    programs = map(Path, [command[0], *libraries(command[0])])
+    programs = [Path(command[0]), *libraries(command[0])]
     rights = {folder: READ_FILE | WRITE_FILE | TRUNCATE}
     rights |= dict.fromkeys(programs, READ_FILE | EXECUTE)
     containable = can_contain()
