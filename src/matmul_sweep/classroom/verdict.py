@@ -12,6 +12,7 @@ from typing import Any
 
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
+from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common
 from matmul_sweep.classroom.launching import launch_of, template_arguments
@@ -154,6 +155,8 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     try:
         bench = Bench(program, executable_in(folder), program.launch, verdict.seed)
         return ran(verdict, bench.with_tile())
+    except Unclosed as error:
+        return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from matmul_sweep.process.errors import Unfinished, printable
 from matmul_sweep.process.lifetime import die_with_parent
+from matmul_sweep.process.limits import MOST_MEMORY
 
 MOST_BYTES = 16 << 20  # of a file that it writes, what it prints included
-MOST_MEMORY = 8 << 30  # of its address space
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2  # linux/prctl.h, seccomp.h
 # linux/landlock.h and the numbers of its system calls.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446

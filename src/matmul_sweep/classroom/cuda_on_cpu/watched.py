@@ -27,6 +27,13 @@ NOBODY = np.array((0, -1, -1), WRITER)
 PATIENCE = 5  # times the processor time of a launch that it may take on a busy machine
 
 
+class Unclosed(EmulationError):
+    """A program that neither came to its end nor was stopped."""
+
+    def __init__(self) -> None:
+        super().__init__("it ends its whole program, which no kernel can on a GPU")
+
+
 @dataclass(frozen=True)
 class Watched:
     """What a launch did.
@@ -80,7 +87,7 @@ def launch(
     seconds of processor time.
 
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
-    memory.
+    memory; Unclosed.
     """
     nobody = np.full(output.shape, NOBODY)
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
@@ -102,14 +109,14 @@ def launch(
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
             return Watched(executable, c, findings[:-1], writers, ended.out, loads)
-    if ended.code == 0:
-        raise EmulationError("it ends the whole program, which no kernel can on a GPU")
     if ended.code == DIVERGED:
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():
         raise EmulationError(ended.err.strip().splitlines()[0])
     elif ended.code < 0:
         findings = (*findings, {"kind": "killed", "signal": -ended.code})
+    elif all(one["kind"] == "unwritten" for one in findings):
+        raise Unclosed
     return Watched(executable, output, findings, nobody, ended.out, ended=False)
 
 
