@@ -81,7 +81,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--strict", action=argparse.BooleanOptionalAction, help=strict)
     seed = f"of the secret shapes and inputs of strict grading; else ${SEED}, else a random one"
     parser.add_argument("--seed", type=int, default=os.environ.get(SEED), metavar="N", help=seed)
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def is_setting(word: str) -> bool:

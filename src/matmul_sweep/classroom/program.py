@@ -130,7 +130,9 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     """A compiler's first error, with what probably caused it."""
     found = ERROR.search(report)
     if not found:
-        return CompileMistake(0, one_line((report.strip() or "no message").splitlines()[0]))
+        lines = report.strip().splitlines() or ["no message"]
+        worst = [line for line in lines if re.search(r"\b(?:error|fatal)\b", line)]
+        return CompileMistake(0, one_line([*worst, *lines][0]))
     message = one_line(found[3])
     undeclared = re.search(r'identifier "(\w+)" is undefined', message)
     if undeclared and program.source.left_out:

@@ -7,7 +7,6 @@ docs/teaching.md says which ways to a wrong "correct" remain.
 import ctypes
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -63,10 +62,12 @@ RELOCATION = re.compile(r"[0-9a-f]{16} R_X86_64_\w+ +(\S+?)(?:[-+]0x[0-9a-f]+)?"
 
 @dataclass(frozen=True)
 class Refused(Exception):
-    """A hand-in that is not graded. line: in its file, or 0."""
+    """A hand-in that is not graded. line: in its file, or 0. harmful: whether no honest kernel is
+    so, and it is not judged at all."""
 
     line: int
     message: str
+    harmful: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,33 +85,37 @@ def check_text(program: Program, folder: Path) -> None:
     text = folder / "graded.cu"
     text.write_text(program.defines + program.text)
     seen = preprocessed(program, text, as_cpu(program, "-fdirectives-only"))
-    headers = {Path(line.file) for line in seen} - {program.source.place}
-    near = beside(program, folder)
-    if elsewhere := [
-        str(file) for file in headers if near not in file.parents or ".." in file.parts
-    ]:
-        raise Refused(0, f"it includes {elsewhere[0]}, which does not lie beside it")
-    own = [program.source, *(Source(file, file.read_text(errors="replace")) for file in headers)]
+    own = sources(program, seen, folder)
     for source in own:
         check_steady(program, source)
+    check_words(program, preprocessed(program, text, as_cpu(program)))
     asks = any("__CUDA_ARCH" in source.text for source in own)
     arches = architectures() if asks else USUAL
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda arch: preprocessed(program, text, as_cuda(program, arch)), arches)
+    places = {str(source.place) for source in own} | {line.file for line in seen}
     for arch, lines in zip(arches, others, strict=True):
-        files = headers | {program.source.place}
-        check_alike(program, seen, [line for line in lines if Path(line.file) in files], arch)
+        check_alike(program, seen, [line for line in lines if line.file in places], arch)
     for line in seen:
         if known := compiler_macros() & {*re.findall(r"\w+", line.text)}:
             refuse(program, line, f"{min(known)} is of a compiler: a kernel has to do without it")
-    check_words(program, preprocessed(program, text, as_cpu(program)))
 
 
-def refuse(program: Program, line: Line, message: str) -> None:
+def sources(program: Program, seen: Sequence[Line], folder: Path) -> list[Source]:
+    """The hand-in and the headers beside it. Raises Refused for one that lies elsewhere."""
+    headers = {Path(line.file) for line in seen} - {program.source.place}
+    near = beside(program, folder).resolve()
+    for file in headers:
+        if near not in file.resolve().parents:
+            raise Refused(0, f"it includes {file}, which does not lie beside it")
+    return [program.source, *(Source(file, file.read_text(errors="replace")) for file in headers)]
+
+
+def refuse(program: Program, line: Line, message: str, harmful: bool = False) -> None:
     """Raise Refused, for a line of the hand-in or of a header."""
     if line.file == str(program.source.place):
-        raise Refused(line.number, message)
-    raise Refused(0, f"{Path(line.file).name}, line {line.number}: {message}")
+        raise Refused(line.number, message, harmful)
+    raise Refused(0, f"{Path(line.file).name}, line {line.number}: {message}", harmful)
 
 
 def check_steady(program: Program, source: Source) -> None:
@@ -131,7 +136,7 @@ def joined(found: re.Match[str]) -> str:
 def as_cpu(program: Program, *options: str) -> list[str]:
     """The command by which g++ says what it reads for the CPU."""
     flags = emulation.kernel_flags(program.signature.operation, {}, emulation.WATCH)
-    return [shutil.which("g++") or "g++", *flags, "-x", "c++", *options]
+    return [emulation.compiler(), *flags, "-x", "c++", *options]
 
 
 def as_cuda(program: Program, arch: str) -> list[str]:
@@ -144,7 +149,7 @@ def as_cuda(program: Program, arch: str) -> list[str]:
     number = re.sub(r"\D", "", arch) + "0"
     macros = [f"-D__CUDA_ARCH__={number}", "-D__CUDACC__", "-D__CUDACC_RTC__", "-D__NVCC__"]
     own = [f"-I{emulation.RUNTIME}", "-std=c++17", "-x", "c++", "-fdirectives-only"]
-    return [shutil.which("g++") or "g++", *macros, *own]
+    return [emulation.compiler(), *macros, *own]
 
 
 @once
@@ -185,7 +190,7 @@ def check_alike(program: Program, seen: list[Line], other: list[Line], arch: str
 def compiler_macros() -> frozenset[str]:
     """What compilers define before a text, and what says which one it is."""
     command = [
-        shutil.which("g++") or "g++",
+        emulation.compiler(),
         *emulation.FLAGS,
         *emulation.SANITIZERS[emulation.WATCH][0],
     ]
@@ -198,17 +203,18 @@ def check_words(program: Program, lines: list[Line]) -> None:
     it."""
     text = "\n".join(line.text for line in lines)
 
-    def found() -> Iterator[tuple[int, str]]:
-        for pattern in (FOREIGN, PRAGMA):
-            yield from ((one.start(), one[0]) for one in pattern.finditer(text))
+    def found() -> Iterator[tuple[re.Match[str], bool]]:
         for one in ATTRIBUTE.finditer(text):
             names = (part.partition("(")[0] for part in split_at_commas(one[1] or one[2] or ""))
             if not {name.rpartition(":")[2].strip().strip("_") for name in names} <= HARMLESS:
-                yield one.start(), one[0]
+                yield one, True
+        yield from ((one, True) for one in PRAGMA.finditer(text))
+        yield from ((one, False) for one in FOREIGN.finditer(text))
 
-    for start, word in found():
-        line = lines[text.count("\n", 0, start)]
-        refuse(program, line, f"`{' '.join(word.split())}` has no place in a kernel")
+    for word, harmful in found():
+        line = lines[text.count("\n", 0, word.start())]
+        message = f"`{' '.join(word[0].split())}` has no place in a kernel"
+        refuse(program, line, message, harmful)
 
 
 def check_symbols(program: Program, symbols: str) -> None:
@@ -223,7 +229,7 @@ def check_symbols(program: Program, symbols: str) -> None:
                 defined.add(name)
             taken = not name.startswith("_Z") and name != FUNCTION and hasattr(libc, name)
             if where != "*UND*" and flags[0] in "gu " and (taken or re.match("_Z[nd][wal]", name)):
-                raise Refused(0, f"it defines {name}, which the C library has")
+                raise Refused(0, f"it defines {name}, which the C library has", harmful=True)
         elif found := SECTION.fullmatch(line):
             section = found[1]
         elif found := RELOCATION.fullmatch(line):
@@ -233,12 +239,12 @@ def check_symbols(program: Program, symbols: str) -> None:
 def check_reference(name: str, section: str, defined: set[str]) -> None:
     """Raise Refused if a section of the object may not refer to this name."""
     if AROUND_MAIN.match(section) and name != ".text._sub_I_00099_0":  # that is gcc's own
-        raise Refused(0, "it has code that runs before or behind the kernel")
+        raise Refused(0, "it has code that runs before or behind the kernel", harmful=True)
     if "11cuda_on_cpu" in section or section.startswith((".debug", ".eh_frame")):
         return  # of the runtime's headers, or nothing that runs
     known = name in defined or REACHABLE.fullmatch(name)
     if not known and not hasattr(ctypes.CDLL("libm.so.6"), name):
-        raise Refused(0, f"it refers to {name}, which no kernel can call")
+        raise Refused(0, f"it refers to {name}, which no kernel can call", harmful=True)
 
 
 def secret_shapes(seed: int, square: bool) -> list[tuple[int, int, int]]:

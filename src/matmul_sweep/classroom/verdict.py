@@ -5,7 +5,7 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,9 @@ class Verdict:
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
-    at its smallest shape. shapes: those that were tried, and whether C was right there. given:
-    settings from the command line. seed: of strict grading, or None.
+    at its smallest shape. shapes: those that were tried, and whether C was right there. doubt:
+    for which strict grading would refuse the hand-in. given: settings from the command line.
+    seed: of strict grading, or None.
     """
 
     status: str
@@ -60,6 +61,7 @@ class Verdict:
     rule: str = ""
     picture: Run | None = None
     printed: str = ""
+    doubt: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
 
@@ -90,6 +92,7 @@ class Verdict:
             "mistakes": found,
             "rule": self.rule,
             "printed": self.printed,
+            "doubt": self.doubt,
             "settings": self.settings,
             "seed": self.seed,
             "shapes": {str(shape): right for shape, right in self.shapes.items()},
@@ -131,17 +134,14 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
     with ThreadPoolExecutor() as pool:
         checked = pool.submit(check_with_cuda, program, folder, CHECK_ARCHITECTURE)
         built = pool.submit(build_for_cpu, program, folder)
-        graded = verdict.seed is not None and pool.submit(strict.check_text, program, folder)
+        graded = pool.submit(strict.check_text, program, folder)
         try:
             checked.result()
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
         try:
-            symbols = built.result()
-            if graded:
-                strict.check_symbols(program, symbols)
-                graded.result()
+            verdict = believed(verdict, built.result(), graded)
         except strict.Refused as refused:
             return replace(verdict, line=refused.line, message=f"refused: {refused.message}")
         except NotRunnable as error:
@@ -159,6 +159,22 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
+    """The verdict with a word on what strict grading would refuse. Raises strict.Refused."""
+    try:
+        strict.check_symbols(verdict.program, symbols)
+        graded.result()
+    except strict.Refused as refused:
+        if refused.harmful or verdict.seed is not None:
+            raise
+        where = f"line {refused.line}: " if refused.line else ""
+        return replace(verdict, doubt=f"{where}{refused.message}")
+    except UserError:  # no compiler of CUDA to compare with
+        if verdict.seed is not None:
+            raise
+    return verdict
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:

@@ -88,21 +88,23 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
         return
     terms, names = verdict.program.signature.terms_name, found[1].split(" and ")
     if terms in names:
-        yield f"  To mend: go through the last tile of {terms} too, which is not full: round the number"
-        yield "  of tiles up, and put 0 into a tile where it sticks out."
+        yield f"  To mend: go through the last tile of {terms} too, which is not full: round the"
+        yield "  number of tiles up, and put 0 into a tile where it sticks out."
     if names != [terms] or verdict.program.signature.square:
         yield "  To mend: let a thread beyond an edge of C write nothing, and read nothing there."
     yield f"  If your course allows multiples of {found[2]} only, say multiple={found[2]}."
 
 
 def lines_of_grading(verdict: Verdict) -> Iterator[str]:
-    """What strict grading did not believe, and how to repeat it."""
-    if verdict.seed is None:
-        return
-    ignored = [f"{one['key']}={one['value']}" for one in verdict.settings if not one["counts"]]
-    if ignored:
-        yield f"  Settings in the hand-in, which do not count: {' '.join(ignored)}"
-    yield f"  Graded strictly; --strict --seed {verdict.seed} repeats it."
+    """What the hand-in says of itself, whether that counts, and how to repeat a strict verdict."""
+    own = [one for one in verdict.settings if one["from"] == "hand-in"]
+    for counts, said in ((True, "count"), (False, "do not count")):
+        if told := [f"{one['key']}={one['value']}" for one in own if one["counts"] == counts]:
+            yield f"  Settings in the file, which {said}: {' '.join(told)}"
+    if verdict.doubt:
+        yield f"  Strict grading would refuse it: {verdict.doubt}"
+    if verdict.seed is not None:
+        yield f"  Graded strictly; --strict --seed {verdict.seed} repeats it."
 
 
 def picture_of(verdict: Verdict) -> Run | None:
@@ -115,7 +117,7 @@ def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        return f"{kernel} is correct"
+        return f"{kernel} is correct{', as far as the CPU reads it' if verdict.doubt else ''}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"

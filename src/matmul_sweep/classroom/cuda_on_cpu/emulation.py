@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache as once
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
+from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError
 from matmul_sweep.process.limits import run_limited
 
 WATCH = "watch"
@@ -109,12 +110,9 @@ def build(
     include: folders of headers. seconds: after which a compiler is given up; None: never.
     Returns for WATCH what `objdump -tr` says of the source's own object: its symbols, and what it
     refers to.
-    Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
-    if the machine failed.
+    Raises EmulationError with the compiler's first error, NotRunnable, and UserError without g++,
+    or if the machine failed.
     """
-    compiler = shutil.which("g++")
-    if compiler is None:
-        raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
@@ -125,7 +123,7 @@ def build(
     driver = [*common, *(f"-D{name}={value}" for name, value in macros.items())]
     # Findings of the sanitizers name files, so those builds are of a source in its place.
     place = str(source.resolve()) if sanitizer else ""
-    key = cache.key_of([version(compiler), *driver, place],
+    key = cache.key_of([version(compiler()), *driver, place],
                        [*source_files(source, include), *runtime()])  # fmt: skip
     if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
@@ -136,7 +134,7 @@ def build(
     if sanitizer == WATCH:  # so that the kernel knows no name of what watches it
         units = [driver, [*common, *folders, "-x", "c++", str(source)]]
     try:
-        symbols = _compile([[compiler, *unit] for unit in units], executable, sanitizer, seconds)
+        symbols = _compile([[compiler(), *unit] for unit in units], executable, sanitizer, seconds)
     except EmulationError as error:
         if what := _foreign(str(error), text):
             raise NotRunnable(what) from None
@@ -196,10 +194,21 @@ def build_variant(
     )  # fmt: skip
 
 
+@once
+def compiler() -> str:
+    """Path of g++. Raises UserError if there is none."""
+    path = shutil.which("g++")
+    if path is None:
+        raise UserError("no g++: install a C++ compiler (Debian: apt install g++)")
+    return path
+
+
 def compiler_version() -> str:
     """The version of g++; empty without one."""
-    compiler = shutil.which("g++")
-    return version(compiler) if compiler else ""
+    try:
+        return version(compiler())
+    except UserError:
+        return ""
 
 
 def runtime() -> list[Path]:
