@@ -39,14 +39,15 @@ CALLS = {
     "getcwd": 79, "readlink": 89, "gettimeofday": 96, "getuid": 102, "getgid": 104, "geteuid": 107,
     "getegid": 108, "sigaltstack": 131, "arch_prctl": 158, "gettid": 186, "futex": 202,
     "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230,
-    "exit_group": 231, "openat": 257, "newfstatat": 262, "set_robust_list": 273, "getrandom": 318,
+    "exit_group": 231, "newfstatat": 262, "set_robust_list": 273, "getrandom": 318,
     "statx": 332, "rseq": 334, "faccessat2": 439,
 }  # fmt: skip
-TGKILL = 234
+TGKILL, OPENAT = 234, 257
+O_TMPFILE = 0x400000  # asm-generic/fcntl.h: a new file without a name, which Landlock lets pass
 X86_64 = 0xC000003E  # linux/audit.h; a call by the numbers of 32 bits has another
 # linux/bpf_common.h, linux/seccomp.h and the offsets in its seccomp_data.
-LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+LOAD, EQUAL, ANY_OF, RETURN = 0x20, 0x15, 0x45, 0x06
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 32
 ALLOW, REFUSE = 0x7FFF0000, 0x00050001  # with EPERM
 
 
@@ -97,7 +98,8 @@ def restrict_files(rights: Mapping[Path, int]) -> None:
 
 
 def restrict_calls() -> None:
-    """Leave this process the system calls of CALLS, and signals to itself, by seccomp."""
+    """Leave this process the system calls of CALLS, files that have a name, and signals to itself, by
+    seccomp."""
 
     def step(code: int, value: int, steps_if_not: int = 0) -> bytes:
         return struct.pack("=HBBI", code, 0, steps_if_not, value)
@@ -105,6 +107,8 @@ def restrict_calls() -> None:
     steps = [step(LOAD, NUMBER)]
     for number in CALLS.values():
         steps += [step(EQUAL, number, 1), step(RETURN, ALLOW)]
+    steps += [step(EQUAL, OPENAT, 4), step(LOAD, THIRD_ARGUMENT), step(ANY_OF, O_TMPFILE, 1)]
+    steps += [step(RETURN, REFUSE), step(RETURN, ALLOW)]
     steps += [step(EQUAL, TGKILL, 3), step(LOAD, FIRST_ARGUMENT), step(EQUAL, os.getpid(), 1)]
     steps += [step(RETURN, ALLOW), step(RETURN, REFUSE)]
     steps = [step(LOAD, ARCHITECTURE), step(EQUAL, X86_64, len(steps) - 1), *steps]
