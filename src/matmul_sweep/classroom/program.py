@@ -5,6 +5,7 @@ import json
 import math
 import re
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,6 +106,13 @@ def beside(program: Program, folder: Path) -> Path:
     return link
 
 
+def headers_of(compiler: Sequence[str], folder: Path) -> list[str]:
+    """The options by which a compiler of CUDA finds headers in quotes in a folder, and, if it is
+    nvcc, no others: one called stdio.h is not the system's."""
+    nvrtc = len(compiler) > 1
+    return [f"-I{folder}"] if nvrtc else ["-Xcompiler", f"-iquote,{folder}"]
+
+
 def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     """Raise CompileMistake if the CUDA compiler refuses the kernel; nothing if there is none."""
     try:
@@ -114,8 +122,8 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     source = folder / "checked.cu"
     source.write_text(program.defines + program.text)
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
-    include = f"-I{beside(program, folder)}"
-    command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
+    include = headers_of(compiler, beside(program, folder))
+    command = [*compiler, *target, *toolchain.FLAGS["cuda"], *include, str(source)]
     try:
         done = run_limited(command, COMPILE_SECONDS)
     except subprocess.TimeoutExpired:

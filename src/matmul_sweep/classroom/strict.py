@@ -16,7 +16,7 @@ from pathlib import Path
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, beside
+from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, beside, headers_of
 from matmul_sweep.classroom.source import Source, split_at_commas, word_set
 from matmul_sweep.process.limits import run_limited
 
@@ -52,6 +52,7 @@ FOREIGN = re.compile(
 # puts into code.
 REACHABLE = re.compile(
     r"watched_\w+|__(?:tsan|ubsan_handle)_\w+|_Z\w*11cuda_on_cpu\w*|printf|puts|putchar|malloc|free"
+    r"|(?:copysign|frexp|ldexp|modf|scalbn|finite|isinf|isnan|signbit)[fl]?"
     r"|abort|__assert_fail|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|\..*"
 )
 SECTION = re.compile(r"RELOCATION RECORDS FOR \[(.*)\]:")
@@ -82,31 +83,30 @@ class Line:
 def check_text(program: Program, folder: Path) -> None:
     """Raise Refused for a hand-in whose text differs between compilers or architectures, or has
     words that hide something. `folder` is for what compilers read."""
-    text = folder / "graded.cu"
+    text, near = folder / "graded.cu", beside(program, folder)
     text.write_text(program.defines + program.text)
-    seen = preprocessed(program, text, as_cpu(program, "-fdirectives-only"))
-    own = sources(program, seen, folder)
+    seen = preprocessed(text, as_cpu(program, near, "-fdirectives-only"))
+    own = sources(program, seen, near)
     for source in own:
         check_steady(program, source)
-    check_words(program, preprocessed(program, text, as_cpu(program)))
+    check_words(program, preprocessed(text, as_cpu(program, near)))
     asks = any("__CUDA_ARCH" in source.text for source in own)
     arches = architectures() if asks else USUAL
     with ThreadPoolExecutor() as pool:
-        others = pool.map(lambda arch: preprocessed(program, text, as_cuda(program, arch)), arches)
-    places = {str(source.place) for source in own} | {line.file for line in seen}
+        others = pool.map(lambda arch: preprocessed(text, as_cuda(near, arch)), arches)
+    places = (str(program.source.place), f"{near}/")
     for arch, lines in zip(arches, others, strict=True):
-        check_alike(program, seen, [line for line in lines if line.file in places], arch)
+        check_alike(program, seen, [one for one in lines if one.file.startswith(places)], arch)
     for line in seen:
         if known := compiler_macros() & {*re.findall(r"\w+", line.text)}:
             refuse(program, line, f"{min(known)} is of a compiler: a kernel has to do without it")
 
 
-def sources(program: Program, seen: Sequence[Line], folder: Path) -> list[Source]:
+def sources(program: Program, seen: Sequence[Line], near: Path) -> list[Source]:
     """The hand-in and the headers beside it. Raises Refused for one that lies elsewhere."""
     headers = {Path(line.file) for line in seen} - {program.source.place}
-    near = beside(program, folder).resolve()
     for file in headers:
-        if near not in file.resolve().parents:
+        if near.resolve() not in file.resolve().parents:
             raise Refused(0, f"it includes {file}, which does not lie beside it")
     return [program.source, *(Source(file, file.read_text(errors="replace")) for file in headers)]
 
@@ -133,22 +133,23 @@ def joined(found: re.Match[str]) -> str:
     return line + "\n" * splices
 
 
-def as_cpu(program: Program, *options: str) -> list[str]:
+def as_cpu(program: Program, near: Path, *options: str) -> list[str]:
     """The command by which g++ says what it reads for the CPU."""
     flags = emulation.kernel_flags(program.signature.operation, {}, emulation.WATCH)
-    return [emulation.compiler(), *flags, "-x", "c++", *options]
+    return [emulation.compiler(), *flags, "-x", "c++", "-iquote", str(near), "-E", *options]
 
 
-def as_cuda(program: Program, arch: str) -> list[str]:
+def as_cuda(near: Path, arch: str) -> list[str]:
     """The same for the CUDA compiler and an architecture. Of NVRTC, which does not say it, g++ with
     its macros tells instead."""
     compiler = toolchain.cuda()
     if len(compiler) == 1:
-        told = [f"-arch={arch}", "-Xcompiler", "-fdirectives-only"]
-        return [*compiler, *toolchain.FLAGS["cuda"], *told]
+        told = [f"-arch={arch}", "-Xcompiler", "-fdirectives-only", "-E"]
+        return [*compiler, *toolchain.FLAGS["cuda"], *told, *headers_of(compiler, near)]
     number = re.sub(r"\D", "", arch) + "0"
     macros = [f"-D__CUDA_ARCH__={number}", "-D__CUDACC__", "-D__CUDACC_RTC__", "-D__NVCC__"]
     own = [f"-I{emulation.RUNTIME}", "-std=c++17", "-x", "c++", "-fdirectives-only"]
+    own += ["-iquote", str(near), "-E"]
     return [emulation.compiler(), *macros, *own]
 
 
@@ -159,10 +160,9 @@ def architectures() -> list[str]:
     return subprocess.run(command, capture_output=True, text=True).stdout.split()
 
 
-def preprocessed(program: Program, text: Path, command: Sequence[str]) -> list[Line]:
+def preprocessed(text: Path, command: Sequence[str]) -> list[Line]:
     """The lines of a text that are of no header of the system, without empty ones."""
-    include = f"-I{beside(program, text.parent)}"
-    done = run_limited([*command, include, "-E", str(text)], COMPILE_SECONDS)
+    done = run_limited([*command, str(text)], COMPILE_SECONDS)
     lines, file, number, system = [], "", 0, False
     for one in done.stdout.splitlines():
         if marker := MARKER.match(one):
@@ -242,8 +242,9 @@ def check_reference(name: str, section: str, defined: set[str]) -> None:
         raise Refused(0, "it has code that runs before or behind the kernel", harmful=True)
     if "11cuda_on_cpu" in section or section.startswith((".debug", ".eh_frame")):
         return  # of the runtime's headers, or nothing that runs
-    known = name in defined or REACHABLE.fullmatch(name)
-    if not known and not hasattr(ctypes.CDLL("libm.so.6"), name):
+    # What libm itself uses of libc is found in libm too.
+    math = hasattr(ctypes.CDLL("libm.so.6"), name) and not hasattr(ctypes.CDLL("libc.so.6"), name)
+    if not (math or name in defined or REACHABLE.fullmatch(name)):
         raise Refused(0, f"it refers to {name}, which no kernel can call", harmful=True)
 
 

@@ -98,8 +98,8 @@ def restrict_files(rights: Mapping[Path, int]) -> None:
 
 
 def restrict_calls() -> None:
-    """Leave this process the system calls of CALLS, files that have a name, and signals to itself, by
-    seccomp."""
+    """Leave this process, by seccomp, the system calls of CALLS, files that have a name, and
+    signals to itself."""
 
     def step(code: int, value: int, steps_if_not: int = 0) -> bytes:
         return struct.pack("=HBBI", code, 0, steps_if_not, value)

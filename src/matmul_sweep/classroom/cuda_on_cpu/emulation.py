@@ -107,7 +107,7 @@ def build(
     maps of these names. defines: the kernels' compile-time parameters.
     sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
     watched.launch.
-    include: folders of headers. seconds: after which a compiler is given up; None: never.
+    include: folders of headers in quotes. seconds: after which a compiler is given up; None: never.
     Returns for WATCH what `objdump -tr` says of the source's own object: its symbols, and what it
     refers to.
     Raises EmulationError with the compiler's first error, NotRunnable, and UserError without g++,
@@ -128,7 +128,7 @@ def build(
     if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
         return symbols
-    folders = [f"-I{folder}" for folder in include]
+    folders = [word for folder in include for word in ("-iquote", str(folder))]
     driver += [str(RUNTIME / "driver.cpp")]
     units = [[*driver, f'-DKERNEL_SOURCE="{source.resolve()}"', *folders]]
     if sanitizer == WATCH:  # so that the kernel knows no name of what watches it

@@ -109,7 +109,7 @@ def launch(
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
             return Watched(executable, c, findings[:-1], writers, ended.out, loads)
-    if ended.code == DIVERGED:
+    if ended.code == DIVERGED and ended.err.strip():
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():
         raise EmulationError(ended.err.strip().splitlines()[0])
