@@ -85,12 +85,13 @@ def check_text(program: Program, folder: Path) -> None:
     words that hide something. `folder` is for what compilers read."""
     text, near = folder / "graded.cu", beside(program, folder)
     text.write_text(program.defines + program.text)
+    check_steady(program, program.source)
     seen = preprocessed(text, as_cpu(program, near, "-fdirectives-only"))
-    own = sources(program, seen, near)
-    for source in own:
-        check_steady(program, source)
+    headers = headers_in(program, seen, near)
+    for header in headers:
+        check_steady(program, header)
     check_words(program, preprocessed(text, as_cpu(program, near)))
-    asks = any("__CUDA_ARCH" in source.text for source in own)
+    asks = any("__CUDA_ARCH" in source.text for source in [program.source, *headers])
     arches = architectures() if asks else USUAL
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda arch: preprocessed(text, as_cuda(near, arch)), arches)
@@ -102,13 +103,13 @@ def check_text(program: Program, folder: Path) -> None:
             refuse(program, line, f"{min(known)} is of a compiler: a kernel has to do without it")
 
 
-def sources(program: Program, seen: Sequence[Line], near: Path) -> list[Source]:
-    """The hand-in and the headers beside it. Raises Refused for one that lies elsewhere."""
+def headers_in(program: Program, seen: Sequence[Line], near: Path) -> list[Source]:
+    """The headers beside a hand-in that it includes. Raises Refused for one that lies elsewhere."""
     headers = {Path(line.file) for line in seen} - {program.source.place}
     for file in headers:
         if near.resolve() not in file.resolve().parents:
             raise Refused(0, f"it includes {file}, which does not lie beside it")
-    return [program.source, *(Source(file, file.read_text(errors="replace")) for file in headers)]
+    return [Source(file, file.read_text(errors="replace")) for file in headers]
 
 
 def refuse(program: Program, line: Line, message: str, harmful: bool = False) -> None:
@@ -182,7 +183,8 @@ def check_alike(program: Program, seen: list[Line], other: list[Line], arch: str
     differ = (i for i, pair in enumerate(zip(seen, other, strict=False)) if pair[0] != pair[1])
     first = next(differ, min(len(seen), len(other)))
     rest = [lines[first] for lines in (seen, other) if first < len(lines)]
-    line = min(rest, key=lambda one: one.number)
+    alone = [line for line in rest if (line in seen) != (line in other)]
+    line = min(alone or rest, key=lambda one: one.number)
     refuse(program, line, f"g++ and the CUDA compiler for {arch} do not read the same text here")
 
 
