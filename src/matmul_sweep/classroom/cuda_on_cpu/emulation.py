@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache as once
 from functools import partial
 from pathlib import Path
 
@@ -194,7 +193,6 @@ def build_variant(
     )  # fmt: skip
 
 
-@once
 def compiler() -> str:
     """Path of g++. Raises UserError if there is none."""
     path = shutil.which("g++")
