@@ -48,4 +48,4 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "SHRINK_SECONDS", 0.5)
     monkeypatch.setattr(verdict, "RUN_SECONDS", 3.0)
     launch = watched.launch
-    monkeypatch.setattr(watched, "launch", lambda *given: launch(*given[:-1], 1.0))
+    monkeypatch.setattr(watched, "launch", lambda *given, **more: launch(*given[:-1], 1.0, **more))

@@ -35,6 +35,8 @@ CURES = {
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
+    "right only once": "set what it keeps to its first value before each launch, or at the end of the "
+    "kernel",
     "elements not written": "check the guard, and how a thread finds its row and column",
     "wrong result": "",
 }
@@ -54,7 +56,9 @@ LOOP = r"\b(?:for|while)\s*\("
 PATTERNS = {
     "tile": r"\+=.*\*",  # adds up products
     "sum": r"^\s*\w[\w\[\]]*\s*=[^=].*\*",  # puts a product in the place of a sum
-    "sign": r"-=|=\s*-",
+    "sign": r"-=|\b(\w[\w\[\]]*)\s*=\s*\1\s*-|=\s*-|\(\s*-",
+    "alpha": r"\balpha\b",
+    "beta": r"\bbeta\b",
 }
 
 
@@ -81,6 +85,8 @@ def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> 
         if explanation and explanation in explanations(run, program.signature):
             found.append(teller.explained(explanation))
         found.append(teller.wrong())
+    if run.only_once:
+        found.append(teller.only_once())
     return sorted(found, key=lambda one: one.rank)
 
 
@@ -183,7 +189,7 @@ class Teller:
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
         elif about in PATTERNS:
-            line = self.body_line(PATTERNS[about]) or self.store_line()
+            line = self.pattern_line(about) or self.store_line()
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
         return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")
@@ -218,6 +224,15 @@ class Teller:
             return self.made("elements not written", self.guard_line(), what)
         what = f"{described(run.wrong)} wrong; {self.example()}"
         return self.made("wrong result", self.store_line(), what)
+
+    def only_once(self) -> Mistake:
+        """A kernel whose second launch on the same matrices is wrong."""
+        kept = re.findall(r"__device__\s[^;({]*?\b(\w+)\s*(?:\[[^;{]*)?(?:=[^;]*)?;", self.source.bare)
+        line = self.body_line("|".join(rf"\b{name}\b" for name in kept)) if kept else 0
+        what = "the first launch is right, and a second one on the same matrices is not"
+        if line:
+            what += ": it finds what the first one left in a variable of the device"
+        return self.made("right only once", line or self.store_line(), what)
 
     def example(self) -> str:
         """The first wrong element: who computed it, what it is and what it should be."""
@@ -255,6 +270,12 @@ class Teller:
     def access_line(self, role: str, last: bool = False) -> int:
         """The first line of the kernel that has an element of this matrix, or the last one."""
         return self.body_line(rf"\b{re.escape(self.name_of(role))}\s*\[", last)
+
+    def pattern_line(self, about: str) -> int:
+        pattern = PATTERNS[about]
+        for role in ("alpha", "beta"):
+            pattern = pattern.replace(role, re.escape(self.name_of(role)))
+        return self.body_line(pattern)
 
     def body_line(self, pattern: str, last: bool = False) -> int:
         first = self.program.kernel.line

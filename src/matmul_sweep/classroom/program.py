@@ -68,7 +68,7 @@ class Program:
         own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
         template = f"<{', '.join(own)}>" if own else ""
         roles = [p.role for p in self.signature.parameters]
-        given = {"alpha": "1", "beta": "0"}
+        given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA"}
         given |= {role: "0" for role in roles if role.startswith(UNUSED)}
         given |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
         arguments = ", ".join(given.get(role, f"trial_{role}") for role in roles)
@@ -80,7 +80,9 @@ class Program:
 
     @property
     def for_cpu(self) -> str:
-        return f"#define KERNEL_ATTRIBUTE __global__\n{self.defines}{self.text}{self.wrapper}"
+        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
+        return f"{head}{self.defines}{self.text}{self.wrapper}"
 
     @property
     def for_gpu(self) -> str:
@@ -90,7 +92,9 @@ class Program:
             "#undef __global__\n#define __global__ __device__ __forceinline__\n"
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
-            f"__attribute__((launch_bounds({threads})))\n{self.defines}{self.text}{self.wrapper}"
+            f"__attribute__((launch_bounds({threads})))\n"
+            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
+            f"{self.defines}{self.text}{self.wrapper}"
         )
 
 

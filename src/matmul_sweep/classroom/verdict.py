@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
-from matmul_sweep.classroom.experiments import Bench, Run
+from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common
 from matmul_sweep.classroom.launching import launch_of, template_arguments
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
@@ -24,8 +24,9 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
+UNSURE = "not enough shapes tried"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
-READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -34,7 +35,7 @@ UNKNOWN = re.compile(
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
+    """status: CORRECT, WRONG, UNSURE, NOT_COMPILED or NOT_RUN.
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
@@ -131,7 +132,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     runs = list(bench.runs(RUN_SECONDS))
-    wrong = [run for run in runs if not run.right]
+    wrong = [run for run in (*runs, *bench.probes) if not run.right]
     clean = [run for run in wrong if not run.mistaken]
     explanation = common(clean, program.signature)
     mistakes: dict[tuple[str, int], Mistake] = {}
@@ -139,10 +140,14 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
         for one in mistakes_of(run, program, explanation):
             mistakes.setdefault((one.kind, one.line), one)
     ordered = sorted(mistakes.values(), key=lambda one: one.rank)
-    shapes = {run.shape: run.right for run in runs}
+    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
     verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
-        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
+        verdict = replace(verdict, printed=runs[0].result.printed)
+        if (tried := len(runs)) == (wanted := len(bench.trials)):
+            return replace(verdict, status=CORRECT)
+        late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
+        return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     worst = smallest(ordered[0], bench, explanation, time.monotonic() + SHRINK_SECONDS)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
@@ -179,7 +184,8 @@ def smallest(
     for shape in bench.smaller(mistake.run.shape):
         if time.monotonic() > end:
             break
-        for one in mistakes_of(bench.run(shape), bench.program, explanation):
+        run = bench.run(shape, factors=mistake.run.factors)
+        for one in mistakes_of(run, bench.program, explanation):
             if one.kind == mistake.kind:
                 return smallest(one, bench, explanation, end)
     return mistake
@@ -191,6 +197,8 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not right:
         return "it is right at no shape"
+    if not wrong:
+        return ""
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
@@ -211,7 +219,7 @@ def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     roles = {p.role for p in bench.signature.parameters}
     if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
         return ""
-    if any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
+    if all(shapes.values()) or any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
         return ""
     other = {"n": "k", "k": "n"}
     parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
