@@ -167,23 +167,36 @@ def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Model]:
 
 
 def strides(run: Run, signature: Signature) -> Iterator[Model]:
-    """A matrix that is read, or C that is written, with another row length, or transposed."""
+    """A matrix that is read, or C that is written, with another row length, in all of it or from
+    tile to tile or within one, or transposed."""
     m, n, k = run.shape.dimensions
     a, b = (array.astype(np.float64) for array in run.inputs)
     matrices = (("A", m, k, "k"), ("B", k, n, "n"), ("C", m, n, "n"))
-    lengths = {"m": m, "n": n, "k": k, "1": 1}.items()
-    for (which, rows, columns, right), (role, length), turned in itertools.product(
-        matrices, lengths, (False, True)
-    ):
-        if (role == right and not turned) or (role == "1" and turned):
-            continue
+    lengths = {"m": m, "n": n, "k": k, "1": 1, "0": 0}
+
+    def model(which: str, index: np.ndarray) -> np.ndarray:
+        if which == "C":
+            return stored(run, index)
+        return taken(a, index) @ b if which == "A" else a @ taken(b, index)
+
+    for which, rows, columns, right in matrices:
         row, column = np.indices((rows, columns))
-        index = row + column * length if turned else row * length + column
-        model = (
-            stored(run, index) if which == "C" else
-            taken(a, index) @ b if which == "A" else a @ taken(b, index)
-        )  # fmt: skip
-        yield model, misread(signature, which, role, right, turned)
+        for role in "mnk":
+            index = row + column * lengths[role]
+            yield model(which, index), misread(signature, which, role, right, True)
+        for role in [role for role in "mnk1" if role != right]:
+            index = row * lengths[role] + column
+            yield model(which, index), misread(signature, which, role, right, False)
+        for side in sides_of(run):
+            tile, inner = row // side * side, row % side
+            for role in [role for role in lengths if role != right and rows > side]:
+                index = tile * lengths[role] + inner * lengths[right] + column
+                yield model(which, index), misplaced(signature, which, role, right)
+                index = tile * lengths[right] + inner * lengths[role] + column
+                yield model(which, index), misread(signature, which, role, right, False)
+            if columns > side:
+                index = row * lengths[right] + column % side
+                yield model(which, index), misplaced(signature, which, "0", right)
 
 
 def tiles(run: Run, signature: Signature) -> Iterator[Model]:
@@ -269,6 +282,16 @@ def misread(signature: Signature, which: str, role: str, right: str, turned: boo
     wanted = signature.terms_name if signature.square else signature.name_of(right)
     length = f"with rows of {used} elements; they have {wanted}"
     return Explanation(0, "wrong index", f"{name} is {done} {length}", which)
+
+
+def misplaced(signature: Signature, which: str, role: str, right: str) -> Explanation:
+    """A tile that begins at another place."""
+    name, done = signature.name_of(which), "writes" if which == "C" else "reads"
+    wanted = signature.terms_name if signature.square else signature.name_of(right)
+    key = f"the tiles of {name} begin at rows of {signature.name_of(role)} elements; they have {wanted}"
+    if role in "01":
+        key = f"a block or a round {done} {name} in a tile of another one"
+    return Explanation(1, "wrong index", key, f"{which} offset")
 
 
 def common(runs: list[Run], signature: Signature) -> Explanation | None:

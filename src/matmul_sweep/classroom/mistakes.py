@@ -190,6 +190,10 @@ class Teller:
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
         elif about in PATTERNS:
             line = self.pattern_line(about) or self.store_line()
+        elif about.endswith(" offset"):
+            role = about.removesuffix(" offset")
+            moved = rf"\b{re.escape(self.name_of(role))}\s*\+?=[^=]|[&*]\s*{re.escape(self.name_of(role))}\b"
+            line = self.body_line(moved) or self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
         return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")

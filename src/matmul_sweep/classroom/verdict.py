@@ -179,13 +179,12 @@ def smallest(
 ) -> Mistake:
     """The same mistake at a shape none of whose dimensions can be smaller, as far as is known at
     the time `end`."""
-    if mistake.kind == "endless loop":
+    if mistake.kind == "endless loop" or mistake.run.factors != ALONE:
         return mistake
     for shape in bench.smaller(mistake.run.shape):
         if time.monotonic() > end:
             break
-        run = bench.run(shape, factors=mistake.run.factors)
-        for one in mistakes_of(run, bench.program, explanation):
+        for one in mistakes_of(bench.run(shape), bench.program, explanation):
             if one.kind == mistake.kind:
                 return smallest(one, bench, explanation, end)
     return mistake
@@ -202,7 +201,8 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
-    sides = sorted({*bench.launch.block[:2], *(bench.launch.tile or ())} - {1}, reverse=True)
+    own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
+    sides = [*sorted(own - {1}, reverse=True), 2, 4, 8, 16, 32, 64, 128]
     for side in sides:
         fits = [role for role, i in names.items()
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
@@ -219,7 +219,8 @@ def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     roles = {p.role for p in bench.signature.parameters}
     if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
         return ""
-    if all(shapes.values()) or any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
+    told = ((shape.dimensions[1] == shape.dimensions[2]) == fine for shape, fine in shapes.items())
+    if all(shapes.values()) or not all(told):
         return ""
     other = {"n": "k", "k": "n"}
     parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
