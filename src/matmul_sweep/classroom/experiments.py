@@ -141,7 +141,7 @@ class Bench:
     @property
     def blocks_apart(self) -> bool:
         """Whether each block does its part of C whatever others do."""
-        text = self.program.source.needed_by(self.program.kernel)
+        text = "".join(self.program.needed.values())
         return not self.launch.blocks and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", text)
 
     @property

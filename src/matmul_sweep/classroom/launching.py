@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.source import Kernel, Source, question, split_at_commas, word_set
+from matmul_sweep.classroom.source import Source, question, word_set
+from matmul_sweep.classroom.syntax import Kernel, KernelCall
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -24,9 +25,6 @@ TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|s
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
-CONSTANT = re.compile(
-    r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)"
-)
 EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
 
 
@@ -69,9 +67,9 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     constants = template_arguments(source, kernel)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
     for name, value in constants.items():
-        if source.fixes(name) and source.defines[name] != value:
+        if source.fixes(name) and source.macros[name] != value:
             raise UserError(
-                f"{where}: {name}={value}, but the file defines it as {source.defines[name]}: "
+                f"{where}: {name}={value}, but the file defines it as {source.macros[name]}: "
                 "change it there, or leave the setting out"
             )
     values = known_values(source, constants)
@@ -85,8 +83,10 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
-    launch = launched(source, kernel)
-    shared = settings.get("shared") or (valued(launch[2], values) if launch[2:] else None)
+    call = call_of(source, kernel)
+    shared: int | str | None = settings.get("shared")
+    if not shared and call and call.configuration[2:]:
+        shared = valued(call.configuration[2], values)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
@@ -108,11 +108,14 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by name."""
-    declared = dict(CONSTANT.findall(source.bare))
-    texts = declared | dict(source.defines) | dict(constants)
-    values: dict[str, int] = {}
+    return whole_numbers(source.constants | source.macros | dict(constants), {})
+
+
+def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
+    """The values of those texts that are whole numbers, which may use each other."""
+    values = dict(known)
     for _ in range(4):  # macros of macros
-        found = {name: valued(text.strip("() "), values) for name, text in texts.items()}
+        found = {name: valued(text, values) for name, text in texts.items()}
         values |= {name: value for name, value in found.items() if value is not None}
     return values
 
@@ -134,7 +137,9 @@ def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
-    words = set(re.findall(r"[A-Za-z_]\w*", kernel.body + kernel.template))
+    words = set(
+        re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
+    )
     return [name for name in values if name in words]
 
 
@@ -143,7 +148,7 @@ def ask_for_constants(
 ) -> None:
     """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
     words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
-    parameters = template_parameters(kernel)
+    parameters = [one.name for one in kernel.template]
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
     known = {*values, *constants, *local}
     for name in [*parameters, *words]:
@@ -183,7 +188,7 @@ def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple
 def in_a_line(source: Source, kernel: Kernel) -> bool:
     """Whether threads and blocks are counted by x alone: those of another y would only repeat the
     work, which is no race of the kernel's."""
-    text = source.needed_by(kernel)
+    text = source.needed_by(kernel)[source]
     return "threadIdx.x" in text and not re.search(r"\.\s*[yz]\b", text)
 
 
@@ -206,24 +211,19 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def launched(source: Source, kernel: Kernel) -> list[str]:
-    """The texts between <<< and >>> of the kernel's first launch in the source's own program."""
-    launch = re.search(rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(.*?)>>>", source.bare, re.DOTALL)
-    return split_at_commas(launch[1]) if launch else []
+def call_of(source: Source, kernel: Kernel) -> KernelCall | None:
+    """The kernel's first launch in the source's own program."""
+    return next((one for one in source.calls if one.kernel == kernel.name), None)
 
 
 def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
     """The arguments of the kernel's template, by the parameter's name: those of its first launch,
     or the defaults; float for a type without."""
-    launch = re.search(rf"\b{kernel.name}\s*<([^<>]*)>\s*<<<", source.bare)
-    names = template_parameters(kernel)
-    found = dict.fromkeys(re.findall(r"(?:typename|class)\s+(\w+)", kernel.template), "float")
-    found |= dict(re.findall(r"(\w+)\s*=\s*([^,]+)", kernel.template))
-    return found | (dict(zip(names, split_at_commas(launch[1]), strict=False)) if launch else {})
-
-
-def template_parameters(kernel: Kernel) -> list[str]:
-    return re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", kernel.template))
+    call = call_of(source, kernel)
+    found = {one.name: "float" for one in kernel.template if one.is_type}
+    found |= {one.name: one.default for one in kernel.template if one.default}
+    given = zip(kernel.template, call.template, strict=False) if call else ()
+    return found | {one.name: text for one, text in given}
 
 
 def launched_block(
@@ -231,14 +231,13 @@ def launched_block(
 ) -> tuple[int, ...] | None:
     """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of
     constants."""
-    parts = launched(source, kernel)
-    if len(parts) < 2:
+    call = call_of(source, kernel)
+    if not call or len(call.configuration) < 2:
         return None
-    block = parts[1]
-    written = re.fullmatch(r"dim3\s*\(([^)]*)\)", block)
-    if not written:  # `dim3 grid(...), block(...);` declares several
-        declared = rf"\bdim3\b[^;]*?\b{re.escape(block)}\s*[({{]([^;)}}]*)[)}}]"
-        written = re.search(declared, source.bare)
+    variables = source.constants_of(call.function)
+    block = variables.get(call.configuration[1], call.configuration[1])
+    written = re.fullmatch(r"(?:dim3)?\s*[({](.*)[)}]", block, re.DOTALL)
     texts = written[1].split(",") if written else [block]
-    sides = [valued(text, values) for text in texts]
+    known = whole_numbers(variables, values)
+    sides = [valued(text, known) for text in texts]
     return tuple(side for side in sides if side) if all(sides) else None

@@ -5,15 +5,17 @@ import json
 import math
 import re
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.launching import Launch, template_parameters
+from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.signature import UNUSED, Signature
-from matmul_sweep.classroom.source import Kernel, Source
+from matmul_sweep.classroom.source import Include, Source
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
@@ -22,6 +24,7 @@ FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand
 ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
+NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
 COMPILE_SECONDS = 60.0
 
 
@@ -43,15 +46,26 @@ class Program:
     launch: Launch
 
     @cached_property
+    def needed(self) -> Mapping[Source, str]:
+        """What the kernel uses of each header beside it, then the file's own."""
+        return self.source.needed_by(self.kernel)
+
+    @property
     def text(self) -> str:
-        """The kernel and what it uses, at its own lines."""
-        place = json.dumps(str(self.source.place), ensure_ascii=False)  # as a string of C
-        return f"#line 1 {place}\n{self.source.needed_by(self.kernel)}\n"
+        """The kernel and what it uses, at its own lines; headers beside it are included whole."""
+        return at_its_lines(self.source, self.needed[self.source])
+
+    def flat(self, drops: Callable[[Include], object]) -> str:
+        """The same with what it uses of the headers beside it, and without some others."""
+        return "".join(
+            at_its_lines(source, source.without(text, lambda one: one.beside or drops(one)))
+            for source, text in self.needed.items()
+        )
 
     @property
     def defines(self) -> str:
         """The constants that settings give, and the source does not, as macros."""
-        template = template_parameters(self.kernel)
+        template = [one.name for one in self.kernel.template]
         return "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in template
@@ -65,7 +79,7 @@ class Program:
         inputs = operation.matrices[:-1]
         pointers = [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
-        own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
+        own = [self.launch.constants[one.name] for one in self.kernel.template]
         template = f"<{', '.join(own)}>" if own else ""
         roles = [p.role for p in self.signature.parameters]
         given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA"}
@@ -75,14 +89,15 @@ class Program:
         return (
             '#line 1 "wrapper"\n'
             f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({", ".join([*pointers, *numbers])})\n'
-            f"{{ {self.kernel.name}{template}({arguments}); }}\n"
+            f"{{ {self.kernel.path}{template}({arguments}); }}\n"
         )
 
     @property
     def for_cpu(self) -> str:
         factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        text = self.flat(lambda header: emulation.lacks(header.name))
         head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
-        return f"{head}{self.defines}{self.text}{self.wrapper}"
+        return f"{head}{self.defines}{text}{self.wrapper}"
 
     @property
     def for_gpu(self) -> str:
@@ -94,8 +109,14 @@ class Program:
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
             f"__attribute__((launch_bounds({threads})))\n"
             "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
-            f"{self.defines}{self.text}{self.wrapper}"
+            f"{self.defines}{self.flat(lambda _: False)}{self.wrapper}"
         )
+
+
+def at_its_lines(source: Source, text: str) -> str:
+    """A text that compilers take for a source's, line by line."""
+    place = json.dumps(str(source.place), ensure_ascii=False)  # as a string of C
+    return f"#line 1 {place}\n{text}\n"
 
 
 def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
@@ -104,16 +125,20 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
         compiler = toolchain.cuda()
     except UserError:
         return
-    source = folder / "checked.cu"
-    source.write_text(program.defines + program.text)
-    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
     include = f"-I{program.source.place.parent}"
-    command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
-    try:
-        done = run_limited(command, COMPILE_SECONDS)
-    except subprocess.TimeoutExpired:
-        late = "the compiler takes longer than a minute"
-        raise CompileMistake(program.kernel.line, late) from None
+    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), include]
+    source = folder / "checked.cu"
+    # A header beside the file may need another one, which is not here; then its own part has to do.
+    for text in (program.text, program.flat(lambda _: False)):
+        source.write_text(program.defines + text)
+        command = [*compiler, *target, *toolchain.FLAGS["cuda"], str(source)]
+        try:
+            done = run_limited(command, COMPILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            late = "the compiler takes longer than a minute"
+            raise CompileMistake(program.kernel.line, late) from None
+        if not NO_HEADER.search(done.stdout + done.stderr):
+            break
     if done.returncode:
         toolchain.check_machine(compiler[-1], done)
         raise compile_mistake(done.stdout + done.stderr, program)
@@ -124,12 +149,15 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     found = ERROR.search(report)
     if not found:
         return CompileMistake(0, one_line((report.strip() or "no message").splitlines()[0]))
-    message = one_line(found[3])
+    line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = re.search(r'identifier "(\w+)" is undefined', message)
-    if undeclared and program.source.left_out:
-        line, header = program.source.left_out[0]
-        message += f'; perhaps "{header}" of line {line} has it, which is not here: paste it in'
-    return CompileMistake(int(found[2]), message)
+    if undeclared and source.left_out:
+        left_out, header = source.left_out[0]
+        message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
+    for include in source.includes:
+        if include.beside and Path(found[1]).resolve() == include.beside.resolve():
+            return CompileMistake(include.line, f"{include.name}, line {line}: {message}")
+    return CompileMistake(line, message)
 
 
 def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulation.WATCH) -> Path:

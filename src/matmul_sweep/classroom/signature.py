@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from matmul_sweep.classroom.source import Kernel, question, split_at_commas, word_set
+from matmul_sweep.classroom.source import question, word_set
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -78,8 +79,7 @@ class Signature:
 def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> Signature:
     """Raises UserError for a signature that is no product's, or that could be several."""
     where = f"{path}: {kernel.name}"
-    texts = (text for text in split_at_commas(kernel.parameters) if text not in ("", "void"))
-    parameters = [parsed(text, i, settings, where) for i, text in enumerate(texts)]
+    parameters = [parsed(text, i, settings, where) for i, text in enumerate(kernel.parameters)]
     pointers = [p for p in parameters if p.pointer]
     if len(pointers) not in (2, 3):
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")

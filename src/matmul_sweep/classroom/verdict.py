@@ -79,7 +79,10 @@ def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
     with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
-        program = program_in(path, settings)
+        try:
+            program = program_in(path, settings)
+        except RecursionError:
+            raise UserError(f"{path}: brackets are nested too deeply to be read") from None
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         return tried(Verdict(NOT_RUN, program), Path(name))
 
@@ -120,7 +123,8 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = str(error).partition("error: ")[2] or str(error)
             unknown = UNKNOWN.search(said)
-            lacking = NotRunnable(unknown[1] if unknown else f"its compiler says: {said}")
+            missing = next(filter(lacks, program.source.headers), unknown and unknown[1])
+            lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
         return ran(verdict, Bench(program, executable, program.launch).with_tile())
