@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
@@ -49,6 +50,7 @@ class Run:
     wrong_again: np.ndarray | None = None
     before: np.ndarray | None = None
     factors: tuple[float, float] = ALONE
+    launched: plans.Launch = plans.Launch((1, 1, 1), (1, 1, 1))
 
     @property
     def right(self) -> bool:
@@ -87,12 +89,14 @@ class Run:
 @dataclass(frozen=True)
 class Bench:
     """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
-    tile."""
+    tile. cleared: whether C holds zeros before a launch, although no program in the file sees to
+    that."""
 
     program: Program
     executable: Path
     launch: Launch
     probes: tuple[Run, ...] = ()
+    cleared: bool = False
 
     @property
     def signature(self) -> Signature:
@@ -116,11 +120,14 @@ class Bench:
         before = np.full(shape.output, self.poison, operation.output)
         if factors != ALONE:
             before = fills.matrix(fill, SEED, 2, *shape.output, operation.output)
+        launched = self.launch.at(shape)
+        if grid:
+            launched = replace(launched, grid=grid)
         corners = not grid and shape.operations > MANY and self.blocks_apart
         share = 0.1 if corners else 1.0
-        done = watched.launch(
-            self.executable, self.launch.plan(grid or self.launch.grid(shape)), shape, inputs,
-            before, LAUNCH_SECONDS + share * shape.operations / OPERATIONS_A_SECOND,
+        done = self.refused(shape, before) or watched.launch(
+            self.executable, plans.Plan((launched,)), shape, inputs, before,
+            LAUNCH_SECONDS + share * shape.operations / OPERATIONS_A_SECOND,
             factors=factors, corners=corners,
         )  # fmt: skip
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
@@ -133,27 +140,46 @@ class Bench:
             return ~right & asked & done.ended
 
         again = None if done.again is None else off(done.again)
-        wrong = off(done.c)
         return Run(
-            shape, self.launch, inputs, expected, done, wrong, again, before, factors
+            shape, self.launch.alone, inputs, expected, done, off(done.c), again, before, factors,
+            launched,
         )  # fmt: skip
+
+    def refused(self, shape: Shape, c: np.ndarray) -> Watched | None:
+        """What the launch of the file comes to if a GPU refuses it, or if it cannot be meant."""
+        program = self.launch.program
+        told = program.at(shape) if program else None
+        finding = program.refusal(told) if program and told else None
+        if finding is None:
+            return None
+        nobody = np.full(c.shape, watched.NOBODY)
+        return Watched(self.executable, c, (finding,), nobody, "", ended=False)
 
     @property
     def blocks_apart(self) -> bool:
         """Whether each block does its part of C whatever others do."""
         text = "".join(self.program.needed.values())
-        return not self.launch.blocks and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", text)
+        fixed = self.launch.blocks or self.launch.fixed
+        return not fixed and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", text)
 
     @property
     def adds(self) -> bool:
-        """Whether the kernel adds to C by atomics, so that the launch has to find zeros there."""
-        output = re.escape(self.signature.name_of("C"))
-        return bool(re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?{output}\b", self.program.kernel.body))
+        """Whether the kernel adds to C, so that the launch has to find zeros there."""
+        c = re.escape(self.signature.name_of("C"))
+        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
+        return bool(re.search(added, self.program.kernel.body))
+
+    @property
+    def finds_zeros(self) -> bool:
+        """Whether the file's program clears C before it launches."""
+        program = self.launch.program
+        cleared = self.cleared or (program is not None and program.zeroes_c)
+        return cleared and self.adds
 
     @property
     def poison(self) -> float:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
-        if self.adds:
+        if self.finds_zeros:
             return 0.0
         numbers = self.signature.accumulates or self.signature.operation.dtype == "int32"
         return 1e4 if numbers else np.nan
@@ -161,7 +187,7 @@ class Bench:
     def counts(self, finding: Mapping[str, Any]) -> bool:
         """Whether a finding is one at all: some kernels are to read what C held."""
         reads_c = finding["kind"] == "unwritten" and finding["array"] == "C"
-        return not (reads_c and self.signature.accumulates)
+        return not (reads_c and (self.signature.accumulates or self.finds_zeros))
 
     def reference(
         self, shape: Shape, inputs: Sequence[np.ndarray], before: np.ndarray | None = None,
@@ -191,20 +217,25 @@ class Bench:
         if self.launch.tile:
             return self
         found, probes = None, []
+        start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
+        bench = replace(self, launch=start)
         for size in () if self.launch.blocks else PROBES:
-            probes = [self.run(self.shape(size, size, PROBE_TERMS), (1, 1, 1))]
+            shape = self.shape(size, size, PROBE_TERMS)
+            depth = start.at(shape).grid[2]
+            probes = [bench.run(shape, (1, 1, depth))]
             if probes[0].endless:
                 break
             if probes[0].result.ended and probes[0].unwritten.any():
-                probes += [self.run(probes[0].shape, grid) for grid in ((2, 1, 1), (1, 2, 1))]
+                grids = (2, 1, depth), (1, 2, depth)
+                probes += [bench.run(shape, grid) for grid in grids]
                 found = tile_of(*probes)
             if found:
                 break
         tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
-        launch = replace(self.launch, tile=tile, order=order)
+        launch = self.launch.with_tile(tile, order)
         # More blocks than C has tiles may repeat work, which is no race of the kernel's.
         kept = (
-            replace(one, launch=launch, result=replace(one.result, findings=()))
+            replace(one, launch=launch.alone, result=replace(one.result, findings=()))
             for one in probes if found and one.wrong.any()
         )  # fmt: skip
         return replace(self, launch=launch, probes=tuple(kept))
@@ -242,6 +273,9 @@ class Bench:
         else:
             found += [one for one in itertools.product((1, LONG), repeat=3) if 1 in one]
         shapes = dict.fromkeys(self.shape(*one) for one in found if min(one) > 0)
+        own = self.launch.program.own_shape if self.launch.program else None
+        if own and own.operations < MANY:
+            shapes[own] = None
         return sorted(shapes, key=lambda shape: shape.operations)
 
     @cached_property

@@ -5,14 +5,16 @@ source: its macros, the launch in its own program, the extents of its shared arr
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.classroom.file_launch import FileLaunch
+from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Kernel, KernelCall
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -35,7 +37,9 @@ class Launch:
     blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
-    LINEAR if along its elements.
+    LINEAR if along its elements. program: the launch in the file, which then is the launch. fixed:
+    its grid, if that does not depend on the shape. depth: blocks along z of another grid. mended:
+    what is tried in the place of a launch that may be wrong.
     """
 
     block: tuple[int, int, int]
@@ -46,19 +50,57 @@ class Launch:
     order: str = COLUMNS_FIRST
     blocks: int = 0
     most: tuple[int, int] = (EVERYTHING, EVERYTHING)
+    program: FileLaunch | None = None
+    fixed: plans.Grid | None = None
+    depth: int = 1
+    mended: Callable[[plans.Launch, Shape], plans.Launch] | None = None
 
-    def plan(self, grid: plans.Grid) -> plans.Plan:
-        """One launch with this grid."""
-        return plans.Plan((plans.Launch(grid, self.block, self.shared_bytes),))
+    @property
+    def alone(self) -> "Launch":
+        """The same without the file."""
+        return replace(self, program=None, mended=None)
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
+    @property
+    def covers(self) -> bool:
+        """Whether the file has a launch whose grid is for its own sizes only."""
+        program = self.program
+        return program is not None and program.constant and self.fixed is None
+
+    def at(self, shape: Shape) -> plans.Launch:
+        """The launch at a shape."""
+        told = self.program.at(shape) if self.program else None
+        found = plans.Launch(self.fixed or self.covering(shape), self.block, self.shared_bytes)
+        if self.program and told:
+            own = not self.program.constant or shape == self.program.own_shape
+            shared = self.shared_bytes if told.shared is None else told.shared
+            grid = told.grid if own and told.grid else found.grid
+            found = plans.Launch(grid, told.block or self.block, shared)
+        return self.mended(found, shape) if self.mended else found
+
+    def covering(self, shape: Shape) -> plans.Grid:
+        """The grid that covers C with tiles."""
         assert self.tile
         if self.blocks:
-            return self.blocks, 1, 1
+            return self.blocks, 1, self.depth
         if self.order == LINEAR:
-            return ceil_div(shape.elements[-1], self.tile[1]), 1, 1
+            return ceil_div(shape.elements[-1], self.tile[1]), 1, self.depth
         rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
-        return (columns, rows, 1) if self.order == COLUMNS_FIRST else (rows, columns, 1)
+        x, y = (columns, rows) if self.order == COLUMNS_FIRST else (rows, columns)
+        return x, y, self.depth
+
+    def with_tile(self, tile: tuple[int, int], order: str) -> "Launch":
+        """The same with a tile. A grid of the file that does not depend on the shape covers C only
+        at the file's own sizes, or it is one that goes on over any C."""
+        known = replace(self, tile=tile, order=order)
+        program = self.program
+        if program is None or program.far is None or program.far.grid is None:
+            return known
+        known = replace(known, depth=program.far.grid[2])
+        if not program.constant:
+            return known
+        own = program.own_shape
+        covers = own is not None and known.covering(own) == program.far.grid
+        return known if covers else replace(known, fixed=program.far.grid)
 
 
 def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
@@ -74,19 +116,18 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
             )
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)
-    block = extents(settings, "block", where) or block_of(source, kernel, values)
+    own = Host(source, kernel, {}).launch()
+    said = extents(settings, "block", where)
+    block = said or (own and own.block) or block_of(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         known = f" ({names})" if names else ""
         raise question(f"{where}: which block does {kernel.name} take{known}", "block=16x16")
     x, y, z, *_ = (*block, 1, 1)
-    if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
+    if said and not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
-    call = call_of(source, kernel)
-    shared: int | str | None = settings.get("shared")
-    if not shared and call and call.configuration[2:]:
-        shared = valued(call.configuration[2], values)
+    shared: int | str | None = settings.get("shared") or (own and own.shared)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
@@ -174,8 +215,6 @@ def shared_arrays(kernel: Kernel) -> list[list[str]]:
 
 def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
     """The block as the source has it, or None if it could be several."""
-    if found := launched_block(source, kernel, values):
-        return found
     tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
     if not tiles and "__shared__" not in kernel.body:
         return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
@@ -198,7 +237,7 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    return STRIDING_BLOCKS if strides and in_a_line(source, kernel) else 0
+    return STRIDING_BLOCKS if strides and not re.search(r"blockIdx\s*\.\s*[yz]", kernel.body) else 0
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
@@ -211,33 +250,11 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def call_of(source: Source, kernel: Kernel) -> KernelCall | None:
-    """The kernel's first launch in the source's own program."""
-    return next((one for one in source.calls if one.kernel == kernel.name), None)
-
-
 def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
     """The arguments of the kernel's template, by the parameter's name: those of its first launch,
     or the defaults; float for a type without."""
-    call = call_of(source, kernel)
     found = {one.name: "float" for one in kernel.template if one.is_type}
     found |= {one.name: one.default for one in kernel.template if one.default}
-    given = zip(kernel.template, call.template, strict=False) if call else ()
+    own = Host(source, kernel, {}).launch()
+    given = zip(kernel.template, own.template, strict=False) if own else ()
     return found | {one.name: text for one, text in given}
-
-
-def launched_block(
-    source: Source, kernel: Kernel, values: Mapping[str, int]
-) -> tuple[int, ...] | None:
-    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of
-    constants."""
-    call = call_of(source, kernel)
-    if not call or len(call.configuration) < 2:
-        return None
-    variables = source.constants_of(call.function)
-    block = variables.get(call.configuration[1], call.configuration[1])
-    written = re.fullmatch(r"(?:dim3)?\s*[({](.*)[)}]", block, re.DOTALL)
-    texts = written[1].split(",") if written else [block]
-    known = whole_numbers(variables, values)
-    sides = [valued(text, known) for text in texts]
-    return tuple(side for side in sides if side) if all(sides) else None

@@ -17,6 +17,12 @@ from matmul_sweep.process.contained import MOST_BYTES
 # The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
 # what breaks the launch, then what makes C wrong.
 CURES = {
+    "comma for dim3": "",
+    "too many threads": "",
+    "too much shared memory": "",
+    "grid too small": "",
+    "grid exchanged": "x of the grid runs along the columns of C where the kernel takes its column from x",
+    "too little shared memory": "ask for all that the kernel uses",
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
     "wrong index": "",
@@ -115,6 +121,9 @@ class Teller:
         fields["type"] = fields.get("type", "").strip("'")
         return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
 
+    def tell_refused(self, finding: Mapping[str, Any], _: int) -> Mistake:
+        return self.made(finding["mistake"], finding["line"], finding["what"], finding["cure"])
+
     def tell_divergent(self, finding: Mapping[str, Any], _: int) -> Mistake:
         line = re.search(r"at line (\d+)", finding["text"])
         text = re.sub(r"\((\d+,\d+),0\)", r"(\1)", finding["text"])
@@ -125,7 +134,7 @@ class Teller:
         does = "writes" if finding["writes"] else "reads"
         element, array = finding["element"], finding["array"]
         if array == "shared":
-            has = f"of dynamic shared memory, which has {self.run.launch.shared_bytes}"
+            has = f"of dynamic shared memory, which has {self.run.launched.shared_bytes}"
             what = f"{thread_of(finding)} {does} byte {element} {has}"
             return self.made("out of shared memory", line, what)
         shape, name = self.run.shape, self.name_of(array)
@@ -157,7 +166,7 @@ class Teller:
             row, column = divmod(finding["element"], self.run.shape.output[1])
             where = f"{self.name_of('C')}[{row}][{column}]"
         of = "the same block" if finding["same_block"] else "another block"
-        thread = indices(finding["other_thread"], self.run.launch.block)
+        thread = indices(finding["other_thread"], self.run.launched.block)
         did = "wrote" if first == "write" else "read"
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
         return self.made("race", line, f"{what} (line {other})" if other else what)
@@ -245,8 +254,8 @@ class Teller:
         writer, element = run.result.writers[row, column], f"{self.name_of('C')}[{row}][{column}]"
         if writer["thread"] < 0:
             return f"{element} is written by no thread"
-        thread = indices(int(writer["thread"]), run.launch.block)
-        block = indices(int(writer["block"]), run.launch.grid(run.shape))
+        thread = indices(int(writer["thread"]), run.launched.block)
+        block = indices(int(writer["block"]), run.launched.grid)
         return (
             f"{element}, by thread {thread} of block {block}, is "
             f"{run.result.c[row, column]:.6g}; it should be {float(run.expected[row, column]):.6g}"
@@ -274,6 +283,11 @@ class Teller:
     def access_line(self, role: str, last: bool = False) -> int:
         """The first line of the kernel that has an element of this matrix, or the last one."""
         return self.body_line(rf"\b{re.escape(self.name_of(role))}\s*\[", last)
+
+    @classmethod
+    def line_of(cls, program: Program, pattern: str) -> int:
+        """The first line of a kernel with a pattern, or 0."""
+        return cls(None, program).body_line(pattern)  # type: ignore[arg-type]
 
     def pattern_line(self, about: str) -> int:
         pattern = PATTERNS[about]

@@ -13,10 +13,12 @@ from typing import Any
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common
+from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import launch_of, template_arguments
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
+from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import signature_of
 from matmul_sweep.classroom.source import read
 from matmul_sweep.operations.shapes import Shape
@@ -95,7 +97,10 @@ def program_in(path: Path, settings: Mapping[str, str]) -> Program:
     types = template_arguments(source, kernel)
     try:
         signature = signature_of(kernel, {**types, **settings}, path)
-        program = Program(source, kernel, signature, launch_of(source, kernel, settings))
+        launch = launch_of(source, kernel, settings)
+        if not settings.keys() & {"block", "tile", "blocks", "shared"}:
+            launch = replace(launch, program=file_launch(source, kernel, signature))
+        program = Program(source, kernel, signature, launch)
     except UserError:  # no question about what could not run if it were answered
         for header in filter(lacks, source.headers):
             raise UserError(f"{path}: {NotRunnable(header)}") from None
@@ -138,14 +143,19 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     runs = list(bench.runs(RUN_SECONDS))
     wrong = [run for run in (*runs, *bench.probes) if not run.right]
     clean = [run for run in wrong if not run.mistaken]
+    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
+    verdict = replace(verdict, bench=bench, shapes=shapes)
+    if of_launch := mistake_of_launch(bench, [run for run in runs if not run.right]):
+        return replace(
+            verdict, status=WRONG, mistakes=[of_launch], rule=rule_of(shapes, bench),
+            printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
+        )  # fmt: skip
     explanation = common(clean, program.signature)
     mistakes: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
         for one in mistakes_of(run, program, explanation):
             mistakes.setdefault((one.kind, one.line), one)
     ordered = sorted(mistakes.values(), key=lambda one: one.rank)
-    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
-    verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
         verdict = replace(verdict, printed=runs[0].result.printed)
         if (tried := len(runs)) == (wanted := len(bench.trials)):
