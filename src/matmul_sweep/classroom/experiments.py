@@ -164,9 +164,11 @@ class Bench:
         kind: Any = self.signature.operation.shape
         m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
+        names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
-            return kind(*[max(m, n, k)] * len(kind.__match_args__))
-        return kind(m, n, k) if len(kind.__match_args__) == 3 else kind(k, n)
+            return kind(*[fixed.get("m", max(m, n, k))] * len(names))
+        sides = (m, n, k) if len(names) == 3 else (k, n)
+        return kind(*(fixed.get(*pair) for pair in zip(names, sides, strict=True)))
 
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, those with few terms first."""

@@ -4,15 +4,16 @@ Each comes from a setting (behind the file's name, or in a comment `// try: ...`
 source: its macros, the launch in its own program, the extents of its shared arrays.
 """
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Kernel, KernelCall
+from matmul_sweep.classroom.syntax import Kernel, KernelCall, TemplateParameter
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -25,7 +26,17 @@ TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|s
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
-EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
+# Arguments of public ladders of SGEMM kernels, whose loads fit the threads of a block only so.
+LADDERS = (
+    {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4,
+     "NUM_THREADS": 128},
+    {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
+    {"BM": 64, "BN": 64, "BK": 8, "TM": 8},
+)  # fmt: skip
+TYPICAL = 16  # of another template's argument
+SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
+ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
+ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx)\s*\.\s*[xyz])\s*[,;]")
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,7 @@ class Launch:
     blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
-    LINEAR if along its elements.
+    LINEAR if along its elements. guessed: what neither the file nor a setting says.
     """
 
     block: tuple[int, int, int]
@@ -46,6 +57,7 @@ class Launch:
     order: str = COLUMNS_FIRST
     blocks: int = 0
     most: tuple[int, int] = (EVERYTHING, EVERYTHING)
+    guessed: frozenset[str] = frozenset()
 
     def plan(self, grid: plans.Grid) -> plans.Plan:
         """One launch with this grid."""
@@ -64,7 +76,7 @@ class Launch:
 def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
     """Raises UserError, with the question, for what nothing says."""
     where = str(source.path)
-    constants = template_arguments(source, kernel)
+    constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
     for name, value in constants.items():
         if source.fixes(name) and source.macros[name] != value:
@@ -74,7 +86,10 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
             )
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)
-    block = extents(settings, "block", where) or block_of(source, kernel, values)
+    block = extents(settings, "block", where) or launched_block(source, kernel, values)
+    if block is None:
+        guessed |= {"block"}
+        block = guessed_block(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         known = f" ({names})" if names else ""
@@ -86,7 +101,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     call = call_of(source, kernel)
     shared: int | str | None = settings.get("shared")
     if not shared and call and call.configuration[2:]:
-        shared = valued(call.configuration[2], values)
+        shared = valued(call.configuration[2], values_at(source, call, values))
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
@@ -102,7 +117,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
         (x, y, z), (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
-        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
+        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)), guessed=guessed,
     )  # fmt: skip
 
 
@@ -137,6 +152,7 @@ def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
+    """The names of known values that a kernel uses."""
     words = set(
         re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
     )
@@ -169,20 +185,60 @@ def defined(source: Source, name: str) -> bool:
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:
     """The extents of each of its arrays in shared memory, as they are written."""
-    return [re.findall(r"\[([^\]]*)\]", array) for array in EXTENT.findall(kernel.body)]
+    return [re.findall(r"\[([^\]]*)\]", array) for declared in SHARED.findall(kernel.body)
+            for array in ARRAY.findall(declared)]  # fmt: skip
 
 
-def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The block as the source has it, or None if it could be several."""
-    if found := launched_block(source, kernel, values):
-        return found
+def guessed_block(
+    source: Source, kernel: Kernel, values: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The block that a kernel's own text makes likely, or None if it could be several."""
+    line, bound = in_a_line(source, kernel), valued(kernel.bounds, values)
     tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
-    if not tiles and "__shared__" not in kernel.body:
-        return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
-    arrays = ([valued(text, values) or 0 for text in one] for one in shared_arrays(kernel))
-    squares = [min(sides) for sides in arrays if len(sides) == 2 and all(sides)]
-    side = tiles.pop() if len(tiles) == 1 else min(squares, default=0) if not tiles else 0
-    return (side, side) if 0 < side <= 32 else None
+    arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
+    if line:
+        threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
+        return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
+    if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
+        return tuple(sides)
+    squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
+    if not tiles and not arrays:
+        return square_of(bound) or DEFAULT_BLOCK
+    side = min(squares or (tiles if len(tiles) == 1 else {0}))
+    return (side, side) if 0 < side <= 32 else square_of(bound)
+
+
+def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
+    """The threads of a block in a line, one for each element of a square tile, or of an array; 0 if
+    there could be several."""
+    if len(tiles) == 1:
+        return tiles.pop() ** 2
+    sizes = {math.prod(one) for one in arrays}
+    return sizes.pop() if len(sizes) == 1 and max(sizes) <= MAXIMUM_THREADS else 0
+
+
+def square_of(threads: int | None) -> tuple[int, int] | None:
+    """The square block of so many threads."""
+    side = math.isqrt(threads or 0)
+    return (side, side) if side and side * side == threads else None
+
+
+def threads_of_ladder(values: Mapping[str, int]) -> int:
+    """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
+    named = {name.upper(): value for name, value in values.items()}
+    if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
+        return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
+    return named.get("NUM_THREADS", 0)
+
+
+def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
+    """The extent of a block whose threads count as blockIdx.x * extent + threadIdx.x, or 0."""
+    body = kernel.body
+    for name, index in ALIAS.findall(body):
+        body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
+    block, thread = rf"blockIdx\s*\.\s*{axis}", rf"threadIdx\s*\.\s*{axis}"
+    found = re.search(rf"{block}\s*\*\s*(\w+)\s*\)?\s*\+\s*{thread}\b(?!\s*\*)", body)
+    return (valued(found[1], values) or 0) if found else 0
 
 
 def in_a_line(source: Source, kernel: Kernel) -> bool:
@@ -216,14 +272,52 @@ def call_of(source: Source, kernel: Kernel) -> KernelCall | None:
     return next((one for one in source.calls if one.kernel == kernel.name), None)
 
 
-def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
-    """The arguments of the kernel's template, by the parameter's name: those of its first launch,
-    or the defaults; float for a type without."""
+def template_arguments(
+    source: Source, kernel: Kernel, settings: Mapping[str, str]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """The arguments of the kernel's template, by the parameter's name, and those that are a guess.
+
+    Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
+    default, the constant of its name in the program, float for a type, or else a usual one.
+    """
     call = call_of(source, kernel)
-    found = {one.name: "float" for one in kernel.template if one.is_type}
-    found |= {one.name: one.default for one in kernel.template if one.default}
-    given = zip(kernel.template, call.template, strict=False) if call else ()
-    return found | {one.name: text for one, text in given}
+    given = call.template if call else source.instantiations.get(kernel.name, ())
+    known = values_at(source, call, known_values(source, {}))
+    program = whole_numbers(source.constants_of_functions, known)
+    told, guessed = {}, set()
+    texts = [*given, *[""] * len(kernel.template)]
+    for one, text in zip(kernel.template, texts, strict=False):
+        chosen = settings.get(one.name) or argument(one, text, known)
+        chosen = chosen or argument(one, one.default, known)
+        if not chosen and not one.is_type and one.name in program:
+            chosen = str(program[one.name])
+        if not chosen:
+            guessed |= {one.name}
+            chosen = "float" if one.is_type else str(typical(one.name, kernel))
+        told[one.name] = chosen
+        if chosen.isdecimal():
+            known[one.name] = int(chosen)
+    return told, frozenset(guessed)
+
+
+def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
+    """A template's argument without the names of the function that gives it, or nothing."""
+    if one.is_type:
+        return "" if re.fullmatch(r"[A-Z]\w?", text) else text
+    value = valued(text, known) if text else None
+    return text if text in ("true", "false") else "" if value is None else str(value)
+
+
+def typical(name: str, kernel: Kernel) -> int:
+    """A usual value of a template's parameter."""
+    names = {one.name.upper() for one in kernel.template if not one.is_type}
+    ladder = next((one for one in LADDERS if names <= one.keys() and len(names) > 2), {})
+    return ladder.get(name.upper(), TYPICAL)
+
+
+def values_at(source: Source, call: KernelCall | None, values: Mapping[str, int]) -> dict[str, int]:
+    """The whole numbers that are known where a kernel is launched."""
+    return whole_numbers(source.constants_of(call.function) if call else {}, values)
 
 
 def launched_block(
@@ -238,6 +332,6 @@ def launched_block(
     block = variables.get(call.configuration[1], call.configuration[1])
     written = re.fullmatch(r"(?:dim3)?\s*[({](.*)[)}]", block, re.DOTALL)
     texts = written[1].split(",") if written else [block]
-    known = whole_numbers(variables, values)
+    known = values_at(source, call, values)
     sides = [valued(text, known) for text in texts]
     return tuple(side for side in sides if side) if all(sides) else None

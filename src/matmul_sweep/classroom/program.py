@@ -8,15 +8,15 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch
-from matmul_sweep.classroom.signature import UNUSED, Signature
+from matmul_sweep.classroom.signature import BATCH, LEADING, UNUSED, Parameter, Signature
 from matmul_sweep.classroom.source import Include, Source
 from matmul_sweep.classroom.syntax import Kernel
-from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
 
@@ -75,22 +75,45 @@ class Program:
     def wrapper(self) -> str:
         """A kernel of the operation's own signature that calls the hand-in's."""
         operation = self.signature.operation
-        cpp = DTYPES[operation.dtype].cpp
-        inputs = operation.matrices[:-1]
-        pointers = [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
+        types = [dtype.cpp for dtype in operation.dtypes]
+        names = [f"trial_{name}" for name in operation.matrices]
+        inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
+        parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
         own = [self.launch.constants[one.name] for one in self.kernel.template]
         template = f"<{', '.join(own)}>" if own else ""
-        roles = [p.role for p in self.signature.parameters]
-        given = {"alpha": "1", "beta": "0"}
-        given |= {role: "0" for role in roles if role.startswith(UNUSED)}
-        given |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
-        arguments = ", ".join(given.get(role, f"trial_{role}") for role in roles)
+        structs, arguments = [], []
+        passed = (p for p in self.signature.parameters if p.position >= 0)
+        for position, parts in groupby(passed, key=lambda p: p.position):
+            for part in parts:
+                argument = self.argument(part)
+                if part.member:
+                    argument, value = f"trial_{position}", argument
+                    structs.append(f"{argument}.{part.member} = {value};")
+            if part.member:
+                kind = self.kernel.parameters[position].type
+                structs.insert(0, f"{kind} {argument} = {{}};")
+            arguments.append(argument)
+        inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
+        call = f"{self.kernel.path}{template}({', '.join(arguments)});"
         return (
-            '#line 1 "wrapper"\n'
-            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({", ".join([*pointers, *numbers])})\n'
-            f"{{ {self.kernel.path}{template}({arguments}); }}\n"
+            f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
+            f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
+
+    def argument(self, parameter: Parameter) -> str:
+        """What a parameter of the kernel gets."""
+        role, operation = parameter.role, self.signature.operation
+        if role in operation.matrices:
+            index = operation.matrices.index(role)
+            pointer = f"const_cast<{operation.dtypes[index].cpp}*>(trial_{role})"
+            known = self.launch.constants
+            rows = "".join(f"[{known.get(extent, extent)}]" for extent in parameter.extents)
+            return f"reinterpret_cast<{parameter.type} (*){rows}>({pointer})" if rows else pointer
+        if role.startswith(LEADING):
+            return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
+        given = {"alpha": "1", "beta": "0", BATCH: "1"}
+        return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
 
     @property
     def for_cpu(self) -> str:
