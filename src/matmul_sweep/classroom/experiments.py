@@ -86,7 +86,7 @@ class Bench:
         operation = self.signature.operation
         fill = "digits" if operation.dtype == "int32" else "uniform"
         inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
-        c = np.full(shape.output, self.poison, operation.dtype)
+        c = np.full(shape.output, self.poison, operation.output)
         plan = self.launch.plan(grid or self.launch.grid(shape))
         done = watched.launch(self.executable, plan, shape, inputs, c, LAUNCH_SECONDS)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
@@ -107,7 +107,7 @@ class Bench:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
         if self.adds:
             return 0.0
-        numbers = self.signature.accumulates or self.signature.operation.dtype == "int32"
+        numbers = self.signature.accumulates or self.signature.operation.output == "int32"
         return 1e4 if numbers else np.nan
 
     def counts(self, finding: Mapping[str, Any]) -> bool:
@@ -157,7 +157,7 @@ class Bench:
         x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
         if x and y:
             return tile_between(x, y, beside)
-        return line_of_tiles(~alone.unwritten) if x else None
+        return line_of_tiles(~alone.unwritten, bool(x)) if x or y else None
 
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
@@ -235,11 +235,13 @@ def tile_between(
     return None
 
 
-def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
-    """The same for blocks in a line, of which the first one computes these elements."""
-    count, columns = int(first.sum()), first.shape[1]
-    if not first.ravel()[:count].all():
-        return None
-    if count % columns:
-        return (1, count), LINEAR
-    return (count // columns, EVERYTHING), ROWS_FIRST
+def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], str] | None:
+    """The same for blocks in a line along x or y of the grid, of which the first one computes
+    these elements."""
+    rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
+    if first[:rows].all():
+        return (rows, EVERYTHING), ROWS_FIRST if along_x else COLUMNS_FIRST
+    if first[:, :columns].all():
+        return (EVERYTHING, columns), COLUMNS_FIRST if along_x else ROWS_FIRST
+    count = int(first.sum())
+    return ((1, count), LINEAR) if along_x and first.ravel()[:count].all() else None

@@ -16,6 +16,7 @@ from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations.dtypes import DTYPES
 
 CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
+CLOSE_IN_DOUBLE = 1e-9  # the same of float64
 ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 
 
@@ -47,7 +48,8 @@ def matches(run: Run, model: np.ndarray) -> bool:
     if not (known & run.wrong).any():
         return False
     c = run.result.c.astype(np.float64)
-    close = max(CLOSE, 4 * DTYPES[run.result.c.dtype.name].roundoff)
+    dtype = DTYPES[run.result.c.dtype.name]
+    close = CLOSE_IN_DOUBLE if dtype.name == "float64" else max(CLOSE, 4 * dtype.roundoff)
     allowed = close * max(1.0, float(np.abs(run.expected).max()))
     return bool((np.abs(c - model)[known] <= allowed).all())
 
@@ -121,7 +123,8 @@ def strides(run: Run, signature: Signature) -> Iterator[Model]:
     for (which, rows, columns, right), (role, length), turned in itertools.product(
         matrices, lengths, (False, True)
     ):
-        if (role == right and not turned) or (role == "1" and turned):
+        right_length = role == right or (signature.square and role != "1")
+        if (right_length and not turned) or (role == "1" and turned):
             continue
         row, column = np.indices((rows, columns))
         index = row + column * length if turned else row * length + column

@@ -122,8 +122,11 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
-    """The whole numbers among macros and constants, by name."""
-    return whole_numbers(source.constants | source.macros | dict(constants), {})
+    """The whole numbers among macros and constants, by name, those of headers beside too."""
+    texts: dict[str, str] = {}
+    for one in (*source.headers_beside, source):
+        texts |= one.constants | one.macros
+    return whole_numbers(texts | dict(constants), {})
 
 
 def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
@@ -193,10 +196,12 @@ def guessed_block(
     source: Source, kernel: Kernel, values: Mapping[str, int]
 ) -> tuple[int, ...] | None:
     """The block that a kernel's own text makes likely, or None if it could be several."""
-    line, bound = in_a_line(source, kernel), valued(kernel.bounds, values)
+    code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
-    if line:
+    if not uses(code, "threadIdx", "[yz]"):
+        if not uses(code, "threadIdx", "x"):
+            return (1,)
         threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
         return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
@@ -232,20 +237,21 @@ def threads_of_ladder(values: Mapping[str, int]) -> int:
 
 
 def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
-    """The extent of a block whose threads count as blockIdx.x * extent + threadIdx.x, or 0."""
-    body = kernel.body
+    """The extent of a block whose threads count as blockIdx.x * extent + threadIdx.x, or go on by
+    it; or 0."""
+    body, thread = kernel.body, rf"threadIdx\s*\.\s*{axis}\b"
     for name, index in ALIAS.findall(body):
-        body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
-    block, thread = rf"blockIdx\s*\.\s*{axis}", rf"threadIdx\s*\.\s*{axis}"
-    found = re.search(rf"{block}\s*\*\s*(\w+)\s*\)?\s*\+\s*{thread}\b(?!\s*\*)", body)
-    return (valued(found[1], values) or 0) if found else 0
+        if not re.search(rf"\b{name}\s*\+=", body):
+            body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
+    counted = rf"blockIdx\s*\.\s*{axis}\s*\*\s*(\w+)\s*\)?\s*\+\s*{thread}(?!\s*\*)"
+    goes_on = rf"\b(\w+)\s*=\s*{thread}\s*;[^;]*;\s*\1\s*\+=\s*(\w+)\s*\)"
+    found = re.search(counted, body) or re.search(goes_on, body)
+    return (valued(found[found.lastindex or 0], values) or 0) if found else 0
 
 
-def in_a_line(source: Source, kernel: Kernel) -> bool:
-    """Whether threads and blocks are counted by x alone: those of another y would only repeat the
-    work, which is no race of the kernel's."""
-    text = source.needed_by(kernel)[source]
-    return "threadIdx.x" in text and not re.search(r"\.\s*[yz]\b", text)
+def uses(code: str, index: str, axis: str) -> bool:
+    """Whether code takes an axis of threadIdx or blockIdx."""
+    return bool(re.search(rf"\b{index}\s*\.\s*{axis}\b", code))
 
 
 def striding_blocks(source: Source, kernel: Kernel) -> int:
@@ -254,7 +260,8 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    return STRIDING_BLOCKS if strides and in_a_line(source, kernel) else 0
+    in_a_line = not uses(source.needed_by(kernel)[source], "blockIdx", "[yz]")
+    return STRIDING_BLOCKS if strides and in_a_line else 0
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:

@@ -11,12 +11,15 @@ from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
+from tree_sitter import Node
+
 from matmul_sweep.build import toolchain
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.signature import BATCH, LEADING, UNUSED, Parameter, Signature
 from matmul_sweep.classroom.source import Include, Source
-from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
 
@@ -115,9 +118,19 @@ class Program:
         given = {"alpha": "1", "beta": "0", BATCH: "1"}
         return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
 
+    @cached_property
+    def overlapping(self) -> list[tuple[str, str, Node]]:
+        """Name, type and declaration of the kernel's `extern __shared__` arrays behind the first:
+        all of them begin at one address."""
+        return syntax.dynamic_arrays(self.kernel, self.source.text)[1:]
+
     @property
     def for_cpu(self) -> str:
         text = self.flat(lambda header: emulation.lacks(header.name))
+        first = next(iter(syntax.dynamic_arrays(self.kernel, self.source.text)), ("",))[0]
+        for name, kind, node in self.overlapping:
+            written = re.escape(text_of(node, self.source.text))
+            text = re.sub(written, f"{kind}* {name} = reinterpret_cast<{kind}*>({first});", text)
         return f"#define KERNEL_ATTRIBUTE __global__\n{self.defines}{text}{self.wrapper}"
 
     @property

@@ -17,8 +17,8 @@ from matmul_sweep.process.errors import UserError
 # The types of matrices, by the names that kernels give them.
 ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
 WHOLE = word_set(
-    "unsigned signed int long short char size_t ptrdiff_t ssize_t uint int8_t uint8_t int16_t "
-    "uint16_t int32_t uint32_t int64_t uint64_t"
+    "unsigned signed int long short size_t ptrdiff_t ssize_t uint int16_t uint16_t int32_t "
+    "uint32_t int64_t uint64_t"
 )
 # Words for rows and for columns, in the languages of classrooms.
 ROWS = word_set(

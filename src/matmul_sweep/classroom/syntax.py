@@ -222,6 +222,16 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
             yield TemplateParameter(text_of(name, text), part(one, "type", text), default)
 
 
+def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
+    """Name, type and declaration of each `extern __shared__` array of a kernel."""
+    found = []
+    for one in of_type(kernel.node, "declaration"):
+        if re.match(r"extern\b.*__shared__", text_of(one, text), re.DOTALL):
+            names = [text_of(name, text) for name in declared_names(one)]
+            found += [(name, part(one, "type", text), one) for name in names]
+    return found
+
+
 def calls(root: Node, text: str) -> Iterator[KernelCall]:
     """Every launch of a kernel in the file."""
     for mark in of_type(root, "kernel_call_syntax"):
