@@ -181,7 +181,7 @@ class Bench:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
         if self.finds_zeros:
             return 0.0
-        numbers = self.signature.accumulates or self.signature.operation.dtype == "int32"
+        numbers = self.signature.accumulates or self.signature.operation.output == "int32"
         return 1e4 if numbers else np.nan
 
     def counts(self, finding: Mapping[str, Any]) -> bool:
@@ -245,9 +245,11 @@ class Bench:
         kind: Any = self.signature.operation.shape
         m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
+        names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
-            return kind(*[max(m, n, k)] * len(kind.__match_args__))
-        return kind(m, n, k) if len(kind.__match_args__) == 3 else kind(k, n)
+            return kind(*[fixed.get("m", max(m, n, k))] * len(names))
+        sides = (m, n, k) if len(names) == 3 else (k, n)
+        return kind(*(fixed.get(*pair) for pair in zip(names, sides, strict=True)))
 
     def shapes(self) -> list[Shape]:
         """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
@@ -360,11 +362,13 @@ def tile_between(
     return None
 
 
-def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
-    """The same for blocks in a line, of which the first one computes these elements."""
-    count, columns = int(first.sum()), first.shape[1]
-    if not first.ravel()[:count].all():
-        return None
-    if count % columns:
-        return (1, count), LINEAR
-    return (count // columns, EVERYTHING), ROWS_FIRST
+def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], str] | None:
+    """The same for blocks in a line along x or y of the grid, of which the first one computes
+    these elements."""
+    rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
+    if first[:rows].all():
+        return (rows, EVERYTHING), ROWS_FIRST if along_x else COLUMNS_FIRST
+    if first[:, :columns].all():
+        return (EVERYTHING, columns), COLUMNS_FIRST if along_x else ROWS_FIRST
+    count = int(first.sum())
+    return ((1, count), LINEAR) if along_x and first.ravel()[:count].all() else None

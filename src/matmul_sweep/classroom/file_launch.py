@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
-from matmul_sweep.classroom.host import Extents, Host, Launched
-from matmul_sweep.classroom.signature import Signature
+from matmul_sweep.classroom.host import Host, Launched, Value
+from matmul_sweep.classroom.signature import Parameter, Signature
 from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
@@ -57,8 +57,8 @@ class FileLaunch:
     @cached_property
     def own_shape(self) -> Shape | None:
         """The shape of the file's own sizes, if it has them."""
-        pairs = zip(self.signature.parameters, self.own.values, strict=False)
-        sizes = {p.role: value for p, value in pairs if p.role in ("m", "n", "k")}
+        sizes = {p.role: value for p, _, value in passed(self.signature, self.own)
+                 if p.role in ("m", "n", "k")}  # fmt: skip
         kind = self.signature.operation.shape
         if self.signature.square:
             sizes = dict.fromkeys(kind.__match_args__, next(iter(sizes.values()), None))
@@ -69,8 +69,8 @@ class FileLaunch:
     @property
     def zeroes_c(self) -> bool:
         """Whether the program makes C zero before."""
-        told = dict(zip((p.role for p in self.signature.parameters), self.own.arguments, strict=False))
-        return zeroes(self.source, told.get("C", ""))
+        texts = {p.role: text for p, text, _ in passed(self.signature, self.own)}
+        return zeroes(self.source, texts.get("C", ""))
 
     def refusal(self, launched: Launched) -> Mapping[str, Any] | None:
         """A finding about a launch that no kernel can be right with: its kind, its line, in words
@@ -106,6 +106,14 @@ class FileLaunch:
         return value if isinstance(value, int) and value else None
 
 
+def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str, Value]]:
+    """Each parameter with the text and the value that a launch gives it."""
+    for one in signature.parameters:
+        if 0 <= one.position < len(own.arguments):
+            text, value = own.arguments[one.position], own.values[one.position]
+            yield (one, f"{text}.{one.member}", None) if one.member else (one, text, value)
+
+
 def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
     return {"kind": "refused", "mistake": kind, "line": line, "what": what, "cure": cure}
 
@@ -127,7 +135,7 @@ def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLau
     roles: list[tuple[str, str]] = []
     function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
     begins = source.constants | source.macros | source.constants_of(function)
-    for parameter, text in zip(signature.parameters, own.arguments, strict=False):
+    for parameter, text, _ in passed(signature, own):
         if parameter.role not in ("m", "n", "k"):
             continue
         seen: set[str] = set()

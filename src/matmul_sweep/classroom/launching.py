@@ -4,8 +4,9 @@ Each comes from a setting (behind the file's name, or in a comment `// try: ...`
 source: its macros, the launch in its own program, the extents of its shared arrays.
 """
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
@@ -14,7 +15,7 @@ from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.file_launch import FileLaunch
 from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.classroom.syntax import Kernel, TemplateParameter
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -27,7 +28,17 @@ TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|s
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
-EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
+# Arguments of public ladders of SGEMM kernels, whose loads fit the threads of a block only so.
+LADDERS = (
+    {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4,
+     "NUM_THREADS": 128},
+    {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
+    {"BM": 64, "BN": 64, "BK": 8, "TM": 8},
+)  # fmt: skip
+TYPICAL = 16  # of another template's argument
+SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
+ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
+ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx)\s*\.\s*[xyz])\s*[,;]")
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class Launch:
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
     LINEAR if along its elements. program: the launch in the file, which then is the launch. fixed:
     its grid, if that does not depend on the shape. depth: blocks along z of another grid. mended:
-    what is tried in the place of a launch that may be wrong.
+    what is tried in the place of a launch that may be wrong. guessed: what neither the file nor a
+    setting says.
     """
 
     block: tuple[int, int, int]
@@ -54,6 +66,7 @@ class Launch:
     fixed: plans.Grid | None = None
     depth: int = 1
     mended: Callable[[plans.Launch, Shape], plans.Launch] | None = None
+    guessed: frozenset[str] = frozenset()
 
     @property
     def alone(self) -> "Launch":
@@ -106,7 +119,7 @@ class Launch:
 def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
     """Raises UserError, with the question, for what nothing says."""
     where = str(source.path)
-    constants = template_arguments(source, kernel)
+    constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
     for name, value in constants.items():
         if source.fixes(name) and source.macros[name] != value:
@@ -118,7 +131,10 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     ask_for_constants(source, kernel, values, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
-    block = said or (own and own.block) or block_of(source, kernel, values)
+    block = said or (own and own.block)
+    if block is None:
+        guessed |= {"block"}
+        block = guessed_block(source, kernel, values)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         known = f" ({names})" if names else ""
@@ -143,13 +159,16 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
         (x, y, z), (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
-        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
+        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)), guessed=guessed,
     )  # fmt: skip
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
-    """The whole numbers among macros and constants, by name."""
-    return whole_numbers(source.constants | source.macros | dict(constants), {})
+    """The whole numbers among macros and constants, by name, those of headers beside too."""
+    texts: dict[str, str] = {}
+    for one in (*source.headers_beside, source):
+        texts |= one.constants | one.macros
+    return whole_numbers(texts | dict(constants), {})
 
 
 def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
@@ -178,6 +197,7 @@ def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
+    """The names of known values that a kernel uses."""
     words = set(
         re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
     )
@@ -210,25 +230,70 @@ def defined(source: Source, name: str) -> bool:
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:
     """The extents of each of its arrays in shared memory, as they are written."""
-    return [re.findall(r"\[([^\]]*)\]", array) for array in EXTENT.findall(kernel.body)]
+    return [re.findall(r"\[([^\]]*)\]", array) for declared in SHARED.findall(kernel.body)
+            for array in ARRAY.findall(declared)]  # fmt: skip
 
 
-def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The block as the source has it, or None if it could be several."""
+def guessed_block(
+    source: Source, kernel: Kernel, values: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The block that a kernel's own text makes likely, or None if it could be several."""
+    code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
-    if not tiles and "__shared__" not in kernel.body:
-        return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
-    arrays = ([valued(text, values) or 0 for text in one] for one in shared_arrays(kernel))
-    squares = [min(sides) for sides in arrays if len(sides) == 2 and all(sides)]
-    side = tiles.pop() if len(tiles) == 1 else min(squares, default=0) if not tiles else 0
-    return (side, side) if 0 < side <= 32 else None
+    arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
+    if not uses(code, "threadIdx", "[yz]"):
+        if not uses(code, "threadIdx", "x"):
+            return (1,)
+        threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
+        return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
+    if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
+        return tuple(sides)
+    squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
+    if not tiles and not arrays:
+        return square_of(bound) or DEFAULT_BLOCK
+    side = min(squares or (tiles if len(tiles) == 1 else {0}))
+    return (side, side) if 0 < side <= 32 else square_of(bound)
 
 
-def in_a_line(source: Source, kernel: Kernel) -> bool:
-    """Whether threads and blocks are counted by x alone: those of another y would only repeat the
-    work, which is no race of the kernel's."""
-    text = source.needed_by(kernel)[source]
-    return "threadIdx.x" in text and not re.search(r"\.\s*[yz]\b", text)
+def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
+    """The threads of a block in a line, one for each element of a square tile, or of an array; 0 if
+    there could be several."""
+    if len(tiles) == 1:
+        return tiles.pop() ** 2
+    sizes = {math.prod(one) for one in arrays}
+    return sizes.pop() if len(sizes) == 1 and max(sizes) <= MAXIMUM_THREADS else 0
+
+
+def square_of(threads: int | None) -> tuple[int, int] | None:
+    """The square block of so many threads."""
+    side = math.isqrt(threads or 0)
+    return (side, side) if side and side * side == threads else None
+
+
+def threads_of_ladder(values: Mapping[str, int]) -> int:
+    """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
+    named = {name.upper(): value for name, value in values.items()}
+    if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
+        return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
+    return named.get("NUM_THREADS", 0)
+
+
+def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
+    """The extent of a block whose threads count as blockIdx.x * extent + threadIdx.x, or go on by
+    it; or 0."""
+    body, thread = kernel.body, rf"threadIdx\s*\.\s*{axis}\b"
+    for name, index in ALIAS.findall(body):
+        if not re.search(rf"\b{name}\s*\+=", body):
+            body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
+    counted = rf"blockIdx\s*\.\s*{axis}\s*\*\s*(\w+)\s*\)?\s*\+\s*{thread}(?!\s*\*)"
+    goes_on = rf"\b(\w+)\s*=\s*{thread}\s*;[^;]*;\s*\1\s*\+=\s*(\w+)\s*\)"
+    found = re.search(counted, body) or re.search(goes_on, body)
+    return (valued(found[found.lastindex or 0], values) or 0) if found else 0
+
+
+def uses(code: str, index: str, axis: str) -> bool:
+    """Whether code takes an axis of threadIdx or blockIdx."""
+    return bool(re.search(rf"\b{index}\s*\.\s*{axis}\b", code))
 
 
 def striding_blocks(source: Source, kernel: Kernel) -> int:
@@ -237,7 +302,8 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    return STRIDING_BLOCKS if strides and not re.search(r"blockIdx\s*\.\s*[yz]", kernel.body) else 0
+    in_a_line = not uses(source.needed_by(kernel)[source], "blockIdx", "[yz]")
+    return STRIDING_BLOCKS if strides and in_a_line else 0
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
@@ -250,11 +316,44 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
-    """The arguments of the kernel's template, by the parameter's name: those of its first launch,
-    or the defaults; float for a type without."""
-    found = {one.name: "float" for one in kernel.template if one.is_type}
-    found |= {one.name: one.default for one in kernel.template if one.default}
+def template_arguments(
+    source: Source, kernel: Kernel, settings: Mapping[str, str]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """The arguments of the kernel's template, by the parameter's name, and those that are a guess.
+
+    Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
+    default, the constant of its name in the program, float for a type, or else a usual one.
+    """
     own = Host(source, kernel, {}).launch()
-    given = zip(kernel.template, own.template, strict=False) if own else ()
-    return found | {one.name: text for one, text in given}
+    given = own.template if own else source.instantiations.get(kernel.name, ())
+    known = known_values(source, {})
+    program = whole_numbers(source.constants_of_functions, known)
+    told, guessed = {}, set()
+    texts = [*given, *[""] * len(kernel.template)]
+    for one, text in zip(kernel.template, texts, strict=False):
+        chosen = settings.get(one.name) or argument(one, text, known)
+        chosen = chosen or argument(one, one.default, known)
+        if not chosen and not one.is_type and one.name in program:
+            chosen = str(program[one.name])
+        if not chosen:
+            guessed |= {one.name}
+            chosen = "float" if one.is_type else str(typical(one.name, kernel))
+        told[one.name] = chosen
+        if chosen.isdecimal():
+            known[one.name] = int(chosen)
+    return told, frozenset(guessed)
+
+
+def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
+    """A template's argument without the names of the function that gives it, or nothing."""
+    if one.is_type:
+        return "" if re.fullmatch(r"[A-Z]\w?", text) else text
+    value = valued(text, known) if text else None
+    return text if text in ("true", "false") else "" if value is None else str(value)
+
+
+def typical(name: str, kernel: Kernel) -> int:
+    """A usual value of a template's parameter."""
+    names = {one.name.upper() for one in kernel.template if not one.is_type}
+    ladder = next((one for one in LADDERS if names <= one.keys() and len(names) > 2), {})
+    return ladder.get(name.upper(), TYPICAL)

@@ -12,6 +12,7 @@ import numpy as np
 from matmul_sweep.classroom.experiments import Run
 from matmul_sweep.classroom.explanation import Explanation, explanations
 from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.syntax import line_of
 from matmul_sweep.process.contained import MOST_BYTES
 
 # The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
@@ -25,6 +26,8 @@ CURES = {
     "too little shared memory": "ask for all that the kernel uses",
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
+    "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers into "
+    "it: float* second = first + elements",
     "wrong index": "",
     "lost terms": "",
     "uninitialised variable": "give it a value, such as 0 for a sum",
@@ -87,6 +90,8 @@ def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> 
     """The mistakes of a launch. explanation: of a wrong C, if one was found for all launches."""
     teller = Teller(run, program)
     found = [teller.told(finding) for finding in run.mistaken]
+    if found or run.wrong.any():
+        found += teller.overlapping()
     if run.wrong.any():
         if explanation and explanation in explanations(run, program.signature):
             found.append(teller.explained(explanation))
@@ -191,6 +196,12 @@ class Teller:
                 "threads meet within one round, put one between the read and the write too"
             )
         return self.made("missing barrier", reads, what, cure)
+
+    def overlapping(self) -> Iterator[Mistake]:
+        """The `extern __shared__` arrays behind the first, none of which has memory of its own."""
+        for name, _, node in self.program.overlapping:
+            what = f"{name} begins at the address of every other `extern __shared__` array"
+            yield self.made("overlapping arrays", line_of(node), what)
 
     def explained(self, explanation: Explanation) -> Mistake:
         about = explanation.about

@@ -8,15 +8,18 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
+from tree_sitter import Node
+
 from matmul_sweep.build import toolchain
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch
-from matmul_sweep.classroom.signature import UNUSED, Signature
+from matmul_sweep.classroom.signature import BATCH, LEADING, UNUSED, Parameter, Signature
 from matmul_sweep.classroom.source import Include, Source
-from matmul_sweep.classroom.syntax import Kernel
-from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
 
@@ -75,27 +78,61 @@ class Program:
     def wrapper(self) -> str:
         """A kernel of the operation's own signature that calls the hand-in's."""
         operation = self.signature.operation
-        cpp = DTYPES[operation.dtype].cpp
-        inputs = operation.matrices[:-1]
-        pointers = [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
+        types = [dtype.cpp for dtype in operation.dtypes]
+        names = [f"trial_{name}" for name in operation.matrices]
+        inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
+        parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
         own = [self.launch.constants[one.name] for one in self.kernel.template]
         template = f"<{', '.join(own)}>" if own else ""
-        roles = [p.role for p in self.signature.parameters]
-        given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA"}
-        given |= {role: "0" for role in roles if role.startswith(UNUSED)}
-        given |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
-        arguments = ", ".join(given.get(role, f"trial_{role}") for role in roles)
+        structs, arguments = [], []
+        passed = (p for p in self.signature.parameters if p.position >= 0)
+        for position, parts in groupby(passed, key=lambda p: p.position):
+            for part in parts:
+                argument = self.argument(part)
+                if part.member:
+                    argument, value = f"trial_{position}", argument
+                    structs.append(f"{argument}.{part.member} = {value};")
+            if part.member:
+                kind = self.kernel.parameters[position].type
+                structs.insert(0, f"{kind} {argument} = {{}};")
+            arguments.append(argument)
+        inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
+        call = f"{self.kernel.path}{template}({', '.join(arguments)});"
         return (
-            '#line 1 "wrapper"\n'
-            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({", ".join([*pointers, *numbers])})\n'
-            f"{{ {self.kernel.path}{template}({arguments}); }}\n"
+            f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
+            f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
+
+    def argument(self, parameter: Parameter) -> str:
+        """What a parameter of the kernel gets."""
+        role, operation = parameter.role, self.signature.operation
+        if role in operation.matrices:
+            index = operation.matrices.index(role)
+            pointer = f"const_cast<{operation.dtypes[index].cpp}*>(trial_{role})"
+            known = self.launch.constants
+            rows = "".join(f"[{known.get(extent, extent)}]" for extent in parameter.extents)
+            return f"reinterpret_cast<{parameter.type} (*){rows}>({pointer})" if rows else pointer
+        if role.startswith(LEADING):
+            return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
+        given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
+        return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
+
+    @cached_property
+    def overlapping(self) -> list[tuple[str, str, Node]]:
+        """Name, type and declaration of the kernel's `extern __shared__` arrays behind the first:
+        all of them begin at one address."""
+        return syntax.dynamic_arrays(self.kernel, self.source.text)[1:]
 
     @property
     def for_cpu(self) -> str:
         factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
         text = self.flat(lambda header: emulation.lacks(header.name))
+        first = next(iter(syntax.dynamic_arrays(self.kernel, self.source.text)), ("",))[0]
+        for name, kind, node in self.overlapping:
+            written = re.escape(text_of(node, self.source.text))
+            text = re.sub(written, f"{kind}* {name} = reinterpret_cast<{kind}*>({first});", text)
+        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
         head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
         return f"{head}{self.defines}{text}{self.wrapper}"
 

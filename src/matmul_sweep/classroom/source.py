@@ -5,14 +5,14 @@ Line numbers stay those of the file, because what is left out becomes blank.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from tree_sitter import Node
 
 from matmul_sweep.classroom import syntax
-from matmul_sweep.classroom.syntax import Kernel, KernelCall, blank, part, text_of
+from matmul_sweep.classroom.syntax import Declared, Kernel, KernelCall, blank, part, text_of
 from matmul_sweep.process.errors import UserError
 
 MOST_BYTES = 1 << 20
@@ -93,10 +93,34 @@ class Source:
         """The values of constants outside of functions."""
         return syntax.constants(self.tree, self.text)
 
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The types that it, or a header beside it, gives another name, by that name."""
+        sources = (*self.headers_beside, self)
+        return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
+
+    @cached_property
+    def structs(self) -> dict[str, tuple[Declared, ...]]:
+        """The members of the structs that it, or a header beside it, has."""
+        sources = (*self.headers_beside, self)
+        return {k: v for one in sources for k, v in syntax.structs(one.tree, one.text).items()}
+
     def constants_of(self, function: Node | None) -> dict[str, str]:
         """The values that a function's variables begin with."""
         body = function.child_by_field_name("body") if function else None
         return syntax.constants(body, self.text) if body else {}
+
+    @cached_property
+    def constants_of_functions(self) -> dict[str, str]:
+        """The values that variables of all functions begin with; of one name, the first."""
+        functions = [*syntax.of_type(self.tree, "function_definition")]
+        return {k: v for one in reversed(functions) for k, v in self.constants_of(one).items()}
+
+    @cached_property
+    def instantiations(self) -> dict[str, tuple[str, ...]]:
+        """The arguments of explicit instantiations, by the template's name; of several, the
+        last."""
+        return dict(syntax.instantiations(self.tree, self.text))
 
     def fixes(self, name: str) -> bool:
         """Whether it defines a macro whatever was defined before."""
@@ -172,6 +196,17 @@ class Source:
         gone += [one.node for one in self.includes
                  if not one.beside and not KERNEL_HEADERS.fullmatch(one.name)]  # fmt: skip
         return without(self.text, gone)
+
+    def with_values(self, values: Mapping[str, str]) -> "Source":
+        """The same with other values of some macros and constants, in the same lines."""
+        text = self.text
+        for node in reversed([*syntax.of_type(self.tree, "preproc_def", "init_declarator")]):
+            name = part(node, "name", self.text) or part(node, "declarator", self.text)
+            value = node.child_by_field_name("value")
+            if value and name in values:
+                end = text[value.end_byte :]
+                text = text[: value.start_byte] + values[name] + end
+        return replace(self, text=text)
 
     def without(self, text: str, drops: Callable[["Include"], object]) -> str:
         """A text of its lines without the lines of some headers."""

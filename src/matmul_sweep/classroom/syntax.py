@@ -45,15 +45,28 @@ class TemplateParameter:
 
 
 @dataclass(frozen=True)
+class Declared:
+    """A parameter of a function, or a member of a type. type: without const. pointers: how many
+    stars, or empty brackets, its name has. extents: of the rows that it points to. constant:
+    whether what it points to is. text: all of it, in one line."""
+
+    name: str
+    type: str
+    pointers: int
+    extents: tuple[str, ...]
+    constant: bool
+    text: str
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """A kernel as its source declares it. scope: its namespaces, each with `::`. parameters: the
-    text of each. bounds: the threads of __launch_bounds__, as it is written, or nothing. line: of
-    its name."""
+    """A kernel as its source declares it. scope: its namespaces, each with `::`. bounds: the
+    threads of __launch_bounds__, as it is written, or nothing. line: of its name."""
 
     name: str
     scope: str
     template: tuple[TemplateParameter, ...]
-    parameters: tuple[str, ...]
+    parameters: tuple[Declared, ...]
     bounds: str
     line: int
     body: str
@@ -144,10 +157,51 @@ def kernels(root: Node, text: str) -> Iterator[Kernel]:
         yield Kernel(
             text_of(name, text), scope_of(whole, text),
             tuple(template_parameters(next(around(whole, "template_declaration"), None), text)),
-            texts(head.child_by_field_name("parameters"), text),
+            tuple(declared(head.child_by_field_name("parameters"), text)),
             (texts(bounds, text) or ("",))[0], line_of(name),
             text[body.start_byte + 1 : body.end_byte - 1], whole,
         )  # fmt: skip
+
+
+def declared(listed: Node | None, text: str) -> Iterator[Declared]:
+    """The parameters or members of a list."""
+    for one in listed.named_children if listed else ():
+        if "declaration" not in one.type or text_of(one, text) == "void":
+            continue
+        constant = any(text_of(child, text) == "const" for child in one.children)
+        told = re.sub(r"\s+", " ", text_of(one, text)).rstrip("; ")
+        for node in one.children_by_field_name("declarator") or [one]:
+            kinds = [*of_type(node, "pointer_declarator", "abstract_pointer_declarator",
+                              "array_declarator")]  # fmt: skip
+            arrays = [one for one in kinds if one.type == "array_declarator"]
+            extents = [part(array, "size", text) for array in reversed(arrays)]
+            stars = len(kinds) - len(arrays)
+            if extents and not stars:  # `float A[N][N]` is a pointer to rows
+                stars, extents = 1, extents[1:]
+            name = next(iter(declared_names(node)), None)
+            kind = part(one, "type", text)
+            yield Declared(text_of(name, text), kind, stars, tuple(extents), constant, told)
+
+
+def types(root: Node, text: str) -> dict[str, str]:
+    """The types that typedef and using give another name, by that name."""
+    found = {}
+    for one in of_type(root, "type_definition", "alias_declaration"):
+        for name in declared_names(one):
+            found[text_of(name, text)] = part(one, "type", text)
+    return found
+
+
+def structs(root: Node, text: str) -> dict[str, tuple[Declared, ...]]:
+    """The members of each struct or class, by its name, or that which a typedef gives it."""
+    found = {}
+    for one in of_type(root, "struct_specifier", "class_specifier"):
+        outer = one.parent if one.parent and one.parent.type == "type_definition" else one
+        for name in declared_names(outer):
+            body = one.child_by_field_name("body")
+            if body:
+                found[text_of(name, text)] = tuple(declared(body, text))
+    return found
 
 
 def scope_of(node: Node, text: str) -> str:
@@ -166,6 +220,16 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
         else:
             name = next(iter(declared_names(one)), None)
             yield TemplateParameter(text_of(name, text), part(one, "type", text), default)
+
+
+def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
+    """Name, type and declaration of each `extern __shared__` array of a kernel."""
+    found = []
+    for one in of_type(kernel.node, "declaration"):
+        if re.match(r"extern\b.*__shared__", text_of(one, text), re.DOTALL):
+            names = [text_of(name, text) for name in declared_names(one)]
+            found += [(name, part(one, "type", text), one) for name in names]
+    return found
 
 
 def calls(root: Node, text: str) -> Iterator[KernelCall]:

@@ -14,13 +14,19 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunn
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common
 from matmul_sweep.classroom.file_launch import file_launch
-from matmul_sweep.classroom.launching import launch_of, template_arguments
+from matmul_sweep.classroom.launching import (
+    known_values,
+    launch_of,
+    template_arguments,
+    used_constants,
+)
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
 from matmul_sweep.classroom.relaunching import mistake_of_launch
-from matmul_sweep.classroom.signature import signature_of
-from matmul_sweep.classroom.source import read
+from matmul_sweep.classroom.signature import signature_of, small_sizes
+from matmul_sweep.classroom.source import Source, read
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
@@ -29,6 +35,8 @@ CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", 
 UNSURE = "not enough shapes tried"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
 READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
+# With one of them the launch is not the file's.
+LAUNCH_SETTINGS = {"block", "tile", "blocks", "shared"}
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -94,19 +102,35 @@ def program_in(path: Path, settings: Mapping[str, str]) -> Program:
     source = read(path)
     settings = {**source.settings, **settings}
     kernel = source.kernel(settings.get("kernel"))
-    types = template_arguments(source, kernel)
     try:
-        signature = signature_of(kernel, {**types, **settings}, path)
-        launch = launch_of(source, kernel, settings)
-        if not settings.keys() & {"block", "tile", "blocks", "shared"}:
-            launch = replace(launch, program=file_launch(source, kernel, signature))
-        program = Program(source, kernel, signature, launch)
+        program = program_of(source, kernel, settings)
     except UserError:  # no question about what could not run if it were answered
         for header in filter(lacks, source.headers):
             raise UserError(f"{path}: {NotRunnable(header)}") from None
         raise
-    _ = program.text  # which it keeps
+    _ = program.needed  # which it keeps
     return program
+
+
+def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program, with dimensions that are constants of the file made small. Raises
+    UserError."""
+    own, _ = template_arguments(source, kernel, settings)
+    values = known_values(source, own | dict(settings))
+    sizes = {name: values[name] for name in used_constants(kernel, values)}
+    signature = signature_of(source, kernel, own | dict(settings), sizes)
+    told = {name: int(settings[name]) for name in signature.sizes if name in settings}
+    if (small := small_sizes(signature.sizes) | told) != signature.sizes:
+        texts = {name: str(value) for name, value in small.items()}
+        template = {one.name for one in kernel.template}
+        settings = {k: v for k, v in settings.items() if k not in texts}
+        settings |= {k: v for k, v in texts.items() if k in template}
+        source = source.with_values(texts)
+        return program_of(source, source.kernel(kernel.name), settings)
+    launch = launch_of(source, kernel, settings)
+    if not settings.keys() & LAUNCH_SETTINGS:
+        launch = replace(launch, program=file_launch(source, kernel, signature))
+    return Program(source, kernel, signature, launch)
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:

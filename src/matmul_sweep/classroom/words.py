@@ -112,10 +112,9 @@ def tile_of(launch: Launch) -> str:
         return f"Blocks of {block} threads, in a line along the elements of C."
     if launch.blocks:
         return f"{launch.blocks} blocks of {block} threads at every shape."
-    rows, columns = launch.tile
-    wide = "all" if columns == EVERYTHING else str(columns)
+    rows, columns = ("all" if side == EVERYTHING else side for side in launch.tile)
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
-    tile = f"Blocks of {block} threads for {rows}×{wide} elements"
+    tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     return f"{tile}; blockIdx.x runs along the {along} of C."
 
 
