@@ -132,7 +132,7 @@ def told(file: Path, settings: Mapping[str, str], options: argparse.Namespace) -
     lines = [*words.lines_of(verdict), *([f"  On the GPU: {standing}"] if right else [])]
     page = words.page_of(verdict) if options.html else ""
     png = as_png(verdict.picture) if options.png and verdict.picture else b""
-    launch = words.launch_of(verdict) if verdict.shapes else None
+    launch = "\n".join(words.launch_of(verdict)) if verdict.bench else None
     entry = verdict.as_json() | {"launch": launch, "gpu": gpu}
     return Told(right, entry, "\n".join(lines), page, png)
 

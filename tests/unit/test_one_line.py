@@ -70,7 +70,8 @@ TRIED = [
     (KERNEL, "multiple=0", "multiple"),
     (KERNEL, "blocks=few", "blocks"),
     ("\0\1\2", "", "not a text"),
-    ("__global__ " * 80000 + "void f(const float *A", "", "reading it takes more than"),
+    ("namespace a {" * 1200 + KERNEL + "}" * 1200, "", "nested too deeply"),
+    ("(a<" * 200000, "", "reading it takes more than"),
 ]  # fmt: skip
 # What stands in a kernel, what stands in its place, and the line.
 SPOILT = [

@@ -14,7 +14,7 @@ import pytest
 from support import ROOT, Command
 
 from matmul_sweep.classroom.signature import signature_of
-from matmul_sweep.classroom.source import Kernel, settings_of
+from matmul_sweep.classroom.source import Source, settings_of
 from matmul_sweep.classroom.verdict import judge
 from matmul_sweep.classroom.words import lines_of
 
@@ -187,7 +187,8 @@ def test_the_verdict_says(text: str, settings: str, wanted: str, hand_in: Path) 
 def test_names_say_what_parameters_are(parameters: str, roles: str) -> None:
     """Or settings, where names do not."""
     settings = {"m": "said", "n": "q", "k": "p"} if "said" in parameters else {}
-    signature = signature_of(Kernel("f", "", parameters, 1, ""), settings, "f.cu")
+    source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
+    signature = signature_of(source, source.kernel(None), settings, {})
     assert " ".join([signature.operation.name, *(p.role for p in signature.parameters)]) == roles
 
 

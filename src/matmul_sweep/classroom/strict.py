@@ -17,7 +17,7 @@ from pathlib import Path
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, beside, headers_of
-from matmul_sweep.classroom.source import Source, split_at_commas, word_set
+from matmul_sweep.classroom.source import Source, word_set
 from matmul_sweep.process.limits import run_limited
 
 USUAL = ["sm_75", "sm_90a"]  # whose text of a hand-in is looked at; all, if it asks for its own
@@ -31,6 +31,7 @@ SHIFTY = re.compile(
 )
 RAW_STRING = re.compile(r'\b(?:u8|[uUL])?R"')
 ATTRIBUTE = re.compile(r"__attribute(?:__)?\s*\(\((.*?)\)\)(?!\))|\[\[(.*?)\]\]", re.DOTALL)
+IN_BRACKETS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 HARMLESS = word_set(
     "used unused maybe_unused noinline always_inline aligned packed const pure noreturn nodiscard "
     "fallthrough deprecated likely unlikely nothrow cold hot may_alias"
@@ -95,7 +96,7 @@ def check_text(program: Program, folder: Path) -> None:
     arches = architectures() if asks else USUAL
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda arch: preprocessed(text, as_cuda(near, arch)), arches)
-    places = (str(program.source.place), f"{near}/")
+    places = (str(program.source.place), f"{near}/", *(str(one.place) for one in headers))
     for arch, lines in zip(arches, others, strict=True):
         check_alike(program, seen, [one for one in lines if one.file.startswith(places)], arch)
     for line in seen:
@@ -105,11 +106,14 @@ def check_text(program: Program, folder: Path) -> None:
 
 def headers_in(program: Program, seen: Sequence[Line], near: Path) -> list[Source]:
     """The headers beside a hand-in that it includes. Raises Refused for one that lies elsewhere."""
-    headers = {Path(line.file) for line in seen} - {program.source.place}
-    for file in headers:
-        if near.resolve() not in file.resolve().parents:
-            raise Refused(0, f"it includes {file}, which does not lie beside it")
-    return [Source(file, file.read_text(errors="replace")) for file in headers]
+    known = {str(one.place): one for one in program.source.headers_beside}
+    found = []
+    for name in {line.file for line in seen} - {str(program.source.place)}:
+        header = known.get(name) or Source(Path(name), Path(name).read_text(errors="replace"))
+        if near.resolve() not in header.path.resolve().parents:
+            raise Refused(0, f"it includes {header.path}, which does not lie beside it")
+        found.append(header)
+    return found
 
 
 def refuse(program: Program, line: Line, message: str, harmful: bool = False) -> None:
@@ -207,8 +211,8 @@ def check_words(program: Program, lines: list[Line]) -> None:
 
     def found() -> Iterator[tuple[re.Match[str], bool]]:
         for one in ATTRIBUTE.finditer(text):
-            names = (part.partition("(")[0] for part in split_at_commas(one[1] or one[2] or ""))
-            if not {name.rpartition(":")[2].strip().strip("_") for name in names} <= HARMLESS:
+            names = re.findall(r"\w+(?=\s*(?:,|$))", IN_BRACKETS.sub("", one[1] or one[2] or ""))
+            if not {name.strip("_") for name in names} <= HARMLESS:
                 yield one, True
         yield from ((one, True) for one in PRAGMA.finditer(text))
         yield from ((one, False) for one in FOREIGN.finditer(text))

@@ -13,9 +13,15 @@ from typing import Any
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
-from matmul_sweep.classroom.experiments import Bench, Run
+from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common
-from matmul_sweep.classroom.launching import launch_of, template_arguments
+from matmul_sweep.classroom.file_launch import file_launch
+from matmul_sweep.classroom.launching import (
+    known_values,
+    launch_of,
+    template_arguments,
+    used_constants,
+)
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import (
@@ -25,15 +31,20 @@ from matmul_sweep.classroom.program import (
     check_with_cuda,
     executable_in,
 )
-from matmul_sweep.classroom.signature import signature_of
-from matmul_sweep.classroom.source import read
+from matmul_sweep.classroom.relaunching import mistake_of_launch
+from matmul_sweep.classroom.signature import signature_of, small_sizes
+from matmul_sweep.classroom.source import Source, read
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
+UNSURE = "not enough shapes tried"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
-READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
+# With one of them the launch is not the file's.
+LAUNCH_SETTINGS = {"block", "tile", "blocks", "shared"}
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -42,7 +53,7 @@ UNKNOWN = re.compile(
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
+    """status: CORRECT, WRONG, UNSURE, NOT_COMPILED or NOT_RUN.
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
@@ -106,7 +117,10 @@ def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> V
     Raises UserError if the file is no kernel of a product, or if something has to be asked.
     """
     with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
-        program = program_in(path, settings, seed is None)
+        try:
+            program = program_in(path, settings, seed is None)
+        except RecursionError:
+            raise UserError(f"{path}: brackets are nested too deeply to be read") from None
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         return tried(Verdict(NOT_RUN, program, given=settings, seed=seed), Path(name))
 
@@ -116,16 +130,35 @@ def program_in(path: Path, settings: Mapping[str, str], trusted: bool = True) ->
     source = read(path)
     settings = {**(source.settings if trusted else {}), **settings}
     kernel = source.kernel(settings.get("kernel"))
-    types = template_arguments(source, kernel)
     try:
-        signature = signature_of(kernel, {**types, **settings}, path)
-        program = Program(source, kernel, signature, launch_of(source, kernel, settings))
+        program = program_of(source, kernel, settings)
     except UserError:  # no question about what could not run if it were answered
         for header in filter(lacks, source.headers):
             raise UserError(f"{path}: {NotRunnable(header)}") from None
         raise
-    _ = program.text  # which it keeps
+    _ = program.needed  # which it keeps
     return program
+
+
+def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program, with dimensions that are constants of the file made small. Raises
+    UserError."""
+    own, _ = template_arguments(source, kernel, settings)
+    values = known_values(source, own | dict(settings))
+    sizes = {name: values[name] for name in used_constants(kernel, values)}
+    signature = signature_of(source, kernel, own | dict(settings), sizes)
+    told = {name: int(settings[name]) for name in signature.sizes if name in settings}
+    if (small := small_sizes(signature.sizes) | told) != signature.sizes:
+        texts = {name: str(value) for name, value in small.items()}
+        template = {one.name for one in kernel.template}
+        settings = {k: v for k, v in settings.items() if k not in texts}
+        settings |= {k: v for k, v in texts.items() if k in template}
+        source = source.with_values(texts)
+        return program_of(source, source.kernel(kernel.name), settings)
+    launch = launch_of(source, kernel, settings)
+    if not settings.keys() & LAUNCH_SETTINGS:
+        launch = replace(launch, program=file_launch(source, kernel, signature))
+    return Program(source, kernel, signature, launch)
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
@@ -150,10 +183,11 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = str(error).partition("error: ")[2] or str(error)
             unknown = UNKNOWN.search(said)
-            lacking = NotRunnable(unknown[1] if unknown else f"its compiler says: {said}")
+            missing = next(filter(lacks, program.source.headers), unknown and unknown[1])
+            lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
-        bench = Bench(program, executable_in(folder), program.launch, verdict.seed)
+        bench = Bench(program, executable_in(folder), program.launch, seed=verdict.seed)
         return ran(verdict, bench.with_tile())
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
@@ -181,18 +215,27 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     runs = list(bench.runs(RUN_SECONDS))
-    wrong = [run for run in runs if not run.right]
+    wrong = [run for run in (*runs, *bench.probes) if not run.right]
     clean = [run for run in wrong if not run.mistaken]
+    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
+    verdict = replace(verdict, bench=bench, shapes=shapes)
+    if of_launch := mistake_of_launch(bench, [run for run in runs if not run.right]):
+        return replace(
+            verdict, status=WRONG, mistakes=[of_launch], rule=rule_of(shapes, bench),
+            printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
+        )  # fmt: skip
     explanation = common(clean, program.signature)
     mistakes: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
         for one in mistakes_of(run, program, explanation):
             mistakes.setdefault((one.kind, one.line), one)
     ordered = sorted(mistakes.values(), key=lambda one: one.rank)
-    shapes = {run.shape: run.right for run in runs}
-    verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
-        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
+        verdict = replace(verdict, printed=runs[0].result.printed)
+        if (tried := len(runs)) == (wanted := len(bench.trials)):
+            return replace(verdict, status=CORRECT)
+        late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
+        return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     worst = smallest(ordered[0], bench, explanation, time.monotonic() + SHRINK_SECONDS)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
@@ -224,7 +267,7 @@ def smallest(
 ) -> Mistake:
     """The same mistake at a shape none of whose dimensions can be smaller, as far as is known at
     the time `end`."""
-    if mistake.kind == "endless loop":
+    if mistake.kind == "endless loop" or mistake.run.factors != ALONE:
         return mistake
     for shape in bench.smaller(mistake.run.shape):
         if time.monotonic() > end:
@@ -241,10 +284,13 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not right:
         return "it is right at no shape"
+    if not wrong:
+        return ""
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
-    sides = sorted({*bench.launch.block[:2], *(bench.launch.tile or ())} - {1}, reverse=True)
+    own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
+    sides = [*sorted(own - {1}, reverse=True), 2, 4, 8, 16, 32, 64, 128]
     for side in sides:
         fits = [role for role, i in names.items()
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
@@ -261,7 +307,8 @@ def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     roles = {p.role for p in bench.signature.parameters}
     if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
         return ""
-    if any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
+    told = ((shape.dimensions[1] == shape.dimensions[2]) == fine for shape, fine in shapes.items())
+    if all(shapes.values()) or not all(told):
         return ""
     other = {"n": "k", "k": "n"}
     parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)

@@ -50,6 +50,7 @@ class Watched:
     writers: np.ndarray
     printed: str
     loads: int = 0
+    again: np.ndarray | None = None
     ended: bool = True
 
     @cached_property
@@ -81,10 +82,11 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
 
 def launch(
     executable: Path, plan: Plan, shape: Shape, inputs: Sequence[np.ndarray], output: np.ndarray,
-    seconds: float,
+    seconds: float, factors: tuple[float, float] = (1, 0), corners: bool = False,
 ) -> Watched:  # fmt: skip
     """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
-    seconds of processor time.
+    seconds of processor time, and once more. factors: alpha and beta. corners: whether only blocks
+    at the grid's corners and in its middle run.
 
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
     memory; Unclosed.
@@ -93,12 +95,15 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
         folder, findings_file = Path(name, "own"), Path(name, "findings")
         folder.mkdir()
-        for each in ("writers", "loads"):  # which the program may write to, but not create
+        for each in ("writers", "loads", "again"):  # which the program may write to, but not create
             (folder / each).touch()
         command = command_of(executable, plan, shape, (*inputs, output), folder)
+        alpha, beta = map(str, factors)
         secret = secrets.token_hex(16)
+        environment = {"WATCH_SECONDS": str(max(1, int(seconds))), "ALPHA": alpha, "BETA": beta}
+        environment |= {"WATCH_CORNERS": "1"} if corners else {}
         try:
-            ended = run_watched(command, folder, findings_file, secret, seconds)
+            ended = run_watched(command, folder, findings_file, secret, seconds, environment)
         except Unfinished:
             endless = ({"kind": "endless"},)
             return Watched(executable, output, endless, nobody, "", ended=False)
@@ -108,7 +113,8 @@ def launch(
             c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
-            return Watched(executable, c, findings[:-1], writers, ended.out, loads)
+            again = np.fromfile(folder / "again", output.dtype).reshape(output.shape)
+            return Watched(executable, c, findings[:-1], writers, ended.out, loads, again)
     if ended.code == DIVERGED and ended.err.strip():
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():
@@ -121,19 +127,18 @@ def launch(
 
 
 def run_watched(
-    command: Sequence[str], folder: Path, findings: Path, secret: str, seconds: float
-) -> Ended:
+    command: Sequence[str], folder: Path, findings: Path, secret: str, seconds: float,
+    environment: Mapping[str, str],
+) -> Ended:  # fmt: skip
     """Run the program, which writes `findings` and ends them with the secret. It inherits the file,
     and can only add to it. Raises Unfinished."""
     taken, given = os.pipe()
     os.write(given, secret.encode())
     os.close(given)
     file = os.open(findings, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    environment = {"WATCH_FINDINGS": str(file), "WATCH_SECONDS": str(max(1, int(seconds)))}
+    told = {**environment, "WATCH_FINDINGS": str(file)}
     try:
-        return run_contained(
-            command, folder, PATIENCE * seconds, environment, files=[file], stdin=taken
-        )
+        return run_contained(command, folder, PATIENCE * seconds, told, files=[file], stdin=taken)
     finally:
         os.close(taken)
         os.close(file)

@@ -24,6 +24,7 @@
 #include <sys/prctl.h>
 
 #include <initializer_list>
+#include <vector>
 
 #include "cuda.h"
 
@@ -61,6 +62,14 @@ int dimensions[DIMENSIONS];
 Array parts[PARTS + 1];  // of the workspace; no array is empty
 CUtensorMap maps[MAPS + 1];
 Function* launched;
+// Factors of a product alpha·A·B + beta·C, for kernels that take them.
+double alpha = 1, beta = 0;
+
+double number_of(const char* variable, double unset)
+{
+    const char* text = getenv(variable);
+    return text ? atof(text) : unset;
+}
 
 void call_kernel() { launched(ARGUMENTS); }
 
@@ -227,12 +236,8 @@ void point(CUtensorMap& map)
 
 #if defined(WATCH)
 void start() { start_watching(); }
-void stop() { stop_watching(); }
-void close() { tell_end(); }
 #else
 void start() { catch_traps(); }
-void stop() {}
-void close() {}
 #endif
 
 void run(Arguments given)
@@ -250,15 +255,30 @@ void run(Arguments given)
     for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
     const char* file = nullptr;
     for (const Array& array : arrays) read_array(array, file = given.text());
+    alpha = number_of("ALPHA", 1);
+    beta = number_of("BETA", 0);
     start();
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
-        limit_shared(launches[i]->shared_bytes);
-        launched = functions[i];
-        launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
-    }
-    stop();
+    const auto launch_all = [&] {
+        for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
+            limit_shared(launches[i]->shared_bytes);
+            launched = functions[i];
+            launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
+        }
+    };
+#if defined(WATCH)
+    const std::vector<char> before(C.data, C.data + C.bytes);
+    launch_all();
+    stop_watching();
     write_array(C, file);
-    close();
+    FILE* again = fopen("again", "wb");
+    begin_again(before.data());
+    launch_all();
+    if (fwrite(C.data, 1, C.bytes, again) != C.bytes || fclose(again) != 0) _exit(Unusable);
+    tell_end();
+#else
+    launch_all();
+    write_array(C, file);
+#endif
 }
 
 }  // namespace cuda_on_cpu

@@ -15,9 +15,10 @@
 // meeting that both took part in, by vector clocks (Fidge 1988, Mattern 1989).
 //
 // It writes the findings, a line of JSON each, to the descriptor WATCH_FINDINGS, and into files that are
-// there in the folder where it runs: writers, a Writer for each element of C; and loads, a number of
-// elements. The last line is the secret that it read from its standard input: a run without it was ended
-// by something else than the driver.
+// there in the folder where it runs: writers, a Writer for each element of C; loads, a number of
+// elements; and again, what a second launch on the same matrices leaves in C, which finds a kernel that is
+// right only once. The last line of the findings is the secret that it read from its standard input: a run
+// without it was ended by something else than the driver.
 #pragma once
 
 #include <stdarg.h>
@@ -283,6 +284,7 @@ UNWATCHED inline void start_watching()
     limit.it_value.tv_sec = atoi(getenv("WATCH_SECONDS"));
     setitimer(ITIMER_PROF, &limit, nullptr);
     c_cells = static_cast<Cell*>(calloc(C.bytes / C.element_bytes + 1, sizeof(Cell)));
+    corners_only = getenv("WATCH_CORNERS");
 }
 
 // Called after it: who wrote each element of C, and the loads.
@@ -299,10 +301,18 @@ UNWATCHED inline void stop_watching()
     fclose(file);
 }
 
-// Called when C is written: nothing of the kernel's object runs after it.
-UNWATCHED inline void tell_end()
+// Called before the second launch, which finds C as the first one did, and prints nothing.
+UNWATCHED inline void begin_again(const char* before)
 {
     fflush(stdout);
+    close(STDOUT_FILENO);
+    memset(c_cells, 0, (C.bytes / C.element_bytes + 1) * sizeof(Cell));
+    memcpy(C.data, before, C.bytes);
+}
+
+// Called when all is written: nothing of the kernel's object runs after it.
+UNWATCHED inline void tell_end()
+{
     tell("end", nullptr, ", \"secret\": \"%s\"", secret);
     _exit(0);
 }
