@@ -4,10 +4,8 @@ transposition, lost terms, a factor.
 Inputs are random, so that a model that gives every element of C is hardly wrong by chance.
 """
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +16,7 @@ from matmul_sweep.operations.dtypes import DTYPES
 CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
 SUMMED = 1024  # units of roundoff that an order of sums may cost, if those are less
 KEPT = (4, 8, 16, 32, 64, 128, 256)  # rounds of a loop that does not go on to the last term
-MOST_RUNS = 8  # of which an explanation has to explain each
+MOST_RUNS = 5  # of which an explanation has to explain each
 ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 
 
@@ -26,7 +24,7 @@ ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 class Explanation:
     """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
     which the mistake is: A, B, C, k, a tile, a sum or a sign, a matrix that is taken again, or
-    alpha or beta. vague: how much less it says than others do."""
+    alpha or beta. vague: how much less it says than others do, which come first."""
 
     vague: int
     kind: str
@@ -44,7 +42,8 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     if run.factors != ALONE:
         return {scaling(run, signature)}
     own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides)
-    models = (pair for made in (lost_terms, multiples, *own, tiles) for pair in made(run, signature))
+    makers = (lost_terms, multiples, *own, tiles)
+    models = (pair for made in makers for pair in made(run, signature))
     return {told for c, told in models if matches(run, c)} | {*oddities(run)}
 
 
@@ -206,7 +205,9 @@ def tiles(run: Run, signature: Signature) -> Iterator[Model]:
     row, column = np.indices(run.shape.output)
     name_a, name_b = signature.name_of("A"), signature.name_of("AB"[len(run.inputs) - 1])
 
-    def mixed(other_row: np.ndarray, other_column: np.ndarray, of: str, a: str, b: str) -> Any:
+    def mixed(
+        other_row: np.ndarray, other_column: np.ndarray, of: str, a: str, b: str
+    ) -> Iterator[Model]:
         key = f"{name_b} is read in the column that is the row of C{of}"
         yield pairwise(left, right, row, other_row), Explanation(0, "wrong index", key, b)
         key = f"{name_a} is read in the row that is the column of C{of}"
@@ -214,10 +215,10 @@ def tiles(run: Run, signature: Signature) -> Iterator[Model]:
 
     yield from mixed(row, column, "", "A", "B")
     for side in sides_of(run):
-        inner, outer = " of its tile", ", by tiles"
         first_row, first_column = row - row % side, column - column % side
-        yield from mixed(first_column + row % side, first_row + column % side, inner, "tile", "tile")
-        yield from mixed(first_row + column % side, first_column + row % side, outer, "A", "B")
+        one, other = first_column + row % side, first_row + column % side
+        yield from mixed(one, other, " of its tile", "tile", "tile")
+        yield from mixed(other, one, ", by tiles", "A", "B")
         for name, model in (
             (name_a, turned(left, side) @ right), (name_b, left @ turned(right, side))
         ):  # fmt: skip
@@ -288,15 +289,25 @@ def misplaced(signature: Signature, which: str, role: str, right: str) -> Explan
     """A tile that begins at another place."""
     name, done = signature.name_of(which), "writes" if which == "C" else "reads"
     wanted = signature.terms_name if signature.square else signature.name_of(right)
-    key = f"the tiles of {name} begin at rows of {signature.name_of(role)} elements; they have {wanted}"
+    rows = f"rows of {signature.name_of(role)} elements; they have {wanted}"
+    key = f"the tiles of {name} begin at {rows}"
     if role in "01":
         key = f"a block or a round {done} {name} in a tile of another one"
     return Explanation(1, "wrong index", key, f"{which} offset")
 
 
-def common(runs: list[Run], signature: Signature) -> Explanation | None:
+def few_of(runs: Sequence[Run]) -> Sequence[Run]:
+    """Those of the wrong runs that an explanation has to explain: the smallest."""
+    alone = [run for run in runs if run.factors == ALONE] or runs
+    return sorted(alone, key=lambda run: run.shape.operations)[:MOST_RUNS]
+
+
+def common(runs: Sequence[Run], signature: Signature) -> Explanation | None:
     """What explains every one of these runs, preferring what says most."""
-    few = [run for run in runs if run.factors == ALONE][:MOST_RUNS] or runs[:MOST_RUNS]
-    found = [explanations(run, signature) for run in few]
-    shared = set.intersection(*found) if found else set()
-    return min(shared, key=lambda one: (one.vague, one.kind != "wrong index", one.key), default=None)
+    shared: set[Explanation] | None = None
+    for run in runs:
+        found = explanations(run, signature)
+        shared = found if shared is None else shared & found
+        if not shared:
+            return None
+    return min(shared or (), default=None)

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,9 @@ from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 
-CAST = re.compile(r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()")
+CAST = re.compile(
+    r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
+)
 MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
 PRIMES = (1009, 2003, 3001)  # sizes that no program has of its own
 
@@ -29,13 +31,19 @@ class FileLaunch:
     signature: Signature
     own: Launched
     roles: tuple[tuple[str, str], ...]
+    read: dict[Shape, Launched | None] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, shape: Shape) -> Launched | None:
         """The launch at a shape; None where the file's own sizes are no such shape's."""
+        if shape not in self.read:
+            self.read[shape] = self.read_at(shape)
+        return self.read[shape]
+
+    def read_at(self, shape: Shape) -> Launched | None:
         values = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
         sizes: dict[str, int] = {}
         for text, role in self.roles:
-            value = values[self.signature.square and "m" or role]
+            value = values["m" if self.signature.square else role]
             if sizes.setdefault(text, value) != value:
                 return None
         return Host(self.source, self.kernel, sizes).launch()

@@ -23,9 +23,8 @@ from matmul_sweep.operations.dtypes import DTYPES
 MOST_STEPS = 20_000  # of a program, before it is given up
 Extents = tuple[int, int, int]
 Value = int | float | Extents | None
-SIZES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names} | {
-    "char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4,
-}  # fmt: skip
+BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
+BYTES |= {"char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4}
 
 
 def divided(a: float, b: float) -> float:
@@ -67,8 +66,8 @@ class TooLong(Exception):
 class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
     dynamic bytes. arguments: their texts; values: theirs. commas: grid and block as
-    they are written, if they are comma expressions, else nothing. lines: where the launch is, and where its grid's and its
-    block's variables are."""
+    they are written, if they are comma expressions, else nothing. lines: where the launch is, and
+    where its grid's and its block's variables are."""
 
     grid: Extents | None
     block: Extents | None
@@ -167,7 +166,8 @@ class Host:
         passed = [constants.get(one, one) for one in texts(arguments, self.text)]
         for i, parameter in enumerate(parameters_of(function)):
             names = syntax.declared_names(parameter)
-            said = passed[i] if i < len(passed) else syntax.part(parameter, "default_value", self.text)
+            default = syntax.part(parameter, "default_value", self.text)
+            said = passed[i] if i < len(passed) else default
             if names and said:
                 frame.variables[text_of(names[0], self.text)] = self.read(said)
         return frame
@@ -194,9 +194,10 @@ class Host:
         for one in node.children_by_field_name("declarator"):
             declarator, value = one, None
             if one.type == "init_declarator":
-                declarator, value = one.child_by_field_name("declarator"), one.child_by_field_name("value")
-            name = next(iter(syntax.declared_names(declarator)), None) if declarator else None
-            if name is None:
+                declarator = one.child_by_field_name("declarator") or one
+                value = one.child_by_field_name("value")
+            names = syntax.declared_names(declarator)
+            if not names:
                 continue
             listed: Value | list[Value] = None
             if declarator.type == "function_declarator":  # dim3 block(T, T) looks like one
@@ -205,11 +206,14 @@ class Host:
                 listed = self.list_of(value) if value.type in LISTS else self.value(value)
             elif kind == "dim3":
                 listed = 1
-            self.set(text_of(name, self.text), converted(kind, listed), line_of(one))
+            self.set(text_of(names[0], self.text), converted(kind, listed), line_of(one))
 
     def run_expression_statement(self, node: Node) -> None:
         for child in node.named_children:
-            self.value(child)
+            # A function's call changes nothing that a launch depends on.
+            call = child.type == "call_expression"
+            if not call or self.called(child, self.text) not in self.by_name:
+                self.value(child)
 
     def run_if_statement(self, node: Node) -> None:
         condition = node.child_by_field_name("condition")
@@ -255,7 +259,9 @@ class Host:
         finally:
             self.text = own
 
-    def value(self, node: Node) -> Value:
+    def value(self, node: Node | None) -> Value:
+        if node is None:
+            return None
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooLong
@@ -299,10 +305,8 @@ class Host:
             return variables[name]
         if name in self.sizes:
             return self.sizes[name]
-        for texts_of in (self.source.macros, self.source.constants):
-            if name in texts_of and texts_of[name] != name:
-                return self.apart(Frame(), lambda: self.read(texts_of[name]))
-        return None
+        text = self.source.macros.get(name) or self.source.constants.get(name) or name
+        return None if text == name else self.apart(Frame(), lambda: self.read(text))
 
     def apart(self, frame: Frame, work: Callable[[], Value]) -> Value:
         """What some work gives with variables of its own."""
@@ -349,7 +353,7 @@ class Host:
         text = text_of(node, self.text).removeprefix("sizeof").strip(" ()")
         for frame in self.frames:
             text = frame.types.get(text, text)
-        return SIZES.get(text.strip())
+        return BYTES.get(text.strip())
 
     def value_field_expression(self, node: Node) -> Value:
         text = text_of(node, self.text)
@@ -361,7 +365,8 @@ class Host:
     def value_assignment_expression(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         sign = text_of(node.child_by_field_name("operator"), self.text)
-        value = extents_of(self.list_of(right)) if right.type in LISTS else self.value(right)
+        listed = right is not None and right.type in LISTS
+        value = extents_of(self.list_of(right)) if listed else self.value(right)
         if sign != "=":
             before = self.value(left)
             known = before is not None and value is not None
@@ -381,7 +386,8 @@ class Host:
         return extents_of(self.list_of(node.child_by_field_name("value")))
 
     def list_of(self, node: Node | None) -> list[Value]:
-        return [self.value(one) for one in node.named_children if one.type != "comment"] if node else []
+        parts = node.named_children if node else []
+        return [self.value(one) for one in parts if one.type != "comment"]
 
     def set(self, name: str, value: Value, line: int) -> None:
         frame = self.frames[-1]
@@ -472,7 +478,7 @@ class Host:
 
     def kernel_call(self, node: Node, mark: Node, name: str) -> None:
         if name == self.kernel.name:
-            function = node.child_by_field_name("function")
+            function = node.child_by_field_name("function") or node
             template = next(syntax.of_type(function, "template_argument_list"), None)
             configuration = [one for one in mark.named_children if one.type != "comment"]
             arguments = texts(node.child_by_field_name("arguments"), self.text)
@@ -480,12 +486,13 @@ class Host:
 
     def library_call(self, node: Node) -> None:
         """cudaLaunchKernel(function, grid, block, arguments, shared bytes, stream)."""
-        parts = [one for one in node.child_by_field_name("arguments").named_children]
-        named = re.findall(r"\w+", text_of(parts[0], self.text))
+        listed = node.child_by_field_name("arguments")
+        parts = listed.named_children if listed else []
+        named = re.findall(r"\w+", text_of(parts[0], self.text) if parts else "")
         if self.kernel.name not in named or len(parts) < 4:
             return
-        listed = self.source.constants_of(next(syntax.around(node, "function_definition"), None))
-        arguments = listed.get(text_of(parts[3], self.text), "")
+        begins = self.source.constants_of(next(syntax.around(node, "function_definition"), None))
+        arguments = begins.get(text_of(parts[3], self.text), "")
         passed = tuple(re.findall(r"&\s*([\w.]+)", arguments))
         self.record(node, [*parts[1:3], *parts[4:5]], (), passed)
 
@@ -501,12 +508,14 @@ class Host:
         written = [text_of(one, self.text) for one in configuration[:2]]
         line = line_of(node) if self.text == self.source.text else self.line
         shared = more[0] if more else 0
-        commas = [text if is_comma(one) else "" for one, text in zip(configuration, written, strict=False)]
+        commas = [
+            text if is_comma(one) else "" for one, text in zip(configuration, written, strict=False)
+        ]
         self.found = Launched(
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
             tuple(self.said(one) for one in template), tuple(arguments),
             tuple(map(self.read, arguments)), tuple(commas),
-            (line, *(lines.get(one, line) for one in written)),
+            (line, lines.get(written[0], line), lines.get(written[1], line)),
         )  # fmt: skip
         raise Found
 

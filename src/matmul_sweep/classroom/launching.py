@@ -131,7 +131,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     ask_for_constants(source, kernel, values, constants)
     own = Host(source, kernel, {}).launch()
     said = extents(settings, "block", where)
-    block = said or (own and own.block)
+    block = said or (own.block if own else None)
     if block is None:
         guessed |= {"block"}
         block = guessed_block(source, kernel, values)
@@ -143,7 +143,7 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     if said and not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
-    shared: int | str | None = settings.get("shared") or (own and own.shared)
+    shared: int | str | None = settings.get("shared") or (own.shared if own else None)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 

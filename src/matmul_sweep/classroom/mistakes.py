@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom.experiments import Run
-from matmul_sweep.classroom.explanation import Explanation, explanations
+from matmul_sweep.classroom.explanation import Explanation
 from matmul_sweep.classroom.program import Program
 from matmul_sweep.classroom.syntax import line_of
 from matmul_sweep.process.contained import MOST_BYTES
@@ -22,12 +22,13 @@ CURES = {
     "too many threads": "",
     "too much shared memory": "",
     "grid too small": "",
-    "grid exchanged": "x of the grid runs along the columns of C where the kernel takes its column from x",
+    "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
+    "the other way round: give the grid in this order",
     "too little shared memory": "ask for all that the kernel uses",
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
-    "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers into "
-    "it: float* second = first + elements",
+    "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers "
+    "into it: float* second = first + elements",
     "wrong index": "",
     "lost terms": "",
     "uninitialised variable": "give it a value, such as 0 for a sum",
@@ -44,8 +45,8 @@ CURES = {
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
-    "right only once": "set what it keeps to its first value before each launch, or at the end of the "
-    "kernel",
+    "right only once": "set what it keeps to its first value before each launch, or at the end of "
+    "the kernel",
     "elements not written": "check the guard, and how a thread finds its row and column",
     "wrong result": "",
 }
@@ -61,6 +62,7 @@ SAYS = {
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
 LOOP = r"\b(?:for|while)\s*\("
+STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
     "tile": r"\+=.*\*",  # adds up products
@@ -87,13 +89,13 @@ class Mistake:
 
 
 def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> list[Mistake]:
-    """The mistakes of a launch. explanation: of a wrong C, if one was found for all launches."""
+    """The mistakes of a launch. explanation: of its wrong C."""
     teller = Teller(run, program)
     found = [teller.told(finding) for finding in run.mistaken]
     if found or run.wrong.any():
         found += teller.overlapping()
     if run.wrong.any():
-        if explanation and explanation in explanations(run, program.signature):
+        if explanation:
             found.append(teller.explained(explanation))
         found.append(teller.wrong())
     if run.only_once:
@@ -208,11 +210,14 @@ class Teller:
         if about == "k":  # the first loop whose head names the number of terms, or the first
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
+        elif about == "tile" and (stored := self.body_line(STORED_TURNED)):
+            line = stored
         elif about in PATTERNS:
             line = self.pattern_line(about) or self.store_line()
         elif about.endswith(" offset"):
             role = about.removesuffix(" offset")
-            moved = rf"\b{re.escape(self.name_of(role))}\s*\+?=[^=]|[&*]\s*{re.escape(self.name_of(role))}\b"
+            name = re.escape(self.name_of(role))
+            moved = rf"\b{name}\s*\+?=[^=]|[&*]\s*{name}\b"
             line = self.body_line(moved) or self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
@@ -251,7 +256,8 @@ class Teller:
 
     def only_once(self) -> Mistake:
         """A kernel whose second launch on the same matrices is wrong."""
-        kept = re.findall(r"__device__\s[^;({]*?\b(\w+)\s*(?:\[[^;{]*)?(?:=[^;]*)?;", self.source.bare)
+        variable = r"__device__\s[^;({]*?\b(\w+)\s*(?:\[[^;{]*)?(?:=[^;]*)?;"
+        kept = re.findall(variable, self.source.bare)
         line = self.body_line("|".join(rf"\b{name}\b" for name in kept)) if kept else 0
         what = "the first launch is right, and a second one on the same matrices is not"
         if line:

@@ -56,9 +56,10 @@ def mends(bench: Bench) -> Iterator[Mend]:
     """What may be wrong with a launch, the likeliest first."""
     c = bench.signature.name_of("C")
     if bench.adds and not bench.finds_zeros:
+        line = Teller.line_of(bench.program, rf"\b{re.escape(c)}\b.*[+]=|atomicAdd")
+        told = f"it adds to what {c} holds, and nothing clears {c}"
         yield Mend(
-            "uninitialised C", Teller.line_of(bench.program, rf"\b{re.escape(c)}\b.*[+]=|atomicAdd"),
-            replace(bench, cleared=True), lambda *_: f"it adds to what {c} holds, and nothing clears {c}",
+            "uninitialised C", line, replace(bench, cleared=True), lambda *_: told,
             f"clear {c} before each launch: cudaMemset({c}, 0, bytes)",
         )  # fmt: skip
     program = bench.launch.program
