@@ -48,4 +48,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "SHRINK_SECONDS", 0.5)
     monkeypatch.setattr(verdict, "RUN_SECONDS", 8.0)
     launch = watched.launch
-    monkeypatch.setattr(watched, "launch", lambda *given, **more: launch(*given[:-1], given[-1] - 2, **more))
+    monkeypatch.setattr(
+        watched, "launch", lambda *given, **more: launch(*given[:-1], given[-1] - 2, **more)
+    )

@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
 SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b, a², ab are alike
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """A launch at a shape, and once more. before: what C held; factors: alpha and beta; expected: C
     in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
@@ -51,7 +51,7 @@ class Run:
     wrong_again: np.ndarray | None = None
     before: np.ndarray | None = None
     factors: tuple[float, float] = ALONE
-    launched: plans.Launch = plans.Launch((1, 1, 1), (1, 1, 1))
+    launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
 
     @property
     def right(self) -> bool:
@@ -262,7 +262,7 @@ class Bench:
         rows, columns = (min(side, 64) for side in self.launch.tile)
         high, across = (min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
-        found = [
+        found: list[tuple[int, ...]] = [
             (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2), (5, 3, 13),
             (8, 8, 8), (12, 12, 12), (8, 12, 24), (12, 24, 8), (24, 8, 12),
             (rows, columns, wide), (rows + 1, columns, wide), (rows, columns + 1, wide),
@@ -277,14 +277,21 @@ class Bench:
         if self.signature.square:
             found.append((LONG, LONG, LONG))
         else:
-            found += [one for one in itertools.product((1, LONG), repeat=3) if 1 in one]
+            thin = (one for one in itertools.product((1, LONG), repeat=3) if 1 in one)
+            found += [one for one in thin if self.work(*one) < MANY or one.count(1) > 1]
         if self.seed is not None:
             found += strict.secret_shapes(self.seed, self.signature.square)
-        shapes = dict.fromkeys(self.shape(*one) for one in found if min(one) > 0)
+        shapes = dict.fromkeys(self.shape(m, n, k) for m, n, k in found if min(m, n, k) > 0)
         own = self.launch.program.own_shape if self.launch.program else None
         if own and own.operations < MANY:
             shapes[own] = None
         return sorted(shapes, key=lambda shape: shape.operations)
+
+    def work(self, m: int, n: int, k: int) -> int:
+        """Products that whole tiles compute at a shape."""
+        assert self.launch.tile
+        rows, columns = (min(side, WIDEST) for side in self.launch.tile)
+        return ceil_div(m, rows) * rows * ceil_div(n, columns) * columns * k
 
     @cached_property
     def trials(self) -> list[tuple[Shape, tuple[float, float]]]:
@@ -293,10 +300,8 @@ class Bench:
         assert self.launch.tile
         trials = [(shape, ALONE) for shape in self.shapes()]
         roles = {p.role for p in self.signature.parameters}
-        factors = tuple(
-            one if role in roles else plain
-            for role, one, plain in zip(("alpha", "beta"), SCALED, ALONE, strict=True)
-        )
+        alpha = SCALED[0] if "alpha" in roles else ALONE[0]
+        factors = alpha, SCALED[1] if self.signature.accumulates else ALONE[1]
         if factors != ALONE:
             rows, columns = (min(side, 64) + 1 for side in self.launch.tile)
             for one in ((3, 2, 5), (rows, columns, 9)):
@@ -342,7 +347,7 @@ def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] 
     x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
     if x and y:
         return tile_between(x, y, beside)
-    return line_of_tiles(~alone.unwritten) if x else None
+    return line_of_tiles(~alone.unwritten, bool(x)) if x or y else None
 
 
 def processor_seconds() -> float:

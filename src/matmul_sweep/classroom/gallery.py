@@ -101,7 +101,7 @@ def with_too_few_blocks(verdict: Verdict, folder: Path) -> tuple[Bench, Mistake,
     assert verdict.bench and verdict.bench.launch.tile
     side = verdict.bench.launch.tile[0] + 1
     launch = verdict.bench.launch
-    launch = replace(launch, mended=partial(rounded_down, launch.tile))
+    launch = replace(launch, mended=partial(rounded_down, launch.tile or (1, 1)))
     bench = replace(verdict.bench.rebuilt(folder), launch=launch)
     run = bench.run(bench.shape(side, side, side))
     return bench, mistakes_of(run, verdict.program, None)[0], run

@@ -14,7 +14,7 @@ from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
-from matmul_sweep.classroom.explanation import Explanation, common
+from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
 from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     known_values,
@@ -224,10 +224,11 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
             verdict, status=WRONG, mistakes=[of_launch], rule=rule_of(shapes, bench),
             printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
         )  # fmt: skip
-    explanation = common(clean, program.signature)
+    few = few_of(clean)
+    explanation = common(few, program.signature)
     mistakes: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
-        for one in mistakes_of(run, program, explanation):
+        for one in mistakes_of(run, program, explanation if run in few else None):
             mistakes.setdefault((one.kind, one.line), one)
     ordered = sorted(mistakes.values(), key=lambda one: one.rank)
     if not ordered:
@@ -272,7 +273,9 @@ def smallest(
     for shape in bench.smaller(mistake.run.shape):
         if time.monotonic() > end:
             break
-        for one in mistakes_of(bench.run(shape), bench.program, explanation):
+        run = bench.run(shape)
+        holds = explanation and explanation in explanations(run, bench.signature)
+        for one in mistakes_of(run, bench.program, explanation if holds else None):
             if one.kind == mistake.kind:
                 return smallest(one, bench, explanation, end)
     return mistake
