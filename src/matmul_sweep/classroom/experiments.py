@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom.cuda_on_cpu import watched
+from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program, build_for_cpu
@@ -29,7 +30,7 @@ SLOW = 1e7  # operations of a product in more than float64
 @dataclass(frozen=True)
 class Run:
     """A launch at a shape. expected: C in higher precision; wrong: which elements of C are, as far
-    as the launch ended."""
+    as the launch ended; columns: the matrices that were stored by columns."""
 
     shape: Shape
     launch: Launch
@@ -37,6 +38,15 @@ class Run:
     expected: np.ndarray
     result: Watched
     wrong: np.ndarray
+    columns: frozenset[str] = frozenset()
+
+    def cell(self, array: str, element: int) -> tuple[int, int]:
+        """Row and column of an element of A, B or C, as they are stored."""
+        extents = dict(zip("AB", self.shape.inputs, strict=False)) | {"C": self.shape.output}
+        if array not in self.columns:
+            return divmod(element, extents[array][1])
+        column, row = divmod(element, extents[array][0])
+        return row, column
 
     @property
     def right(self) -> bool:
@@ -67,11 +77,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Bench:
-    """A hand-in's program for the CPU, and how to launch it."""
+    """A hand-in's program for the CPU, and how to launch it. built: the signature for which the
+    executable was compiled, if the program's is another by now."""
 
     program: Program
     executable: Path
     launch: Launch
+    built: Signature | None = None
 
     @property
     def signature(self) -> Signature:
@@ -79,22 +91,39 @@ class Bench:
 
     def rebuilt(self, folder: Path) -> "Bench":
         """The same with its program compiled anew, into `folder`."""
-        return replace(self, executable=build_for_cpu(self.program, folder))
+        return replace(self, executable=build_for_cpu(self.program, folder), built=None)
+
+    def passed(self, shape: Shape) -> Extents:
+        """What the executable gets: under the dimensions of the signature that it was built for
+        those that the kernel's parameters have by now."""
+        built = (self.built or self.signature).parameters
+        roles = {old.role: p.role for old, p in zip(built, self.signature.parameters, strict=True)}
+        names = shape.__match_args__
+        dimensions = tuple(getattr(shape, roles.get(name, name)) for name in names)
+        return Extents(shape.elements, dimensions)
 
     def run(self, shape: Shape, grid: tuple[int, int, int] | None = None) -> Run:
         """Raises EmulationError if the launch is impossible."""
         operation = self.signature.operation
         fill = "digits" if operation.dtype == "int32" else "uniform"
         inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
+        columns = self.signature.columns
+        stored = [array.T if name in columns else array
+                  for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
         c = np.full(shape.output, self.poison, operation.output)
         plan = self.launch.plan(grid or self.launch.grid(shape))
-        done = watched.launch(self.executable, plan, shape, inputs, c, LAUNCH_SECONDS)
+        done = watched.launch(
+            self.executable, plan, self.passed(shape), stored, c.T if "C" in columns else c,
+            LAUNCH_SECONDS,
+        )  # fmt: skip
+        if "C" in columns:
+            done = replace(done, c=done.c.T, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         expected, bound = self.reference(shape, inputs)
         with np.errstate(invalid="ignore"):
             right = np.abs(done.c.astype(expected.dtype) - expected) <= bound
         wrong = ~right & done.ended
-        return Run(shape, self.launch, inputs, expected, done, wrong)
+        return Run(shape, self.launch, inputs, expected, done, wrong, columns)
 
     @property
     def adds(self) -> bool:
@@ -128,9 +157,9 @@ class Bench:
         scale = operation.error_scale(shape.terms + 1)
         return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
 
-    def with_tile(self) -> "Bench":
+    def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
         """The bench whose launch knows the tile of C that a block computes, by what a block
-        writes of a large C and what a second one beside or below it adds.
+        writes of a large C with so many terms and what a second one beside or below it adds.
 
         It is the block's own extents if that is no tile.
         """
@@ -138,7 +167,7 @@ class Bench:
             return self
         tile, order = self.launch.block[1::-1], COLUMNS_FIRST
         for size in () if self.launch.blocks else PROBES:
-            shape = self.shape(size, size, PROBE_TERMS)
+            shape = self.shape(size, size, terms)
             alone = self.run(shape, (1, 1, 1))
             if alone.endless:
                 break

@@ -38,7 +38,10 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     if not run.wrong.any() or run.unwritten.all():
         return set()
     own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides, tiles)
-    models = (pair for made in (lost_terms, multiples, *own) for pair in made(run, signature))
+    about_rows = () if run.columns else own
+    models = (
+        pair for made in (lost_terms, multiples, *about_rows) for pair in made(run, signature)
+    )
     return {told for c, told in models if matches(run, c)} | {*oddities(run)}
 
 

@@ -20,8 +20,8 @@ from matmul_sweep.process.contained import MOST_BYTES
 CURES = {
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
-    "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers into "
-    "it: float* second = first + elements",
+    "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers "
+    "into it: float* second = first + elements",
     "wrong index": "",
     "lost terms": "",
     "uninitialised variable": "give it a value, such as 0 for a sum",
@@ -132,7 +132,8 @@ class Teller:
         rows, columns = extents.get(array, shape.output)
         place = f"{name}[{element}]"
         if element >= 0:
-            place += f", row {element // columns}, column {element % columns}"
+            row, column = self.run.cell(array, element)
+            place += f", row {row}, column {column}"
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
         return self.made("out of bounds", line, what)
 
@@ -153,7 +154,7 @@ class Teller:
         if finding["array"] == "shared":
             where = f"byte {finding['element']} of shared memory"
         else:
-            row, column = divmod(finding["element"], self.run.shape.output[1])
+            row, column = self.run.cell("C", finding["element"])
             where = f"{self.name_of('C')}[{row}][{column}]"
         of = "the same block" if finding["same_block"] else "another block"
         thread = indices(finding["other_thread"], self.run.launch.block)

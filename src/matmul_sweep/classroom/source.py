@@ -131,22 +131,34 @@ class Source:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
-    def kernel(self, name: str | None) -> Kernel:
-        """The kernel of that name, or the only one. Raises UserError."""
-        names = ", ".join(self.kernels)
-        if not self.kernels and "__global__" in self.bare:
-            said = "no whole kernel in it: after the parameters of __global__ comes its body in { }"
-        elif not self.kernels:
-            said = "no kernel in it: a kernel is a function `__global__ void name(...) {...}` in "
-            said += "CUDA C++"
-        elif name is None and len(self.kernels) > 1:
-            said = f"{len(self.kernels)} kernels: {names}; which one? Say "
-            said += f"kernel={next(iter(self.kernels))} after the file's name"
-        elif name is not None and name not in self.kernels:
-            said = f"kernel={name}: it has {names}"
-        else:
-            return self.kernels[name or names]
-        raise UserError(f"{self.path}: {said}")
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name. Raises UserError."""
+        if name not in self.kernels:
+            raise UserError(f"{self.path}: kernel={name}: it has {', '.join(self.kernels)}")
+        return self.kernels[name]
+
+    def products(self, name: str | None = None) -> Sequence[Kernel]:
+        """The kernels that look like a product, or the one of that name; if none does, all. Raises
+        UserError without any."""
+        if not self.kernels:
+            raise UserError(f"{self.path}: {self.lacking}")
+        if name:
+            return [self.kernel(name)]
+        kernels = [*self.kernels.values()]
+        return [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+
+    @property
+    def lacking(self) -> str:
+        """Why it has no kernel."""
+        if "__global__" in self.bare:
+            return "no whole kernel in it: after the parameters of __global__ comes its body in { }"
+        for header in self.headers_beside:
+            if header.kernels:
+                return (
+                    f"no kernel in it; {header.path.name} has {', '.join(header.kernels)}: try that"
+                )
+        told = "a kernel is a function `__global__ void name(...) {...}` in CUDA C++"
+        return f"no kernel in it: {told}"
 
     @cached_property
     def includes(self) -> Sequence["Include"]:

@@ -222,6 +222,14 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
             yield TemplateParameter(text_of(name, text), part(one, "type", text), default)
 
 
+def adds_products(kernel: Kernel, text: str) -> bool:
+    """Whether a kernel looks like a product of matrices: it takes two or three pointers or structs,
+    and in a loop adds products, or calls a function that may."""
+    loops = of_type(kernel.node, "for_statement", "while_statement", "do_statement")
+    inside = " ".join(text_of(one, text) for one in loops)
+    return bool(re.search(r"\+=[^;]*\*|=[^;=]*\+[^;]*\*|fma|FMA|mma|dot|\bmad", inside))
+
+
 def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
     """Name, type and declaration of each `extern __shared__` array of a kernel."""
     found = []

@@ -38,6 +38,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     for i, mistake in enumerate(verdict.mistakes):
         yield ""
         yield from lines_of_mistake(mistake, verdict, further=i > 0)
+    if verdict.convention[0]:
+        words, setting = verdict.convention
+        yield f"  Its indexing shows that {words} ({setting})."
     if verdict.rule:
         yield f"\n  In all: {verdict.rule}."
     if found := re.search(r"multiples? of (\d+)$", verdict.rule):
@@ -53,6 +56,7 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         yield f"  {tried}; every access was watched."
         yield f"  {launch_of(verdict)}"
+    yield from (f"  Not judged: {said}." for said in verdict.unjudged)
 
 
 def headline(verdict: Verdict) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.plans import Plan
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, command_of
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, Extents, command_of
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.contained import run_contained
 from matmul_sweep.process.errors import Unfinished
@@ -71,8 +71,8 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
 
 
 def launch(
-    executable: Path, plan: Plan, shape: Shape, inputs: Sequence[np.ndarray], output: np.ndarray,
-    seconds: float,
+    executable: Path, plan: Plan, shape: Shape | Extents, inputs: Sequence[np.ndarray],
+    output: np.ndarray, seconds: float,
 ) -> Watched:  # fmt: skip
     """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
     seconds of processor time.
