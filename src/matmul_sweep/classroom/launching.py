@@ -204,6 +204,8 @@ def guessed_block(
             return (1,)
         threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
         return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
+    if not uses(code, "threadIdx", "x"):
+        return LINE_BLOCK[1::-1]
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
         return tuple(sides)
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
@@ -268,6 +270,8 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
     sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
     plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
+    plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
+    plain = re.sub(r"\b1\s*<<\s*(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
     try:
         return evaluate(plain.strip().replace("/", "//"), values)
     except UserError:
@@ -318,7 +322,8 @@ def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str
 def typical(name: str, kernel: Kernel) -> int:
     """A usual value of a template's parameter."""
     names = {one.name.upper() for one in kernel.template if not one.is_type}
-    ladder = next((one for one in LADDERS if names <= one.keys() and len(names) > 2), {})
+    fitting = (one for one in LADDERS if names <= one.keys() and len(names) > 2)
+    ladder = min(fitting, key=len, default={})
     return ladder.get(name.upper(), TYPICAL)
 
 

@@ -189,7 +189,8 @@ class Source:
             name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
         }
         open_ones = [one for source in sources for one in source.definitions]
-        more = [one for one in open_ones if one.holds(kernel)]
+        more = [one for one in open_ones
+                if one.opens_namespace or (one.source is self and one.holds(kernel))]  # fmt: skip
         kept, used = set(more), set[str]()
         while more:
             words = set().union(*(one.words for one in more))
@@ -273,12 +274,18 @@ class Definition:
         return frozenset(text_of(one, self.source.text) for one in names)
 
     def holds(self, kernel: Kernel) -> bool:
-        """Whether it is the kernel, or opens a namespace that a kernel may use."""
-        if self.node.type == "using_declaration" and "namespace" in self.words:
-            own = {text_of(one, self.source.text)
-                   for one in syntax.of_type(self.source.tree, "namespace_identifier")}  # fmt: skip
-            return bool(self.words & (KERNEL_NAMESPACES | own))
+        """Whether a kernel of the same source is defined in it."""
         return self.node.start_byte <= kernel.node.start_byte < self.node.end_byte
+
+    @property
+    def opens_namespace(self) -> bool:
+        """Whether it is `using namespace` of one that a kernel may use."""
+        if self.node.type != "using_declaration" or "namespace" not in self.words:
+            return False
+        tree = self.source.tree
+        own = {text_of(one, self.source.text)
+               for one in syntax.of_type(tree, "namespace_identifier")}  # fmt: skip
+        return bool(self.words & (KERNEL_NAMESPACES | own))
 
     @property
     def host_only(self) -> bool:
