@@ -232,7 +232,7 @@ def square_of(threads: int | None) -> tuple[int, int] | None:
 
 def threads_of_ladder(values: Mapping[str, int]) -> int:
     """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
-    named = {name.upper(): value for name, value in values.items()}
+    named = {short(name): value for name, value in values.items()}
     if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
         return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
     return named.get("NUM_THREADS", 0)
@@ -269,11 +269,12 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
 def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
     sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
-    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
+    plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
     plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
-    plain = re.sub(r"\b1\s*<<\s*(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
+    plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
     try:
-        return evaluate(plain.strip().replace("/", "//"), values)
+        return evaluate(plain.replace("/", "//"), values)
     except UserError:
         return None
 
@@ -321,10 +322,18 @@ def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str
 
 def typical(name: str, kernel: Kernel) -> int:
     """A usual value of a template's parameter."""
-    names = {one.name.upper() for one in kernel.template if not one.is_type}
+    names = {short(one.name) for one in kernel.template if not one.is_type}
     fitting = (one for one in LADDERS if names <= one.keys() and len(names) > 2)
-    ladder = min(fitting, key=len, default={})
-    return ladder.get(name.upper(), TYPICAL)
+    ladder: Mapping[str, int] = min(fitting, key=len, default={})
+    return ladder.get(short(name), TYPICAL)
+
+
+def short(name: str) -> str:
+    """BM for BLOCK_TILE_SIZE_Y, BLOCK_SIZE_M and the like."""
+    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", name.upper())
+    if not found:
+        return name.upper()
+    return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])
 
 
 def values_at(source: Source, call: KernelCall | None, values: Mapping[str, int]) -> dict[str, int]:

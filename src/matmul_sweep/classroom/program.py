@@ -162,8 +162,8 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
         compiler = toolchain.cuda()
     except UserError:
         return
-    include = f"-I{program.source.place.parent}"
-    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), include]
+    include = [f"-I{place}" for place in program.source.header_folders]
+    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     source = folder / "checked.cu"
     # A header beside the file may need another one, which is not here; then its own part has to do.
     for text in (program.text, program.flat(lambda _: False)):
@@ -211,6 +211,6 @@ def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulat
     source.write_text(program.for_cpu)
     emulation.build(
         source, [FUNCTION], program.signature.operation, {}, executable, sanitizer,
-        [program.source.place.parent], seconds=COMPILE_SECONDS,
+        program.source.header_folders, seconds=COMPILE_SECONDS,
     )  # fmt: skip
     return executable

@@ -22,6 +22,7 @@ KERNEL_HEADERS = re.compile(
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
+HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
 # What belongs to the program that launches a kernel.
@@ -166,16 +167,21 @@ class Source:
         found = []
         for node in syntax.of_type(self.tree, "preproc_include"):
             written = part(node, "path", self.text)
-            name = written.strip('<>"')
-            file = self.path.parent / name
-            beside = file if written.startswith('"') and file.is_file() else None
-            found.append(Include(name, written.startswith('"'), beside, node))
+            name, quoted = written.strip('<>"'), written.startswith('"')
+            files = (self.path.parent / folder / name for folder in HEADER_FOLDERS if quoted)
+            beside = next((file for file in files if file.is_file()), None)
+            found.append(Include(name, quoted, beside, node))
         return found
 
     @cached_property
     def headers_beside(self) -> Sequence["Source"]:
         """The sources of the headers beside it, each before those that include it."""
         return [*headers_of(self, {self.place})]
+
+    @property
+    def header_folders(self) -> Sequence[Path]:
+        """Where compilers have to look for the headers beside it."""
+        return [folder for name in HEADER_FOLDERS if (folder := self.place.parent / name).is_dir()]
 
     @cached_property
     def definitions(self) -> Sequence["Definition"]:

@@ -56,6 +56,11 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         yield f"  {tried}; every access was watched."
         yield f"  {launch_of(verdict)}"
+    if verdict.bench and (guessed := guesses(verdict)):
+        yield f"  A guess, which a setting can correct: {guessed}."
+    if verdict.bench and verdict.bench.adds:
+        c = verdict.program.signature.name_of("C")
+        yield f"  It adds to {c}, which has to be zero before each launch, as it was here."
     yield from (f"  Not judged: {said}." for said in verdict.unjudged)
 
 
@@ -99,6 +104,13 @@ def launch_of(verdict: Verdict) -> str:
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
     tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     return f"{tile}; blockIdx.x runs along the {along} of C."
+
+
+def guesses(verdict: Verdict) -> str:
+    """The settings for what neither the file nor the user says, as they were tried."""
+    launch = verdict.program.launch
+    tried = {**launch.constants, "block": "x".join(map(str, launch.block))}
+    return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
 
 
 def page_of(verdict: Verdict) -> str:
