@@ -67,9 +67,10 @@ class Program:
 
     @property
     def defines(self) -> str:
-        """The constants that settings give, and the source does not, as macros."""
+        """The constants that settings give, and the source does not, as macros; and what headers of
+        the program around the kernel bring along."""
         template = [one.name for one in self.kernel.template]
-        return "".join(
+        return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in template
         )  # fmt: skip
