@@ -186,7 +186,7 @@ def declared(listed: Node | None, text: str) -> Iterator[Declared]:
 def types(root: Node, text: str) -> dict[str, str]:
     """The types that typedef and using give another name, by that name; but not those that are
     defined there."""
-    found = {}
+    found: dict[str, str] = {}
     for one in of_type(root, "type_definition", "alias_declaration"):
         kind = one.child_by_field_name("type")
         if kind and not kind.child_by_field_name("body"):
