@@ -83,8 +83,6 @@ class Program:
         inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
-        own = [self.launch.constants[one.name] for one in self.kernel.template]
-        template = f"<{', '.join(own)}>" if own else ""
         structs, arguments = [], []
         passed = (p for p in self.signature.parameters if p.position >= 0)
         for position, parts in groupby(passed, key=lambda p: p.position):
@@ -98,11 +96,17 @@ class Program:
                 structs.insert(0, f"{kind} {argument} = {{}};")
             arguments.append(argument)
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
-        call = f"{self.kernel.path}{template}({', '.join(arguments)});"
+        call = f"{self.instance}({', '.join(arguments)});"
         return (
             f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
             f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
+
+    @property
+    def instance(self) -> str:
+        """The kernel's name with the arguments of its template."""
+        own = [self.launch.constants[one.name] for one in self.kernel.template]
+        return f"{self.kernel.path}<{', '.join(own)}>" if own else self.kernel.path
 
     def argument(self, parameter: Parameter) -> str:
         """What a parameter of the kernel gets."""
@@ -162,12 +166,14 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
         compiler = toolchain.cuda()
     except UserError:
         return
-    include = f"-I{program.source.place.parent}"
-    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), include]
+    include = [f"-I{place}" for place in program.source.header_folders]
+    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     source = folder / "checked.cu"
     # A header beside the file may need another one, which is not here; then its own part has to do.
     for text in (program.text, program.flat(lambda _: False)):
-        source.write_text(program.defines + text)
+        # Compilers look into a template only where it is used.
+        use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
+        source.write_text(program.defines + text + use)
         command = [*compiler, *target, *toolchain.FLAGS["cuda"], str(source)]
         try:
             done = run_limited(command, COMPILE_SECONDS)
@@ -191,6 +197,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     if undeclared and source.left_out:
         left_out, header = source.left_out[0]
         message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
+    elif undeclared:
+        name = undeclared[1]
+        message += f"; if another file of the program has it, say {name}= and its value"
+    if guessed := program.launch.guessed & program.launch.constants.keys():
+        given = ", ".join(f"{one}={program.launch.constants[one]}" for one in sorted(guessed))
+        message += f" (with {given}, which is a guess)"
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():
             return CompileMistake(include.line, f"{include.name}, line {line}: {message}")
@@ -203,6 +215,6 @@ def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulat
     source.write_text(program.for_cpu)
     emulation.build(
         source, [FUNCTION], program.signature.operation, {}, executable, sanitizer,
-        [program.source.place.parent], seconds=COMPILE_SECONDS,
+        program.source.header_folders, seconds=COMPILE_SECONDS,
     )  # fmt: skip
     return executable

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from matmul_sweep.classroom.conventions import convention_of, fitting
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
@@ -24,7 +25,7 @@ from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
 from matmul_sweep.classroom.relaunching import mistake_of_launch
-from matmul_sweep.classroom.signature import signature_of, small_sizes
+from matmul_sweep.classroom.signature import question_of_roles, signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, read
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
@@ -50,6 +51,8 @@ class Verdict:
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there.
+    convention: that which the kernel's indexing shows and its names do not, and its setting.
+    unjudged: why other kernels of the file have no verdict.
     """
 
     status: str
@@ -60,6 +63,8 @@ class Verdict:
     mistakes: Sequence[Mistake] = ()
     shapes: Mapping[Shape, bool] = field(default_factory=dict)
     rule: str = ""
+    convention: tuple[str, str] = ("", "")
+    unjudged: Sequence[str] = ()
     picture: Run | None = None
     printed: str = ""
 
@@ -78,35 +83,71 @@ class Verdict:
             "message": self.message,
             "mistakes": found,
             "rule": self.rule,
+            "convention": self.convention[1],
+            "unjudged": [*self.unjudged],
             "printed": self.printed,
             "shapes": {str(shape): right for shape, right in self.shapes.items()},
         }
 
 
 def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
-    """The verdict on a file on the CPU. settings: key=value from the command line.
+    """The verdict on the only kernel of a file that looks like a product.
 
-    Raises UserError if the file is no kernel of a product, or if something has to be asked.
+    Raises UserError as judge_all does, or if there are several.
     """
-    with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
-        try:
-            program = program_in(path, settings)
-        except RecursionError:
-            raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    found, _ = programs_in(path, settings)
+    if len(found) > 1:
+        names = ", ".join(one.kernel.name for one in found)
+        said = f"{len(found)} kernels: {names}; which one? Say kernel={found[0].kernel.name}"
+        raise UserError(f"{path}: {said} after the file's name")
+    return verdict_on(found[0])
+
+
+def judge_all(path: Path, settings: Mapping[str, str]) -> list[Verdict]:
+    """The verdict on each kernel of a file that looks like a product, on the CPU. settings:
+    key=value from the command line; kernel=name picks one.
+
+    Raises UserError if no kernel of the file is one of a product, or if something has to be asked
+    of each.
+    """
+    found, unjudged = programs_in(path, settings)
+    first, *others = map(verdict_on, found)
+    return [replace(first, unjudged=unjudged), *others]
+
+
+def verdict_on(program: Program) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         return tried(Verdict(NOT_RUN, program), Path(name))
 
 
-def program_in(path: Path, settings: Mapping[str, str]) -> Program:
-    """A file's kernel, read whole. Raises UserError."""
-    source = read(path)
-    settings = {**source.settings, **settings}
-    kernel = source.kernel(settings.get("kernel"))
+def programs_in(path: Path, settings: Mapping[str, str]) -> tuple[list[Program], list[str]]:
+    """The programs of a file's kernels, and why others have none. Raises UserError if all are
+    such."""
+    late = f"{path}: reading it takes more than {READ_SECONDS:g} s"
+    found, refused = [], []
+    try:
+        with time_limit(READ_SECONDS, late):
+            source = read(path)
+            settings = {**source.settings, **settings}
+            for kernel in source.products(settings.get("kernel")):
+                try:
+                    found.append(read_whole(source, kernel, settings))
+                except UserError as error:
+                    refused.append(error)
+    except RecursionError:
+        raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    if not found:
+        raise refused[0]
+    return found, [str(error).removeprefix(f"{path}: ") for error in refused]
+
+
+def read_whole(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program. Raises UserError."""
     try:
         program = program_of(source, kernel, settings)
     except UserError:  # no question about what could not run if it were answered
         for header in filter(lacks, source.headers):
-            raise UserError(f"{path}: {NotRunnable(header)}") from None
+            raise UserError(f"{source.path}: {NotRunnable(header)}") from None
         raise
     _ = program.needed  # which it keeps
     return program
@@ -156,9 +197,27 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
-        return ran(verdict, Bench(program, executable, program.launch).with_tile())
+        return judged(verdict, Bench(program, executable, program.launch), folder)
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
+    """The verdict under the convention that the kernel follows. A single matrix that is stored by
+    columns, or the two that a square product has exchanged, may be a mistake, and is offered."""
+    fit = fitting(bench, folder)
+    if fit is None:
+        if bench.signature.unsure:
+            names = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
+            raise question_of_roles(names, str(verdict.program.source.path))
+        return ran(verdict, bench.with_tile())
+    told = convention_of(fit.signature, bench.signature)
+    ours = fit.signature.columns == bench.signature.columns
+    if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
+        return ran(replace(verdict, program=fit.program, convention=told), fit)
+    found = ran(verdict, bench.with_tile())
+    words, setting = told
+    return replace(found, rule=f"it is right if {words}; if it is made for that, say {setting}")
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
@@ -191,7 +250,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others],
-        rule=rule_of(shapes, bench) or rule_of_names(shapes, bench),
+        rule=rule_of(shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
@@ -252,29 +311,3 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
             multiple = "is a multiple" if len(fits) == 1 else "are multiples"
             return f"it is right where {' and '.join(fits)} {multiple} of {side}"
     return ""
-
-
-def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
-    """The same for a kernel that calls the columns of C k and the terms n, as much classroom code
-    does: no shape with n = k tells the two conventions apart."""
-    roles = {p.role for p in bench.signature.parameters}
-    if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
-        return ""
-    told = ((shape.dimensions[1] == shape.dimensions[2]) == fine for shape, fine in shapes.items())
-    if all(shapes.values()) or not all(told):
-        return ""
-    other = {"n": "k", "k": "n"}
-    parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
-    signature = replace(bench.signature, parameters=tuple(parameters))
-    program = replace(bench.program, signature=signature)
-    folder = bench.executable.parent / "exchanged"
-    folder.mkdir()
-    exchanged = replace(bench, program=program, launch=program.launch).rebuilt(folder).with_tile()
-    if not all(run.right for run in exchanged.runs(RUN_SECONDS)):
-        return ""
-    m, n, k = (bench.signature.name_of(role) for role in "mnk")
-    a, b = (bench.signature.name_of(role) for role in "AB")
-    return (
-        f"it is right if {a} is {m}×{n} and {b} is {n}×{k}; if it is made for those, say "
-        f"n={k} k={n}"
-    )

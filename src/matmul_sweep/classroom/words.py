@@ -38,6 +38,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     for i, mistake in enumerate(verdict.mistakes):
         yield ""
         yield from lines_of_mistake(mistake, verdict, further=i > 0)
+    if verdict.convention[0]:
+        words, setting = verdict.convention
+        yield f"  Its indexing shows that {words} ({setting})."
     if verdict.rule:
         yield f"\n  In all: {verdict.rule}."
     if found := re.search(r"multiples? of (\d+)$", verdict.rule):
@@ -54,6 +57,12 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"  {tried}; every access was watched."
     if verdict.bench:
         yield from (f"  {line}" for line in launch_of(verdict))
+        if guessed := guesses(verdict):
+            yield f"  A guess, which a setting can correct: {guessed}."
+        if verdict.bench.finds_zeros:
+            c = verdict.program.signature.name_of("C")
+            yield f"  It adds to {c}, which the program clears before."
+    yield from (f"  Not judged: {said}." for said in verdict.unjudged)
 
 
 def headline(verdict: Verdict) -> str:
@@ -116,6 +125,13 @@ def tile_of(launch: Launch) -> str:
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
     tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     return f"{tile}; blockIdx.x runs along the {along} of C."
+
+
+def guesses(verdict: Verdict) -> str:
+    """The settings for what neither the file nor the user says, as they were tried."""
+    launch = verdict.program.launch
+    tried = {**launch.constants, "block": "x".join(map(str, launch.block))}
+    return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
 
 
 def page_of(verdict: Verdict) -> str:
