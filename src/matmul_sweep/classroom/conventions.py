@@ -60,7 +60,9 @@ def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:
 
 def with_signature(bench: Bench, signature: Signature) -> Bench:
     program = replace(bench.program, signature=signature)
-    return replace(bench, program=program, built=bench.built or bench.signature)
+    own = bench.launch.program
+    launch = replace(bench.launch, program=own.under(signature)) if own else bench.launch
+    return replace(bench, program=program, launch=launch, built=bench.built or bench.signature)
 
 
 def reordered(bench: Bench) -> Iterator[Bench]:

@@ -6,14 +6,16 @@ source: its macros, the launch in its own program, the extents of its shared arr
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
+from matmul_sweep.classroom.file_launch import FileLaunch
+from matmul_sweep.classroom.host import Host
 from matmul_sweep.classroom.source import Source, question, word_set
-from matmul_sweep.classroom.syntax import Kernel, KernelCall, TemplateParameter
+from matmul_sweep.classroom.syntax import Kernel, TemplateParameter
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
@@ -46,7 +48,10 @@ class Launch:
     blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
-    LINEAR if along its elements. guessed: what neither the file nor a setting says.
+    LINEAR if along its elements. program: the launch in the file, which then is the launch. fixed:
+    its grid, if that does not depend on the shape. depth: blocks along z of another grid. mended:
+    what is tried in the place of a launch that may be wrong. guessed: what neither the file nor a
+    setting says.
     """
 
     block: tuple[int, int, int]
@@ -57,20 +62,58 @@ class Launch:
     order: str = COLUMNS_FIRST
     blocks: int = 0
     most: tuple[int, int] = (EVERYTHING, EVERYTHING)
+    program: FileLaunch | None = None
+    fixed: plans.Grid | None = None
+    depth: int = 1
+    mended: Callable[[plans.Launch, Shape], plans.Launch] | None = None
     guessed: frozenset[str] = frozenset()
 
-    def plan(self, grid: plans.Grid) -> plans.Plan:
-        """One launch with this grid."""
-        return plans.Plan((plans.Launch(grid, self.block, self.shared_bytes),))
+    @property
+    def alone(self) -> "Launch":
+        """The same without the file."""
+        return replace(self, program=None, mended=None)
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
+    @property
+    def covers(self) -> bool:
+        """Whether the file has a launch whose grid is for its own sizes only."""
+        program = self.program
+        return program is not None and program.constant and self.fixed is None
+
+    def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
+        """The launch at a shape, or with another grid."""
+        told = self.program.at(shape) if self.program else None
+        block, shared = self.block, self.shared_bytes
+        if self.program and told:
+            own = not self.program.constant or shape == self.program.own_shape
+            grid = grid or (told.grid if own else None)
+            block, shared = told.block or block, shared if told.shared is None else told.shared
+        found = plans.Launch(grid or self.fixed or self.covering(shape), block, shared)
+        return self.mended(found, shape) if self.mended else found
+
+    def covering(self, shape: Shape) -> plans.Grid:
+        """The grid that covers C with tiles."""
         assert self.tile
         if self.blocks:
-            return self.blocks, 1, 1
+            return self.blocks, 1, self.depth
         if self.order == LINEAR:
-            return ceil_div(shape.elements[-1], self.tile[1]), 1, 1
+            return ceil_div(shape.elements[-1], self.tile[1]), 1, self.depth
         rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
-        return (columns, rows, 1) if self.order == COLUMNS_FIRST else (rows, columns, 1)
+        x, y = (columns, rows) if self.order == COLUMNS_FIRST else (rows, columns)
+        return x, y, self.depth
+
+    def with_tile(self, tile: tuple[int, int], order: str) -> "Launch":
+        """The same with a tile. A grid of the file that does not depend on the shape covers C only
+        at the file's own sizes, or it is one that goes on over any C."""
+        known = replace(self, tile=tile, order=order)
+        program = self.program
+        if program is None or program.far is None or program.far.grid is None:
+            return known
+        known = replace(known, depth=program.far.grid[2])
+        if not program.constant:
+            return known
+        own = program.own_shape
+        covers = own is not None and known.covering(own) == program.far.grid
+        return known if covers else replace(known, fixed=program.far.grid)
 
 
 def launch_of(
@@ -91,7 +134,9 @@ def launch_of(
             )
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)
-    block = extents(settings, "block", where) or launched_block(source, kernel, values)
+    own = Host(source, kernel, {}).launch()
+    said = extents(settings, "block", where)
+    block = said or (own.block if own else None)
     if block is None:
         guessed |= {"block"}
         tilings = {name: value for name, value in values.items() if name not in sizes}
@@ -101,13 +146,10 @@ def launch_of(
         known = f" ({names})" if names else ""
         raise question(f"{where}: which block does {kernel.name} take{known}", "block=16x16")
     x, y, z, *_ = (*block, 1, 1)
-    if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
+    if said and not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
-    call = call_of(source, kernel)
-    shared: int | str | None = settings.get("shared")
-    if not shared and call and call.configuration[2:]:
-        shared = valued(call.configuration[2], values_at(source, call, values))
+    shared: int | str | None = settings.get("shared") or (own.shared if own else None)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
@@ -285,11 +327,6 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def call_of(source: Source, kernel: Kernel) -> KernelCall | None:
-    """The kernel's first launch in the source's own program."""
-    return next((one for one in source.calls if one.kernel == kernel.name), None)
-
-
 def template_arguments(
     source: Source, kernel: Kernel, settings: Mapping[str, str]
 ) -> tuple[dict[str, str], frozenset[str]]:
@@ -298,9 +335,9 @@ def template_arguments(
     Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
     default, the constant of its name in the program, float for a type, or else a usual one.
     """
-    call = call_of(source, kernel)
-    given = call.template if call else source.instantiations.get(kernel.name, ())
-    known = values_at(source, call, known_values(source, {}))
+    own = Host(source, kernel, {}).launch()
+    given = own.template if own else source.instantiations.get(kernel.name, ())
+    known = known_values(source, {})
     program = whole_numbers(source.constants_of_functions, known)
     told, guessed = {}, set()
     texts = [*given, *[""] * len(kernel.template)]
@@ -340,25 +377,3 @@ def short(name: str) -> str:
     if not found:
         return name.upper()
     return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])
-
-
-def values_at(source: Source, call: KernelCall | None, values: Mapping[str, int]) -> dict[str, int]:
-    """The whole numbers that are known where a kernel is launched."""
-    return whole_numbers(source.constants_of(call.function) if call else {}, values)
-
-
-def launched_block(
-    source: Source, kernel: Kernel, values: Mapping[str, int]
-) -> tuple[int, ...] | None:
-    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of
-    constants."""
-    call = call_of(source, kernel)
-    if not call or len(call.configuration) < 2:
-        return None
-    variables = source.constants_of(call.function)
-    block = variables.get(call.configuration[1], call.configuration[1])
-    written = re.fullmatch(r"(?:dim3)?\s*[({](.*)[)}]", block, re.DOTALL)
-    texts = written[1].split(",") if written else [block]
-    known = values_at(source, call, values)
-    sides = [valued(text, known) for text in texts]
-    return tuple(side for side in sides if side) if all(sides) else None

@@ -120,7 +120,7 @@ class Program:
             return f"reinterpret_cast<{parameter.type} (*){rows}>({pointer})" if rows else pointer
         if role.startswith(LEADING):
             return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
-        given = {"alpha": "1", "beta": "0", BATCH: "1"}
+        given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
         return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
 
     @cached_property
@@ -131,12 +131,15 @@ class Program:
 
     @property
     def for_cpu(self) -> str:
+        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
         text = self.flat(lambda header: emulation.lacks(header.name))
         first = next(iter(syntax.dynamic_arrays(self.kernel, self.source.text)), ("",))[0]
         for name, kind, node in self.overlapping:
             written = re.escape(text_of(node, self.source.text))
             text = re.sub(written, f"{kind}* {name} = reinterpret_cast<{kind}*>({first});", text)
-        return f"#define KERNEL_ATTRIBUTE __global__\n{self.defines}{text}{self.wrapper}"
+        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
+        return f"{head}{self.defines}{text}{self.wrapper}"
 
     @property
     def for_gpu(self) -> str:
@@ -146,8 +149,9 @@ class Program:
             "#undef __global__\n#define __global__ __device__ __forceinline__\n"
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
-            f"__attribute__((launch_bounds({threads})))\n{self.defines}"
-            f"{self.flat(lambda _: False)}{self.wrapper}"
+            f"__attribute__((launch_bounds({threads})))\n"
+            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
+            f"{self.defines}{self.flat(lambda _: False)}{self.wrapper}"
         )
 
 

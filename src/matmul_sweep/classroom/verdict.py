@@ -12,8 +12,9 @@ from typing import Any
 
 from matmul_sweep.classroom.conventions import convention_of, fitting
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
-from matmul_sweep.classroom.experiments import Bench, Run
-from matmul_sweep.classroom.explanation import Explanation, common
+from matmul_sweep.classroom.experiments import ALONE, Bench, Run
+from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
+from matmul_sweep.classroom.file_launch import file_launch
 from matmul_sweep.classroom.launching import (
     known_values,
     launch_of,
@@ -23,6 +24,7 @@ from matmul_sweep.classroom.launching import (
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
 from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
+from matmul_sweep.classroom.relaunching import mistake_of_launch
 from matmul_sweep.classroom.signature import question_of_roles, signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, read
 from matmul_sweep.classroom.syntax import Kernel
@@ -31,8 +33,11 @@ from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
+UNSURE = "not enough shapes tried"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
-READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
+# With one of them the launch is not the file's.
+LAUNCH_SETTINGS = {"block", "tile", "blocks", "shared"}
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -41,7 +46,7 @@ UNKNOWN = re.compile(
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
+    """status: CORRECT, WRONG, UNSURE, NOT_COMPILED or NOT_RUN.
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
@@ -158,7 +163,10 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         settings |= {k: v for k, v in texts.items() if k in template}
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
-    return Program(source, kernel, signature, launch_of(source, kernel, settings, signature.sizes))
+    launch = launch_of(source, kernel, settings, signature.sizes)
+    if not settings.keys() & LAUNCH_SETTINGS:
+        launch = replace(launch, program=file_launch(source, kernel, signature))
+    return Program(source, kernel, signature, launch)
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
@@ -217,18 +225,28 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     runs = list(bench.runs(RUN_SECONDS))
-    wrong = [run for run in runs if not run.right]
+    wrong = [run for run in (*runs, *bench.probes) if not run.right]
     clean = [run for run in wrong if not run.mistaken]
-    explanation = common(clean, program.signature)
+    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
+    verdict = replace(verdict, bench=bench, shapes=shapes)
+    if of_launch := mistake_of_launch(bench, [run for run in runs if not run.right]):
+        return replace(
+            verdict, status=WRONG, mistakes=[of_launch], rule=rule_of(shapes, bench),
+            printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
+        )  # fmt: skip
+    few = few_of(clean)
+    explanation = common(few, program.signature)
     mistakes: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
-        for one in mistakes_of(run, program, explanation):
+        for one in mistakes_of(run, program, explanation if run in few else None):
             mistakes.setdefault((one.kind, one.line), one)
     ordered = sorted(mistakes.values(), key=lambda one: one.rank)
-    shapes = {run.shape: run.right for run in runs}
-    verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
-        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
+        verdict = replace(verdict, printed=runs[0].result.printed)
+        if (tried := len(runs)) == (wanted := len(bench.trials)):
+            return replace(verdict, status=CORRECT)
+        late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
+        return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     worst = smallest(ordered[0], bench, explanation, time.monotonic() + SHRINK_SECONDS)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
@@ -260,12 +278,14 @@ def smallest(
 ) -> Mistake:
     """The same mistake at a shape none of whose dimensions can be smaller, as far as is known at
     the time `end`."""
-    if mistake.kind == "endless loop":
+    if mistake.kind == "endless loop" or mistake.run.factors != ALONE:
         return mistake
     for shape in bench.smaller(mistake.run.shape):
         if time.monotonic() > end:
             break
-        for one in mistakes_of(bench.run(shape), bench.program, explanation):
+        run = bench.run(shape)
+        holds = explanation and explanation in explanations(run, bench.signature)
+        for one in mistakes_of(run, bench.program, explanation if holds else None):
             if one.kind == mistake.kind:
                 return smallest(one, bench, explanation, end)
     return mistake
@@ -277,10 +297,13 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not right:
         return "it is right at no shape"
+    if not wrong:
+        return ""
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
-    sides = sorted({*bench.launch.block[:2], *(bench.launch.tile or ())} - {1}, reverse=True)
+    own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
+    sides = [*sorted(own - {1}, reverse=True), 2, 4, 8, 16, 32, 64, 128]
     for side in sides:
         fits = [role for role, i in names.items()
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip

@@ -9,7 +9,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR
+from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, Launch
 from matmul_sweep.classroom.mistakes import Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, Verdict
@@ -55,12 +55,13 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         shapes = [*verdict.shapes]
         tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         yield f"  {tried}; every access was watched."
-        yield f"  {launch_of(verdict)}"
-    if verdict.bench and (guessed := guesses(verdict)):
-        yield f"  A guess, which a setting can correct: {guessed}."
-    if verdict.bench and verdict.bench.adds:
-        c = verdict.program.signature.name_of("C")
-        yield f"  It adds to {c}, which has to be zero before each launch, as it was here."
+    if verdict.bench:
+        yield from (f"  {line}" for line in launch_of(verdict))
+        if guessed := guesses(verdict):
+            yield f"  A guess, which a setting can correct: {guessed}."
+        if verdict.bench.finds_zeros:
+            c = verdict.program.signature.name_of("C")
+            yield f"  It adds to {c}, which the program clears before."
     yield from (f"  Not judged: {said}." for said in verdict.unjudged)
 
 
@@ -90,12 +91,32 @@ def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Itera
         yield f"       Cure: {mistake.cure}."
 
 
-def launch_of(verdict: Verdict) -> str:
-    """What the launches were like, which the file does not say."""
+def launch_of(verdict: Verdict) -> Iterator[str]:
+    """The launch that a verdict assumes, where it is from, and what a shape means."""
     assert verdict.bench
-    launch = verdict.bench.launch
+    launch, signature = verdict.bench.launch, verdict.program.signature
+    worst = verdict.mistakes[0].run.shape if verdict.mistakes else None
+    shape = worst or [*verdict.shapes][-1]
+    found = launch.at(shape)
+    blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
+    shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
+    origin = "settings and guesses, because no launch of it in the file is known"
+    if launch.program:
+        origin = f"the launch in line {launch.program.own.lines[0]}"
+        if launch.covers:
+            origin += ", whose grid is for its own sizes only: a guess for others"
+    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; from {origin}."
+    if not launch.program:
+        yield tile_of(launch)
+    names = shape.__match_args__[:1] if signature.square else shape.__match_args__
+    sizes = zip(names, shape.dimensions, strict=False)
+    yield f"{shape} is {', '.join(f'{signature.name_of(role)} = {size}' for role, size in sizes)}."
+
+
+def tile_of(launch: Launch) -> str:
+    """How the blocks of a guessed grid share C."""
     assert launch.tile
-    block = "×".join(map(str, launch.block[:2]))
+    block = "×".join(map(str, launch.block[: 3 if launch.block[2] > 1 else 2]))
     if launch.order == LINEAR:
         return f"Blocks of {block} threads, in a line along the elements of C."
     if launch.blocks:

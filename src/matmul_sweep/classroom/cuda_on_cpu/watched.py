@@ -41,6 +41,7 @@ class Watched:
     writers: np.ndarray
     printed: str
     loads: int = 0
+    again: np.ndarray | None = None
     ended: bool = True
 
     @cached_property
@@ -72,10 +73,12 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
 
 def launch(
     executable: Path, plan: Plan, shape: Shape | Extents, inputs: Sequence[np.ndarray],
-    output: np.ndarray, seconds: float,
+    output: np.ndarray, seconds: float, factors: tuple[float, float] = (1, 0),
+    corners: bool = False,
 ) -> Watched:  # fmt: skip
     """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
-    seconds of processor time.
+    seconds of processor time, and once more. factors: alpha and beta. corners: whether only blocks
+    at the grid's corners and in its middle run.
 
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
     memory.
@@ -84,7 +87,9 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
         folder = Path(name)
         command = command_of(executable, plan, shape, (*inputs, output), folder)
+        alpha, beta = map(str, factors)
         environment = {"WATCH_FOLDER": name, "WATCH_SECONDS": str(max(1, int(seconds)))}
+        environment |= {"ALPHA": alpha, "BETA": beta} | ({"WATCH_CORNERS": "1"} if corners else {})
         try:
             ended = run_contained(command, folder, PATIENCE * seconds, environment)
         except Unfinished:
@@ -95,7 +100,8 @@ def launch(
             c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
-            return Watched(executable, c, findings, writers, ended.out, loads)
+            again = np.fromfile(folder / "again", output.dtype).reshape(output.shape)
+            return Watched(executable, c, findings, writers, ended.out, loads, again)
     if ended.code == DIVERGED:
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():

@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 
 #include <initializer_list>
+#include <vector>
 
 #include "cuda.h"
 
@@ -60,6 +61,14 @@ int dimensions[DIMENSIONS];
 Array parts[PARTS + 1];  // of the workspace; no array is empty
 CUtensorMap maps[MAPS + 1];
 Function* launched;
+// Factors of a product alpha·A·B + beta·C, for kernels that take them.
+double alpha = 1, beta = 0;
+
+double number_of(const char* variable, double unset)
+{
+    const char* text = getenv(variable);
+    return text ? atof(text) : unset;
+}
 
 void call_kernel() { launched(ARGUMENTS); }
 
@@ -231,11 +240,8 @@ void start()
     start_watching();
     stay_alone();
 }
-
-void stop() { stop_watching(); }
 #else
 void start() { catch_traps(); }
-void stop() {}
 #endif
 
 void run(Arguments given)
@@ -253,14 +259,29 @@ void run(Arguments given)
     for (size_t i = 0; i < MAPS; ++i) point(maps[i]);
     const char* file = nullptr;
     for (const Array& array : arrays) read_array(array, file = given.text());
+    alpha = number_of("ALPHA", 1);
+    beta = number_of("BETA", 0);
     start();
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
-        limit_shared(launches[i]->shared_bytes);
-        launched = functions[i];
-        launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
-    }
-    stop();
+    const auto launch_all = [&] {
+        for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
+            limit_shared(launches[i]->shared_bytes);
+            launched = functions[i];
+            launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
+        }
+    };
+#if defined(WATCH)
+    const std::vector<char> before(C.data, C.data + C.bytes);
+    launch_all();
+    stop_watching();
     write_array(C, file);
+    FILE* again = created("again");
+    begin_again(before.data());
+    launch_all();
+    if (fwrite(C.data, 1, C.bytes, again) != C.bytes || fclose(again) != 0) _exit(Unusable);
+#else
+    launch_all();
+    write_array(C, file);
+#endif
 }
 
 }  // namespace cuda_on_cpu
