@@ -41,7 +41,7 @@ from matmul_sweep.classroom.notebooks import hand_ins_of
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.classroom.source import settings_of
 from matmul_sweep.classroom.strict import new_seed
-from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, Verdict, judge
+from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, WRONG, Verdict, judge_all
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.launch.driver import NoDevice
@@ -113,28 +113,35 @@ def has_kernel(file: Path) -> bool:
 
 def judged(
     file: Path, settings: Mapping[str, str], options: argparse.Namespace
-) -> Told | UserError:
-    """The verdict on a file, from a process of its own, so that whatever becomes of it costs no
-    other; or what prevents one."""
+) -> list[Told] | UserError:
+    """The verdicts on a file's kernels, from a process of its own, so that whatever becomes of it
+    costs no other; or what prevents them."""
     try:
-        return result_of(partial(told, file, settings, options), JUDGE_SECONDS)
+        return result_of(partial(told_all, file, settings, options), JUDGE_SECONDS)
     except UserError as error:
         return error
     except Crashed as error:
         return UserError(f"{file}: not judged: {error}")
 
 
-def told(file: Path, settings: Mapping[str, str], options: argparse.Namespace) -> Told:
-    verdict = judge(file, settings, options.seed if options.strict else None)
-    right = verdict.status == CORRECT
+def told_all(file: Path, settings: Mapping[str, str], options: argparse.Namespace) -> list[Told]:
+    verdicts = judge_all(file, settings, options.seed if options.strict else None)
+    return [told(verdict, options) for verdict in verdicts]
+
+
+def told(verdict: Verdict, options: argparse.Namespace) -> Told:
+    entry = verdict.as_json()
     standing = timed(verdict, not options.no_gpu)
-    gpu = standing if isinstance(standing, str) else asdict(standing)
-    lines = [*words.lines_of(verdict), *([f"  On the GPU: {standing}"] if right else [])]
+    lines = [*words.lines_of(verdict)]
+    if verdict.status == CORRECT:
+        lines.append(f"  On the GPU: {standing}")
+    if isinstance(standing, str) and standing.startswith(card.WRONG_THERE):
+        entry |= {"verdict": WRONG, "message": standing}
     page = words.page_of(verdict) if options.html else ""
     png = as_png(verdict.picture) if options.png and verdict.picture else b""
     launch = "\n".join(words.launch_of(verdict)) if verdict.bench else None
-    entry = verdict.as_json() | {"launch": launch, "gpu": gpu}
-    return Told(right, entry, "\n".join(lines), page, png)
+    entry |= {"launch": launch, "gpu": standing if isinstance(standing, str) else asdict(standing)}
+    return Told(entry["verdict"] == CORRECT, entry, "\n".join(lines), page, png)
 
 
 def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
@@ -186,24 +193,26 @@ def print_json(entries: Sequence[Mapping[str, Any]], several: bool) -> None:
     print(printable(text))
 
 
-def judge_all(options: argparse.Namespace) -> bool:
+def grade(options: argparse.Namespace) -> bool:
     """Tell the verdicts; whether every one is that the kernel is correct. Raises UserError."""
     settings = settings_of([*filter(is_setting, options.words)], "command line")
-    entries, right = [], True
+    right, entries = True, list[Mapping[str, Any]]()
     for file in listed(options):
         found = judged(file, settings, options)
-        right &= isinstance(found, Told) and found.right
-        if isinstance(found, Told):
-            entries.append(found.entry)
-            tell(found, options)
-        elif options.json:
+        if isinstance(found, UserError):
+            right = False
+            if not (options.json or options.several):
+                raise found
             entries.append(entry_of(found, str(file)))
-        elif options.several:
-            print(printable(f"error: {found}"), flush=True)
-        else:
-            raise found
+            if not options.json:
+                print(printable(f"error: {found}"), flush=True)
+            continue
+        for one in found:
+            right &= one.right
+            entries.append(one.entry)
+            tell(one, options)
     if options.json:
-        print_json(entries, options.several)
+        print_json(entries, options.several or len(entries) > 1)
     return right
 
 
@@ -214,7 +223,7 @@ def main() -> None:
         print(UNCONTAINED, file=sys.stderr)
     os.environ["TMPDIR"] = tempfile.gettempdir()  # nvcc believes in one that is not there
     try:
-        right = judge_all(options)
+        right = grade(options)
     except UserError as error:
         if not options.json:
             raise

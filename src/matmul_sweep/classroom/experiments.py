@@ -14,6 +14,7 @@ import numpy as np
 from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu import watched
+from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
@@ -40,7 +41,7 @@ SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b,
 class Run:
     """A launch at a shape, and once more. before: what C held; factors: alpha and beta; expected: C
     in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
-    after the second one."""
+    after the second one; columns: the matrices that were stored by columns."""
 
     shape: Shape
     launch: Launch
@@ -52,6 +53,15 @@ class Run:
     before: np.ndarray | None = None
     factors: tuple[float, float] = ALONE
     launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
+    columns: frozenset[str] = frozenset()
+
+    def cell(self, array: str, element: int) -> tuple[int, int]:
+        """Row and column of an element of A, B or C, as they are stored."""
+        extents = dict(zip("AB", self.shape.inputs, strict=False)) | {"C": self.shape.output}
+        if array not in self.columns:
+            return divmod(element, extents[array][1])
+        column, row = divmod(element, extents[array][0])
+        return row, column
 
     @property
     def right(self) -> bool:
@@ -91,13 +101,15 @@ class Run:
 class Bench:
     """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
     tile. cleared: whether C holds zeros before a launch, although no program in the file sees to
-    that."""
+    that. built: the signature for which the executable was compiled, if the program's is another by
+    now."""
 
     program: Program
     executable: Path
     launch: Launch
     probes: tuple[Run, ...] = ()
     cleared: bool = False
+    built: Signature | None = None
     seed: int | None = None  # of strict grading
 
     @property
@@ -107,7 +119,16 @@ class Bench:
     def rebuilt(self, folder: Path) -> "Bench":
         """The same with its program compiled anew, into `folder`."""
         build_for_cpu(self.program, folder)
-        return replace(self, executable=executable_in(folder))
+        return replace(self, executable=executable_in(folder), built=None)
+
+    def passed(self, shape: Shape) -> Extents:
+        """What the executable gets: under the dimensions of the signature that it was built for
+        those that the kernel's parameters have by now."""
+        built = (self.built or self.signature).parameters
+        roles = {old.role: p.role for old, p in zip(built, self.signature.parameters, strict=True)}
+        names = shape.__match_args__
+        dimensions = tuple(getattr(shape, roles.get(name, name)) for name in names)
+        return Extents(shape.elements, dimensions)
 
     def run(
         self, shape: Shape, grid: tuple[int, int, int] | None = None,
@@ -124,16 +145,21 @@ class Bench:
         before = np.full(shape.output, self.poison, operation.output)
         if factors != ALONE:
             before = fills.matrix(fill, seed, 2, *shape.output, operation.output)
-        launched = self.launch.at(shape)
-        if grid:
-            launched = replace(launched, grid=grid)
+        columns = self.signature.columns
+        stored = [array.T if name in columns else array
+                  for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
+        launched = self.launch.at(shape, grid)
         corners = not grid and shape.operations > MANY and self.blocks_apart
         share = 0.1 if corners else 1.0
-        done = self.refused(shape, before) or watched.launch(
-            self.executable, plans.Plan((launched,)), shape, inputs, before,
-            LAUNCH_SECONDS + share * shape.operations / OPERATIONS_A_SECOND,
+        held = before.T if "C" in columns else before
+        done = self.refused(shape, held) or watched.launch(
+            self.executable, plans.Plan((launched,)), self.passed(shape), stored,
+            held, LAUNCH_SECONDS + share * shape.operations / OPERATIONS_A_SECOND,
             factors=factors, corners=corners,
         )  # fmt: skip
+        if "C" in columns:
+            again = None if done.again is None else done.again.T
+            done = replace(done, c=done.c.T, again=again, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
         expected, bound = self.reference(shape, inputs, before, factors)
         asked = (done.writers["thread"] >= 0) if grid or corners else np.full(shape.output, True)
@@ -146,7 +172,7 @@ class Bench:
         again = None if done.again is None else off(done.again)
         return Run(
             shape, self.launch.alone, inputs, expected, done, off(done.c), again, before, factors,
-            launched,
+            launched, columns,
         )  # fmt: skip
 
     def refused(self, shape: Shape, c: np.ndarray) -> Watched | None:
@@ -212,9 +238,9 @@ class Bench:
         scale = operation.error_scale(roundings)
         return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
 
-    def with_tile(self) -> "Bench":
+    def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
         """The bench whose launch knows the tile of C that a block computes, by what a block
-        writes of a large C and what a second one beside or below it adds.
+        writes of a large C with so many terms and what a second one beside or below it adds.
 
         It is the block's own extents if that is no tile.
         """
@@ -224,7 +250,7 @@ class Bench:
         start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
         bench = replace(self, launch=start)
         for size in () if self.launch.blocks else PROBES:
-            shape = self.shape(size, size, PROBE_TERMS)
+            shape = self.shape(size, size, terms)
             depth = start.at(shape).grid[2]
             probes = [bench.run(shape, (1, 1, depth))]
             if probes[0].endless:

@@ -42,7 +42,8 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     if run.factors != ALONE:
         return {scaling(run, signature)}
     own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides)
-    makers = (lost_terms, multiples, *own, tiles)
+    about_rows = () if run.columns else (*own, tiles)
+    makers = (lost_terms, multiples, *about_rows)
     models = (pair for made in makers for pair in made(run, signature))
     return {told for c, told in models if matches(run, c)} | {*oddities(run)}
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,13 @@ class FileLaunch:
     own: Launched
     roles: tuple[tuple[str, str], ...]
     read: dict[Shape, Launched | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def under(self, signature: Signature) -> "FileLaunch":
+        """The same if the kernel's numbers are other dimensions."""
+        return replace(
+            self, signature=signature, read={},
+            roles=roles_of(self.source, self.kernel, signature, self.own),
+        )  # fmt: skip
 
     def at(self, shape: Shape) -> Launched | None:
         """The launch at a shape; None where the file's own sizes are no such shape's."""
@@ -140,6 +147,13 @@ def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLau
     own = Host(source, kernel, {}).launch()
     if own is None:
         return None
+    return FileLaunch(source, kernel, signature, own, roles_of(source, kernel, signature, own))
+
+
+def roles_of(
+    source: Source, kernel: Kernel, signature: Signature, own: Launched
+) -> tuple[tuple[str, str], ...]:
+    """The texts of a launch, and of what they begin with, that are m, n or k."""
     roles: list[tuple[str, str]] = []
     function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
     begins = source.constants | source.macros | source.constants_of(function)
@@ -155,4 +169,4 @@ def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLau
             if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
                 roles.append((text, parameter.role))
             text = begins.get(text, text)
-    return FileLaunch(source, kernel, signature, own, tuple(roles))
+    return tuple(roles)

@@ -6,7 +6,7 @@ source: its macros, the launch in its own program, the extents of its shared arr
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
@@ -21,7 +21,7 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
 # Settings that are no constants of the source.
-OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k")
+OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k order a b")
 COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
@@ -79,15 +79,15 @@ class Launch:
         program = self.program
         return program is not None and program.constant and self.fixed is None
 
-    def at(self, shape: Shape) -> plans.Launch:
-        """The launch at a shape."""
+    def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
+        """The launch at a shape, or with another grid."""
         told = self.program.at(shape) if self.program else None
-        found = plans.Launch(self.fixed or self.covering(shape), self.block, self.shared_bytes)
+        block, shared = self.block, self.shared_bytes
         if self.program and told:
             own = not self.program.constant or shape == self.program.own_shape
-            shared = self.shared_bytes if told.shared is None else told.shared
-            grid = told.grid if own and told.grid else found.grid
-            found = plans.Launch(grid, told.block or self.block, shared)
+            grid = grid or (told.grid if own else None)
+            block, shared = told.block or block, shared if told.shared is None else told.shared
+        found = plans.Launch(grid or self.fixed or self.covering(shape), block, shared)
         return self.mended(found, shape) if self.mended else found
 
     def covering(self, shape: Shape) -> plans.Grid:
@@ -116,8 +116,13 @@ class Launch:
         return known if covers else replace(known, fixed=program.far.grid)
 
 
-def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
-    """Raises UserError, with the question, for what nothing says."""
+def launch_of(
+    source: Source, kernel: Kernel, settings: Mapping[str, str], sizes: Iterable[str] = ()
+) -> Launch:
+    """How to launch a kernel. sizes: the names of constants that are dimensions, and no tiles.
+
+    Raises UserError, with the question, for what nothing says.
+    """
     where = str(source.path)
     constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
@@ -134,7 +139,8 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     block = said or (own.block if own else None)
     if block is None:
         guessed |= {"block"}
-        block = guessed_block(source, kernel, values)
+        tilings = {name: value for name, value in values.items() if name not in sizes}
+        block = guessed_block(source, kernel, tilings)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         known = f" ({names})" if names else ""
@@ -246,6 +252,8 @@ def guessed_block(
             return (1,)
         threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
         return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
+    if not uses(code, "threadIdx", "x"):
+        return LINE_BLOCK[1::-1]
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
         return tuple(sides)
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
@@ -272,7 +280,7 @@ def square_of(threads: int | None) -> tuple[int, int] | None:
 
 def threads_of_ladder(values: Mapping[str, int]) -> int:
     """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
-    named = {name.upper(): value for name, value in values.items()}
+    named = {short(name): value for name, value in values.items()}
     if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
         return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
     return named.get("NUM_THREADS", 0)
@@ -309,9 +317,12 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
 def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
     sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
-    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
+    plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
+    plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
+    plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
     try:
-        return evaluate(plain.strip().replace("/", "//"), values)
+        return evaluate(plain.replace("/", "//"), values)
     except UserError:
         return None
 
@@ -354,6 +365,15 @@ def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str
 
 def typical(name: str, kernel: Kernel) -> int:
     """A usual value of a template's parameter."""
-    names = {one.name.upper() for one in kernel.template if not one.is_type}
-    ladder = next((one for one in LADDERS if names <= one.keys() and len(names) > 2), {})
-    return ladder.get(name.upper(), TYPICAL)
+    names = {short(one.name) for one in kernel.template if not one.is_type}
+    fitting = (one for one in LADDERS if names <= one.keys() and len(names) > 2)
+    ladder: Mapping[str, int] = min(fitting, key=len, default={})
+    return ladder.get(short(name), TYPICAL)
+
+
+def short(name: str) -> str:
+    """BM for BLOCK_TILE_SIZE_Y, BLOCK_SIZE_M and the like."""
+    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", name.upper())
+    if not found:
+        return name.upper()
+    return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])

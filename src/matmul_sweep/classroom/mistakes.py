@@ -149,7 +149,8 @@ class Teller:
         rows, columns = extents.get(array, shape.output)
         place = f"{name}[{element}]"
         if element >= 0:
-            place += f", row {element // columns}, column {element % columns}"
+            row, column = self.run.cell(array, element)
+            place += f", row {row}, column {column}"
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
         return self.made("out of bounds", line, what)
 
@@ -170,7 +171,7 @@ class Teller:
         if finding["array"] == "shared":
             where = f"byte {finding['element']} of shared memory"
         else:
-            row, column = divmod(finding["element"], self.run.shape.output[1])
+            row, column = self.run.cell("C", finding["element"])
             where = f"{self.name_of('C')}[{row}][{column}]"
         of = "the same block" if finding["same_block"] else "another block"
         thread = indices(finding["other_thread"], self.run.launched.block)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tree_sitter import Node
 
 from matmul_sweep.build import toolchain
-from matmul_sweep.classroom import notebooks, syntax
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.signature import BATCH, LEADING, UNUSED, Parameter, Signature
@@ -68,9 +68,10 @@ class Program:
 
     @property
     def defines(self) -> str:
-        """The constants that settings give, and the source does not, as macros."""
+        """The constants that settings give, and the source does not, as macros; and what headers of
+        the program around the kernel bring along."""
         template = [one.name for one in self.kernel.template]
-        return "".join(
+        return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in template
         )  # fmt: skip
@@ -84,8 +85,6 @@ class Program:
         inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
-        own = [self.launch.constants[one.name] for one in self.kernel.template]
-        template = f"<{', '.join(own)}>" if own else ""
         structs, arguments = [], []
         passed = (p for p in self.signature.parameters if p.position >= 0)
         for position, parts in groupby(passed, key=lambda p: p.position):
@@ -99,11 +98,17 @@ class Program:
                 structs.insert(0, f"{kind} {argument} = {{}};")
             arguments.append(argument)
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
-        call = f"{self.kernel.path}{template}({', '.join(arguments)});"
+        call = f"{self.instance}({', '.join(arguments)});"
         return (
             f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
             f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
+
+    @property
+    def instance(self) -> str:
+        """The kernel's name with the arguments of its template."""
+        own = [self.launch.constants[one.name] for one in self.kernel.template]
+        return f"{self.kernel.path}<{', '.join(own)}>" if own else self.kernel.path
 
     def argument(self, parameter: Parameter) -> str:
         """What a parameter of the kernel gets."""
@@ -151,20 +156,23 @@ class Program:
         )
 
 
-def beside(program: Program, folder: Path) -> Path:
-    """A link in `folder` to where the hand-in lies. nvcc hands the names of folders to a shell,
-    which would run what is in one."""
-    link = folder / "beside"
-    with suppress(FileExistsError):
-        link.symlink_to(notebooks.file_of(program.source.path).resolve().parent)
-    return link
+def beside(program: Program, folder: Path) -> list[Path]:
+    """Links in `folder` to where the hand-in and its headers lie. nvcc hands the names of folders
+    to a shell, which would run what is in one."""
+    links = []
+    for i, place in enumerate(program.source.header_folders):
+        links.append(folder / f"beside-{i}")
+        with suppress(FileExistsError):
+            links[-1].symlink_to(place)
+    return links
 
 
-def headers_of(compiler: Sequence[str], folder: Path) -> list[str]:
-    """The options by which a compiler of CUDA finds headers in quotes in a folder, and, if it is
+def headers_of(compiler: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """The options by which a compiler of CUDA finds headers in quotes in folders, and, if it is
     nvcc, no others: one called stdio.h is not the system's."""
-    nvrtc = len(compiler) > 1
-    return [f"-I{folder}"] if nvrtc else ["-Xcompiler", f"-iquote,{folder}"]
+    if len(compiler) > 1:  # NVRTC
+        return [f"-I{folder}" for folder in folders]
+    return [word for folder in folders for word in ("-Xcompiler", f"-iquote,{folder}")]
 
 
 def at_its_lines(source: Source, text: str) -> str:
@@ -184,7 +192,9 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     source = folder / "checked.cu"
     # A header beside the file may need another one, which is not here; then its own part has to do.
     for text in (program.text, program.flat(lambda _: False)):
-        source.write_text(program.defines + text)
+        # Compilers look into a template only where it is used.
+        use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
+        source.write_text(program.defines + text + use)
         command = [*compiler, *target, *toolchain.FLAGS["cuda"], str(source)]
         try:
             done = run_limited(command, COMPILE_SECONDS)
@@ -210,6 +220,12 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     if undeclared and source.left_out:
         left_out, header = source.left_out[0]
         message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
+    elif undeclared:
+        name = undeclared[1]
+        message += f"; if another file of the program has it, say {name}= and its value"
+    if guessed := program.launch.guessed & program.launch.constants.keys():
+        given = ", ".join(f"{one}={program.launch.constants[one]}" for one in sorted(guessed))
+        message += f" (with {given}, which is a guess)"
     for include in source.includes:
         if include.beside and Path(found[1]).resolve() == include.beside.resolve():
             return CompileMistake(include.line, f"{include.name}, line {line}: {message}")
@@ -227,5 +243,5 @@ def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulat
     source.write_text(program.for_cpu)
     return emulation.build(
         source, [FUNCTION], program.signature.operation, {}, executable_in(folder, sanitizer),
-        sanitizer, [beside(program, folder)], seconds=COMPILE_SECONDS,
+        sanitizer, beside(program, folder), seconds=COMPILE_SECONDS,
     )  # fmt: skip

@@ -31,7 +31,10 @@ COLUMNS = word_set(
 )
 ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is stored
 # Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
+PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
+# Settings about how matrices are stored, and the value that is not the usual one.
+CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
 LARGEST_SIZE = 128  # of a dimension that the file fixes
 INNER = word_set("inner common shared depth mid middle kdim terms")
 OUTPUT = word_set("c p r out output res result results prod product ans resultat")
@@ -70,14 +73,16 @@ class Parameter:
 class Signature:
     """The operation that a kernel computes, and its parameters in their order.
 
-    transposed: the inputs that are stored so by their names. sizes: the constants of the file that
-    fix dimensions.
+    columns: the matrices that are stored by columns. sizes: the constants of the file that fix
+    dimensions. unsure: whether the names of the dimensions do not say which is which.
     """
 
     operation: Operation
     parameters: tuple[Parameter, ...]
-    transposed: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    unsure: bool = False
+    settled: bool = False
 
     @property
     def square(self) -> bool:
@@ -93,7 +98,7 @@ class Signature:
         """The dimension that is the length of a matrix's rows as it is stored."""
         if self.square:
             return "m"
-        return EXTENTS[len(self.operation.matrices)][matrix][matrix not in self.transposed]
+        return EXTENTS[len(self.operation.matrices)][matrix][matrix not in self.columns]
 
     @property
     def accumulates(self) -> bool:
@@ -136,10 +141,15 @@ def signature_of(
     if not numbers:
         parameters += constants_as_parameters(sizes, letters, operation, settings)
         numbers = [p.name for p in parameters if p.value]
-    roles |= dimensions(numbers, letters, operation, settings, where)
-    transposed = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))}
+    dimensional = dimensions(numbers, letters, operation, settings, where)
+    unsure = not dimensional
+    roles |= dimensional or dict(zip(numbers, "mnk", strict=True))
+    columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
     parameters = [replace(p, role=roles[p.name]) for p in parameters]
-    signature = Signature(operation, tuple(parameters), frozenset(transposed & {"A", "B"}))
+    signature = Signature(
+        operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
+        settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+    )  # fmt: skip
     rows = {extent: signature.row_length(roles[p.name]) for p in pointers for extent in p.extents}
     only = {role: int(sizes.get(extent, extent)) for extent, role in rows.items()
             if extent in sizes or extent.isdecimal()}  # fmt: skip
@@ -270,7 +280,10 @@ def dimensions(
     names: Sequence[str], letters: Mapping[str, str], operation: Operation,
     settings: Mapping[str, str], where: str,
 ) -> dict[str, str]:  # fmt: skip
-    """The role of each number. Raises UserError with the question if the names do not say it."""
+    """The role of each number; none if the names do not say it and there are three.
+
+    Raises UserError with the question if there are fewer or more.
+    """
     wanted = operation.shape.__match_args__
     said = {settings[role]: role for role in ("m", "n", "k") if role in settings}
     if unknown := said.keys() - set(names):
@@ -290,16 +303,34 @@ def dimensions(
     # Some kernels take the rows of C from the grid.
     lacking = set(wanted) - set(roles.values()) - ({"m"} if len(wanted) == 3 else set())
     if set(names) != roles.keys() or lacking:
-        matrix = "C = A·B with A of m×k, B of k×n" if len(wanted) == 3 else "C = AᵀA with A of m×n"
         if not names:
             raise UserError(
                 f"{where} takes no dimensions, and no constant of the file is one by its name: "
                 "pass n, or write `#define N 64` and use N"
             )
-        told = ", ".join(names)
-        example = " ".join(f"{role}={name}" for role, name in zip(wanted, names, strict=False))
-        raise question(f"{where} takes {told}: which is which in {matrix}", example)
+        if len(names) == len(wanted) == 3 and not said:
+            return {}
+        raise question_of_roles(names, where, len(wanted))
     return roles
+
+
+def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
+    """Which of the numbers is m, which n and which k, of so many."""
+    example = " ".join(f"{role}={name}" for role, name in zip("mnk"[:count], names, strict=False))
+    asked = f"{where} takes {', '.join(names)}: which is which in {PRODUCTS[count]}"
+    return question(asked, example)
+
+
+def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) -> frozenset[str]:
+    """The matrices that are stored by columns, by settings or else by their names. Raises
+    UserError."""
+    for key, value in CONVENTIONS.items():
+        if settings.get(key, value) not in (value, "rows"):
+            raise UserError(f"{where}: {key}={settings[key]}: write {key}={value} or {key}=rows")
+    found = {key.upper() for key in "ab" if settings.get(key) == CONVENTIONS[key]}
+    if settings.get("order") == CONVENTIONS["order"]:
+        return frozenset("ABC") - found
+    return frozenset(found if CONVENTIONS.keys() & settings.keys() else named)
 
 
 def role_of(name: str, letters: Mapping[str, str], extents: Mapping[str, str]) -> str | None:

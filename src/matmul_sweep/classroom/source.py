@@ -22,6 +22,7 @@ KERNEL_HEADERS = re.compile(
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
+HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
 # Namespaces that a kernel may use as a whole, beside those of its own file.
 KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
 # What belongs to the program that launches a kernel.
@@ -131,22 +132,34 @@ class Source:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
-    def kernel(self, name: str | None) -> Kernel:
-        """The kernel of that name, or the only one. Raises UserError."""
-        names = ", ".join(self.kernels)
-        if not self.kernels and "__global__" in self.bare:
-            said = "no whole kernel in it: after the parameters of __global__ comes its body in { }"
-        elif not self.kernels:
-            said = "no kernel in it: a kernel is a function `__global__ void name(...) {...}` in "
-            said += "CUDA C++"
-        elif name is None and len(self.kernels) > 1:
-            said = f"{len(self.kernels)} kernels: {names}; which one? Say "
-            said += f"kernel={next(iter(self.kernels))} after the file's name"
-        elif name is not None and name not in self.kernels:
-            said = f"kernel={name}: it has {names}"
-        else:
-            return self.kernels[name or names]
-        raise UserError(f"{self.path}: {said}")
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name. Raises UserError."""
+        if name not in self.kernels:
+            raise UserError(f"{self.path}: kernel={name}: it has {', '.join(self.kernels)}")
+        return self.kernels[name]
+
+    def products(self, name: str | None = None) -> Sequence[Kernel]:
+        """The kernels that look like a product, or the one of that name; if none does, all. Raises
+        UserError without any."""
+        if not self.kernels:
+            raise UserError(f"{self.path}: {self.lacking}")
+        if name:
+            return [self.kernel(name)]
+        kernels = [*self.kernels.values()]
+        return [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+
+    @property
+    def lacking(self) -> str:
+        """Why it has no kernel."""
+        if "__global__" in self.bare:
+            return "no whole kernel in it: after the parameters of __global__ comes its body in { }"
+        for header in self.headers_beside:
+            if header.kernels:
+                return (
+                    f"no kernel in it; {header.path.name} has {', '.join(header.kernels)}: try that"
+                )
+        told = "a kernel is a function `__global__ void name(...) {...}` in CUDA C++"
+        return f"no kernel in it: {told}"
 
     @cached_property
     def includes(self) -> Sequence["Include"]:
@@ -154,16 +167,22 @@ class Source:
         found = []
         for node in syntax.of_type(self.tree, "preproc_include"):
             written = part(node, "path", self.text)
-            name = written.strip('<>"')
-            file = self.path.parent / name
-            beside = file if written.startswith('"') and file.is_file() else None
-            found.append(Include(name, written.startswith('"'), beside, node))
+            name, quoted = written.strip('<>"'), written.startswith('"')
+            files = (self.path.parent / folder / name for folder in HEADER_FOLDERS if quoted)
+            beside = next((file for file in files if file.is_file()), None)
+            found.append(Include(name, quoted, beside, node))
         return found
 
     @cached_property
     def headers_beside(self) -> Sequence["Source"]:
         """The sources of the headers beside it, each before those that include it."""
         return [*headers_of(self, {self.place})]
+
+    @property
+    def header_folders(self) -> Sequence[Path]:
+        """Where compilers have to look for the headers beside it."""
+        own = notebooks.file_of(self.path).resolve().parent
+        return [folder for name in HEADER_FOLDERS if (folder := own / name).is_dir()]
 
     @cached_property
     def definitions(self) -> Sequence["Definition"]:
@@ -177,7 +196,8 @@ class Source:
             name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
         }
         open_ones = [one for source in sources for one in source.definitions]
-        more = [one for one in open_ones if one.holds(kernel)]
+        more = [one for one in open_ones
+                if one.opens_namespace or (one.source is self and one.holds(kernel))]  # fmt: skip
         kept, used = set(more), set[str]()
         while more:
             words = set().union(*(one.words for one in more))
@@ -261,12 +281,18 @@ class Definition:
         return frozenset(text_of(one, self.source.text) for one in names)
 
     def holds(self, kernel: Kernel) -> bool:
-        """Whether it is the kernel, or opens a namespace that a kernel may use."""
-        if self.node.type == "using_declaration" and "namespace" in self.words:
-            own = {text_of(one, self.source.text)
-                   for one in syntax.of_type(self.source.tree, "namespace_identifier")}  # fmt: skip
-            return bool(self.words & (KERNEL_NAMESPACES | own))
+        """Whether a kernel of the same source is defined in it."""
         return self.node.start_byte <= kernel.node.start_byte < self.node.end_byte
+
+    @property
+    def opens_namespace(self) -> bool:
+        """Whether it is `using namespace` of one that a kernel may use."""
+        if self.node.type != "using_declaration" or "namespace" not in self.words:
+            return False
+        tree = self.source.tree
+        own = {text_of(one, self.source.text)
+               for one in syntax.of_type(tree, "namespace_identifier")}  # fmt: skip
+        return bool(self.words & (KERNEL_NAMESPACES | own))
 
     @property
     def host_only(self) -> bool:

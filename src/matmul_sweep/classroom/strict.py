@@ -15,6 +15,7 @@ from functools import cache as once
 from pathlib import Path
 
 from matmul_sweep.build import toolchain
+from matmul_sweep.classroom import notebooks
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, beside, headers_of
 from matmul_sweep.classroom.source import Source, word_set
@@ -88,7 +89,7 @@ def check_text(program: Program, folder: Path) -> None:
     text.write_text(program.defines + program.text)
     check_steady(program, program.source)
     seen = preprocessed(text, as_cpu(program, near, "-fdirectives-only"))
-    headers = headers_in(program, seen, near)
+    headers = headers_in(program, seen)
     for header in headers:
         check_steady(program, header)
     check_words(program, preprocessed(text, as_cpu(program, near)))
@@ -96,7 +97,7 @@ def check_text(program: Program, folder: Path) -> None:
     arches = architectures() if asks else USUAL
     with ThreadPoolExecutor() as pool:
         others = pool.map(lambda arch: preprocessed(text, as_cuda(near, arch)), arches)
-    places = (str(program.source.place), f"{near}/", *(str(one.place) for one in headers))
+    places = (str(program.source.place), f"{folder}/beside", *(str(one.place) for one in headers))
     for arch, lines in zip(arches, others, strict=True):
         check_alike(program, seen, [one for one in lines if one.file.startswith(places)], arch)
     for line in seen:
@@ -104,13 +105,14 @@ def check_text(program: Program, folder: Path) -> None:
             refuse(program, line, f"{min(known)} is of a compiler: a kernel has to do without it")
 
 
-def headers_in(program: Program, seen: Sequence[Line], near: Path) -> list[Source]:
+def headers_in(program: Program, seen: Sequence[Line]) -> list[Source]:
     """The headers beside a hand-in that it includes. Raises Refused for one that lies elsewhere."""
     known = {str(one.place): one for one in program.source.headers_beside}
+    own = notebooks.file_of(program.source.path).resolve().parent
     found = []
     for name in {line.file for line in seen} - {str(program.source.place)}:
         header = known.get(name) or Source(Path(name), Path(name).read_text(errors="replace"))
-        if near.resolve() not in header.path.resolve().parents:
+        if own not in header.path.resolve().parents:
             raise Refused(0, f"it includes {header.path}, which does not lie beside it")
         found.append(header)
     return found
@@ -138,13 +140,14 @@ def joined(found: re.Match[str]) -> str:
     return line + "\n" * splices
 
 
-def as_cpu(program: Program, near: Path, *options: str) -> list[str]:
+def as_cpu(program: Program, near: Sequence[Path], *options: str) -> list[str]:
     """The command by which g++ says what it reads for the CPU."""
     flags = emulation.kernel_flags(program.signature.operation, {}, emulation.WATCH)
-    return [emulation.compiler(), *flags, "-x", "c++", "-iquote", str(near), "-E", *options]
+    quoted = [word for folder in near for word in ("-iquote", str(folder))]
+    return [emulation.compiler(), *flags, "-x", "c++", *quoted, "-E", *options]
 
 
-def as_cuda(near: Path, arch: str) -> list[str]:
+def as_cuda(near: Sequence[Path], arch: str) -> list[str]:
     """The same for the CUDA compiler and an architecture. Of NVRTC, which does not say it, g++ with
     its macros tells instead."""
     compiler = toolchain.cuda()
@@ -154,8 +157,7 @@ def as_cuda(near: Path, arch: str) -> list[str]:
     number = re.sub(r"\D", "", arch) + "0"
     macros = [f"-D__CUDA_ARCH__={number}", "-D__CUDACC__", "-D__CUDACC_RTC__", "-D__NVCC__"]
     own = [f"-I{emulation.RUNTIME}", "-std=c++17", "-x", "c++", "-fdirectives-only"]
-    own += ["-iquote", str(near), "-E"]
-    return [emulation.compiler(), *macros, *own]
+    return [emulation.compiler(), *macros, *own, "-E", *headers_of(compiler, near)]
 
 
 @once

@@ -184,11 +184,14 @@ def declared(listed: Node | None, text: str) -> Iterator[Declared]:
 
 
 def types(root: Node, text: str) -> dict[str, str]:
-    """The types that typedef and using give another name, by that name."""
-    found = {}
+    """The types that typedef and using give another name, by that name; but not those that are
+    defined there."""
+    found: dict[str, str] = {}
     for one in of_type(root, "type_definition", "alias_declaration"):
-        for name in declared_names(one):
-            found[text_of(name, text)] = part(one, "type", text)
+        kind = one.child_by_field_name("type")
+        if kind and not kind.child_by_field_name("body"):
+            names = [text_of(name, text) for name in declared_names(one)]
+            found |= dict.fromkeys(names, part(kind, "name", text) or text_of(kind, text))
     return found
 
 
@@ -220,6 +223,17 @@ def template_parameters(template: Node | None, text: str) -> Iterator[TemplatePa
         else:
             name = next(iter(declared_names(one)), None)
             yield TemplateParameter(text_of(name, text), part(one, "type", text), default)
+
+
+def adds_products(kernel: Kernel, text: str) -> bool:
+    """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
+    that may. One loop of a thread that has one index is that of a product with a vector."""
+    kinds = ("for_statement", "while_statement", "do_statement")
+    loops = [text_of(one, text) for one in of_type(kernel.node, *kinds)]
+    indices = set(re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", kernel.body))
+    vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
+    adds = r"\+=[^;]*\*|=[^;=]*\+[^;]*\*|fma|FMA|mma|dot|\bmad"
+    return not vector and bool(re.search(adds, " ".join(loops)))
 
 
 def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
@@ -258,11 +272,14 @@ def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]
 
 def constants(node: Node, text: str) -> dict[str, str]:
     """The values of the variables and enumerators that a node declares with one, outside of
-    functions within it; of a name that is declared twice, the first."""
+    functions within it; of a name that is declared twice, the first. `dim3 block(X, Y)` declares a
+    function for the grammar."""
     found: dict[str, str] = {}
+    kinds = {"enumerator": "name", "init_declarator": "declarator",
+             "function_declarator": "declarator"}  # fmt: skip
     for one in outside_functions(node):
-        name = {"enumerator": "name", "init_declarator": "declarator"}.get(one.type)
-        value = part(one, "value", text)
+        name = kinds.get(one.type)
+        value = part(one, "value", text) or part(one, "parameters", text)
         if name and value:
             found.setdefault(part(one, name, text), value)
     return found

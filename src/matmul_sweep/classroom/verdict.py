@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from matmul_sweep.classroom import strict
+from matmul_sweep.classroom.conventions import convention_of, fitting
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
@@ -32,7 +33,7 @@ from matmul_sweep.classroom.program import (
     executable_in,
 )
 from matmul_sweep.classroom.relaunching import mistake_of_launch
-from matmul_sweep.classroom.signature import signature_of, small_sizes
+from matmul_sweep.classroom.signature import question_of_roles, signature_of, small_sizes
 from matmul_sweep.classroom.source import Source, read
 from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
@@ -57,9 +58,10 @@ class Verdict:
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
-    at its smallest shape. shapes: those that were tried, and whether C was right there. doubt:
-    for which strict grading would refuse the hand-in. given: settings from the command line.
-    seed: of strict grading, or None.
+    at its smallest shape. shapes: those that were tried, and whether C was right there.
+    convention: that which the kernel's indexing shows and its names do not, and its setting.
+    unjudged: why other kernels of the file have no verdict. doubt: for which strict grading would
+    refuse the hand-in. given: settings from the command line. seed: of strict grading, or None.
     """
 
     status: str
@@ -70,6 +72,8 @@ class Verdict:
     mistakes: Sequence[Mistake] = ()
     shapes: Mapping[Shape, bool] = field(default_factory=dict)
     rule: str = ""
+    convention: tuple[str, str] = ("", "")
+    unjudged: Sequence[str] = ()
     picture: Run | None = None
     printed: str = ""
     doubt: str = ""
@@ -102,6 +106,8 @@ class Verdict:
             "message": self.message,
             "mistakes": found,
             "rule": self.rule,
+            "convention": self.convention[1],
+            "unjudged": [*self.unjudged],
             "printed": self.printed,
             "doubt": self.doubt,
             "settings": self.settings,
@@ -111,31 +117,64 @@ class Verdict:
 
 
 def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
-    """The verdict on a file on the CPU. settings: key=value from the command line. seed: of strict
-    grading, in which the file's own settings do not count; None without it.
+    """The verdict on the only kernel of a file that looks like a product.
 
-    Raises UserError if the file is no kernel of a product, or if something has to be asked.
+    Raises UserError as judge_all does, or if there are several.
     """
-    with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
-        try:
-            program = program_in(path, settings, seed is None)
-        except RecursionError:
-            raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    found, _ = programs_in(path, settings, seed is None)
+    if len(found) > 1:
+        names = ", ".join(one.kernel.name for one in found)
+        said = f"{len(found)} kernels: {names}; which one? Say kernel={found[0].kernel.name}"
+        raise UserError(f"{path}: {said} after the file's name")
+    return verdict_on(Verdict(NOT_RUN, found[0], given=settings, seed=seed))
+
+
+def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
+    """The verdict on each kernel of a file that looks like a product, on the CPU. settings:
+    key=value from the command line; kernel=name picks one. seed: of strict grading, in which the
+    file's own settings do not count; None without it.
+
+    Raises UserError if no kernel of the file is one of a product, or if something has to be asked
+    of each.
+    """
+    found, unjudged = programs_in(path, settings, seed is None)
+    first, *others = (
+        verdict_on(Verdict(NOT_RUN, program, given=settings, seed=seed)) for program in found
+    )
+    return [replace(first, unjudged=unjudged), *others]
+
+
+def verdict_on(verdict: Verdict) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="try-") as name:
-        return tried(Verdict(NOT_RUN, program, given=settings, seed=seed), Path(name))
+        return tried(verdict, Path(name))
 
 
-def program_in(path: Path, settings: Mapping[str, str], trusted: bool = True) -> Program:
-    """A file's kernel, read whole. trusted: whether its own settings count. Raises UserError."""
-    source = read(path)
-    settings = {**(source.settings if trusted else {}), **settings}
-    kernel = source.kernel(settings.get("kernel"))
+def programs_in(
+    path: Path, settings: Mapping[str, str], trusted: bool = True
+) -> tuple[list[Program], list[str]]:
+    """The programs of a file's kernels, and why others have none. trusted: whether its own settings
+    count. Raises UserError if all are such."""
+    late = f"{path}: reading it takes more than {READ_SECONDS:g} s"
+    found, refused = [], []
     try:
-        program = program_of(source, kernel, settings)
-    except UserError:  # no question about what could not run if it were answered
-        for header in filter(lacks, source.headers):
-            raise UserError(f"{path}: {NotRunnable(header)}") from None
-        raise
+        with time_limit(READ_SECONDS, late):
+            source = read(path)
+            settings = {**(source.settings if trusted else {}), **settings}
+            for kernel in source.products(settings.get("kernel")):
+                try:
+                    found.append(read_whole(source, kernel, settings))
+                except UserError as error:
+                    refused.append(error)
+    except RecursionError:
+        raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    if not found:
+        raise refused[0]
+    return found, [str(error).removeprefix(f"{path}: ") for error in refused]
+
+
+def read_whole(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program. Raises UserError."""
+    program = program_of(source, kernel, settings)
     _ = program.needed  # which it keeps
     return program
 
@@ -155,7 +194,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         settings |= {k: v for k, v in texts.items() if k in template}
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
-    launch = launch_of(source, kernel, settings)
+    launch = launch_of(source, kernel, settings, signature.sizes)
     if not settings.keys() & LAUNCH_SETTINGS:
         launch = replace(launch, program=file_launch(source, kernel, signature))
     return Program(source, kernel, signature, launch)
@@ -183,12 +222,12 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = str(error).partition("error: ")[2] or str(error)
             unknown = UNKNOWN.search(said)
-            missing = next(filter(lacks, program.source.headers), unknown and unknown[1])
+            missing = lacking_of(unknown[1], program.source) if unknown else ""
             lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
         bench = Bench(program, executable_in(folder), program.launch, seed=verdict.seed)
-        return ran(verdict, bench.with_tile())
+        return judged(verdict, bench, folder)
     except Unclosed as error:
         return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
@@ -209,6 +248,28 @@ def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
         if verdict.seed is not None:
             raise
     return verdict
+def lacking_of(name: str, source: Source) -> str:
+    """The header that a name of CUDA is probably from, or the name."""
+    headers = (one for one in source.headers if lacks(one) and not one.startswith("cuda_"))
+    return name if name.startswith("__") else next(headers, name)
+
+
+def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
+    """The verdict under the convention that the kernel follows. A single matrix that is stored by
+    columns, or the two that a square product has exchanged, may be a mistake, and is offered."""
+    fit = fitting(bench, folder)
+    if fit is None:
+        if bench.signature.unsure:
+            names = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
+            raise question_of_roles(names, str(verdict.program.source.path))
+        return ran(verdict, bench.with_tile())
+    told = convention_of(fit.signature, bench.signature)
+    ours = fit.signature.columns == bench.signature.columns
+    if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
+        return ran(replace(verdict, program=fit.program, convention=told), fit)
+    found = ran(verdict, bench.with_tile())
+    words, setting = told
+    return replace(found, rule=f"it is right if {words}; if it is made for that, say {setting}")
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
@@ -241,7 +302,7 @@ def ran(verdict: Verdict, bench: Bench) -> Verdict:
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others],
-        rule=rule_of(shapes, bench) or rule_of_names(shapes, bench),
+        rule=rule_of(shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
@@ -302,29 +363,3 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
             multiple = "is a multiple" if len(fits) == 1 else "are multiples"
             return f"it is right where {' and '.join(fits)} {multiple} of {side}"
     return ""
-
-
-def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
-    """The same for a kernel that calls the columns of C k and the terms n, as much classroom code
-    does: no shape with n = k tells the two conventions apart."""
-    roles = {p.role for p in bench.signature.parameters}
-    if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
-        return ""
-    told = ((shape.dimensions[1] == shape.dimensions[2]) == fine for shape, fine in shapes.items())
-    if all(shapes.values()) or not all(told):
-        return ""
-    other = {"n": "k", "k": "n"}
-    parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
-    signature = replace(bench.signature, parameters=tuple(parameters))
-    program = replace(bench.program, signature=signature)
-    folder = bench.executable.parent / "exchanged"
-    folder.mkdir()
-    exchanged = replace(bench, program=program, launch=program.launch).rebuilt(folder).with_tile()
-    if not all(run.right for run in exchanged.runs(RUN_SECONDS)):
-        return ""
-    m, n, k = (bench.signature.name_of(role) for role in "mnk")
-    a, b = (bench.signature.name_of(role) for role in "AB")
-    return (
-        f"it is right if {a} is {m}×{n} and {b} is {n}×{k}; if it is made for those, say "
-        f"n={k} k={n}"
-    )

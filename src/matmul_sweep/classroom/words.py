@@ -61,6 +61,9 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     for i, mistake in enumerate(verdict.mistakes[: 1 + MOST_FURTHER]):
         yield ""
         yield from lines_of_mistake(mistake, verdict, further=i > 0)
+    if verdict.convention[0]:
+        words, setting = verdict.convention
+        yield f"  Its indexing shows that {words} ({setting})."
     if (more := len(verdict.mistakes) - 1 - MOST_FURTHER) > 0:
         yield f"\n  {more} more of them may follow from these."
     yield from lines_of_rule(verdict)
@@ -76,6 +79,12 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
         yield f"  {tried}; every access was watched."
     if verdict.bench:
         yield from (f"  {line}" for line in launch_of(verdict))
+        if guessed := guesses(verdict):
+            yield f"  A guess, which a setting can correct: {guessed}."
+        if verdict.bench.finds_zeros:
+            c = verdict.program.signature.name_of("C")
+            yield f"  It adds to {c}, which the program clears before."
+    yield from (f"  Not judged: {said}." for said in verdict.unjudged)
     yield from lines_of_grading(verdict)
 
 
@@ -183,6 +192,13 @@ def tile_of(launch: Launch) -> str:
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
     tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     return f"{tile}; blockIdx.x runs along the {along} of C."
+
+
+def guesses(verdict: Verdict) -> str:
+    """The settings for what neither the file nor the user says, as they were tried."""
+    launch = verdict.program.launch
+    tried = {**launch.constants, "block": "x".join(map(str, launch.block))}
+    return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
 
 
 def page_of(verdict: Verdict) -> str:

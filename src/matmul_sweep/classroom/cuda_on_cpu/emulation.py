@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,6 +69,13 @@ FOREIGN_NAME = re.compile(r"error: [‘'](__\w+|clock64|clock)[’'] was not dec
 ASSEMBLER = re.compile(r"Assembler messages|in ‘asm’|‘asm’ operand|(?:in|out)put constraint|in asm")
 # The source's `extern __shared__` array, which the driver must define.
 DYNAMIC_SHARED = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
+
+
+class Extents(NamedTuple):
+    """What a launch gets of a shape: the elements of each matrix, and the dimensions."""
+
+    elements: tuple[int, ...]
+    dimensions: tuple[int, ...]
 
 
 class EmulationError(Exception):
@@ -237,7 +245,7 @@ def launch(
 
 
 def command_of(
-    executable: Path, plan: Plan, shape: Shape, arrays: Sequence[np.ndarray], folder: Path
+    executable: Path, plan: Plan, shape: Shape | Extents, arrays: Sequence[np.ndarray], folder: Path
 ) -> list[str]:
     """The command that runs an executable on arrays, which it finds in files of the folder; the
     last is C's, and C is there afterwards."""

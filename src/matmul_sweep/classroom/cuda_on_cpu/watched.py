@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.plans import Plan
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, command_of
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, Extents, command_of
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.contained import Ended, run_contained
 from matmul_sweep.process.errors import Unfinished
@@ -81,8 +81,9 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
 
 
 def launch(
-    executable: Path, plan: Plan, shape: Shape, inputs: Sequence[np.ndarray], output: np.ndarray,
-    seconds: float, factors: tuple[float, float] = (1, 0), corners: bool = False,
+    executable: Path, plan: Plan, shape: Shape | Extents, inputs: Sequence[np.ndarray],
+    output: np.ndarray, seconds: float, factors: tuple[float, float] = (1, 0),
+    corners: bool = False,
 ) -> Watched:  # fmt: skip
     """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
     seconds of processor time, and once more. factors: alpha and beta. corners: whether only blocks
