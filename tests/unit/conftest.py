@@ -9,7 +9,6 @@ from support import Entry, WriteCatalogue, the_catalogue
 from matmul_sweep.catalogue.entries import Catalogue, Variant
 from matmul_sweep.classroom import verdict
 from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
-from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH
 from matmul_sweep.dispatch import catalogue
 from matmul_sweep.process.project import DEFAULT_CATALOGUE
 
@@ -37,9 +36,8 @@ def mine(entry: Entry, write_catalogue: WriteCatalogue) -> Callable[..., Variant
 def unoptimised(monkeypatch: pytest.MonkeyPatch) -> None:
     """For kernels that take longer to compile than to run."""
     monkeypatch.setattr(emulation, "FLAGS", ["-O0", *emulation.FLAGS[1:]])
-    compiling, linking = emulation.SANITIZERS[WATCH]
-    flags = ["-O0" if flag == "-O1" else flag for flag in compiling]
-    monkeypatch.setitem(emulation.SANITIZERS, WATCH, (flags, linking))
+    flags = ["-O0" if flag == "-O1" else flag for flag in emulation.WATCH_FLAGS]
+    monkeypatch.setattr(emulation, "WATCH_FLAGS", flags)
 
 
 @pytest.fixture

@@ -1,17 +1,22 @@
 """Kernels on the CPU: those of a catalogue, and texts."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from matmul_sweep.catalogue.entries import Variant
-from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.catalogue.plans import Launch, Plan
+from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
 from matmul_sweep.experiment.verify.verification import Accuracy, accuracy
 from matmul_sweep.operations import fills
-from matmul_sweep.operations.gram import GRAM
+from matmul_sweep.operations.gram import GRAM, Gram
 from matmul_sweep.operations.shapes import Shape
+
+LANES = np.arange(64, dtype=np.float32)
 
 
 def product_on_cpu(
@@ -26,22 +31,56 @@ def product_on_cpu(
 
 
 def products(
-    variant: Variant, shapes: Sequence[str], folder: Path, sanitizer: str | None = None,
-    source: Path | None = None,
+    variant: Variant, shapes: Sequence[str], folder: Path, source: Path | None = None
 ) -> Iterator[Accuracy]:  # fmt: skip
     """The accuracy of random products, in turn, by the kernel's source or one in its place."""
-    emulation.build_variant(variant, folder / "kernel", sanitizer, source)
+    emulation.build_variant(variant, folder / "kernel", source=source)
     for text in shapes:
         yield product_on_cpu(variant, folder / "kernel", variant.kernel.product.parse(text))[1]
 
 
+def watched_product(
+    variant: Variant, folder: Path, shape: Shape, source: Path | None = None
+) -> watched.Watched:
+    """What a watched launch does with random inputs, from NaN."""
+    emulation.build_variant(variant, folder / "watched", watch=True, source=source)
+    inputs = tuple(fills.inputs("uniform", 3, shape, variant.kernel.dtype))
+    c = np.full(shape.output, np.nan, variant.kernel.product.output)
+    return watched.launch(folder / "watched", variant.plan(shape), shape, inputs, c, 60)
+
+
 def build_text(
-    text: str, folder: Path, sanitizer: str | None = None, dtype: str = "float32",
+    text: str, folder: Path, watch: bool = False, dtype: str = "float32",
     seconds: float | None = None,
 ) -> Path:  # fmt: skip
     """The program of a kernel `f` that takes (A, C, m, n), both of this type."""
-    source, executable = folder / "f.cu", folder / f"f-{sanitizer}"
+    source, executable = folder / "f.cu", folder / "f"
     source.write_text(text)
     operation = replace(GRAM, dtype=dtype, output=dtype, sums="float32")
-    emulation.build(source, ["f"], operation, {}, executable, sanitizer, seconds=seconds)
+    emulation.build(source, ["f"], operation, {}, executable, watch, seconds=seconds)
     return executable
+
+
+def kernel(body: str, top: str = "", type_: str = "float") -> str:
+    """The text of a kernel `f`."""
+    parameters = f"const {type_}* A, {type_}* C, int m, int n"
+    return f'{top}\nextern "C" __global__ void f({parameters})\n{{\n{body}\n}}\n'
+
+
+def launched(
+    text: str, folder: Path, watch: bool = False, threads: int = 64, blocks: int = 1,
+    dtype: str = "float32", values: np.ndarray = LANES,
+) -> Any:  # fmt: skip
+    """C, or what a watched launch did, with 64 elements for each block or one for each value of
+    A."""
+    executable = build_text(text, folder, watch, dtype)
+    n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
+    a = np.resize(values.astype(dtype), (n, n))
+    plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
+    launch = (executable, plan, Gram(*a.shape), (a,), np.zeros((n, n), a.dtype))
+    return watched.launch(*launch, seconds=10) if watch else emulation.launch(*launch)
+
+
+def mistakes(done: watched.Watched) -> list[Mapping[str, Any]]:
+    """The findings that are mistakes whatever C holds (Run.mistaken)."""
+    return [one for one in done.findings if one["kind"] != "unwritten"]

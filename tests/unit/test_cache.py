@@ -43,9 +43,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def built(source: Path, program: Path, sanitizer: str | None = None) -> str:
+def built(source: Path, program: Path, watch: bool = False) -> str:
     """A program that build made or the cache had, as text."""
-    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program, sanitizer)
+    emulation.build(source, ["mine"], OPERATIONS["gemm"], {}, program, watch)
     return program.read_text()
 
 
@@ -163,7 +163,7 @@ def test_clones_share_entries_but_for_those_whose_findings_name_their_files(
 ) -> None:
     clones = [write(tmp_path / name / "mine.cu") for name in ("one", "two")]
     assert [built(source, tmp_path / "program") for source in clones] == ["1", "1"]
-    found = [built(source, tmp_path / "program", emulation.WATCH) for source in clones]
+    found = [built(source, tmp_path / "program", watch=True) for source in clones]
     assert found == ["2", "3"]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from emulated import products
+from emulated import products, watched_product
 from support import the_catalogue
 
 from matmul_sweep.build.binaries import flags
@@ -58,30 +58,35 @@ def test_a_kernel_is_right(name: str, tmp_path: Path) -> None:
     assert all(one.share <= 1 for one in found)
 
 
-# The others of the catalogue are held under the build for verdicts, which finds more than these
-# (test_kernels_of_the_catalogue_pass).
+# The others of the catalogue are held by test_kernels_of_the_catalogue_pass.
 @pytest.mark.parametrize(
-    "kernel",
-    [k for k in KERNELS.values() if k.tensor_maps and k.name not in OWN],
-    ids=lambda kernel: kernel.name,
+    "kernel", [k for k in KERNELS.values() if k.tensor_maps], ids=lambda kernel: kernel.name
 )
-@pytest.mark.parametrize("sanitizer", ["address", "thread"])
-def test_a_kernel_keeps_within_its_arrays_and_has_no_race(
-    kernel: Kernel, sanitizer: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if sanitizer == "address":  # which finds references to nothing in what is optimised
-        request.getfixturevalue("unoptimised")
+def test_a_kernel_keeps_within_its_arrays_and_has_no_race(kernel: Kernel, tmp_path: Path) -> None:
     variant = kernel.variants[0]
-    odd, even = "37x41x70", "37x48x72"
-    shape = even if variant.refusal(kernel.product.parse(odd)) else odd
-    assert next(products(variant, [shape], tmp_path, sanitizer)).share <= 1
+    odd, even = map(kernel.product.parse, ("37x41x70", "37x48x72"))
+    done = watched_product(variant, tmp_path, even if variant.refusal(odd) else odd)
+    assert not done.findings
+    assert (done.writers["thread"] >= 0).all()
 
 
 def test_a_copy_past_the_end_of_shared_memory_is_found(tmp_path: Path) -> None:
     """Where the block asked for less than it uses."""
     kernel = replace(OWN["exchange"], dynamic_shared_bytes=39 << 10)
-    with pytest.raises(EmulationError, match="past the end of a shared array"):
-        list(products(kernel.variants[0], SHAPES["exchange"], tmp_path, "address"))
+    shape = kernel.product.parse(SHAPES["exchange"][0])
+    found = watched_product(kernel.variants[0], tmp_path, shape).findings
+    assert [(one["kind"], one["array"]) for one in found][-1:] == [("outside", "shared")]
+
+
+@pytest.mark.parametrize("bug", [bug for bug, entry in BUGS.items() if "watched" in entry])
+@pytest.mark.usefixtures("unoptimised")
+def test_the_watcher_finds_a_planted_bug(bug: str, tmp_path: Path) -> None:
+    entry = BUGS[bug]
+    variant = KERNELS.variant(entry["kernel"])
+    source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
+    shape = variant.kernel.product.parse(SHAPES.get(variant.kernel.name, ["136x264x520"])[-1])
+    found = {one["kind"] for one in watched_product(variant, tmp_path, shape, source).findings}
+    assert entry["watched"] in found
 
 
 @pytest.mark.parametrize("variant", FOR_THE_CARD, ids=lambda variant: variant.name)
@@ -106,7 +111,7 @@ def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
     variant = KERNELS.variant(entry["kernel"])
     source = spoilt(variant, entry["right"], entry["wrong"], tmp_path)
     shapes = SHAPES.get(variant.kernel.name, ["136x264x520"])
-    found = products(variant, shapes, tmp_path, source=source)
+    found = products(variant, shapes, tmp_path, source)
     try:
         wrong = any(one.share > 1 for one in found)  # of the shapes that follow nothing is asked
     except EmulationError as error:

@@ -1,44 +1,20 @@
 """What the CPU runs of CUDA beside the words of the catalogue's kernels: shuffles, votes, atomics,
 half and bfloat16, cooperative groups, printf."""
 
-import math
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from emulated import build_text
+from emulated import LANES, kernel, launched
 
-from matmul_sweep.catalogue.plans import Launch, Plan
-from matmul_sweep.classroom.cuda_on_cpu import emulation, watched
-from matmul_sweep.classroom.cuda_on_cpu.emulation import WATCH, EmulationError
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.operations.dtypes import DTYPES
-from matmul_sweep.operations.gram import Gram
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
-LANES = np.arange(64, dtype=np.float32)
 NEIGHBOURS = LANES + 1 - 2 * (LANES % 2)
-
-
-def kernel(body: str, top: str = "", type_: str = "float") -> str:
-    parameters = f"const {type_}* A, {type_}* C, int m, int n"
-    return f'{top}\nextern "C" __global__ void f({parameters})\n{{\n{body}\n}}\n'
-
-
-def launched(
-    text: str, folder: Path, sanitizer: str | None = None, threads: int = 64, blocks: int = 1,
-    dtype: str = "float32", values: np.ndarray = LANES,
-) -> Any:  # fmt: skip
-    """C, or what a watched launch did, with 64 elements for each block or one for each value of
-    A."""
-    executable = build_text(text, folder, sanitizer, dtype)
-    n = math.isqrt(max(64 * blocks, values.size) - 1) + 1  # of the rows and columns of A and C
-    a = np.resize(values.astype(dtype), (n, n))
-    plan = Plan((Launch((blocks, 1, 1), (threads, 1, 1)),))
-    launch = (executable, plan, Gram(*a.shape), (a,), np.zeros((n, n), a.dtype))
-    return watched.launch(*launch, seconds=10) if sanitizer == WATCH else emulation.launch(*launch)
+LANES_REVERSED = np.array([int(f"{i:06b}"[::-1], 2) for i in range(64)])
 
 
 # What each of two warps does, and C.
@@ -69,20 +45,58 @@ WORDS = [
     ("C[i] = __umul24(blockDim.x, 2) + __mul24(-2, i) + two[1];", 130 - 2 * LANES),
     ("C[i] = __int_as_float(127 + i << 23) + (__float_as_int(1.5f) - 0x3FC00000);", 2.0**LANES),
     (
+        "C[i] = __popc(i) + 100 * __clz(i | 1) + 10000 * __ffs(i);",
+        [
+            i.bit_count() + 100 * (32 - (i | 1).bit_length()) + 10000 * (i & -i).bit_length()
+            for i in range(64)
+        ],
+    ),
+    ("C[i] = (__brev(i) >> 26) + __byte_perm(i, 0, 0x4404);", LANES_REVERSED + 256 * LANES),
+    ("C[i] = __mulhi(i << 24, -256) + __umulhi(i << 24, 256);", [-i + i for i in range(64)]),
+    (
+        "C[i] = __saturatef((A[i] - 20) / 2) + __fdividef(A[i], 4);",
+        np.clip((LANES - 20) / 2, 0, 1) + LANES / 4,
+    ),
+    ("if (i % 2) C[i] = __popc(__activemask()); else C[i] = -1;", np.where(LANES % 2, 16, -1)),
+    (
+        "unsigned m = __activemask(); C[i] = __reduce_add_sync(m, i) + __reduce_max_sync(m, i);",
+        np.where(LANES < 32, 496 + 31, 496 + 32 * 32 + 63),
+    ),
+    (
+        "const float4 v = __ldcs((const float4*)A + i / 4); __stcg(C + i, v.x + v.w);",
+        8 * (LANES // 4) + 3,
+    ),
+    (
+        "const uint4 v = {1, 2, 3, unsigned(i)}; char4 c = make_char4(1, 2, 3, -4); ushort2 s = make_ushort2(7, 8);"
+        " C[i] = v.w + c.w + s.y + make_double2(1, 2).y;",
+        LANES - 4 + 8 + 2,
+    ),
+    (
+        "half2 h = __floats2half2_rn(i % 20, 2); h = h * h + __half2half2(__float2half(1.0f)); h += h; C[i] = __low2float(h)"
+        " + __high2float(h);",
+        2 * ((LANES % 20) ** 2 + 1) + 10,
+    ),
+    (
+        "__builtin_assume(i < 64); __nanosleep(20); C[i] = (clock64() > 0) + 2 * __isGlobal(A) + 4 * __isShared(s);",
+        7,
+    ),
+    ("dim3 grid = gridDim; uint3 own = dim3(2, 3); C[i] = grid.y + own.y + own.z;", 5),
+    (
         "auto tile = cg::tiled_partition<4>(cg::this_thread_block());"
         " C[i] = cg::reduce(tile, A[i], cg::plus<float>());",
         4 * (LANES // 4 * 4) + 6,
     ),
 ]
 TOP = """#include <cuda_runtime.h>
+#include <cuda_fp16.h>
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 namespace cg = cooperative_groups;
 __constant__ float two[2] = {1, 2};"""
 
 
-@pytest.mark.parametrize("sanitizer", [None, "address", "thread", WATCH])
-def test_a_word_means_what_cuda_says(sanitizer: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("watch", [False, True])
+def test_a_word_means_what_cuda_says(watch: bool, tmp_path: Path) -> None:
     """Each word in a block of its own, for one compilation."""
     cases = "".join(f"case {b}: {{ {body} break; }}\n" for b, (body, _) in enumerate(WORDS))
     text = kernel(
@@ -90,8 +104,8 @@ def test_a_word_means_what_cuda_says(sanitizer: str | None, tmp_path: Path) -> N
         f" __shared__ float s[64]; __shared__ int t[2]; switch (blockIdx.x) {{ {cases} }}",
         TOP,
     )
-    found = launched(text, tmp_path, sanitizer, blocks=len(WORDS))
-    if sanitizer == WATCH:
+    found = launched(text, tmp_path, watch, blocks=len(WORDS))
+    if watch:
         assert found.findings == ()
         found = found.c
     rows = zip(WORDS, found.reshape(-1)[: 64 * len(WORDS)].reshape(-1, 64), strict=True)
@@ -133,7 +147,7 @@ def test_a_half_rounds_as_numpy_does(tmp_path: Path) -> None:
 def test_a_lane_that_others_wait_for_in_vain_is_reported(tmp_path: Path) -> None:
     text = kernel("if (threadIdx.x != 5) C[threadIdx.x] = __shfl_sync(~0u, A[0], 0);")
     said = r"divergent warp in block .* waits at line 4"
-    [finding] = launched(text, tmp_path, WATCH).findings
+    [finding] = launched(text, tmp_path, watch=True).findings
     assert re.search(said, finding["text"])
     with pytest.raises(EmulationError, match=said):
         launched(text, tmp_path)

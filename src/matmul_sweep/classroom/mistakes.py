@@ -34,13 +34,14 @@ CURES = {
     "uninitialised variable": "give it a value, such as 0 for a sum",
     "out of shared memory": "an array of N elements has the indices 0 to N - 1",
     "out of bounds": "check the index and the guard: each dimension of C needs its own bound",
-    "misaligned access": "an address of a float4 is a multiple of 16 bytes: every row has to begin "
-    "at one",
+    "misaligned access": "",
+    "misused instruction": "",
     "integer overflow": "compute the index in size_t",
     "write to an input": "write to C only",
     "endless loop": "check what makes the loop end",
     "endless output": "print from one thread, and only while you look for a mistake",
     "crash": "",
+    "missing wait": "",
     "missing barrier": "",
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
@@ -53,8 +54,7 @@ CURES = {
 PATTERN = 1e37  # bytes of 0xFE are -1.7e38 as a float, and -5e303 as a double
 # The kind of a finding that says all by its own fields, and what its thread does.
 SAYS = {
-    "index": ("out of shared memory", "uses index {index} of an array {type}"),
-    "misaligned": ("misaligned access", "accesses a '{type}' at an address that is not aligned"),
+    "misuse": ("misused instruction", "has {words}"),
     "overflow": ("integer overflow", "computes beyond an int"),
     "input": ("write to an input", "writes to {name}"),
     "division": ("crash", "divides by zero"),
@@ -125,7 +125,6 @@ class Teller:
             return tell(finding, line)
         kind, does = SAYS.get(kind, ("crash", f"dies: {kind}"))
         fields = {"name": self.name_of(finding.get("array", "")), **finding}
-        fields["type"] = fields.get("type", "").strip("'")
         return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
 
     def tell_refused(self, finding: Mapping[str, Any], _: int) -> Mistake:
@@ -136,6 +135,46 @@ class Teller:
         text = re.sub(r"\((\d+,\d+),0\)", r"(\1)", finding["text"])
         text = text.replace("divergent __syncthreads in ", "in ")
         return self.made("divergent barrier", int(line[1]) if line else 0, text)
+
+    def tell_index(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        array = array_before(self.source.bare, line, finding["column"])
+        shared = re.search(rf"\b__shared__\b[^;]*\b{array}\b", self.source.bare)
+        kind, what = (
+            ("out of shared memory", "shared") if shared else ("out of bounds", "thread's own")
+        )
+        what = f"uses index {finding['index']} of {array or 'an'}, a {what} array"
+        cure = CURES["out of shared memory"]
+        said = f"{thread_of(finding)} {what} {unquoted(finding['type'])}"
+        return self.made(kind, line, said, cure)
+
+    def tell_misaligned(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        type_, size = unquoted(finding["type"]), finding["bytes"]
+        what = f"{thread_of(finding)} accesses a '{type_}' at an address that is not aligned"
+        cure = (
+            f"an address of a {type_} is a multiple of {size} bytes: every row has to begin at one"
+        )
+        return self.made("misaligned access", line, what, cure)
+
+    def tell_unwaited(self, finding: Mapping[str, Any], line: int) -> Mistake:
+        copy, does = self.line(finding["other"]), finding["what"].split()[0] + "s"
+        if finding["landed"] and self.barrier_between(copy, line):
+            return self.missing_barrier(finding, line, copy)
+        what = (
+            f"{thread_of(finding)} {does} shared memory which the asynchronous copy of line {copy} "
+            f"fills, by thread {indices(finding['other_thread'], self.run.launch.block)}"
+        )
+        if finding["landed"]:
+            cure = "put a barrier, such as __syncthreads(), between the wait and the "
+            cure += f"{does[:-1]}: a thread waits for its own copies only"
+            what += ", with a wait but no barrier between them"
+        else:
+            cure = (
+                f"wait for the copy before the barrier that precedes line {line}, such as by "
+                "__pipeline_wait_prior, cp.async.wait_group or consumer_wait, with a smaller number "
+                "if there is one"
+            )
+            what += ", and which nobody has waited for"
+        return self.made("missing wait", line, what, cure)
 
     def tell_outside(self, finding: Mapping[str, Any], line: int) -> Mistake:
         does = "writes" if finding["writes"] else "reads"
@@ -160,7 +199,11 @@ class Teller:
             what = f"the kernel prints more than {MOST_BYTES >> 20} MB"
             return self.made("endless output", self.body_line(r"\bprintf\s*\("), what)
         if died == signal.SIGABRT:
-            return self.made("crash", self.body_line(r"\bassert\s*\("), "an assert fails")
+            return self.made(
+                "crash",
+                self.body_line(r"\b(?:assert|__trap)\s*\("),
+                "an assert fails, or it calls __trap",
+            )
         return self.made("crash", 0, f"the kernel dies of {died.name}")
 
     def tell_race(self, finding: Mapping[str, Any], line: int) -> Mistake:
@@ -181,14 +224,13 @@ class Teller:
 
     def missing_barrier(self, finding: Mapping[str, Any], line: int, other: int) -> Mistake:
         writes, reads = (line, other) if finding["what"].startswith("write") else (other, line)
-        between = self.source.bare.splitlines()[min(writes, reads) : max(writes, reads) - 1]
         what = (
             f"a thread writes shared memory in line {writes} while another one reads the same "
             f"element in line {reads}: nothing makes them wait for each other"
         )
         cure = f"put __syncthreads() between lines {writes} and {reads}"
         # With a barrier on the way from the write to the read, the way back lacks one.
-        if writes < reads and any("sync" in text for text in between):
+        if writes < reads and self.barrier_between(writes, reads):
             cure = (
                 f"put __syncthreads() behind line {reads}, before the next round writes line "
                 f"{writes}"
@@ -205,6 +247,10 @@ class Teller:
         for name, _, node in self.program.overlapping:
             what = f"{name} begins at the address of every other `extern __shared__` array"
             yield self.made("overlapping arrays", line_of(node), what)
+    def barrier_between(self, one: int, other: int) -> bool:
+        """Whether a barrier stands between two lines."""
+        between = self.source.bare.splitlines()[min(one, other) : max(one, other) - 1]
+        return any("sync" in re.sub(r"_async|async_", "", text) for text in between)
 
     def explained(self, explanation: Explanation) -> Mistake:
         about = explanation.about
@@ -318,6 +364,18 @@ class Teller:
         body = self.source.bare.splitlines()[first:][: self.program.kernel.body.count("\n") + 1]
         found = [first + i for i, text in enumerate(body, 1) if re.search(pattern, text)]
         return found[-1 if last else 0] if found else 0
+
+
+def unquoted(type_: str) -> str:
+    """A type as gcc names it, without what is no part of its name here."""
+    return re.sub(r"'|\b(?:const|volatile|struct) ", "", type_)
+
+
+def array_before(text: str, line: int, column: int) -> str:
+    """The name of the array whose index ends with the bracket at this place; else nothing."""
+    before = text.splitlines()[line - 1][:column] if line else ""
+    found = re.search(r"(\w+)\s*(?:\[(?:[^][]|\[[^][]*\])*\]\s*)+$", before)
+    return found[1] if found else ""
 
 
 def thread_of(finding: Mapping[str, Any]) -> str:

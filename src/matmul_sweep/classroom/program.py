@@ -232,16 +232,16 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     return CompileMistake(line, message)
 
 
-def executable_in(folder: Path, sanitizer: str | None = emulation.WATCH) -> Path:
-    return folder / f"trial-{sanitizer}"
+def executable_in(folder: Path, watch: bool = True) -> Path:
+    return folder / ("watched" if watch else "plain")
 
 
-def build_for_cpu(program: Program, folder: Path, sanitizer: str | None = emulation.WATCH) -> str:
+def build_for_cpu(program: Program, folder: Path, watch: bool = True) -> str:
     """Make executable_in(folder), which runs the kernel on the CPU; returns and raises as
     emulation.build does."""
     source = folder / "trial.cu"
     source.write_text(program.for_cpu)
     return emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable_in(folder, sanitizer),
-        sanitizer, beside(program, folder), seconds=COMPILE_SECONDS,
+        source, [FUNCTION], program.signature.operation, {}, executable_in(folder, watch), watch,
+        beside(program, folder), seconds=COMPILE_SECONDS,
     )  # fmt: skip

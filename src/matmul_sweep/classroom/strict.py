@@ -16,7 +16,7 @@ from pathlib import Path
 
 from matmul_sweep.build import toolchain
 from matmul_sweep.classroom import notebooks
-from matmul_sweep.classroom.cuda_on_cpu import emulation
+from matmul_sweep.classroom.cuda_on_cpu import emulation, ptx
 from matmul_sweep.classroom.program import COMPILE_SECONDS, FUNCTION, Program, beside, headers_of
 from matmul_sweep.classroom.source import Source, word_set
 from matmul_sweep.process.limits import run_limited
@@ -44,9 +44,10 @@ CUDA_MACROS = word_set(
     "__CUDACC__ __NVCC__ __CUDACC_RTC__ __CUDA_ARCH__ __CUDA_ARCH_LIST__ __CUDACC_VER_MAJOR__ "
     "__CUDACC_VER_MINOR__ __CUDACC_VER_BUILD__ __CUDA_ARCH_FEAT_SM90_ALL"
 )
+ASSEMBLER = re.compile(r"\b(?:__asm__|__asm|asm)\b")
 # Words of gcc, and of what watches, that no kernel needs.
 FOREIGN = re.compile(
-    r"\b(?:__asm__|__asm|asm|__declspec|cuda_on_cpu"
+    r"\b(?:__declspec|cuda_on_cpu"
     r"|__(?:tsan|ubsan|asan|start|stop|libc|sync_[a-su-z]|atomic)_\w*"
     r"|__builtin_(?!inf|nan|huge_val|expect\b|assume\b|offsetof\b|unreachable\b|fabs|trap\b)\w+)"
 )
@@ -93,6 +94,11 @@ def check_text(program: Program, folder: Path) -> None:
     for header in headers:
         check_steady(program, header)
     check_words(program, preprocessed(text, as_cpu(program, near)))
+    translated = text.with_name("translated.cu")
+    translated.write_text(ptx.translated(text.read_text()))
+    for line in preprocessed(translated, as_cpu(program, near)):
+        if found := ASSEMBLER.search(line.text):
+            refuse(program, line, f"`{found[0]}` is not of a device's instruction here")
     asks = any("__CUDA_ARCH" in source.text for source in [program.source, *headers])
     arches = architectures() if asks else USUAL
     with ThreadPoolExecutor() as pool:
@@ -142,7 +148,7 @@ def joined(found: re.Match[str]) -> str:
 
 def as_cpu(program: Program, near: Sequence[Path], *options: str) -> list[str]:
     """The command by which g++ says what it reads for the CPU."""
-    flags = emulation.kernel_flags(program.signature.operation, {}, emulation.WATCH)
+    flags = emulation.kernel_flags(program.signature.operation, {}, watch=True)
     quoted = [word for folder in near for word in ("-iquote", str(folder))]
     return [emulation.compiler(), *flags, "-x", "c++", *quoted, "-E", *options]
 
@@ -200,7 +206,7 @@ def compiler_macros() -> frozenset[str]:
     command = [
         emulation.compiler(),
         *emulation.FLAGS,
-        *emulation.SANITIZERS[emulation.WATCH][0],
+        *emulation.WATCH_FLAGS,
     ]
     told = run_limited([*command, "-dM", "-E", "-x", "c++", "/dev/null"], COMPILE_SECONDS).stdout
     return CUDA_MACROS | {*re.findall(r"#define (\w+)", told)} - {"__cplusplus"}

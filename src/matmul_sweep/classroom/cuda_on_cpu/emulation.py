@@ -22,30 +22,23 @@ from matmul_sweep.catalogue.architectures import STATIC_SHARED
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.plans import Plan
 from matmul_sweep.catalogue.sources import source_files
+from matmul_sweep.classroom.cuda_on_cpu import ptx
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError
 from matmul_sweep.process.limits import run_limited
 
-WATCH = "watch"
 RUNTIME = Path(__file__).parent / "include"
-# Flags of the compiler and of the linker.
-SANITIZERS: dict[str | None, tuple[list[str], list[str]]] = {
-    None: ([], []),
-    "address": (["-fsanitize=address,undefined"], ["-fsanitize=address,undefined"]),
-    "thread": (["-fsanitize=thread"], ["-fsanitize=thread"]),
-    # gcc's instrumentation, linked with the runtime of watch.h instead of the sanitizers'.
-    WATCH: (
-        [
-            "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
-            "--param=tsan-instrument-func-entry-exit=0",
-            *("-U__SANITIZE_THREAD__", "-DWATCH"),
-            "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
-            *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
-        ],
-        ["-no-pie"],
-    ),
-}
+# What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to the
+# linker's.
+WATCH_FLAGS = [
+    "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
+    "--param=tsan-instrument-func-entry-exit=0",
+    *("-U__SANITIZE_THREAD__", "-DWATCH"),
+    "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
+    *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
+]
+WATCH_LINK_FLAGS = ["-no-pie"]
 FLAGS = [
     "-O1",
     *("-g1", "-gdwarf-4"),  # lines, and no more; 5 loses the file that #line names at the top
@@ -100,7 +93,7 @@ def build(
     operation: Operation,
     defines: Mapping[str, int | str],
     executable: Path,
-    sanitizer: str | None = None,
+    watch: bool = False,
     include: Sequence[Path] = (),
     workspace: Sequence[str] = (),
     tensor_maps: Sequence[str] = (),
@@ -112,38 +105,44 @@ def build(
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
     operation's dtypes, then the dimensions; behind these come the workspace's parts and the tensor
     maps of these names. defines: the kernels' compile-time parameters.
-    sanitizer: None, "address" (with the undefined-behaviour sanitizer), "thread" or WATCH, for
-    watched.launch.
-    include: folders of headers in quotes. seconds: after which a compiler is given up; None: never.
-    Returns for WATCH what `objdump -tr` says of the source's own object: its symbols, and what it
+    watch: for watched.launch, which sees every access. include: folders of headers in quotes.
+    seconds: after which a compiler is given up; None: never.
+    Returns for `watch` what `objdump -tr` says of the source's own object: its symbols, and what it
     refers to.
     Raises EmulationError with the compiler's first error, NotRunnable, and UserError without g++,
     or if the machine failed.
     """
     text = source.read_text(encoding="utf-8")
+    translated = ptx.translated(text)
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
     macros = _macros(functions, operation, workspace, tensor_maps)
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
-    common = kernel_flags(operation, defines, sanitizer)
+    common = kernel_flags(operation, defines, watch)
     driver = [*common, *(f"-D{name}={value}" for name, value in macros.items())]
-    # Findings of the sanitizers name files, so those builds are of a source in its place.
-    place = str(source.resolve()) if sanitizer else ""
-    key = cache.key_of([version(compiler()), *driver, place],
+    # The places of findings name files, so such a build is of a source in its place.
+    place = str(source.resolve()) if watch else ""
+    key = cache.key_of([version(compiler()), *driver, translated, place],
                        [*source_files(source, include), *runtime()])  # fmt: skip
     if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
         return symbols
     folders = [word for folder in include for word in ("-iquote", str(folder))]
     driver += [str(RUNTIME / "driver.cpp")]
+    if translated != text:
+        within, source = source.resolve(), executable.with_suffix(".translated.cu")
+        source.write_text(f'#line 1 "{within}"\n{translated}')
+        folders += ["-iquote", str(within.parent)]
+        common += ["-include", str(RUNTIME / "ptx.h")]
+        driver += ["-include", str(RUNTIME / "ptx.h")]
     units = [[*driver, f'-DKERNEL_SOURCE="{source.resolve()}"', *folders]]
-    if sanitizer == WATCH:  # so that the kernel knows no name of what watches it
+    if watch:  # so that the kernel knows no name of what watches it
         units = [driver, [*common, *folders, "-x", "c++", str(source)]]
     try:
-        symbols = _compile([[compiler(), *unit] for unit in units], executable, sanitizer, seconds)
+        symbols = _compile([[compiler(), *unit] for unit in units], executable, watch, seconds)
     except EmulationError as error:
-        if what := _foreign(str(error), text):
+        if what := _foreign(str(error), translated):
             raise NotRunnable(what) from None
         explained = _explained(str(error), functions, operation, macros["PARAMETERS"])
         raise EmulationError(explained) from None
@@ -152,7 +151,7 @@ def build(
 
 
 def _compile(
-    units: Sequence[Sequence[str]], executable: Path, sanitizer: str | None, seconds: float | None
+    units: Sequence[Sequence[str]], executable: Path, watch: bool, seconds: float | None
 ) -> str:
     """Compile and link the units; what build returns. Raises EmulationError with all that a
     compiler says."""
@@ -161,13 +160,13 @@ def _compile(
     with ThreadPoolExecutor() as pool:
         reports = [*pool.map(partial(_refused, seconds=seconds), commands)]
     symbols = ""
-    if sanitizer == WATCH and not any(reports):
+    if watch and not any(reports):
         kernel = str(objects[-1])
         subprocess.run(["objcopy", *REDIRECTED, kernel], check=True)
         dump = ["objdump", "-tr", kernel]
         symbols = subprocess.run(dump, capture_output=True, text=True, check=True).stdout
     if not any(reports):
-        link_flags = [*LINK_FLAGS, *SANITIZERS[sanitizer][1]]
+        link_flags = [*LINK_FLAGS, *(WATCH_LINK_FLAGS if watch else [])]
         link = [units[0][0], *link_flags, *map(str, objects), "-o", str(executable)]
         reports = [_refused(link, seconds)]
     if report := next(filter(None, reports), ""):
@@ -178,25 +177,25 @@ def _compile(
 
 
 def kernel_flags(
-    operation: Operation, defines: Mapping[str, int | str], sanitizer: str | None
+    operation: Operation, defines: Mapping[str, int | str], watch: bool
 ) -> list[str]:
     """The compiler's flags for a kernel, or for the driver."""
     half = "float16" in (operation.dtype, operation.output)
     headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
     included = [word for header in headers for word in ("-include", str(RUNTIME / header))]
     macros = [f"-D{name}={value}" for name, value in defines.items()]
-    return [*FLAGS, *SANITIZERS[sanitizer][0], *macros, f"-I{RUNTIME}", *included]
+    return [*FLAGS, *(WATCH_FLAGS if watch else []), *macros, f"-I{RUNTIME}", *included]
 
 
 def build_variant(
-    variant: Variant, executable: Path, sanitizer: str | None = None, source: Path | None = None
+    variant: Variant, executable: Path, watch: bool = False, source: Path | None = None
 ) -> None:
     """Compile a kernel of a catalogue, or a source in its place, with the parameters of a variant;
     raises as build does."""
     kernel = variant.kernel
     build(
         source or kernel.code, kernel.functions, kernel.product, variant.constants(None),
-        executable, sanitizer, [kernel.code.parent.resolve()], [*kernel.workspace],
+        executable, watch, [kernel.code.parent.resolve()], [*kernel.workspace],
         [*kernel.tensor_maps],
     )  # fmt: skip
 
@@ -235,8 +234,8 @@ def launch(
     inputs and output have the extents of `shape`, and the dtypes that the executable was built for.
     `output` is C before the launch: fill it with NaN to see which elements the kernel does not
     write. Raises EmulationError for an access outside an array, a barrier that not all threads of a
-    block reach, more static shared memory than a block has, a sanitizer's finding, or arrays that
-    do not fit the shape; Unfinished after `timeout` seconds.
+    block reach, more static shared memory than a block has, or arrays that do not fit the shape;
+    Unfinished after `timeout` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as folder:
         command = command_of(executable, plan, shape, (*inputs, output), Path(folder))
@@ -270,13 +269,8 @@ def _run(command: list[str], timeout: float) -> None:
         raise Unfinished(timeout) from None
     if completed.returncode == 0:
         return
-    # If Linux spreads addresses over more bits than an older ThreadSanitizer knows, the sanitizer
-    # says so and gives up; setarch -R starts it without that randomization.
-    needs_fixed_addresses = "unexpected memory mapping" in completed.stderr
-    if needs_fixed_addresses and command[0] != "setarch" and shutil.which("setarch"):
-        return _run(["setarch", "-R", *command], timeout)
     if completed.stderr.strip():
-        raise EmulationError(_line_with(("runtime error:", "SUMMARY:"), completed.stderr))
+        raise EmulationError(completed.stderr.splitlines()[-1].strip())
     raise EmulationError(f"the kernel died of {signal.Signals(-completed.returncode).name}")
 
 
@@ -295,6 +289,8 @@ def _refused(command: Sequence[str], seconds: float | None) -> str:
 
 def _foreign(report: str, text: str) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
+    if instruction := ptx.unknown_instruction(report):
+        return f"PTX instruction {instruction}"
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
     return "inline PTX" if ASSEMBLER.search(report) and re.search(r"\basm\b", text) else None

@@ -32,7 +32,7 @@ def row_of(variant: Variant, folder: Path) -> dict[str, Any]:
     inputs = fills.inputs("uniform", SEED, shape, kernel.dtype)
     c = np.full(shape.output, np.nan, kernel.product.output)
     try:
-        emulation.build_variant(variant, executable, emulation.WATCH)
+        emulation.build_variant(variant, executable, watch=True)
         done = watched.launch(executable, variant.plan(shape), shape, inputs, c, LAUNCH_SECONDS)
     except EmulationError as error:
         return row | {"status": "failed", "reason": str(error)}

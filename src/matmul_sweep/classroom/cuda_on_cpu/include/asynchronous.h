@@ -13,31 +13,14 @@
 // renews; a fence of one thread counts for all.
 #pragma once
 
+#include "barriers.h"
+#include "copies.h"
 #include "cuda.h"
-#include "cuda_fp16.h"
+#include "warp_matrices.h"
 
 namespace cuda_on_cpu {
 
 // ---- Addresses --------------------------------------------------------------------------------
-
-// Bank and swizzle patterns repeat after 1024 bytes, so addresses count from a multiple of it.
-UNWATCHED inline uintptr_t shared_base()
-{
-    return reinterpret_cast<uintptr_t>(shared_segment().begin) / 1024 * 1024;
-}
-
-// The address of something in shared memory, as instructions take it: less than 2^18.
-UNWATCHED inline size_t shared_address(const void* place, size_t bytes = 0)
-{
-    const Segment& shared = shared_segment();
-    const auto from = reinterpret_cast<uintptr_t>(place), begin = reinterpret_cast<uintptr_t>(shared.begin);
-    if (from < begin || from + bytes > begin + shared.bytes) misuse("an address outside of shared memory");
-#if defined(__SANITIZE_ADDRESS__)
-    if (bytes && __asan_region_is_poisoned(const_cast<void*>(place), bytes))
-        misuse("a copy past the end of a shared array");
-#endif
-    return from - shared_base();
-}
 
 // What lies at an address in a block's shared memory.
 UNWATCHED inline unsigned char* at_address(const Block& block, size_t address)
@@ -150,8 +133,11 @@ struct TileCopy {
     Block* block;           // whose threads issued it
     size_t mbarrier;        // address of a load's
     unsigned blocks;        // a bit for each block of the cluster that a load goes to
-    Fiber* fiber;           // of a store; a load has none
+    Fiber* fiber;           // whose store it is; a load has none
     size_t group;           // of a store
+    const Fiber* issuer;    // and where and when, by its clock, it did so
+    Place place;
+    unsigned clock;
 };
 
 constexpr size_t most_copies = 4096;
@@ -184,8 +170,24 @@ UNWATCHED inline size_t box_bytes(const CUtensorMap& map)
     return bytes;
 }
 
+// Tells the watcher of a load that was issued, or has landed.
+UNWATCHED inline void note_load(const TileCopy& tile, bool landed)
+{
+    for (size_t rank = 0; rank < cluster_size; ++rank) {
+        if (!(tile.blocks >> rank & 1)) continue;
+        auto* to = reinterpret_cast<char*>(at_address(blocks[rank], tile.address));
+        const auto* mbarrier = at_address(blocks[rank], tile.mbarrier);
+        note_copy({to, nullptr, unsigned(box_bytes(tile.map)), 0, mbarrier, 0, tile.place, tile.clock}, *tile.issuer,
+                  landed);
+        if (landed)
+            released_by(*tile.issuer, tile.clock,
+                        tag_of(mbarrier, reinterpret_cast<const Mbarrier*>(mbarrier)->parity));
+    }
+}
+
 UNWATCHED inline void load_tile(const TileCopy& tile)
 {
+    note_load(tile, true);
     static const unsigned char zeros[8] = {};
     const size_t element = tile.map.element_bytes;
     for (size_t rank = 0; rank < cluster_size; ++rank) {
@@ -206,7 +208,9 @@ UNWATCHED inline void store_tile(const TileCopy& tile)
     const unsigned char* seen = seen_by_async_proxy(*tile.block);
     const size_t element = tile.map.element_bytes;
     each_element(tile, [&](char* place, size_t address) UNWATCHED {
-        if (place) copy(reinterpret_cast<unsigned char*>(place), seen + address, element);
+        if (!place) return;
+        copy(reinterpret_cast<unsigned char*>(place), seen + address, element);
+        note_write(place, element, *tile.issuer, tile.clock, tile.place);
     });
     --tile.fiber->stores;
 }
@@ -220,7 +224,7 @@ UNWATCHED inline void finish_copy(size_t which)
 }
 
 UNWATCHED inline void issue_copy(TileCopy tile, const void* shared, const CUtensorMap& map,
-                                 const int* from)
+                                 const int* from, Place place)
 {
 #if defined(OVERLAPS)
     if (!current->block->waited) misuse("a copy before wait_for_last_launch()");
@@ -232,14 +236,21 @@ UNWATCHED inline void issue_copy(TileCopy tile, const void* shared, const CUtens
     if (map.rank > 1 && tile.address % 128)
         misuse("a tile copy wants shared memory at a multiple of 128 bytes");
     for (size_t d = 0; d < map.rank; ++d) tile.from[d] = from[d];
+    tile.issuer = current;
+    tile.place = place;
+    tile.clock = own_clock();
+    if (tile.fiber) watch(shared, box_bytes(map), false, place);
+    else note_load(tile, false);
+    tick();
     copies[copy_count++] = tile;
     if (draw() >> 30 == 0) finish_copy(copy_count - 1);
 }
 
 // `blocks`: of the cluster; 0 is the own one alone.
 UNWATCHED inline void issue_load(void* shared, const CUtensorMap& map, void* mbarrier, const int* from,
-                                 unsigned blocks)
+                                 unsigned blocks, Place place = nullptr)
 {
+    if (!place) place = HERE;
     mbarrier_at(mbarrier);
     TileCopy tile = {};
     tile.mbarrier = shared_address(mbarrier, 8);
@@ -248,7 +259,7 @@ UNWATCHED inline void issue_load(void* shared, const CUtensorMap& map, void* mba
     const auto* seen = seen_by_async_proxy(*current->block) + tile.mbarrier;
     if (reinterpret_cast<const Mbarrier*>(seen)->unset)
         misuse("the async proxy does not see the mbarrier: a fence after its initialisation is missing");
-    issue_copy(tile, shared, map, from);
+    issue_copy(tile, shared, map, from, place);
 }
 
 // A row of bytes is a tile of one dimension.
@@ -262,7 +273,7 @@ UNWATCHED inline void issue_row(void* shared, const void* global, size_t bytes, 
     row.rank = 1;
     row.extents[0] = row.box[0] = bytes / 4;
     const int from[] = {0};
-    issue_load(shared, row, mbarrier, from, 0);
+    issue_load(shared, row, mbarrier, from, 0, HERE);
 }
 
 UNWATCHED inline void issue_store(const CUtensorMap& map, const void* shared, const int* from)
@@ -271,7 +282,7 @@ UNWATCHED inline void issue_store(const CUtensorMap& map, const void* shared, co
     tile.fiber = current;
     tile.group = current->store_groups;
     ++current->stores;
-    issue_copy(tile, shared, map, from);
+    issue_copy(tile, shared, map, from, HERE);
 }
 
 UNWATCHED inline void commit_stores() { ++current->store_groups; }
@@ -322,6 +333,7 @@ struct Product {
     const uint32_t* a[4];  // of the four lanes that share rows of A
     uint64_t descriptor_a, descriptor_b;
     size_t group;
+    Place place;
 };
 
 // Of one thread: those under way, and what tells whether its warpgroup does the same.
@@ -339,25 +351,14 @@ UNWATCHED inline Products& own_products()
     return *current->products;
 }
 
-UNWATCHED inline float value_of(uint16_t bits, bool half)
-{
-    if (half) {
-        __half value;
-        value.bits = bits;
-        return value;
-    }
-    __nv_bfloat16 value;
-    value.bits = bits;
-    return value;
-}
-
 // A thread's part of sums (+)= A·B, k = 16: rows r and r + 8, of each eight columns two.
 UNWATCHED inline void multiply(const Product& product)
 {
     const unsigned char* seen = seen_by_async_proxy(*current->block);
     const size_t thread = (current - current->block->fibers) % 128;
     const Descriptor in_a(product.descriptor_a), in_b(product.descriptor_b);
-    const auto at = [&](size_t address) UNWATCHED {
+    const auto at = [&](size_t address, bool watches) UNWATCHED {
+        if (watches) watch(at_address(*current->block, address), 2, false, product.place);
         return value_of(*reinterpret_cast<const uint16_t*>(seen + address), product.half);
     };
     float a[2][16];
@@ -365,11 +366,13 @@ UNWATCHED inline void multiply(const Product& product)
         for (size_t k = 0; k < 16; ++k)
             a[i][k] = product.a_in_registers
                 ? value_of(uint16_t(product.a[k % 8 / 2][i + k / 8 * 2] >> k % 2 * 16), product.half)
-                : at(in_a.of(thread / 32 * 16 + thread % 32 / 4 + 8 * i, k, false));
+                : at(in_a.of(thread / 32 * 16 + thread % 32 / 4 + 8 * i, k, false), true);
     for (size_t j = 0; j < product.columns / 8 * 2; ++j) {
         float sums[2] = {};
         for (size_t k = 0; k < 16; ++k) {
-            const float b = at(in_b.of(j / 2 * 8 + thread % 4 * 2 + j % 2, k, product.transposed_b));
+            // Lanes that share columns share the watching too.
+            const bool watches = j / 2 % 8 == thread % 32 / 4;
+            const float b = at(in_b.of(j / 2 * 8 + thread % 4 * 2 + j % 2, k, product.transposed_b), watches);
             for (size_t i = 0; i < 2; ++i) sums[i] += a[i][k] * b;
         }
         for (size_t i = 0; i < 2; ++i) {
@@ -398,8 +401,9 @@ UNWATCHED inline void check_operand(uint64_t bits)
         misuse("an operand of wgmma that does not begin where the swizzle's pattern does");
 }
 
-UNWATCHED inline void issue_product(Product product)
+UNWATCHED inline void issue_product(Product product, Place place = nullptr)
 {
+    product.place = place ? place : HERE;
     Products& own = own_products();
     if (size_t(current - current->block->fibers) / 128 == thread_count / 128)
         misuse("wgmma is of 128 threads, and the block's last ones are fewer");
@@ -421,7 +425,7 @@ UNWATCHED inline void issue_product_of_registers(Product product, const uint32_t
     product.a_in_registers = true;
     for (size_t i = 0; i < 4; ++i)
         product.a[i] = *reinterpret_cast<const uint32_t* const*>(lanes[lane / 4 * 4 + i]);
-    issue_product(product);
+    issue_product(product, HERE);
 }
 
 UNWATCHED inline void commit_products() { ++own_products().groups; }
@@ -467,80 +471,7 @@ UNWATCHED inline void check_end(const Block& block)
 
 inline const bool watched = (asynchronous = {check_return, progress, check_end}, true);
 
-// ---- Products and matrices of a warp ----------------------------------------------------------
-
-// The first or second element that a lane has of matrix i of some 8×8 matrices, of which lane 8i + r gives
-// row r in `rows`. Transposed, the lane's two elements lie below each other.
-UNWATCHED inline uint16_t* element_of(const char (*rows)[64], int i, int half, bool transposed)
-{
-    const size_t lane = (current - current->block->fibers) % 32;
-    const size_t along = lane % 4 * 2 + half, across = lane / 4;
-    const size_t r = transposed ? along : across, c = transposed ? across : along;
-    auto* row = *reinterpret_cast<uint16_t* const*>(rows[8 * i + r]);
-    if (reinterpret_cast<uintptr_t>(row) % 16) misuse("a row of a matrix wants 16-byte alignment");
-    return row + c;
-}
-
-UNWATCHED inline void load_matrices(uint32_t* fragments, int count, const void* row, bool transposed,
-                                    size_t line)
-{
-    const auto* rows = meet_warp(&row, sizeof row, line);
-    for (int i = 0; i < count; ++i) {
-        const uint32_t low = *element_of(rows, i, 0, transposed), high = *element_of(rows, i, 1, transposed);
-        fragments[i] = low | high << 16;
-    }
-}
-
-UNWATCHED inline void store_matrices(const uint32_t* fragments, int count, void* row, bool transposed,
-                                     size_t line)
-{
-    const auto* rows = meet_warp(&row, sizeof row, line);
-    for (int i = 0; i < count; ++i)
-        for (int half = 0; half < 2; ++half)
-            *element_of(rows, i, half, transposed) = uint16_t(fragments[i] >> 16 * half);
-}
-
-// sums += A·B of a warp: A of 16×16, B of 16×8, in fragments as mma.m16n8k16 takes them.
-UNWATCHED inline void multiply_warp(float* sums, const uint32_t* a, const uint32_t* b, bool half,
-                                    size_t line)
-{
-    uint32_t own[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-    const auto* lanes = meet_warp(own, sizeof own, line);
-    const size_t lane = (current - current->block->fibers) % 32;
-    const auto word = [&](size_t other, size_t i) UNWATCHED {
-        return reinterpret_cast<const uint32_t*>(lanes[other])[i];
-    };
-    for (size_t i = 0; i < 2; ++i)
-        for (size_t j = 0; j < 2; ++j)
-            for (size_t k = 0; k < 16; ++k) {
-                const uint32_t left = word(lane / 4 * 4 + k % 8 / 2, i + k / 8 * 2);
-                const uint32_t right = word((lane % 4 * 2 + j) * 4 + k % 8 / 2, 4 + k / 8);
-                sums[2 * i + j] += value_of(uint16_t(left >> k % 2 * 16), half) *
-                                   value_of(uint16_t(right >> k % 2 * 16), half);
-            }
-}
-
 // ---- Barriers of some warps, and of a cluster -------------------------------------------------
-
-// Returns the number of the barrier's meeting before this arrival.
-UNWATCHED inline size_t arrive(Barrier& barrier, size_t threads)
-{
-    const size_t number = barrier.number;
-    if (barrier.arrived && barrier.expected != threads) misuse("a barrier with two numbers of threads");
-    barrier.expected = threads;
-    released(reinterpret_cast<char*>(&barrier) + number % 2);
-    if (++barrier.arrived == threads) {
-        barrier.arrived = 0;
-        ++barrier.number;
-    }
-    return number;
-}
-
-UNWATCHED inline void wait_at(Barrier& barrier, size_t number, const char* words, size_t line)
-{
-    if (barrier.number == number) wait_for({line, words, counted, &barrier.number, number});
-    acquired(reinterpret_cast<char*>(&barrier) + number % 2);
-}
 
 UNWATCHED inline size_t arrive_named(int id, int threads)
 {

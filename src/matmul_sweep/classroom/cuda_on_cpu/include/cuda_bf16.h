@@ -42,5 +42,9 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) { return value; }
 
 using nv_bfloat16 = __nv_bfloat16;
 using nv_bfloat162 = __nv_bfloat162;
+inline __nv_bfloat162 __float2bfloat162_rn(float value) { return {value, value}; }
+inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 value) { return {value, value}; }
+inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
+inline __nv_bfloat162 __float22bfloat162_rn(float2 pair) { return {pair.x, pair.y}; }
 inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {x, y}; }
 inline float2 __bfloat1622float2(__nv_bfloat162 pair) { return {pair.x, pair.y}; }

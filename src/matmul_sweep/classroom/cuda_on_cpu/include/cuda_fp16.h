@@ -53,6 +53,14 @@ inline __half __float2half_rn(float value) { return value; }
 inline __half __double2half(double value) { return float(value); }
 inline __half __int2half_rn(int value) { return float(value); }
 inline float __half2float(__half value) { return value; }
+inline int __half2int_rn(__half value) { return int(nearbyintf(value)); }
+inline unsigned short __half_as_ushort(__half value) { return value.bits; }
+inline __half __ushort_as_half(unsigned short bits)
+{
+    __half value;
+    value.bits = bits;
+    return value;
+}
 
 #define SHORT_FLOAT __half
 #define SHORT_PAIR __half2
@@ -63,4 +71,5 @@ inline __half2 __floats2half2_rn(float x, float y) { return {x, y}; }
 inline __half2 __float2half2_rn(float value) { return {value, value}; }
 inline __half2 __half2half2(__half value) { return {value, value}; }
 inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
+inline __half2 __float22half2_rn(float2 pair) { return {pair.x, pair.y}; }
 inline float2 __half22float2(__half2 pair) { return {pair.x, pair.y}; }

@@ -5,20 +5,20 @@
 // something else, and then lets the next thread run. When all have arrived, they all continue. Blocks
 // run one after another; those of a cluster run together.
 //
-// Three builds of the same source find different bugs:
-//                                           plain          address, undefined   thread
-//   access outside A, B or C                traps (*)      source line          unseen
-//   index outside a static shared array     unseen         source line          unseen
-//   access past the dynamic shared array    unseen         source line          unseen
-//   missing barrier                         wrong result   wrong result         source line
-//   barrier that not all threads reach      reported       reported             reported
-//   wait for what never comes               reported       reported             reported
-//   missing wait for a copy, a product      wrong result   wrong result         wrong result
-//   shared memory read but never written    NaN            NaN                  NaN
-//   too much static shared memory           reported       reported             reported
-//   signed overflow, misaligned vector      unseen         source line          unseen
+// Two builds of the same source find different bugs. The second one, WATCH, also says more: see watch.h.
+//                                           plain          WATCH
+//   access outside A, B or C                traps (*)      source line
+//   index outside a static shared array     unseen         source line
+//   access past the dynamic shared array    unseen         source line
+//   missing barrier                         wrong result   source line
+//   barrier that not all threads reach      reported       reported
+//   wait for what never comes               reported       reported
+//   missing wait for a copy                 wrong result   source line
+//   missing wait for a product of wgmma     wrong result   wrong result
+//   shared memory read but never written    NaN            source line
+//   too much static shared memory           reported       reported
+//   signed overflow, misaligned vector      unseen         source line
 // (*) always past the end; before the start unless by less than a page.
-// A fourth build, for verdicts on anyone's kernel, finds them all and says more: watch.h.
 //
 // A missing barrier gives a wrong result because no order of threads is certain: after each barrier
 // the first thread and the direction are drawn at random. The draws are the same in each run, so a
@@ -29,10 +29,10 @@
 //
 // It cannot find races between blocks; bugs that depend on warps or on the GPU's memory model; an
 // index that leaves a static shared array through a pointer that the compiler cannot follow; or the
-// GPU's rounding (nvcc fuses a * b + c, this build does not). Inline PTX is missing. A kernel that uses
-// it needs an alternative for builds without __CUDA_ARCH__, and only the alternative is checked; the
-// headers in kernels/ have one for each instruction that they wrap. What lies beside this file: warps.h
-// (shuffles, votes), atomics.h, and CUDA's own headers, as far as they are here.
+// GPU's rounding (nvcc fuses a * b + c, this build does not). Of inline PTX it runs what ptx.h has. A
+// kernel that uses more needs an alternative for builds without __CUDA_ARCH__, and only the alternative is
+// checked; the headers in kernels/ have one for each instruction that they wrap. What lies beside this
+// file: warps.h (shuffles, votes), atomics.h, and CUDA's own headers, as far as they are here.
 #pragma once
 
 #include <assert.h>
@@ -47,12 +47,6 @@
 
 #include <type_traits>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#elif defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
-
 // ---- The words of CUDA C++ ------------------------------------------------------------------
 
 #define __global__
@@ -64,29 +58,20 @@
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__
+#define __maxnreg__(...)
+#define __block_size__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 // Unlike `static`, `thread_local` may follow `extern`, as dynamic shared memory needs. And it puts
 // every shared array, and nothing else, into one segment of the executable (see poison_shared).
-// Without `used`, gcc takes an array that is never written to for zeros.
-#define __shared__ __attribute__((used)) thread_local
+// Without `used`, gcc takes an array that is never written to for zeros. nvcc's arrays begin at 16 bytes too,
+// which kernels rely on.
+#define __shared__ __attribute__((used, aligned(16))) thread_local
 
-struct uint3 { unsigned x, y, z; };
-struct dim3 { unsigned x = 1, y = 1, z = 1; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(16) double2 { double x, y; };
+#include "vectors.h"
 
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
-
-inline float2 make_float2(float x, float y) { return {x, y}; }
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline double2 make_double2(double x, double y) { return {x, y}; }
-
-template <typename Value>
-inline Value __ldg(const Value* address) { return *address; }
 
 // std::min wants two arguments of one type; CUDA's also takes min(16, m - blockIdx.y).
 template <typename Left, typename Right, typename Both = std::common_type_t<Left, Right>>
@@ -99,8 +84,8 @@ inline Both max(Left a, Right b) { return Both(a) < Both(b) ? Both(b) : Both(a);
 
 namespace cuda_on_cpu {
 
-// The sanitizers should watch the kernel; the runtime handles the state of all threads by design.
-#define UNWATCHED __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
+// The watcher should see the kernel; the runtime handles the state of all threads by design.
+#define UNWATCHED __attribute__((noinline, no_sanitize("thread", "undefined")))
 
 enum ExitCode { Unusable = 2, Trapped = 3, Stuck = 4, Misused = 5 };
 
@@ -139,20 +124,57 @@ private:
     size_t length = 0;
 };
 
-[[noreturn]] UNWATCHED inline void misuse(const char* words)
-{
-    (Line() << "block " << blockIdx << ", thread " << threadIdx << ": " << words).leave(Misused);
-}
+struct Block;
+struct Fiber;
+using Place = const void*;  // in the code
+#define HERE __builtin_return_address(0)
 
-#if defined(__SANITIZE_THREAD__)
-// ThreadSanitizer is told that what threads did before they release a tag happened before what threads
-// do after they acquire it.
-inline void released(const void* tag) { __tsan_release(const_cast<void*>(tag)); }
-inline void acquired(const void* tag) { __tsan_acquire(const_cast<void*>(tag)); }
+#if defined(WATCH)
+// What watch.h is told of the runtime's own accesses. What threads did before they release a tag happened
+// before what threads do after they acquire it.
+void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic = false);
+void released(const void* tag);
+void acquired(const void* tag);
+void released_by(const Fiber& thread, unsigned clock, const void* tag);  // by what it did at that time
+unsigned own_clock();
+void tick();
+void note_write(const void* where, size_t bytes, const Fiber& thread, unsigned clock, Place place);
+void join_clocks(size_t first, unsigned mask);  // of the lanes that meet, in the warp of this thread
+void join_block(const Block& block);   // whose threads have met, in a cluster
+[[noreturn]] void tell_misuse(const char* words, Place place);
+[[noreturn]] void tell_misaligned(const char* type, unsigned bytes, Place place);
 #else
+inline void watch(const void*, size_t, bool, Place) {}
 inline void released(const void*) {}
 inline void acquired(const void*) {}
+inline void released_by(const Fiber&, unsigned, const void*) {}
+inline unsigned own_clock() { return 0; }
+inline void tick() {}
+inline void note_write(const void*, size_t, const Fiber&, unsigned, Place) {}
+inline void join_clocks(size_t, unsigned) {}
+inline void join_block(const Block&) {}
 #endif
+
+// Ends the run, because of an instruction of the running thread.
+[[noreturn]] UNWATCHED inline void misuse(const char* words, [[maybe_unused]] Place place = nullptr)
+{
+#if defined(WATCH)
+    tell_misuse(words, place);
+#else
+    (Line() << "block " << blockIdx << ", thread " << threadIdx << ": " << words).leave(Misused);
+#endif
+}
+
+// The same, because of an access of this type that is to begin at a multiple of so many bytes.
+[[noreturn]] UNWATCHED inline void misaligned(const char* type, [[maybe_unused]] unsigned bytes,
+                                              [[maybe_unused]] Place place)
+{
+#if defined(WATCH)
+    tell_misaligned(type, bytes, place);
+#else
+    (Line() << "block " << blockIdx << ", thread " << threadIdx << ": a misaligned " << type).leave(Misused);
+#endif
+}
 
 // What a fiber waits for.
 struct Wait {
@@ -169,7 +191,6 @@ constexpr size_t next_block = 0;
 // It is the whole block that goes on after __syncthreads() or at its end.
 inline bool with_the_block(const void*, size_t) { return false; }
 
-struct Block;
 struct Products;
 struct Copies;
 
@@ -181,10 +202,6 @@ struct Fiber {
     bool entered;
     void* position[5];
     ucontext_t context;  // where it enters
-    const void* stack;
-    size_t stack_bytes;
-    void* fake_stack;             // AddressSanitizer's
-    void* twin;                   // ThreadSanitizer's idea of this fiber
     size_t cluster_phase;         // the meeting of the cluster to which it has come
     size_t stores, store_groups;  // of tiles: those under way, and committed groups
     Products* products;           // wgmma, see asynchronous.h
@@ -209,7 +226,7 @@ struct Block {
     unsigned delay;  // rounds until it begins, because the blocks of a cluster do not begin at once
     Fiber* fibers;
     size_t meetings;  // __syncthreads() so far
-    char tags[2];     // two, see wait_for_block
+    unsigned serial;  // counts the blocks that have begun, from 1 on
     Meeting warps[32];
     Barrier named[16];
     unsigned char* shared;  // its shared memory while another block of the cluster runs
@@ -223,6 +240,7 @@ inline Fiber scheduler, *current;
 inline Block blocks[16], *resident;  // of a cluster; the one whose shared memory is in its place
 inline size_t cluster_size, thread_count;  // blocks of a cluster, threads of a block
 inline size_t cluster_number;              // of those that have run
+inline unsigned block_serial;
 inline Barrier cluster_barrier;
 inline void (*run_thread)();
 
@@ -244,58 +262,28 @@ UNWATCHED inline uint32_t draw()
 // the C library's setjmp, if the sanitizers did not replace its longjmp.
 UNWATCHED inline void switch_fibers(Fiber& from, Fiber& to)
 {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.stack_bytes);
-#elif defined(__SANITIZE_THREAD__)
-    __tsan_switch_to_fiber(to.twin, __tsan_switch_to_fiber_no_sync);
-#endif
     if (__builtin_setjmp(from.position) == 0) jump(to);
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
-#endif
 }
 
-// Lets other fibers run. The blocks of a cluster share the place of their shared memory, so
-// ThreadSanitizer would take what one leaves there for the other's.
-inline void suspend()
-{
-#if defined(__SANITIZE_THREAD__)
-    if (cluster_size > 1) released(&cluster_size);
-    switch_fibers(*current, scheduler);
-    if (cluster_size > 1) acquired(&cluster_size);
-#else
-    switch_fibers(*current, scheduler);
-#endif
-}
-
+// Lets other fibers run.
 UNWATCHED inline void wait_for(const Wait& wait)
 {
     current->wait = wait;
-    suspend();
+    switch_fibers(*current, scheduler);
 }
 
-// Returns when all threads of the block wait for the same. Two tags alternate: with one, a thread
-// already at the next barrier would seem to come before a thread that has not left this one.
+// Returns when all threads of the block wait for the same.
 UNWATCHED inline void wait_for_block(size_t line)
 {
-    Fiber& self = *current;
-    self.wait.line = line;
-    self.wait.words = nullptr;
-    self.wait.over = with_the_block;
-#if defined(__SANITIZE_THREAD__)
-    char* tag = &self.block->tags[self.block->meetings % 2];
-    released(tag);
-    suspend();
-    acquired(tag);
-#else
-    suspend();
-#endif
+    wait_for({line, nullptr, with_the_block, nullptr, 0});
 }
 
 UNWATCHED inline bool counted(const void* counter, size_t number)
 {
     return *static_cast<const size_t*>(counter) != number;
 }
+
+inline constexpr char its_warp[] = "its warp";
 
 // Brings a value to the lanes of its warp, and returns what each brought when all are there. The
 // next meeting but one takes its place.
@@ -306,17 +294,18 @@ UNWATCHED inline const char (*meet_warp(const void* value, size_t bytes, size_t 
     Meeting& warp = current->block->warps[thread / 32];
     const size_t number = warp.number;
     auto& brought = warp.brought[number % 2];
-    if (warp.arrived && warp.line != line) misuse("its warp is at another line");
+    if (warp.arrived && warp.line != line)
+        (Line() << "divergent warp in block " << blockIdx << ": threads of the warp of thread " << threadIdx
+                << " wait at line " << min(line, warp.line) << " and at line " << max(line, warp.line)).leave(Stuck);
     warp.line = line;
     for (size_t i = 0; i < bytes; ++i) brought[thread % 32][i] = static_cast<const char*>(value)[i];
-    released(&brought);
     if (++warp.arrived == lanes) {
         warp.arrived = 0;
         ++warp.number;
+        join_clocks(first, ~0u >> (32 - lanes));
     } else {
-        wait_for({line, "its warp", counted, &warp.number, number});
+        wait_for({line, its_warp, counted, &warp.number, number});
     }
-    acquired(&brought);
     return brought;
 }
 
@@ -333,11 +322,6 @@ inline Asynchronous asynchronous;
 // A fiber runs one thread of each block in turn. The end of a block is a barrier too.
 UNWATCHED inline void live()
 {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(nullptr, &scheduler.stack, &scheduler.stack_bytes);
-#elif defined(__SANITIZE_THREAD__)
-    if (cluster_size > 1) acquired(&cluster_size);  // as in suspend, for the first block
-#endif
     for (;;) {
         run_thread();
         if (asynchronous.check_return) asynchronous.check_return();
@@ -350,18 +334,17 @@ UNWATCHED inline void create_fiber(Fiber& fiber, char* stack, size_t stack_bytes
     if (mprotect(stack, stack_bytes, PROT_READ | PROT_WRITE) != 0)
         (Line() << "no memory for the stacks of " << thread_count << " threads").leave(Unusable);
     getcontext(&fiber.context);
-    fiber.stack = fiber.context.uc_stack.ss_sp = stack;
-    fiber.stack_bytes = fiber.context.uc_stack.ss_size = stack_bytes;
+    fiber.context.uc_stack.ss_sp = stack;
+    fiber.context.uc_stack.ss_size = stack_bytes;
     makecontext(&fiber.context, live, 0);
-#if defined(__SANITIZE_THREAD__)
-    fiber.twin = __tsan_create_fiber(0);
-#endif
 }
 
 struct Segment {
     volatile unsigned char* begin = nullptr;
     size_t bytes = 0;
 };
+
+inline Segment stacks;
 
 // The blocks of a cluster and their fibers.
 UNWATCHED inline void create_blocks()
@@ -393,9 +376,6 @@ UNWATCHED inline void create_blocks()
         blocks[rank].fibers = fibers + rank * thread_count;
     }
     scheduler.entered = true;
-#if defined(__SANITIZE_THREAD__)
-    scheduler.twin = __tsan_get_current_fiber();
-#endif
 }
 
 // All shared memory of a block: the thread-local segment of the executable, which is the first
@@ -421,7 +401,7 @@ UNWATCHED inline const Segment& shared_segment()
     return shared;
 }
 
-// Neither is a call of memset or memcpy, which the sanitizers would watch: that is what volatile does.
+// Neither becomes a call of memset or memcpy, which would be watched: that is what volatile does.
 UNWATCHED inline void poison(volatile unsigned char* memory, size_t bytes)
 {
     for (size_t i = 0; i < bytes; ++i) memory[i] = 0xFF;
@@ -459,6 +439,7 @@ UNWATCHED inline void start(Block& block)
     const size_t bytes = shared_segment().bytes;
     if (cluster_size > 1 && !block.shared) block.shared = new unsigned char[bytes];
     poison(memory_of(block), bytes);
+    block.serial = ++block_serial;
     block.sees = block.fenced = block.waited = false;
     block.delay = cluster_size > 1 ? draw() >> 29 : 0;
 }
@@ -548,6 +529,7 @@ UNWATCHED inline void run_cluster()
             }
             any = true;
             ++block.meetings;
+            join_block(block);
             for (size_t i = 0; i < thread_count; ++i) block.fibers[i].wait.over = nullptr;
         }
         const bool done = asynchronous.progress && asynchronous.progress(any);
@@ -586,10 +568,7 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, size_t cluster, void (*threa
                     blocks[rank].index = {index.x + rank, index.y, index.z};
                 run_cluster();
             }
-#if defined(__SANITIZE_THREAD__)
-    for (const Block& each : blocks)  // the caller reads what the threads wrote
-        for (const char& tag : each.tags) __tsan_acquire(const_cast<char*>(&tag));
-#endif
+    current = nullptr;
 }
 
 }  // namespace cuda_on_cpu
@@ -597,6 +576,7 @@ UNWATCHED inline void launch(dim3 grid, dim3 block, size_t cluster, void (*threa
 // The line of the caller.
 inline void __syncthreads(size_t line = __builtin_LINE()) { cuda_on_cpu::wait_for_block(line); }
 
+#include "addresses.h"
 #include "atomics.h"
 #include "cuda_bf16.h"
 #include "intrinsics.h"

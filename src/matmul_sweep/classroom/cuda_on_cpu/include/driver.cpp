@@ -11,7 +11,7 @@
 // the caller decides the value of elements that the kernels do not write.
 //
 // Exit codes: 0 done, 2 unusable arguments, 3 a trapped access, 4 threads that wait for ever, 5 an
-// instruction misused, or that of a sanitizer. For all but 0, a line on stderr says why.
+// instruction misused. For all but 0, a line on stderr says why.
 //
 // Compile with -include cuda_on_cpu.h -DKERNEL_SOURCE="\"/path/x.cu\"" (but with -DWATCH the kernels are an
 // object of their own, which knows no name of what watches them) -DFUNCTIONS=split,multiply
@@ -102,24 +102,11 @@ void limit_shared(size_t bytes)
     dynamic_end = dynamic_shared + bytes;
     dynamic_limit = dynamic_shared + sizeof dynamic_shared;
 #endif
-#if defined(__SANITIZE_ADDRESS__)
-    ASAN_UNPOISON_MEMORY_REGION(dynamic_shared, bytes);
-    ASAN_POISON_MEMORY_REGION(dynamic_shared + bytes, sizeof dynamic_shared - bytes);
-#endif
 }
 #else
 void limit_shared(size_t) { limit_static_shared(0); }
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-void Array::allocate(size_t elements)
-{
-    bytes = elements * element_bytes;
-    data = static_cast<char*>(malloc(bytes));
-}
-
-void catch_traps() {}  // they are the sanitizer's
-#else
 // The last byte of the array touches a fence; the first byte does only if the array fills its pages.
 void Array::allocate(size_t elements)
 {
@@ -166,7 +153,6 @@ void catch_traps()
     sigaction(SIGSEGV, &action, nullptr);
     sigaction(SIGBUS, &action, nullptr);
 }
-#endif
 
 void read_array(const Array& array, const char* path)
 {
@@ -262,6 +248,9 @@ void run(Arguments given)
         for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i) {
             limit_shared(launches[i]->shared_bytes);
             launched = functions[i];
+#if defined(WATCH)
+            start_clocks(launches[i]->block, launches[i]->cluster);
+#endif
             launch(launches[i]->grid, launches[i]->block, launches[i]->cluster, call_kernel);
         }
     };
@@ -282,12 +271,6 @@ void run(Arguments given)
 }
 
 }  // namespace cuda_on_cpu
-
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" const char* __asan_default_options() { return "detect_leaks=0:redzone=2048"; }
-#elif defined(__SANITIZE_THREAD__)
-extern "C" const char* __tsan_default_options() { return "halt_on_error=1:atexit_sleep_ms=0"; }
-#endif
 
 int main(int count, char** arguments)
 {

@@ -22,6 +22,19 @@ inline SHORT_PAIR __hfma2(SHORT_PAIR a, SHORT_PAIR b, SHORT_PAIR c)
 {
     return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
 }
+inline SHORT_PAIR __hsub2(SHORT_PAIR a, SHORT_PAIR b) { return {__hsub(a.x, b.x), __hsub(a.y, b.y)}; }
+inline SHORT_PAIR __h2div(SHORT_PAIR a, SHORT_PAIR b) { return {__hdiv(a.x, b.x), __hdiv(a.y, b.y)}; }
+inline SHORT_PAIR __hneg2(SHORT_PAIR a) { return {__hneg(a.x), __hneg(a.y)}; }
+inline SHORT_PAIR __hmax2(SHORT_PAIR a, SHORT_PAIR b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
+inline SHORT_PAIR __hmin2(SHORT_PAIR a, SHORT_PAIR b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
+inline SHORT_PAIR operator+(SHORT_PAIR a, SHORT_PAIR b) { return __hadd2(a, b); }
+inline SHORT_PAIR operator-(SHORT_PAIR a, SHORT_PAIR b) { return __hsub2(a, b); }
+inline SHORT_PAIR operator*(SHORT_PAIR a, SHORT_PAIR b) { return __hmul2(a, b); }
+inline SHORT_PAIR operator/(SHORT_PAIR a, SHORT_PAIR b) { return __h2div(a, b); }
+inline SHORT_PAIR operator-(SHORT_PAIR a) { return __hneg2(a); }
+inline SHORT_PAIR& operator+=(SHORT_PAIR& a, SHORT_PAIR b) { return a = a + b; }
+inline SHORT_PAIR& operator-=(SHORT_PAIR& a, SHORT_PAIR b) { return a = a - b; }
+inline SHORT_PAIR& operator*=(SHORT_PAIR& a, SHORT_PAIR b) { return a = a * b; }
 inline SHORT_FLOAT __low2half(SHORT_PAIR pair) { return pair.x; }
 inline SHORT_FLOAT __high2half(SHORT_PAIR pair) { return pair.y; }
 inline float __low2float(SHORT_PAIR pair) { return pair.x; }

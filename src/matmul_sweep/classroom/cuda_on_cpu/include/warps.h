@@ -11,16 +11,12 @@ constexpr unsigned warp_threads = 32;
 
 struct Lane {
     unsigned mask;                // of the lanes that it waits for; 0 once they have met
+    unsigned active;              // those that asked with it which are active; 0 until that is known
     uint64_t given;               // to the other lanes
     uint64_t seen[warp_threads];  // what all lanes gave when they last met
 };
 
-inline Lane lanes[16][1024];                    // of each block of a cluster
-inline char meetings[16][1024 / warp_threads];  // a tag for ThreadSanitizer per warp
-
-#if defined(WATCH)
-void join_clocks(size_t first, unsigned mask);
-#endif
+inline Lane lanes[16][1024];  // of each block of a cluster
 
 UNWATCHED inline size_t thread_number() { return current - current->block->fibers; }
 UNWATCHED inline unsigned lane_number() { return thread_number() % warp_threads; }
@@ -35,9 +31,7 @@ UNWATCHED inline void meet(Lane* warp, unsigned mask)
         for (unsigned j = 0; j < warp_threads; ++j) warp[i].seen[j] = warp[j].given;
         warp[i].mask = 0;
     }
-#if defined(WATCH)
     join_clocks(thread_number() / warp_threads * warp_threads, mask);
-#endif
 }
 
 UNWATCHED inline bool lanes_met(const void* lane, size_t) { return !static_cast<const Lane*>(lane)->mask; }
@@ -55,11 +49,8 @@ UNWATCHED inline const uint64_t* exchange(unsigned mask, uint64_t given, size_t 
     Lane& lane = block[self];
     lane.mask = mask;
     lane.given = given;
-    const void* tag = &meetings[current->block->rank][self / warp_threads];
-    released(tag);
     meet(block + first, mask);
     if (lane.mask) wait_for({line, "the other lanes of its mask", lanes_met, &lane, 0});
-    acquired(tag);
     return lane.seen;
 }
 
@@ -69,13 +60,41 @@ UNWATCHED inline void report_divergent_warp(const Block& block)
     const Fiber* stuck = nullptr;
     for (size_t i = 0; i < thread_count; ++i) {
         const Fiber& fiber = block.fibers[i];
-        if (fiber.wait.over == lanes_met) stuck = &fiber;
+        if (fiber.wait.over == lanes_met || fiber.wait.words == its_warp) stuck = &fiber;
         else if (fiber.wait.over != with_the_block) return;
     }
     if (stuck)
         (Line() << "divergent warp in block " << block.index << ": thread " << stuck->index
                 << " waits at line " << stuck->wait.line
                 << " for lanes that do not come there").leave(Stuck);
+}
+
+// Whether it is known which lanes are active with this one: all others of its warp wait too, or have returned. Those
+// that do so for the same line are active.
+UNWATCHED inline bool active_known(const void* own, size_t line)
+{
+    auto* const self = const_cast<Fiber*>(static_cast<const Fiber*>(own));
+    const size_t number = self - self->block->fibers, first = number / warp_threads * warp_threads;
+    Lane* warp = lanes[self->block->rank] + first;
+    if (warp[number - first].active) return true;
+    const size_t last = first + warp_threads < thread_count ? first + warp_threads : thread_count;
+    unsigned mask = 0;
+    for (size_t i = first; i < last; ++i) {
+        const Wait& wait = self->block->fibers[i].wait;
+        if (!wait.over) return false;
+        if (wait.over == active_known && wait.line == line) mask |= 1u << (i - first);
+    }
+    for (size_t i = first; i < last; ++i)
+        if (mask >> (i - first) & 1) warp[i - first].active = mask;
+    return true;
+}
+
+UNWATCHED inline unsigned active_lanes(size_t line)
+{
+    Lane& own = lanes[current->block->rank][thread_number()];
+    own.active = 0;
+    wait_for({line, "its warp to run as one", active_known, current, line});
+    return own.active;
 }
 
 template <typename Value>
@@ -145,6 +164,7 @@ inline Value __shfl_xor_sync(unsigned mask, Value own, int bits, int width = 32,
 
 // ---- Votes and barriers ---------------------------------------------------------------------
 
+inline unsigned __activemask(CALLER) { return cuda_on_cpu::active_lanes(line); }
 inline void __syncwarp(unsigned mask = ~0u, CALLER) { cuda_on_cpu::exchange(mask, 0, line); }
 inline unsigned __ballot_sync(unsigned mask, int vote, CALLER)
 {
@@ -158,6 +178,26 @@ inline int __all_sync(unsigned mask, int vote, CALLER)
 {
     return cuda_on_cpu::voted(mask, !vote, line) == 0;
 }
+
+#define REDUCE(name, sum)                                                         \
+    template <typename Value>                                                     \
+    inline Value __reduce_##name##_sync(unsigned mask, Value own, CALLER)         \
+    {                                                                             \
+        const uint64_t* seen = cuda_on_cpu::exchange(mask, cuda_on_cpu::packed(own), line); \
+        Value a = own;                                                            \
+        for (unsigned i = 0; i < 32; ++i) {                                       \
+            const Value b = Value(seen[i]);                                       \
+            if (mask >> i & 1 && i != cuda_on_cpu::lane_number()) a = sum;        \
+        }                                                                         \
+        return a;                                                                 \
+    }
+REDUCE(add, a + b)
+REDUCE(min, b < a ? b : a)
+REDUCE(max, a < b ? b : a)
+REDUCE(and, a & b)
+REDUCE(or, a | b)
+REDUCE(xor, a ^ b)
+#undef REDUCE
 
 namespace cuda_on_cpu {
 

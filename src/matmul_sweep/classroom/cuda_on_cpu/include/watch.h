@@ -1,18 +1,18 @@
 // Watches every access of a kernel, for the build -DWATCH: the runtime behind gcc's instrumentation for
 // ThreadSanitizer and for the undefined-behaviour sanitizer, in place of theirs.
 //
-// It knows the arrays, blocks, barriers and warps, and has each access by itself. So one build finds
-// what the others find, always and not by the order of threads, and says more:
+// It knows the arrays, blocks, barriers and warps, and has each access by itself. So it finds mistakes
+// always, and not by the order of threads:
 //   an access outside A, B, C or dynamic shared memory, before it happens: which element;
 //   an index outside the dimension of an array;
 //   two threads at one element of shared memory, or of C, with nothing between that orders them;
+//   an access to shared memory that an asynchronous copy fills, which was not waited for;
 //   an element of shared memory, or of C, that is read before anything was written to it;
 //   where a kernel was that crashed or did not end;
 //   who wrote each element of C, and where;
 //   how many elements of A and B all threads read.
 //
-// Two accesses are ordered if a barrier of the block lies between them, or for threads of a warp a
-// meeting that both took part in, by vector clocks (Fidge 1988, Mattern 1989).
+// Two accesses are ordered if a barrier of the block lies between them, or what clocks.h knows.
 //
 // It writes the findings, a line of JSON each, to the descriptor WATCH_FINDINGS, and into files that are
 // there in the folder where it runs: writers, a Writer for each element of C; loads, a number of
@@ -25,15 +25,19 @@
 #include <stddef.h>
 #include <sys/time.h>
 
+#include "clocks.h"
+#include "copies.h"
+
 namespace cuda_on_cpu {
 
-using Place = const void*;  // in the code
+// Landed, UnderWay: by an asynchronous copy that was waited for, or was not yet.
+enum class How : char { Plain, Atomic, Landed, UnderWay };
 
 // An access, of a thread in a phase of a block; block 0 is none.
 struct Access {
     unsigned block, phase, clock;
     short thread;
-    bool atomic;
+    How how;
     Place place;
 };
 
@@ -53,20 +57,17 @@ struct Writer {
 HIDDEN int findings = -1;
 HIDDEN char secret[64] = {};
 HIDDEN size_t bytes_loaded = 0;  // from the inputs
-HIDDEN unsigned block_serial = 0, clocks[1024][warp_threads] = {};
-HIDDEN uint3 block_seen = {};
 HIDDEN Place last_place = nullptr;
-HIDDEN Cell *shared_cells = nullptr, *c_cells = nullptr;
+HIDDEN Cell *shared_cells = nullptr, *c_cells = nullptr;  // those of shared memory: of a cluster's blocks
 HIDDEN Segment watched_shared = {};
 HIDDEN char *dynamic_begin = nullptr, *dynamic_end = nullptr;  // of dynamic shared memory: what lies
 HIDDEN char* dynamic_limit = nullptr;                          // beyond, up to the limit, is no block's
 HIDDEN struct {
     const char* kind;
     Place one, other;
-} known[64] = {};  // findings
+} known_findings[64] = {};
 extern "C" const char __start_watcher[], __stop_watcher[];
 
-#define HERE __builtin_return_address(0)
 #define HOOK extern "C" UNWATCHED __attribute__((used)) void
 
 // A line of JSON about the running thread: a kind, where, and further fields, as printf has them.
@@ -89,7 +90,7 @@ UNWATCHED inline void tell(const char* kind, Place place, const char* format, ..
 // Whether a finding of this kind at these places is new.
 UNWATCHED inline bool first_time(const char* kind, Place one, Place other)
 {
-    for (auto& each : known) {
+    for (auto& each : known_findings) {
         if (each.kind == kind && each.one == one && each.other == other) return false;
         if (each.kind) continue;
         each = {kind, one, other};
@@ -98,54 +99,43 @@ UNWATCHED inline bool first_time(const char* kind, Place one, Place other)
     return false;
 }
 
-UNWATCHED void join_clocks(size_t first, unsigned mask)
+UNWATCHED inline Access access_of(const Fiber& thread, unsigned clock, Place place, How how)
 {
-    unsigned latest[warp_threads] = {};
-    for (unsigned i = 0; i < warp_threads; ++i)
-        for (unsigned j = 0; mask >> i & 1 && j < warp_threads; ++j)
-            if (latest[j] < clocks[first + i][j]) latest[j] = clocks[first + i][j];
-    for (unsigned i = 0; i < warp_threads; ++i) {
-        if (!(mask >> i & 1)) continue;
-        for (unsigned j = 0; j < warp_threads; ++j) clocks[first + i][j] = latest[j];
-        ++clocks[first + i][i];
-    }
+    const Block& block = *thread.block;
+    return {block.serial, unsigned(block.meetings), clock, short(&thread - block.fibers), how, place};
 }
 
-UNWATCHED inline Access access_now(Place place, bool atomic)
+// Of a block of this cluster.
+UNWATCHED inline size_t id_of(const Access& access)
 {
-    if (!block_serial || block_seen.x != blockIdx.x || block_seen.y != blockIdx.y ||
-        block_seen.z != blockIdx.z) {
-        block_seen = blockIdx;
-        ++block_serial;
-    }
-    const size_t self = thread_number();
-    return {block_serial, unsigned(current->block->meetings), clocks[self][self % warp_threads],
-            short(self), atomic, place};
+    return (access.block - blocks[0].serial) * thread_count + access.thread;
 }
 
 UNWATCHED inline bool ordered(const Access& before, const Access& now)
 {
-    if (!before.block || (before.atomic && now.atomic)) return true;
-    if (before.block != now.block) return false;
-    if (before.phase != now.phase || before.thread == now.thread) return true;
-    return before.thread / warp_threads == now.thread / warp_threads &&
-           before.clock <= clocks[now.thread][before.thread % warp_threads];
+    if (before.block < first_serial || (before.how == How::Atomic && now.how == How::Atomic)) return true;
+    if (before.block == now.block && (before.phase != now.phase || before.thread == now.thread)) return true;
+    return before.block >= blocks[0].serial && before.clock <= clocks_of(id_of(now))[id_of(before)];
 }
 
+// `before` and `now` are of one element, and nothing orders them; or before is a copy that has not landed.
 UNWATCHED inline void tell_race(const char* array, size_t element, const Access& before,
                                 const Access& now, const char* what)
 {
-    if (first_time("race", before.place, now.place))
-        tell("race", now.place,
+    const bool copied = before.how == How::UnderWay ? ordered(before, now)
+                                                    : before.how == How::Landed && what[0] == 'r';
+    const char* kind = copied ? "unwaited" : "race";
+    if (first_time(kind, before.place, now.place))
+        tell(kind, now.place,
              ", \"array\": \"%s\", \"element\": %zu, \"other\": %zu, \"other_thread\": %d, "
-             "\"same_block\": %s, \"what\": \"%s\"",
+             "\"same_block\": %s, \"landed\": %s, \"what\": \"%s\"",
              array, element, size_t(before.place), before.thread,
-             before.block == now.block ? "true" : "false", what);
+             before.block == now.block ? "true" : "false", before.how == How::Landed ? "true" : "false", what);
 }
 
 UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const char* array, size_t element)
 {
-    if (!ordered(cell.write, now))
+    if (cell.write.how == How::UnderWay || !ordered(cell.write, now))
         tell_race(array, element, cell.write, now, writes ? "write after write" : "read after write");
     if (!writes) {
         if (cell.reads[0].thread != now.thread || cell.reads[0].phase != now.phase)
@@ -158,30 +148,57 @@ UNWATCHED inline void note(Cell& cell, const Access& now, bool writes, const cha
     cell.write = now;
 }
 
-// An access to shared memory, byte by byte. A block finds nothing of the one before it.
-UNWATCHED inline void note_shared(const char* address, size_t bytes, bool writes, const Access& now)
+// The cells from this one on, of the shared memory of a block of the cluster, without what is left of an
+// earlier block; null if the address lies in none. Ends the run beyond the end of dynamic shared memory.
+UNWATCHED inline Cell* cells_at(const char* address, size_t bytes, bool writes, Place place)
 {
-    const size_t first = address - (const char*)watched_shared.begin;
-    if (dynamic_end <= address && address < dynamic_limit) {
-        tell("outside", now.place, ", \"array\": \"shared\", \"element\": %zd, \"writes\": %s",
-             address - dynamic_begin, writes ? "true" : "false");
-        _exit(Trapped);
+    const auto begin = (const char*)watched_shared.begin;
+    for (size_t rank = 0; rank < cluster_size; ++rank) {
+        const bool there = &blocks[rank] == resident;
+        const char* memory = there ? begin : (const char*)blocks[rank].shared;
+        if (!memory || address < memory || address >= memory + watched_shared.bytes) continue;
+        const char* local = begin + (address - memory);
+        if (dynamic_end < local + bytes && local < dynamic_limit && local >= dynamic_begin) {
+            tell("outside", place, ", \"array\": \"shared\", \"element\": %zd, \"writes\": %s",
+                 (local < dynamic_end ? local + bytes - 1 : local) - dynamic_begin, writes ? "true" : "false");
+            _exit(Trapped);
+        }
+        Cell* cells = shared_cells + rank * watched_shared.bytes + (address - memory);
+        for (size_t i = 0; i < bytes; ++i)
+            for (Access* each : {&cells[i].write, &cells[i].reads[0], &cells[i].reads[1]})
+                if (each->block < blocks[0].serial) *each = {};
+        return cells;
     }
-    for (size_t i = first; i < first + bytes; ++i) {
-        Cell& cell = shared_cells[i];
-        if (cell.write.block != now.block) cell.write = {};
-        for (Access& read : cell.reads)
-            if (read.block != now.block) read = {};
-        if (!writes && !cell.write.block && first_time("unwritten", now.place, nullptr))
-            tell("unwritten", now.place, ", \"array\": \"shared\", \"element\": %zu", i - first);
-        note(cell, now, writes, "shared", first);
+    return nullptr;
+}
+
+// An access to shared memory, byte by byte. A read of a single byte is perhaps one of the guard that gcc
+// gives an array of a class, which nobody writes.
+UNWATCHED inline void note_shared(Cell* cells, size_t bytes, bool writes, const Access& now)
+{
+    const size_t first = size_t(cells - shared_cells) % watched_shared.bytes;
+    for (size_t i = 0; i < bytes; ++i) {
+        if (!writes && bytes > 1 && !cells[i].write.block && first_time("unwritten", now.place, nullptr))
+            tell("unwritten", now.place, ", \"array\": \"shared\", \"element\": %zu", i);
+        note(cells[i], now, writes, "shared", first);
     }
+}
+
+// A copy that is issued has perhaps written at once. When it has landed, it is a write of its thread.
+UNWATCHED void note_copy(const Copy& copy, const Fiber& thread, bool landed)
+{
+    Cell* cells = cells_at(copy.to, copy.bytes, true, copy.place);
+    if (!cells) return watch(copy.to, copy.bytes, true, copy.place);
+    if (!landed) return note_shared(cells, copy.bytes, true, access_of(thread, copy.clock, copy.place, How::UnderWay));
+    const unsigned clock = copy.event ? copy.clock : own_clock();
+    const Access write = access_of(thread, clock, copy.place, How::Landed);
+    for (size_t i = 0; i < copy.bytes; ++i) cells[i].write = write;
 }
 
 UNWATCHED inline void note_c(size_t element, bool writes, const Access& now)
 {
     Cell& cell = c_cells[element];
-    if (!writes && !cell.write.block && !now.atomic && first_time("unwritten", now.place, nullptr))
+    if (!writes && !cell.write.block && now.how != How::Atomic && first_time("unwritten", now.place, nullptr))
         tell("unwritten", now.place, ", \"array\": \"C\", \"element\": %zu", element);
     note(cell, now, writes, "C", element);
 }
@@ -219,27 +236,44 @@ UNWATCHED inline bool is_own(const char* address, bool writes)
     };
     return within(__start_watcher, __stop_watcher - __start_watcher) ||
            (writes && within(&current, sizeof current)) ||
-           within(shared_cells, watched_shared.bytes * sizeof(Cell)) ||
+           within(shared_cells, 16 * watched_shared.bytes * sizeof(Cell)) ||
            within(c_cells, C.bytes / C.element_bytes * sizeof(Cell));
 }
 
-UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic = false)
+UNWATCHED void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic)
 {
     if (!c_cells || !current) return;
     const char* address = static_cast<const char*>(where);
+    if (size_t(address - (const char*)stacks.begin) < stacks.bytes) return;  // a variable of a thread
     if (is_own(address, writes)) {
         tell("crash", place, "");
         _exit(Trapped);
     }
-    const Access now = access_now(place, atomic);
-    const auto shared = (const char*)watched_shared.begin;
-    if (shared <= address && address < shared + watched_shared.bytes) {
-        last_place = place;
-        return note_shared(address, bytes, writes, now);
-    }
+    const Access now = access_of(*current, own_clock(), place, atomic ? How::Atomic : How::Plain);
     last_place = place;
+    if (Cell* cells = cells_at(address, bytes, writes, place)) return note_shared(cells, bytes, writes, now);
     for (const Array& array : arrays)
         if (note_array(array, address, bytes, writes, now)) return;
+}
+
+// Of a copy that a thread issued earlier.
+UNWATCHED void note_write(const void* where, size_t bytes, const Fiber& thread, unsigned clock, Place place)
+{
+    const Access now = access_of(thread, clock, place, How::Plain);
+    for (const Array& array : arrays)
+        if (note_array(array, static_cast<const char*>(where), bytes, true, now)) return;
+}
+
+[[noreturn]] UNWATCHED void tell_misuse(const char* words, Place place)
+{
+    tell("misuse", place, ", \"words\": \"%s\"", words);
+    _exit(Trapped);
+}
+
+[[noreturn]] UNWATCHED void tell_misaligned(const char* type, unsigned bytes, Place place)
+{
+    tell("misaligned", place, ", \"type\": \"%s\", \"bytes\": %u", type, bytes);
+    _exit(Trapped);
 }
 
 UNWATCHED void watch_atomic(const void* address, size_t bytes, Place place)
@@ -269,8 +303,7 @@ UNWATCHED inline void start_watching()
     findings = atoi(getenv("WATCH_FINDINGS"));
     setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses no line that the kernel printed
     watched_shared = shared_memory();
-    shared_cells = static_cast<Cell*>(calloc(watched_shared.bytes + 1, sizeof(Cell)));
-    for (size_t i = 0; i < 1024; ++i) clocks[i][i % warp_threads] = 1;
+    shared_cells = static_cast<Cell*>(calloc(16 * watched_shared.bytes + 1, sizeof(Cell)));
     static char stack[64 << 10];
     stack_t alternative = {};
     alternative.ss_sp = stack;
@@ -366,21 +399,21 @@ struct OutOfBounds {
 struct Mistyped {
     SourceLocation location;
     const TypeDescriptor* type;
+    unsigned char log_alignment;
 };
 
 }  // namespace cuda_on_cpu
 
 HOOK __ubsan_handle_out_of_bounds_abort(cuda_on_cpu::OutOfBounds* data, long index)
 {
-    cuda_on_cpu::tell("index", HERE, ", \"index\": %d, \"type\": \"%s\"", int(index),
-                      data->array->name);
+    cuda_on_cpu::tell("index", HERE, ", \"index\": %d, \"type\": \"%s\", \"column\": %u", int(index),
+                      data->array->name, data->location.column);
     _exit(cuda_on_cpu::Trapped);
 }
 
 HOOK __ubsan_handle_type_mismatch_v1_abort(cuda_on_cpu::Mistyped* data, void*)
 {
-    cuda_on_cpu::tell("misaligned", HERE, ", \"type\": \"%s\"", data->type->name);
-    _exit(cuda_on_cpu::Trapped);
+    cuda_on_cpu::tell_misaligned(data->type->name, 1u << data->log_alignment, HERE);
 }
 
 #define OVERFLOW(name)                                                        \
@@ -397,20 +430,12 @@ OVERFLOW(divrem)
 
 // ---- What emulation.py has the kernel call in place of the C library -----------------------------
 
-UNWATCHED inline void watch_bytes(const void* where, size_t bytes, bool writes, cuda_on_cpu::Place place)
-{
-    const char* address = static_cast<const char*>(where);
-    for (size_t i = 0, step; i < bytes; i += step) {
-        step = size_t(address + i) % 4 == 0 && bytes - i >= 4 ? 4 : 1;
-        cuda_on_cpu::watch(address + i, step, writes, place);
-    }
-}
 
 #define COPY(name)                                                                                  \
     extern "C" UNWATCHED __attribute__((used)) void* watched_##name(void* to, const void* from, size_t bytes) \
     {                                                                                               \
-        watch_bytes(from, bytes, false, HERE);                                                      \
-        watch_bytes(to, bytes, true, HERE);                                                         \
+        if (bytes) cuda_on_cpu::watch(from, bytes, false, HERE);                                                      \
+        if (bytes) cuda_on_cpu::watch(to, bytes, true, HERE);                                                         \
         return name(to, from, bytes);                                                               \
     }
 COPY(memcpy)
@@ -418,6 +443,6 @@ COPY(memmove)
 
 extern "C" UNWATCHED __attribute__((used)) void* watched_memset(void* to, int value, size_t bytes)
 {
-    watch_bytes(to, bytes, true, HERE);
+    if (bytes) cuda_on_cpu::watch(to, bytes, true, HERE);
     return memset(to, value, bytes);
 }

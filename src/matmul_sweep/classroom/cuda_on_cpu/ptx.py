@@ -1,0 +1,64 @@
+"""Inline assembler in a CUDA source, for the CPU: each `asm` statement becomes a call of the
+interpreter in include/ptx.h, at its own lines."""
+
+import re
+
+LITERAL = r'"(?:\\.|[^"\\\n])*"'
+SPACE = r"(?:\s|\\\n)*"
+STATEMENT = re.compile(
+    rf"\b(?:asm|__asm__|__asm)\b(?:{SPACE}\b(?:volatile|__volatile__|inline)\b)*{SPACE}\("
+)
+# Brackets and separators; what comes first may have them without meaning any.
+MARK = re.compile(
+    rf"""R"(?P<bound>\w*)\(.*?\)(?P=bound)"|{LITERAL}|'(?:\\.|[^'\\\n])+'|//[^\n]*|/\*.*?\*/"""
+    r"|[(){}\[\],:]",
+    re.DOTALL,
+)
+# A constraint and a value; nvcc knows no names of operands.
+OPERAND = re.compile(rf"({SPACE}){LITERAL}({SPACE}\(.*\){SPACE})", re.DOTALL)
+# How g++ names an instruction that the interpreter does not know.
+REFUSED = re.compile(r"Refused<((?:'.', )+)")
+
+
+def translated(text: str) -> str:
+    """The text with calls in place of the statements whose operands are written out."""
+    done, at = [], 0
+    for statement in STATEMENT.finditer(text):
+        sections = split(text, statement.end(), ":")
+        end = statement.end() + sum(len(section) + 1 for section in sections)
+        if statement.start() >= at and (call := call_of(sections)):
+            done += [text[at : statement.start()], call]
+            at = end
+    return "".join(done) + text[at:]
+
+
+def split(text: str, start: int, separator: str) -> list[str]:
+    """The parts of what a bracket encloses, from `start` to where it is closed; none if it is not."""
+    depth, at, parts = 0, start, []
+    for mark in MARK.finditer(text, start):
+        if depth == 0 and mark[0] in (separator, ")"):
+            parts.append(text[at : mark.start()])
+            at = mark.end()
+            if mark[0] == ")":
+                return parts
+        depth += (mark[0] in ("(", "[", "{")) - (mark[0] in (")", "]", "}"))
+    return []
+
+
+def call_of(sections: list[str]) -> str:
+    """The call that a statement's template, outputs, inputs and clobbers make."""
+    words = [sections[0]] if sections else []
+    for direction, section in zip(("output", "input"), sections[1:3], strict=False):
+        for operand in split(f"{section})", 0, ",") if section.strip(" \\\n\t") else ():
+            found = OPERAND.fullmatch(operand)
+            if found is None:
+                return ""
+            words.append(f"{found[1]}::cuda_on_cpu::ptx::{direction}{found[2]}")
+    kept = "".join(re.findall(r"\\?\n", "".join(sections[3:])))  # so that lines stay
+    return f"CUDA_ON_CPU_PTX({','.join(words)}{kept})" if words else ""
+
+
+def unknown_instruction(report: str) -> str | None:
+    """The instruction for which g++ refuses a translated source."""
+    found = REFUSED.search(report)
+    return "".join(re.findall(r"'(.)'", found[1])) if found else None
