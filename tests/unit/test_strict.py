@@ -8,7 +8,7 @@ import pytest
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.program import build_for_cpu
 from matmul_sweep.classroom.strict import Refused
-from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, Verdict, judge, program_in
+from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, Verdict, judge, programs_in
 from matmul_sweep.classroom.words import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
@@ -117,7 +117,7 @@ def hand_in(tmp_path: Path) -> Path:
 
 def check(hand_in: Path, text: str, folder: Path) -> None:
     hand_in.write_text(text)
-    strict.check_text(program_in(hand_in, {"block": "16x16"}), folder)
+    strict.check_text(programs_in(hand_in, {"block": "16x16"})[0][0], folder)
 
 
 @pytest.mark.parametrize(("text", "line", "said"), REFUSED.values(), ids=REFUSED)
@@ -130,7 +130,7 @@ def test_a_text_is_refused(text: str, line: int, said: str, hand_in: Path, tmp_p
 @pytest.mark.parametrize(("text", "said"), REACHING.values(), ids=REACHING)
 def test_an_object_is_refused(text: str, said: str, hand_in: Path, tmp_path: Path) -> None:
     hand_in.write_text(text)
-    program = program_in(hand_in, {"block": "16x16"})
+    program = programs_in(hand_in, {"block": "16x16"})[0][0]
     with pytest.raises(Refused, match=said):
         strict.check_symbols(program, build_for_cpu(program, tmp_path))
 

@@ -282,7 +282,7 @@ def test_what_fails_costs_one_hand_in_only(
     fault: Callable[[], object], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = runpy.run_path(str(ROOT / "scripts/try.py"))["judged"]
-    monkeypatch.setitem(judged.__globals__, "told", lambda *_: fault())
+    monkeypatch.setitem(judged.__globals__, "told_all", lambda *_: fault())
     assert said in str(judged(NAIVE, {}, argparse.Namespace()))
 
 
