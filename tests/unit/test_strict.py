@@ -40,7 +40,7 @@ REFUSED = {
         within(f"#if __CUDA_ARCH__ == 890\n{ZERO}\n#endif"), 6, "for sm_89 do not read the same"),
     "some architectures": (
         within(f"#if __CUDA_ARCH__ > 750 && __CUDA_ARCH__ < 900\n{ZERO}\n#endif"), 6, "for sm_80"),
-    "the watcher's macro": (within(f"#ifdef WATCH\n{LOOP}\n#endif"), 6, "do not read the same"),
+    "the watcher's macro": (within(f"#ifndef WATCH\n{ZERO}\n#endif"), 6, "do not read the same"),
     "its own name for a compiler": (
         f"#ifndef WATCH\n#define ZERO {ZERO}\n#define WATCH\n#else\n#define ZERO\n#endif\n"
         + within("ZERO"), 2, "do not read the same"),
@@ -51,7 +51,7 @@ REFUSED = {
     "the name of another file": (f'#line 1 "/usr/include/stdio.h"\n{within(HIDDEN)}', 1, "`#line`"),
     "a linemarker": (f'# 1 "/usr/include/stdio.h" 3\n{within(HIDDEN)}', 1, "`# 1`"),
     "a directive over two lines": (f'#li\\\nne 1 "own.h"\n{RIGHT}', 1, "`#line`"),
-    "a digraph": (f"%:define X\n{RIGHT}", 1, "`%:`"),
+    "a digraph": (f"{RIGHT}%:define X\n", 8, "`%:`"),
     "a comment in a raw string": (f'__device__ char* s = R"(/*)";\n{RIGHT}', 1, '`R"`'),
     "an attribute": (f"__attribute__((no_sanitize_thread))\n{RACE}", 1, "no_sanitize_thread"),
     "an attribute of C++": (f'[[gnu::no_sanitize("thread")]]\n{RACE}', 1, "no_sanitize"),
@@ -63,7 +63,7 @@ REFUSED = {
     "a pragma in a macro": (
         f'#define HUSH _Pragma("GCC optimize(3)")\nHUSH\n{RACE}', 2, "#pragma GCC optimize"),
     "a builtin": (within(f"if (__builtin_constant_p(k)) {{ {ZERO} }}"), 5, "constant_p"),
-    "assembler of the CPU": (within('asm volatile("nop");'), 5, "`asm`"),
+    "assembler of the CPU": ("#define NOW asm\n" + within('NOW volatile("nop");'), 6, "`asm`"),
     "the watcher": (within("cuda_on_cpu::current = 0;"), 5, "`cuda_on_cpu`"),
     "a hook": ('extern "C" __device__ void __tsan_write4(void*);\n'
         + within("__tsan_write4(C);"), 1, "__tsan_write4"),
@@ -95,10 +95,11 @@ HONEST = {
     + within("#if SIDE < 8\nreturn;\n#endif"),
     "old cards": within("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600\nreturn;\n#endif"),
     "functions": "template <class T> __device__ __forceinline__ T twice(T x) { return x + x; }\n"
-    "struct __align__(16) Pair { float x, y; };\n"
+    "struct Pair { float x, y; };\n"
     "__constant__ float one = 1;\n__device__ int count;\n"
     + within('atomicAdd(&count, 1); if (twice(sqrtf(fabsf(one))) < 0) printf("%f", expf(1.0f));\n'
              "Pair pairs[2] = {}; memset(pairs, 0, sizeof pairs); assert(pairs[0].x == 0);"),
+    "assembler of a GPU": within('int x; asm("mov.u32 %0, 1;" : "=r"(x)); if (x < 0) return;'),
     "a header": '#include "right.h"\n' + within("if (SIDE < 0) return;"),
 }  # fmt: skip
 
