@@ -220,7 +220,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     if undeclared and source.left_out:
         left_out, header = source.left_out[0]
         message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
-    elif undeclared:
+    elif undeclared and undeclared[1].isupper():
         name = undeclared[1]
         message += f"; if another file of the program has it, say {name}= and its value"
     if guessed := program.launch.guessed & program.launch.constants.keys():
