@@ -360,8 +360,10 @@ class Teller:
         return self.body_line(pattern)
 
     def body_line(self, pattern: str, last: bool = False) -> int:
-        first = self.program.kernel.line
-        body = self.source.bare.splitlines()[first:][: self.program.kernel.body.count("\n") + 1]
+        node = self.program.kernel.node
+        brace, end = (node.child_by_field_name("body") or node).start_point.row, node.end_point.row
+        first = min(brace + 1, end)  # the line of the brace may have the parameters too
+        body = self.source.bare.splitlines()[first : end + 1]
         found = [first + i for i, text in enumerate(body, 1) if re.search(pattern, text)]
         return found[-1 if last else 0] if found else 0
 
