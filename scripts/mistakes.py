@@ -33,7 +33,8 @@ uv run python scripts/mistakes.py --output reports/mistakes --page docs/mistakes
 ## Who would have seen it
 
 *found*: the check names the mistake. *wrong C*: it shows only that something is wrong. –: it sees
-nothing. `scripts/try.py` finds all of the mistakes. The check with ones and twos does not fill C with NaN first, as in classrooms.
+nothing. `scripts/try.py` finds all of the mistakes. The check with ones
+and twos does not fill C with NaN first, as in classrooms.
 
 {table}
 

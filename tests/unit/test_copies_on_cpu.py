@@ -37,17 +37,20 @@ WAYS = {
     "PTX": Way(
         "", "",
         'if (t < 4) asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((unsigned)'
-        '__cvta_generic_to_shared(&s[t % 2][x])), "l"(A + 64 * t + x)); asm volatile("cp.async.commit_group;");',
+        '__cvta_generic_to_shared(&s[t % 2][x])), "l"(A + 64 * t + x)); asm'
+        ' volatile("cp.async.commit_group;");',
         'asm volatile("cp.async.wait_group %0;" :: "n"(1) : "memory");',
     ),
     "cooperative groups": Way(
-        f"{GROUPS}\n#include <cooperative_groups/memcpy_async.h>", "auto block = cg::this_thread_block();",
+        f"{GROUPS}\n#include <cooperative_groups/memcpy_async.h>",
+        "auto block = cg::this_thread_block();",
         "cg::memcpy_async(block, s[t % 2], A + 64 * t, t < 4 ? 256 : 0);",
         "cg::wait_prior<1>(block);",
     ),
     "pipeline of a thread": Way(
         "#include <cuda/pipeline>", "auto pipe = cuda::make_pipeline();",
-        "pipe.producer_acquire(); if (t < 4) cuda::memcpy_async(&s[t % 2][x], A + 64 * t + x, sizeof(float), pipe);"
+        "pipe.producer_acquire(); if (t < 4) cuda::memcpy_async(&s[t % 2][x], A + 64 * t +"
+        " x, sizeof(float), pipe);"
         " pipe.producer_commit();",
         "pipe.consumer_wait();", "pipe.consumer_release();",
     ),
@@ -61,7 +64,8 @@ WAYS = {
     ),
     "barrier": Way(
         f"{GROUPS}\n#include <cuda/barrier>",
-        "__shared__ cuda::barrier<cuda::thread_scope_block> full[2]; auto block = cg::this_thread_block();"
+        "__shared__ cuda::barrier<cuda::thread_scope_block> full[2]; auto block ="
+        " cg::this_thread_block();"
         " if (x < 2) init(&full[x], blockDim.x); __syncthreads();",
         "if (t < 4) cuda::memcpy_async(block, s[t % 2], A + 64 * t, 256, full[t % 2]);",
         "full[r % 2].arrive_and_wait();",

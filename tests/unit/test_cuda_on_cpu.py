@@ -45,7 +45,7 @@ SAID = [
     (RETURN, RETURNED),
     (TWO_BARRIERS, DIVERGED),
 ]
-# What the watcher finds: a kind, and a pattern of the lines in one of which it does, or of its text.
+# What the watcher finds: a kind, and a pattern of the lines in one of which it does, or of a text.
 FOUND = [
     (BEYOND_C, "outside", r"C\[.*\] ="),
     (BEYOND_A, "outside", r"a\[.*\] ="),
@@ -161,8 +161,10 @@ def test_unwritten_shared_memory_reads_as_nan(tmp_path: Path) -> None:
          r'has no kernel called f \(is it extern "C"\?\)$'),
         (f"#include <cub/cub.cuh>\n{DECLARED} {{}}", r"^not runnable on the CPU: cub/cub\.cuh$"),
         (f"{DECLARED} {{ C[0] = __vadd4(1, 2); }}", r"^not runnable on the CPU: __vadd4$"),
-        (f'{DECLARED} {{ asm volatile("elect.sync;"); }}', r"^not runnable .*: PTX instruction elect"),
-        (f'#define ALL\n{DECLARED} {{ asm volatile("bar.sync 0;" : ALL); }}', r"^not .*: inline PTX$"),
+        (f'{DECLARED} {{ asm volatile("elect.sync;"); }}',
+         r"^not runnable .*: PTX instruction elect"),
+        (f'#define ALL\n{DECLARED} {{ asm volatile("bar.sync 0;" : ALL); }}',
+         r"^not .*: inline PTX$"),
     ],
 )  # fmt: skip
 def test_what_does_not_compile_is_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -12,33 +12,40 @@ from matmul_sweep.classroom.cuda_on_cpu.ptx import translated
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
 WHOLE = LANES.astype(np.int64)
-# What each of 64 threads does with x = its number, u = 3·x, and the shared address `to` of s[x], and C.
+# What each of 64 threads does with x = its number, u = 3·x the shared address `to` of s[x], and C.
 WORDS = [
     ('asm("add.s32 %0, %1, -5;" : "=r"(r) : "r"(x)); y = r;', LANES - 5),
-    ('asm("mul.wide.u32 %0, %1, %2;" : "=l"(w) : "r"(u), "r"(0x40000000u)); y = w >> 30;', 3 * LANES),
+    ('asm("mul.wide.u32 %0, %1, %2;" : "=l"(w) : "r"(u), "r"(0x40000000u)); y = w >> 30;',
+     3 * LANES),
     ('asm("mad.lo.s32 %0, %1, %1, %0;" : "+r"(r) : "r"(x)); y = r;', LANES**2 + 7),
     ('asm("fma.rn.f32 %0, %1, %1, 0f3F800000;" : "=f"(y) : "f"(A[x]));', LANES**2 + 1),
     ('asm("{.reg .pred p, q; setp.gt.s32 p, %1, 40; selp.b32 %0, 1, 2, p; @!p bra END;\\n'
-     ' mov.b32 %0, 9; // skipped\\nEND: }" : "=r"(r) : "r"(x)); y = r;', np.where(LANES > 40, 9, 2)),
+     ' mov.b32 %0, 9; // skipped\\nEND: }" : "=r"(r) : "r"(x)); y = r;',
+     np.where(LANES > 40, 9, 2)),
     ('asm("shl.b32 %0, %1, 2;\\n\\txor.b32 %0, %0, 1;" : "=r"(r) : "r"(x)); y = r;', 4 * LANES + 1),
     ('asm("mov.u32 %0, %%laneid;" : "=r"(r)); y = r;', LANES % 32),
     ('asm("mov.u32 %0, %%ntid.x;" : "=r"(r)); y = r;', 64),
-    ('asm volatile("st.shared.f32 [%0], %1;" :: "r"(to), "f"(A[x] + 1)); __syncthreads(); y = s[63 - x];',
+    ('asm volatile("st.shared.f32 [%0], %1;" :: "r"(to), "f"(A[x] + 1)); __syncthreads(); y'
+     ' = s[63 - x];',
      64 - LANES),
     ('s[x] = A[x]; __syncthreads(); float4 v; if (x % 4 == 0) { asm volatile("ld.shared.v4.f32 '
      '{%0, %1, %2, %3}, [%4+0];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(to));'
      " y = v.x + 10 * v.w; }", np.where(LANES % 4 == 0, 11 * LANES + 30, 0)),
-    ('asm("ld.global.nc.L1::no_allocate.L2::128B.f32 %0, [%1+4];" : "=f"(y) : "l"(A + x));', (LANES + 1) % 64),
-    ('asm volatile("red.shared.add.f32 [%0], %1;" :: "r"(to - x * 4), "f"(A[x])); __syncthreads(); y = s[0];',
+    ('asm("ld.global.nc.L1::no_allocate.L2::128B.f32 %0, [%1+4];" : "=f"(y) : "l"(A + x));',
+     (LANES + 1) % 64),
+    ('asm volatile("red.shared.add.f32 [%0], %1;" :: "r"(to - x * 4), "f"(A[x]));'
+     ' __syncthreads(); y = s[0];',
      LANES.sum()),
-    ('asm("{.reg .b64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t;}" : "=r"(u) : "l"(s + x)); y = u == to;', 1),
+    ('asm("{.reg .b64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t;}" : "=r"(u) : "l"(s +'
+     ' x)); y = u == to;', 1),
     ('asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(A[x] / 3)); y = h;',
      (LANES / 3).astype(np.float16).view(np.uint16)),
     ('asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(A[x])); y = __int_as_float(r);', LANES),
     ('half2 a = __floats2half2_rn(x, 1); asm("fma.rn.f16x2 %0, %1, %1, %1;" : "=r"(*(unsigned*)&a)'
      ' : "r"(*(unsigned*)&a)); y = float(a.x) + 4096 * float(a.y);', LANES**2 + LANES + 8192),
     ('asm volatile("bar.sync 1, 64;" ::: "memory"); y = 3;', 3),
-    ('int to16 = to & ~15; if (x % 4 == 0) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"'
+    ('int to16 = to & ~15; if (x % 4 == 0) asm volatile("cp.async.cg.shared.global [%0],'
+     ' [%1], 16, %2;"'
      ' :: "r"(to16), "l"(A + x), "r"(x == 0 ? 16 : 4)); asm volatile("cp.async.commit_group;");'
      ' asm volatile("cp.async.wait_group 0;"); __syncthreads(); y = s[x];',
      np.where((LANES < 4) | (LANES % 4 == 0), LANES, 0)),
@@ -63,8 +70,8 @@ def test_an_instruction_means_what_ptx_says(watch: bool, tmp_path: Path) -> None
     assert not {body: got for (body, wanted), got in rows if (got != wanted).any()}
 
 
-# A shape, the types of A and of the sums, and by the PTX ISA row and column of a thread's elements: element
-# number i of A, of B (row and column), of the sums; g is the thread's number over 4, t the rest.
+# A shape, the types of A and of the sums, and where the PTX ISA says that a thread's element number
+# i of A lies (row, column), and of B (row); g is the thread's number over 4, t the rest.
 SHORT = ("i / 2 % 2 * 8 + g", "t * 2 + i % 2 + i / 4 * 8", "t * 2 + i % 2 + i / 2 * 8")
 SINGLE = ("g + i % 2 * 8", "t + i / 2 * 4", "t + i * 4")
 BYTE = ("i / 4 % 2 * 8 + g", "t * 4 + i % 4 + i / 8 * 16", "t * 4 + i % 4 + i / 4 * 16")
@@ -119,7 +126,8 @@ def test_mma_multiplies_fragments(
     for (int i = 0; i < {words_b * packed}; i++) eb[i] = B[({row_b}) * {n} + g];
     for (int i = 0; i < {sums}; i++) ec[i] = D[(g + i / 2 * 8) * {n} + t * 2 + i % 2];
     asm volatile("mma.sync.aligned.m{m}n{n}k{k}.row.col.{of_sum}.{of_a}.{of_a}.{of_sum} "
-        "{groups[0]}, {groups[1]}, {groups[2]}, {groups[0]};" : {listed[0]} : {listed[1]}, {listed[2]});
+        "{groups[0]}, {groups[1]}, {groups[2]}, {groups[0]};"
+        : {listed[0]} : {listed[1]}, {listed[2]});
     for (int i = 0; i < {sums}; i++) C[(g + i / 2 * 8) * {n} + t * 2 + i % 2] = ec[i];"""
     rng = np.random.default_rng(0)
     low = 0 if of_a == "u8" else -4
@@ -139,8 +147,10 @@ def test_ldmatrix_and_stmatrix_move_matrices(count: int, trans: str, tmp_path: P
     body = f"""__shared__ __align__(16) half in[256], out[256]; unsigned r[4]; int x = threadIdx.x;
     for (int i = x; i < 256; i += 32) {{ in[i] = A[i]; out[i] = 0.0f; }}
     __syncthreads();
-    unsigned from = __cvta_generic_to_shared(in + 8 * x), to = __cvta_generic_to_shared(out + 8 * x);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{registers}}}, [%{count}];"
+    unsigned from = __cvta_generic_to_shared(in + 8 * x);
+    unsigned to = __cvta_generic_to_shared(out + 8 * x);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
+        "{{{registers}}}, [%{count}];"
         : {listed.replace("{}", "=r")} : "r"(from));
     half2 first = *(half2*)&r[0]; C[256 + x * 2] = first.x; C[257 + x * 2] = first.y;
     asm volatile("stmatrix.sync.aligned.m8n8.x{count}.shared.b16 [%0], {{{stored}}};"
@@ -174,8 +184,10 @@ def test_an_unknown_instruction_is_named(statement: str, named: str, tmp_path: P
 @pytest.mark.parametrize(
     "text",
     [
-        'asm volatile("{ // a:b\\n"\n  "mov.b32 %0, ")";}"\n : "=r"(x[f(1, 2)])\n : "r"(a ? b : c)\n : "memory");',
-        '#define M(x, y) \\\n  __asm__ __volatile__ ( \\\n "mov.b32 %0, %1;" \\\n :: "n"(x), \\\n "r"(y) \\\n : "memory" \\\n )',
+        'asm volatile("{ // a:b\\n"\n  "mov.b32 %0, ")";}"\n : "=r"(x[f(1, 2)])\n : "r"(a ?'
+        ' b : c)\n : "memory");',
+        '#define M(x, y) \\\n  __asm__ __volatile__ ( \\\n "mov.b32 %0, %1;" \\\n ::'
+        ' "n"(x), \\\n "r"(y) \\\n : "memory" \\\n )',
     ],
 )  # fmt: skip
 def test_a_statement_keeps_its_lines(text: str) -> None:

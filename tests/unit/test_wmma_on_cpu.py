@@ -41,7 +41,8 @@ def test_a_product_of_fragments(
         np.ravel(a, "C" if left == "row" else "F"),
         np.ravel(b, "C" if right == "row" else "F"),
     ]
-    body = f"""__shared__ __align__(32) {stored} a[{m * k}], b[{k * n}]; __shared__ __align__(32) {of_sum} c[{m * n}];
+    body = f"""__shared__ __align__(32) {stored} a[{m * k}], b[{k * n}];
+    __shared__ __align__(32) {of_sum} c[{m * n}];
     for (int i = threadIdx.x; i < {m * k}; i += 32) a[i] = ({stored})(A[i]);
     for (int i = threadIdx.x; i < {k * n}; i += 32) b[i] = ({stored})(A[{m * k} + i]);
     for (int i = threadIdx.x; i < {m * n}; i += 32) c[i] = ({of_sum})(A[{m * k + k * n} + i]);
@@ -71,7 +72,8 @@ def test_a_product_of_fragments(
         ("wmma::load_matrix_sync(a, A + 2, 16);", "misaligned", 9),
         ("wmma::load_matrix_sync(a, A, 18);", "misaligned", 9),
         ("wmma::load_matrix_sync(a, A + 2048, 16);", "outside", 9),
-        ("__shared__ half s[512];\nfor (int i = 0; i < 8; i++) s[threadIdx.x * 8 + i] = half(0.0f);\n"
+        ("__shared__ half s[512];\nfor (int i = 0; i < 8; i++) s[threadIdx.x * 8 + i] ="
+         " half(0.0f);\n"
          "if (threadIdx.x > 31) return;\nwmma::load_matrix_sync(a, s + 256, 16);", "race", 10),
     ],
 )  # fmt: skip

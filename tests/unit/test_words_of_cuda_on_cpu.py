@@ -67,17 +67,20 @@ WORDS = [
         8 * (LANES // 4) + 3,
     ),
     (
-        "const uint4 v = {1, 2, 3, unsigned(i)}; char4 c = make_char4(1, 2, 3, -4); ushort2 s = make_ushort2(7, 8);"
+        "const uint4 v = {1, 2, 3, unsigned(i)}; char4 c = make_char4(1, 2, 3, -4); ushort2"
+        " s = make_ushort2(7, 8);"
         " C[i] = v.w + c.w + s.y + make_double2(1, 2).y;",
         LANES - 4 + 8 + 2,
     ),
     (
-        "half2 h = __floats2half2_rn(i % 20, 2); h = h * h + __half2half2(__float2half(1.0f)); h += h; C[i] = __low2float(h)"
+        "half2 h = __floats2half2_rn(i % 20, 2); h = h * h +"
+        " __half2half2(__float2half(1.0f)); h += h; C[i] = __low2float(h)"
         " + __high2float(h);",
         2 * ((LANES % 20) ** 2 + 1) + 10,
     ),
     (
-        "__builtin_assume(i < 64); __nanosleep(20); C[i] = (clock64() > 0) + 2 * __isGlobal(A) + 4 * __isShared(s);",
+        "__builtin_assume(i < 64); __nanosleep(20); C[i] = (clock64() > 0) + 2 *"
+        " __isGlobal(A) + 4 * __isShared(s);",
         7,
     ),
     ("dim3 grid = gridDim; uint3 own = dim3(2, 3); C[i] = grid.y + own.y + own.z;", 5),

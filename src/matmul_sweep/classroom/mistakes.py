@@ -170,8 +170,8 @@ class Teller:
         else:
             cure = (
                 f"wait for the copy before the barrier that precedes line {line}, such as by "
-                "__pipeline_wait_prior, cp.async.wait_group or consumer_wait, with a smaller number "
-                "if there is one"
+                "__pipeline_wait_prior, cp.async.wait_group or consumer_wait, with a smaller "
+                "number if there is one"
             )
             what += ", and which nobody has waited for"
         return self.made("missing wait", line, what, cure)

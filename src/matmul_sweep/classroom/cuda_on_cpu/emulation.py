@@ -29,8 +29,8 @@ from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError
 from matmul_sweep.process.limits import run_limited
 
 RUNTIME = Path(__file__).parent / "include"
-# What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to the
-# linker's.
+# What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to
+# the linker's.
 WATCH_FLAGS = [
     "-fsanitize=thread,bounds,alignment,signed-integer-overflow",
     "--param=tsan-instrument-func-entry-exit=0",
@@ -113,39 +113,37 @@ def build(
     or if the machine failed.
     """
     text = source.read_text(encoding="utf-8")
-    translated = ptx.translated(text)
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
     macros = _macros(functions, operation, workspace, tensor_maps)
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
-    common = kernel_flags(operation, defines, watch)
+    files = source_files(source, include)
+    has_ptx = any(map(ptx.is_in, files))
+    common = kernel_flags(operation, defines, watch, has_ptx)
     driver = [*common, *(f"-D{name}={value}" for name, value in macros.items())]
     # The places of findings name files, so such a build is of a source in its place.
     place = str(source.resolve()) if watch else ""
-    key = cache.key_of([version(compiler()), *driver, translated, place],
-                       [*source_files(source, include), *runtime()])  # fmt: skip
+    key = cache.key_of([version(compiler()), *driver, place], [*files, *runtime()])
     if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
         return symbols
-    folders = [word for folder in include for word in ("-iquote", str(folder))]
     driver += [str(RUNTIME / "driver.cpp")]
-    if translated != text:
-        within, source = source.resolve(), executable.with_suffix(".translated.cu")
-        source.write_text(f'#line 1 "{within}"\n{translated}')
-        folders += ["-iquote", str(within.parent)]
-        common += ["-include", str(RUNTIME / "ptx.h")]
-        driver += ["-include", str(RUNTIME / "ptx.h")]
-    units = [[*driver, f'-DKERNEL_SOURCE="{source.resolve()}"', *folders]]
-    if watch:  # so that the kernel knows no name of what watches it
-        units = [driver, [*common, *folders, "-x", "c++", str(source)]]
-    try:
-        symbols = _compile([[compiler(), *unit] for unit in units], executable, watch, seconds)
-    except EmulationError as error:
-        if what := _foreign(str(error), translated):
-            raise NotRunnable(what) from None
-        explained = _explained(str(error), functions, operation, macros["PARAMETERS"])
-        raise EmulationError(explained) from None
+    with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
+        copies = ptx.copies(files, Path(name)) if has_ptx else Path("/")
+        kernel, folders = ptx.place_in(copies, source), list[str]()
+        for folder in include:
+            folders += ["-iquote", str(ptx.place_in(copies, folder))]
+        units = [[*driver, f'-DKERNEL_SOURCE="{kernel}"', *folders]]
+        if watch:  # so that the kernel knows no name of what watches it
+            units = [driver, [*common, *folders, "-x", "c++", str(kernel)]]
+        try:
+            symbols = _compile([[compiler(), *unit] for unit in units], executable, watch, seconds)
+        except EmulationError as error:
+            if what := _foreign(str(error), has_ptx):
+                raise NotRunnable(what) from None
+            explained = _explained(str(error), functions, operation, macros["PARAMETERS"])
+            raise EmulationError(explained) from None
     cache.keep(key, executable, symbols)
     return symbols
 
@@ -177,11 +175,11 @@ def _compile(
 
 
 def kernel_flags(
-    operation: Operation, defines: Mapping[str, int | str], watch: bool
+    operation: Operation, defines: Mapping[str, int | str], watch: bool, has_ptx: bool
 ) -> list[str]:
     """The compiler's flags for a kernel, or for the driver."""
     half = "float16" in (operation.dtype, operation.output)
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] if half else [])]
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] * half), *(["ptx.h"] * has_ptx)]
     included = [word for header in headers for word in ("-include", str(RUNTIME / header))]
     macros = [f"-D{name}={value}" for name, value in defines.items()]
     return [*FLAGS, *(WATCH_FLAGS if watch else []), *macros, f"-I{RUNTIME}", *included]
@@ -217,8 +215,8 @@ def compiler_version() -> str:
 
 
 def runtime() -> list[Path]:
-    """The sources of the runtime that kernels are compiled with."""
-    return sorted(file for file in RUNTIME.rglob("*") if file.is_file())
+    """The sources of the runtime that kernels are compiled with, and of their translation."""
+    return [*sorted(file for file in RUNTIME.rglob("*") if file.is_file()), Path(ptx.__file__)]
 
 
 def launch(
@@ -287,13 +285,13 @@ def _refused(command: Sequence[str], seconds: float | None) -> str:
     return completed.stderr or f"g++ ends with {completed.returncode}"
 
 
-def _foreign(report: str, text: str) -> str | None:
+def _foreign(report: str, has_ptx: bool) -> str | None:
     """What of CUDA the compiler did not know, if that is why it failed."""
     if instruction := ptx.unknown_instruction(report):
         return f"PTX instruction {instruction}"
     if found := FOREIGN_HEADER.search(report) or FOREIGN_NAME.search(report):
         return found[1]
-    return "inline PTX" if ASSEMBLER.search(report) and re.search(r"\basm\b", text) else None
+    return "inline PTX" if has_ptx and ASSEMBLER.search(report) else None
 
 
 def _macros(

@@ -2,6 +2,8 @@
 interpreter in include/ptx.h, at its own lines."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 LITERAL = r'"(?:\\.|[^"\\\n])*"'
 SPACE = r"(?:\s|\\\n)*"
@@ -20,6 +22,25 @@ OPERAND = re.compile(rf"({SPACE}){LITERAL}({SPACE}\(.*\){SPACE})", re.DOTALL)
 REFUSED = re.compile(r"Refused<((?:'.', )+)")
 
 
+def is_in(file: Path) -> bool:
+    return bool(STATEMENT.search(file.read_text(errors="replace")))
+
+
+def place_in(copies: Path, path: Path) -> Path:
+    """Where the copy of a file or folder is, below a folder that has each under its whole path."""
+    return copies / path.resolve().relative_to("/")
+
+
+def copies(files: Sequence[Path], folder: Path) -> Path:
+    """The folder, with translated copies of the files, whose lines are those of the files."""
+    for file in files:
+        place = place_in(folder, file)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = translated(file.read_text(errors="replace"))
+        place.write_text(f'#line 1 "{file.resolve()}"\n{text}')
+    return folder
+
+
 def translated(text: str) -> str:
     """The text with calls in place of the statements whose operands are written out."""
     done, at = [], 0
@@ -33,7 +54,7 @@ def translated(text: str) -> str:
 
 
 def split(text: str, start: int, separator: str) -> list[str]:
-    """The parts of what a bracket encloses, from `start` to where it is closed; none if it is not."""
+    """The parts of what a bracket encloses, from `start` to its end; none if it has no end."""
     depth, at, parts = 0, start, []
     for mark in MARK.finditer(text, start):
         if depth == 0 and mark[0] in (separator, ")"):

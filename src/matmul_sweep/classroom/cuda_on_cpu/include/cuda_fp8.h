@@ -1,0 +1,1 @@
+// Nothing: many sources include it and use nothing of it.
