@@ -48,7 +48,7 @@ ASSEMBLER = re.compile(r"\b(?:__asm__|__asm|asm)\b")
 # Words of gcc, and of what watches, that no kernel needs.
 FOREIGN = re.compile(
     r"\b(?:__declspec|cuda_on_cpu"
-    r"|__(?:tsan|ubsan|asan|start|stop|libc|sync_[a-su-z]|atomic)_\w*"
+    r"|__(?:tsan|ubsan|asan|start|stop|libc|sync|atomic)_\w*"
     r"|__builtin_(?!inf|nan|huge_val|expect\b|assume\b|offsetof\b|unreachable\b|fabs|trap\b)\w+)"
 )
 # What a kernel may refer to, beside libm and its own text: CUDA's functions, and what gcc itself
@@ -56,6 +56,8 @@ FOREIGN = re.compile(
 REACHABLE = re.compile(
     r"watched_\w+|__(?:tsan|ubsan_handle)_\w+|_Z\w*11cuda_on_cpu\w*|printf|puts|putchar|malloc|free"
     r"|(?:copysign|frexp|ldexp|modf|scalbn|finite|isinf|isnan|signbit)[fl]?"
+    r"|__[a-z]+(?:[bhsdtxq][ifc]){1,2}\d?"  # libgcc's, such as __popcountdi2
+    r"|_Zn[aw]m|_Zd[al]Pvm?|_ZTV\w+|__cxa_(?:guard_\w+|pure_virtual|throw_bad_array_new_length)"
     r"|abort|__assert_fail|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|\..*"
 )
 SECTION = re.compile(r"RELOCATION RECORDS FOR \[(.*)\]:")
