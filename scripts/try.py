@@ -29,6 +29,7 @@ has run, a correct kernel is also timed there beside the kernels of the ladder a
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -222,7 +223,10 @@ def main() -> None:
     options = parse()
     if not can_contain():
         print(UNCONTAINED, file=sys.stderr)
-    os.environ["TMPDIR"] = tempfile.gettempdir()  # nvcc believes in one that is not there
+    # nvcc believes in a folder that is not there, and takes one with a blank for two.
+    place = tempfile.gettempdir()
+    tempfile.tempdir = place if re.fullmatch(r"[\w./+@-]+", place) else "/tmp"
+    os.environ["TMPDIR"] = tempfile.tempdir
     try:
         right = grade(options)
     except UserError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.conventions import convention_of, fitting
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
+from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, compiler, lacks
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
@@ -145,6 +145,7 @@ def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) 
 
 
 def verdict_on(verdict: Verdict) -> Verdict:
+    compiler()  # nvcc without it would blame the file
     with tempfile.TemporaryDirectory(prefix="try-") as name:
         return tried(verdict, Path(name))
 
