@@ -12,7 +12,12 @@ from typing import Any
 
 from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.conventions import convention_of, fitting
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, compiler, lacks
+from matmul_sweep.classroom.cuda_on_cpu.emulation import (
+    EmulationError,
+    NotRunnable,
+    compiler,
+    lacks,
+)
 from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
 from matmul_sweep.classroom.experiments import ALONE, Bench, Run
 from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
@@ -249,6 +254,8 @@ def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
         if verdict.seed is not None:
             raise
     return verdict
+
+
 def lacking_of(name: str, source: Source) -> str:
     """The header that a name of CUDA is probably from, or the name."""
     headers = (one for one in source.headers if lacks(one) and not one.startswith("cuda_"))
