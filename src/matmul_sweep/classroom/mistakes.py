@@ -247,6 +247,7 @@ class Teller:
         for name, _, node in self.program.overlapping:
             what = f"{name} begins at the address of every other `extern __shared__` array"
             yield self.made("overlapping arrays", line_of(node), what)
+
     def barrier_between(self, one: int, other: int) -> bool:
         """Whether a barrier stands between two lines."""
         between = self.source.bare.splitlines()[min(one, other) : max(one, other) - 1]
