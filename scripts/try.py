@@ -4,7 +4,7 @@ shape?
 
     scripts/try.py my_kernel.cu
     scripts/try.py my_kernel.cu TILE_WIDTH=16 block=16x16
-    scripts/try.py hand-ins --json
+    scripts/try.py hand-ins block=16x16 --json
 
 uv installs what it needs: nvcc and NumPy, without PyCUDA and cuBLAS.
 
@@ -14,7 +14,12 @@ name, or in a comment `// try: key=value ...` in it, say what the source does no
 tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C is), shared=2048
 (bytes of dynamic shared memory), multiple=16 (of which every dimension is one), most_rows=4 and
 most_columns=4 (of a C that it takes), kernel=name, m=rows n=columns k=inner (the names of the
-dimensions), and constants of the source, such as TILE_WIDTH=16.
+dimensions), order=columns, a=transposed or b=transposed (how matrices are stored), and constants of
+the source, such as TILE_WIDTH=16.
+
+A folder is graded strictly, with all .cu files, notebooks and Python programs with kernels below
+it: settings in a hand-in do not count, some shapes are secret, and a hand-in is refused that could
+hide something. --seed repeats such a verdict.
 
 It runs on the CPU, thread by thread, with every access watched. Where there is a GPU, and `uv sync`
 has run, a correct kernel is also timed there beside the kernels of the ladder and cuBLAS. Exit code
@@ -23,26 +28,47 @@ has run, a correct kernel is also timed there beside the kernels of the ladder a
 
 import argparse
 import json
+import os
+import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from matmul_sweep.classroom import words
+from matmul_sweep.classroom.notebooks import hand_ins_of
 from matmul_sweep.classroom.picture import as_png
 from matmul_sweep.classroom.source import settings_of
-from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, Verdict, judge
+from matmul_sweep.classroom.strict import new_seed
+from matmul_sweep.classroom.verdict import CORRECT, NOT_RUN, WRONG, Verdict, judge_all
 from matmul_sweep.experiment.measure import card
 from matmul_sweep.experiment.plan import arguments
 from matmul_sweep.launch.driver import NoDevice
 from matmul_sweep.process.contained import can_contain
-from matmul_sweep.process.errors import UserError, command_line, leave, said
+from matmul_sweep.process.errors import UserError, command_line, leave, printable
+from matmul_sweep.process.isolation import Crashed, result_of
 
+SEED = "MATMUL_SWEEP_SEED"  # where a grader may keep it
+MOST_HAND_INS = 1000  # of a folder
+JUDGE_SECONDS = 400.0  # for one of them, an endless kernel on a GPU included
 UNCONTAINED = (
-    "note: this Linux has no Landlock of version 3, so nothing keeps a kernel on the CPU from "
-    "writing files; try only what you trust, or use a container"
+    "note: this is no x86-64 Linux with Landlock of version 3, so nothing keeps a kernel on the "
+    "CPU from reading and writing files; try only what you trust, or use a container"
 )
+
+
+@dataclass(frozen=True)
+class Told:
+    """A verdict as it is printed. page: of HTML; png: of the wrong elements, if that is asked."""
+
+    right: bool
+    entry: Mapping[str, Any]
+    text: str
+    page: str = ""
+    png: bytes = b""
 
 
 def parse() -> argparse.Namespace:
@@ -53,29 +79,71 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page to hand in")
     parser.add_argument("--png", type=Path, metavar="FILE", help="draw the wrong elements of C")
     parser.add_argument("--no-gpu", action="store_true", help="leave the GPU alone")
-    return parser.parse_args()
+    strict = "grade, as folders are by themselves: trust nothing that a hand-in says of itself"
+    parser.add_argument("--strict", action=argparse.BooleanOptionalAction, help=strict)
+    seed = f"of the secret shapes and inputs of strict grading; else ${SEED}, else a random one"
+    parser.add_argument("--seed", type=int, default=os.environ.get(SEED), metavar="N", help=seed)
+    return parser.parse_intermixed_args()
 
 
-def files_of(path: Path) -> list[Path]:
-    """The file, or the CUDA sources in a folder. Raises UserError for a folder without any."""
-    if not path.is_dir():
-        return [path]
-    if found := sorted(path.glob("*.cu")):
-        return found
-    raise UserError(f"{path}: no .cu file in this folder")
+def is_setting(word: str) -> bool:
+    """Whether a word of the command line is no path: a path may have = in it."""
+    return "=" in word and "/" not in word and not Path(word).exists() and ".cu" not in word
 
 
-def verdicts(
-    files: list[Path], settings: Mapping[str, str]
-) -> Iterator[tuple[Path, Verdict | UserError]]:
-    """The verdict on each file; of one among several, what prevents it."""
-    for file in files:
-        try:
-            yield file, judge(file, settings)
-        except (UserError, OSError) as error:
-            if len(files) == 1:
-                raise
-            yield file, error if isinstance(error, UserError) else UserError(said(error))
+def hand_ins_below(folder: Path) -> list[Path]:
+    """The hand-ins in a folder and in those below it, in order. Raises UserError for a folder
+    without any, or with too many."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        files = (Path(place, name) for name in sorted(names) if not name.startswith("."))
+        found += [file for file in files if has_kernel(file)]
+        if len(found) > MOST_HAND_INS:
+            raise UserError(f"{folder}: more than {MOST_HAND_INS} hand-ins; give its parts")
+    if not found:
+        raise UserError(f"{folder}: no .cu file, notebook or Python program with a kernel below it")
+    return found
+
+
+def has_kernel(file: Path) -> bool:
+    """Whether a file of a folder is a hand-in: a link could be to the teacher's own."""
+    if file.suffix not in (".cu", ".ipynb", ".py") or file.is_symlink() or not file.is_file():
+        return False
+    return file.suffix == ".cu" or b"__global__" in file.read_bytes()
+
+
+def judged(
+    file: Path, settings: Mapping[str, str], options: argparse.Namespace
+) -> list[Told] | UserError:
+    """The verdicts on a file's kernels, from a process of its own, so that whatever becomes of it
+    costs no other; or what prevents them."""
+    try:
+        return result_of(partial(told_all, file, settings, options), JUDGE_SECONDS)
+    except UserError as error:
+        return error
+    except Crashed as error:
+        return UserError(f"{file}: not judged: {error}")
+
+
+def told_all(file: Path, settings: Mapping[str, str], options: argparse.Namespace) -> list[Told]:
+    verdicts = judge_all(file, settings, options.seed if options.strict else None)
+    return [told(verdict, options) for verdict in verdicts]
+
+
+def told(verdict: Verdict, options: argparse.Namespace) -> Told:
+    entry = verdict.as_json()
+    standing = timed(verdict, not options.no_gpu)
+    lines = [*words.lines_of(verdict)]
+    if verdict.status == CORRECT:
+        lines.append(f"  On the GPU: {standing}")
+    if isinstance(standing, str) and standing.startswith(card.WRONG_THERE):
+        entry |= {"verdict": WRONG, "message": standing}
+    page = words.page_of(verdict) if options.html else ""
+    png = as_png(verdict.picture) if options.png and verdict.picture else b""
+    launch = "\n".join(words.launch_of(verdict)) if verdict.bench else None
+    entry |= {"launch": launch, "gpu": standing if isinstance(standing, str) else asdict(standing)}
+    return Told(entry["verdict"] == CORRECT, entry, "\n".join(lines), page, png)
 
 
 def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
@@ -88,52 +156,84 @@ def timed(verdict: Verdict, wanted: bool) -> card.Standing | str:
         return f"not timed: {missing}"
 
 
-def as_json(found: Verdict | UserError, file: Path, options: argparse.Namespace) -> dict[str, Any]:
-    if isinstance(found, UserError):
-        unknown: dict[str, Any] = {"line": None, "mistakes": []}
-        return {"file": str(file), "verdict": NOT_RUN, "message": str(found)} | unknown
-    standing = timed(found, not options.no_gpu)
-    gpu = standing if isinstance(standing, str) else asdict(standing)
-    return found.as_json() | {"gpu": gpu}
+def listed(options: argparse.Namespace) -> list[Path]:
+    """The hand-ins that are named. Completes what the options leave open. Raises UserError."""
+    named = [Path(word) for word in options.words if not is_setting(word)]
+    folders = [path for path in named if path.is_dir()]
+    files = (hand_ins_below(path) if path in folders else [path] for path in named)
+    found = [one for some in files for file in some for one in hand_ins_of(file)]
+    if not found:
+        raise UserError("no file; give one, such as my_kernel.cu")
+    if len(found) > 1 and (options.html or options.png):
+        raise UserError("--html and --png take one file; --json is for several")
+    options.several = found != named or len(found) > 1
+    if options.strict is None:
+        options.strict = bool(folders)
+    if options.seed is None:
+        options.seed = new_seed()
+    return found
 
 
-def tell(found: Verdict | UserError, options: argparse.Namespace) -> None:
-    """Print a verdict, and write what was asked for."""
-    if isinstance(found, UserError):
-        print(f"error: {found}")
-        return
-    print("\n".join(words.lines_of(found)))
-    standing = timed(found, not options.no_gpu)
-    if found.status == CORRECT:
-        print(f"  On the GPU: {standing}")
-    if options.html:
-        options.html.write_text(words.page_of(found))
-    if options.png and found.picture:
-        options.png.write_bytes(as_png(found.picture))
+def tell(found: Told, options: argparse.Namespace) -> None:
+    """Print a verdict in words, and write what was asked for."""
+    if not options.json:
+        print(printable(found.text), flush=True)
+    if found.page:
+        options.html.write_text(found.page)
+    if found.png:
+        options.png.write_bytes(found.png)
+
+
+def entry_of(error: UserError, what: str) -> dict[str, Any]:
+    """What prevents a verdict, for graders."""
+    unknown: dict[str, Any] = {"line": None, "mistakes": []}
+    return {"file": what, "verdict": NOT_RUN, "message": str(error)} | unknown
+
+
+def print_json(entries: Sequence[Mapping[str, Any]], several: bool) -> None:
+    text = json.dumps(entries if several else entries[0], indent=1, ensure_ascii=False)
+    print(printable(text))
+
+
+def grade(options: argparse.Namespace) -> bool:
+    """Tell the verdicts; whether every one is that the kernel is correct. Raises UserError."""
+    settings = settings_of([*filter(is_setting, options.words)], "command line")
+    right, entries = True, list[Mapping[str, Any]]()
+    for file in listed(options):
+        found = judged(file, settings, options)
+        if isinstance(found, UserError):
+            right = False
+            if not (options.json or options.several):
+                raise found
+            entries.append(entry_of(found, str(file)))
+            if not options.json:
+                print(printable(f"error: {found}"), flush=True)
+            continue
+        for one in found:
+            right &= one.right
+            entries.append(one.entry)
+            tell(one, options)
+    if options.json:
+        print_json(entries, options.several or len(entries) > 1)
+    return right
 
 
 @command_line
 def main() -> None:
     options = parse()
-    settings = settings_of([word for word in options.words if "=" in word], "command line")
-    named = [Path(word) for word in options.words if "=" not in word]
-    files = [file for path in named for file in files_of(path)]
-    if not files:
-        raise UserError("no file; give one, such as my_kernel.cu")
-    if len(files) > 1 and (options.html or options.png):
-        raise UserError("--html and --png take one file; --json is for several")
     if not can_contain():
         print(UNCONTAINED, file=sys.stderr)
-    told, right = [], True
-    for file, found in verdicts(files, settings):
-        right &= isinstance(found, Verdict) and found.status == CORRECT
-        if options.json:
-            told.append(as_json(found, file, options))
-        else:
-            tell(found, options)
-    if options.json:
-        alone = len(named) == 1 and not named[0].is_dir()
-        print(json.dumps(told[0] if alone else told, indent=1, ensure_ascii=False))
+    # nvcc believes in a folder that is not there, and takes one with a blank for two.
+    place = tempfile.gettempdir()
+    tempfile.tempdir = place if re.fullmatch(r"[\w./+@-]+", place) else "/tmp"
+    os.environ["TMPDIR"] = tempfile.tempdir
+    try:
+        right = grade(options)
+    except UserError as error:
+        if not options.json:
+            raise
+        print_json([entry_of(error, " ".join(options.words))], several=False)
+        right = False
     leave(0 if right else 1)
 
 

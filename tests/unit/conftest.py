@@ -44,6 +44,8 @@ def unoptimised(monkeypatch: pytest.MonkeyPatch) -> None:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """An endless launch, and what is done at many shapes, is given up after a second or so."""
     monkeypatch.setattr(verdict, "SHRINK_SECONDS", 0.5)
-    monkeypatch.setattr(verdict, "RUN_SECONDS", 3.0)
+    monkeypatch.setattr(verdict, "RUN_SECONDS", 8.0)
     launch = watched.launch
-    monkeypatch.setattr(watched, "launch", lambda *given: launch(*given[:-1], 1.0))
+    monkeypatch.setattr(
+        watched, "launch", lambda *given, **more: launch(*given[:-1], given[-1] - 2, **more)
+    )

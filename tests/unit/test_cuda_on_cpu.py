@@ -15,7 +15,7 @@ from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.operations.gemm import GEMM, Gemm
 from matmul_sweep.operations.gram import GRAM, Gram
-from matmul_sweep.process.errors import Unfinished
+from matmul_sweep.process.errors import Unfinished, UserError
 
 Edit = tuple[str, str]
 
@@ -196,8 +196,8 @@ def test_what_cannot_be_launched(body: str, n: int, message: str, tmp_path: Path
 
 def test_missing_compiler_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EmulationError, match=r"apt install g\+\+"):
-        build_text("", tmp_path)
+    with pytest.raises(UserError, match=r"apt install g\+\+"):
+        build_text(f"{DECLARED} {{}}", tmp_path)
 
 
 def test_a_compiler_that_takes_too_long_is_given_up(tmp_path: Path) -> None:

@@ -27,7 +27,15 @@ CONDA_NAMES = {
     "typst": "typst-py",
 }
 # What conda brings as packages of its own, PyPI as the toolkit's wheels or the system's compiler.
-CONDA_ONLY = {"python", "cuda-version", "cuda-nvcc", "libcublas", "c-compiler", "cxx-compiler"}
+CONDA_ONLY = {
+    "python",
+    "pip",
+    "cuda-version",
+    "cuda-nvcc",
+    "libcublas",
+    "c-compiler",
+    "cxx-compiler",
+}
 OTHER_VERSION = {"pycuda"}  # conda-forge has an older one
 
 
@@ -52,7 +60,8 @@ def pypi() -> dict[str, str]:
 
 
 def conda() -> dict[str, str]:
-    return dict(map(split, yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]))
+    *packages, by_pip = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    return dict(map(split, [*packages, *by_pip["pip"]]))
 
 
 def test_conda_installs_what_pypi_installs() -> None:

@@ -14,7 +14,7 @@ from matmul_sweep.classroom.experiments import Bench, Run
 from matmul_sweep.classroom.explanation import common, explanations
 from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.signature import Signature, signature_of
-from matmul_sweep.classroom.source import Kernel
+from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.verdict import rule_of
 from matmul_sweep.operations.gemm import Gemm
 from matmul_sweep.operations.gram import Gram
@@ -28,7 +28,8 @@ OF_GRAM = "const float* A, float* C, int m, int n"
 
 
 def signature(parameters: str) -> Signature:
-    return signature_of(Kernel("f", "", parameters, 1, ""), {}, "f.cu")
+    source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
+    return signature_of(source, source.kernel("f"), {}, {})
 
 
 def run(shape: Shape, slip: Slip) -> Run:

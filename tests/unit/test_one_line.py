@@ -13,7 +13,6 @@ from matmul_sweep.classroom import verdict
 
 FLOATS = "const float* A, const float* B, float* C"
 KERNEL = f"__global__ void f({FLOATS}, int n)\n{{\nC[0] = A[0] * B[0] * n;\n}}\n"
-MIXED = "#include <cuda_fp16.h>\n" + KERNEL.replace("const float", "const half")
 
 # A command line, and a part of the line.
 TYPED = [
@@ -51,16 +50,10 @@ TYPED = [
 TRIED = [
     ("int main() { return 0; }", "", "no kernel in it"),
     (f"__global__ void f({FLOATS}, int n)\n", "", "no whole kernel"),
-    (KERNEL + KERNEL.replace("void f", "void g"), "", "2 kernels: f, g; which one"),
     (KERNEL.replace("int n", "int n, char x"), "", "parameter 'char x'"),
-    (KERNEL.replace("float* C", "double* C"), "", "matrices of double and float"),
-    (MIXED, "", "matrices of float and half"),
-    ("#include <cub/cub.cuh>\n" + MIXED, "", "not runnable on the CPU: cub/cub.cuh"),
     ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
-    (KERNEL.replace("int n", "int p, int q, int r"), "", "takes p, q, r: which is which"),
     (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),
     (KERNEL.replace("{\n", "{ extern __shared__ float t[];\n", 1), "block=8", "how many bytes"),
-    (KERNEL.replace("{\n", "{ __shared__ float t[8], u[9];\n", 1), "", "which block does f take"),
     ("// try: block=tall\n" + KERNEL, "", "write whole numbers"),
     ("// try: block\n" + KERNEL, "", "is no setting"),
     ("#define SIDE 16\n" + KERNEL, "SIDE=8", "the file defines it as 16"),
@@ -70,7 +63,8 @@ TRIED = [
     (KERNEL, "multiple=0", "multiple"),
     (KERNEL, "blocks=few", "blocks"),
     ("\0\1\2", "", "not a text"),
-    ("__global__ " * 80000 + "void f(const float *A", "", "reading it takes more than"),
+    ("namespace a {" * 1200 + KERNEL + "}" * 1200, "", "nested too deeply"),
+    ("(a<" * 200000, "", "reading it takes more than"),
 ]  # fmt: skip
 # What stands in a kernel, what stands in its place, and the line.
 SPOILT = [

@@ -1,20 +1,22 @@
 """scripts/try.py: what it says of hand-ins, what it prints, and what a hand-in cannot do. What it
 refuses is in test_one_line.py."""
 
+import argparse
 import json
+import os
 import re
 import runpy
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support import ROOT, Command
 
 from matmul_sweep.classroom.signature import signature_of
-from matmul_sweep.classroom.source import Kernel, settings_of
+from matmul_sweep.classroom.source import Source, settings_of
 from matmul_sweep.classroom.verdict import judge
 from matmul_sweep.classroom.words import lines_of
-from matmul_sweep.process.contained import can_contain
-from matmul_sweep.process.errors import UserError
 
 NAIVE = Path(__file__).parent / "trial" / "naive.cu"
 X, Y = (f"blockIdx.{x} * blockDim.{x} + threadIdx.{x}" for x in "xy")
@@ -89,15 +91,20 @@ VERDICTS = {
         "is not correct: out of bounds, line 5, at 1x1x1(?s:.*)in line 5, at 1x1x1; no smaller"
         r"(?s:.*)thread \(1,0\) of block \(0,0\) reads B\[1\].*\n +Cure: check the index"),
     "no last row": (edited("row >= n ||", "row >= n - 1 ||"), "",
-        r"elements not written(?s:.*)not written\):\n\n(    ·+\n)*    \?+$"),
+        r"elements not written, line 4, at 1x1x1(?!(?s:.*)C at )"),
+    "few columns": (more("if (col > 15) return;"), "",
+        r"elements not written, line 4(?s:.*)C at 17x17x17 .*\n\n(    ·{16}\?\n){16}"),
     "print": (more('if (row + col == 0) printf("n is %d\\n", n);'), "", "It printed:\n +n is 1\n"),
     "no semicolon": (edited("] = s;", "] = s"), "", 'does not compile: line [67]: expected a ";"'),
     "no such name": (more("undefined(n);"), "", 'line 4: .*"undefined" is undefined\n +4 | if '),
     "of the host": (more('system("ls");'), "", 'line 4: .*"system"'),
     "no header": (more("n = SIDE;", '#include "tile.h"'), "",
                   'line 4: .*perhaps "tile.h" of line 1 has it'),
+    "fragment": (more("nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;",
+                      "#include <mma.h>"), "", CORRECT),
     "wgmma": (more('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), "",
-              "PTX instruction wgmma.fence.sync.aligned$"),
+              "not runnable on the CPU: PTX instruction wgmma.fence.sync.aligned$"),
+    "float in PTX": (more('asm("add.f32 %0, %0, %0;" : "+f"(C[0]));'), "", "race, line 4"),
     "grid": (more("cooperative_groups::this_grid().sync();", GROUPS), "", "this_grid$"),
     "cluster": (more("cooperative_groups::this_cluster().sync();", GROUPS), "", "this_cluster$"),
     "own grid": (striding("blockIdx.x", "3", "threadIdx.x", "blockDim.x"), "block=32 blocks=3",
@@ -137,7 +144,7 @@ LONG_VERDICTS = {
     "counts by a step": (kernel(
         f"int step = (int){OVER_X}; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
         "", CORRECT),
-    "other order": (OTHER_ORDER, "", "is not correct(?s:.*)  In all: .*say n=k k=n"),
+    "other order": (OTHER_ORDER, "", f"{CORRECT}(?s:.*)m=m n=k k=n"),
     "wrong stride": (OTHER_STRIDE, "", "is not correct(?!(?s:.*)In all)"),
     "int": (RIGHT.replace("float", "int"), "", CORRECT),
     "bfloat16": (typed("__nv_bfloat16", "cuda_bf16.h"), "", CORRECT),
@@ -181,7 +188,8 @@ def test_the_verdict_says(text: str, settings: str, wanted: str, hand_in: Path) 
 def test_names_say_what_parameters_are(parameters: str, roles: str) -> None:
     """Or settings, where names do not."""
     settings = {"m": "said", "n": "q", "k": "p"} if "said" in parameters else {}
-    signature = signature_of(Kernel("f", "", parameters, 1, ""), settings, "f.cu")
+    source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
+    signature = signature_of(source, source.kernel("f"), settings, {})
     assert " ".join([signature.operation.name, *(p.role for p in signature.parameters)]) == roles
 
 
@@ -194,14 +202,15 @@ def test_a_correct_kernel_exits_with_0(command: Command, no_gpu: None) -> None:
 def test_a_wrong_one_exits_with_1_and_leaves_a_page_and_a_picture(
     command: Command, hand_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand_in.write_text(RIGHT.replace("n + p]", "n + p] * 2"))
+    hand_in.write_text(more("if (col > 15) return;  // \033[2J"))
     monkeypatch.chdir(hand_in.parent)  # lines are known of a path as it is typed, too
     found = command("try", hand_in.name, "--html", "page.html", "--png", "wrong.png")
     assert found.code == 1 and "error" not in found.err
-    assert re.search(r"wrong result in line 6.*\n +6 \| C\[", found.out)
+    assert re.search(r"elements not written in line 4.*\n +4 \| if", found.out)
+    assert "?[2J" in found.out and "\033" not in found.out
     assert Path("wrong.png").read_bytes().startswith(b"\x89PNG")
     text = Path("page.html").read_text()
-    assert "every sum is counted 2 times" in text
+    assert "those of column 16" in text and "<dt>thread</dt>" in text
     assert "data:image/png;base64" in text and "blockIdx" in text
     assert "http" not in text  # one file, without a network
 
@@ -219,34 +228,83 @@ def test_graders_get_json_of_a_folder(command: Command, hand_in: Path, no_gpu: N
     assert none["line"] is right["line"] is None
 
 
-def test_an_error_of_the_system_costs_one_hand_in_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unlucky(file: Path, settings: dict[str, str]) -> str:
-        if file != NAIVE:
-            raise OSError(14, "Bad address", "g++")
-        return "judged"
-
-    program = runpy.run_path(str(ROOT / "scripts/try.py"))["verdicts"]
-    monkeypatch.setitem(program.__globals__, "judge", unlucky)
-    (_, first), (_, second) = program([Path("other.cu"), NAIVE], {})
-    assert isinstance(first, UserError) and "g++: Bad address" in str(first)
-    assert second == "judged"
+def test_json_is_json_of_what_is_not_judged_too(command: Command, hand_in: Path) -> None:
+    hand_in.write_text(RIGHT.replace("int n", "int n, char x"))
+    for named in (hand_in, hand_in.parent / "absent.cu", hand_in.parent / "none"):
+        found = command("try", named, "--json")
+        entry = json.loads(found.out)
+        assert found.code == 1 and entry["verdict"] == "not run"
+        assert entry["file"] == str(named) and entry["message"]
 
 
-# nvcc compiles what __CUDA_ARCH__ selects, and lets no kernel call the C library; the CPU's build
-# has the other part, where C stays without a result if nothing but this program can be touched.
-ESCAPE = """#ifndef __CUDA_ARCH__
-extern "C" int open(const char*, int, ...), unlink(const char*), fork();
-#endif
-""" + RIGHT.replace(
-    "return;",
-    "return;\n#ifndef __CUDA_ARCH__\n"
-    'if (open("{folder}/escaped", 0102, 0600) < 0 && unlink("{folder}/hand_in.cu") < 0 '
-    "&& fork() < 0) return;\n#endif\n",
+def test_a_folder_has_the_hand_ins_below_it_but_no_links(
+    tmp_path: Path, command: Command, no_gpu: None
+) -> None:
+    names = ["O'Neil_1_file_", "x `touch here` $HOME=2", 'one "quoted"']
+    for name in names:
+        (tmp_path / "all" / name).mkdir(parents=True)
+        (tmp_path / "all" / name / "my=own.cu").write_text(NAIVE.read_text())
+    (tmp_path / "all" / ".hidden.cu").write_text(RIGHT)
+    (tmp_path / "right.cu").write_text(RIGHT)
+    (tmp_path / "all" / "link.cu").symlink_to(tmp_path / "right.cu")
+    found = json.loads(command("try", tmp_path / "all", "--json", "--seed", "3").out)
+    assert [Path(one["file"]).parent.name for one in found] == sorted(names)
+    assert {one["verdict"] for one in found} == {"correct"}
+    assert {one["seed"] for one in found} == {3}
+
+
+def test_kernels_in_notebooks_and_strings_are_judged_at_their_own_lines(
+    tmp_path: Path, command: Command, no_gpu: None
+) -> None:
+    wrong = more("if (n > 1) return;")
+    program = f'import pycuda\nm = SourceModule("""{wrong}""")\n'
+    cells = ["# no __global__ code", f"%%writefile f.cu\n{wrong}", f"!pip list\n{program}"]
+    kinds = ["markdown", "code", "code"]
+    listed = [{"cell_type": kind, "source": cell.splitlines(keepends=True)}
+              for kind, cell in zip(kinds, cells, strict=True)]  # fmt: skip
+    (tmp_path / "lab.ipynb").write_text(json.dumps({"cells": listed}))
+    (tmp_path / "prog.py").write_text(program)
+    (tmp_path / "other.py").write_text("print()")
+    found = json.loads(command("try", tmp_path, "--json", "--no-strict").out)
+    names = [str(Path(one["file"]).relative_to(tmp_path)) for one in found]
+    assert names == ["lab.ipynb/cell 2", "lab.ipynb/cell 3", "prog.py"]
+    assert [one["mistakes"][0]["line"] for one in found] == [5, 6, 5]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "not judged: it died of SIGKILL"),
+        (lambda: os.strerror(None), "not judged: it died of an error"),  # type: ignore[arg-type]
+        (lambda: os.stat("/proc/none"), "/proc/none: No such file"),
+    ],
 )
+def test_what_fails_costs_one_hand_in_only(
+    fault: Callable[[], object], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = runpy.run_path(str(ROOT / "scripts/try.py"))["judged"]
+    monkeypatch.setitem(judged.__globals__, "told_all", lambda *_: fault())
+    assert said in str(judged(NAIVE, {}, argparse.Namespace()))
 
 
-@pytest.mark.skipif(not can_contain(), reason="this Linux has no Landlock of version 3 (Linux 6.2)")
-def test_a_hand_in_writes_nothing_outside_and_starts_no_process(hand_in: Path) -> None:
-    hand_in.write_text(ESCAPE.replace("{folder}", str(hand_in.parent)))
-    assert judge(hand_in, {}).mistakes[0].kind == "elements not written"
-    assert [file.name for file in hand_in.parent.iterdir()] == [hand_in.name]
+@pytest.mark.parametrize(
+    ("ragged", "kind", "cure"),
+    [
+        (False, "uninitialised shared memory", "let the threads of a block write every element"),
+        (True, "uninitialised shared memory", "let a thread beyond the edge"),
+    ],
+)
+def test_a_cure_fits_the_shape(ragged: bool, kind: str, cure: str, hand_in: Path) -> None:
+    tile = "__shared__ float t[16][16]; int x = threadIdx.x, y = threadIdx.y; float s = 0;\n"
+    write = "if (row < n && q + x < n) " if ragged else "if (x > 0) "
+    loop = (
+        "for (int q = 0; q < n; q += 16) {\n"
+        f"{write}t[y][x] = A[row * n + q + x]; __syncthreads();\n"
+        "for (int p = 0; p < 16; p++) s += t[y][p] * (q + p < n && col < n ? B[(q + p) * n + col]"
+        " : 0);\n__syncthreads(); }\n"
+    )
+    guard = "if (row < n && col < n) "
+    hand_in.write_text(kernel(f"int row = {Y}, col = {X};\n{tile}{loop}{guard}{STORE}"))
+    verdict = judge(hand_in, {} if ragged else {"multiple": "16"})
+    told = "\n".join(lines_of(verdict))
+    assert verdict.mistakes[0].kind == kind and cure in told, told

@@ -1,35 +1,47 @@
 """Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
 
+import itertools
+import os
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from matmul_sweep.catalogue import plans
+from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu import watched
+from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
-from matmul_sweep.classroom.program import Program, build_for_cpu
+from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
 SEED = 2026
-LAUNCH_SECONDS = 3.0  # of processor time
+LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations of its blocks
+OPERATIONS_A_SECOND = 4e6
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
 PROBES = (192, 384)
 PROBE_TERMS = 64
 SLOW = 1e7  # operations of a product in more than float64
+# A dimension beyond the 8 bits of a char; its square is beyond the 16 of a short. It is prime.
+LONG = 257
+MANY = 4e6  # operations of a product of which only a part of the blocks run, if they do not meet
+WIDEST = 512  # of a tile two of which are tried in each direction
+ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
+SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b, a², ab are alike
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """A launch at a shape. expected: C in higher precision; wrong: which elements of C are, as far
-    as the launch ended."""
+    """A launch at a shape, and once more. before: what C held; factors: alpha and beta; expected: C
+    in higher precision; wrong: which elements of C are, as far as the launch ended, and wrong_again
+    after the second one; columns: the matrices that were stored by columns."""
 
     shape: Shape
     launch: Launch
@@ -37,11 +49,31 @@ class Run:
     expected: np.ndarray
     result: Watched
     wrong: np.ndarray
+    wrong_again: np.ndarray | None = None
+    before: np.ndarray | None = None
+    factors: tuple[float, float] = ALONE
+    launched: plans.Launch = field(default=plans.Launch((1, 1, 1), (1, 1, 1)))
+    columns: frozenset[str] = frozenset()
+
+    def cell(self, array: str, element: int) -> tuple[int, int]:
+        """Row and column of an element of A, B or C, as they are stored."""
+        extents = dict(zip("AB", self.shape.inputs, strict=False)) | {"C": self.shape.output}
+        if array not in self.columns:
+            return divmod(element, extents[array][1])
+        column, row = divmod(element, extents[array][0])
+        return row, column
 
     @property
     def right(self) -> bool:
         """Whether nothing about it is a mistake."""
-        return self.result.ended and not self.wrong.any() and not self.mistaken
+        fine = self.result.ended and not self.wrong.any() and not self.mistaken
+        return fine and not self.only_once
+
+    @property
+    def only_once(self) -> bool:
+        """Whether the first launch leaves a right C, and the second one does not."""
+        again = self.wrong_again is not None and bool(self.wrong_again.any())
+        return again and not self.wrong.any()
 
     @cached_property
     def mistaken(self) -> list[Mapping[str, Any]]:
@@ -67,11 +99,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Bench:
-    """A hand-in's program for the CPU, and how to launch it."""
+    """A hand-in's program for the CPU, and how to launch it. probes: the launches that found its
+    tile. cleared: whether C holds zeros before a launch, although no program in the file sees to
+    that. built: the signature for which the executable was compiled, if the program's is another by
+    now."""
 
     program: Program
     executable: Path
     launch: Launch
+    probes: tuple[Run, ...] = ()
+    cleared: bool = False
+    built: Signature | None = None
+    seed: int | None = None  # of strict grading
 
     @property
     def signature(self) -> Signature:
@@ -79,119 +118,230 @@ class Bench:
 
     def rebuilt(self, folder: Path) -> "Bench":
         """The same with its program compiled anew, into `folder`."""
-        return replace(self, executable=build_for_cpu(self.program, folder))
+        build_for_cpu(self.program, folder)
+        return replace(self, executable=executable_in(folder), built=None)
 
-    def run(self, shape: Shape, grid: tuple[int, int, int] | None = None) -> Run:
-        """Raises EmulationError if the launch is impossible."""
+    def passed(self, shape: Shape) -> Extents:
+        """What the executable gets: under the dimensions of the signature that it was built for
+        those that the kernel's parameters have by now."""
+        built = (self.built or self.signature).parameters
+        roles = {old.role: p.role for old, p in zip(built, self.signature.parameters, strict=True)}
+        names = shape.__match_args__
+        dimensions = tuple(getattr(shape, roles.get(name, name)) for name in names)
+        return Extents(shape.elements, dimensions)
+
+    def run(
+        self, shape: Shape, grid: tuple[int, int, int] | None = None,
+        factors: tuple[float, float] = ALONE,
+    ) -> Run:  # fmt: skip
+        """Launches at a shape. With `grid` C is right where that many blocks write it.
+
+        Raises EmulationError if the launch is impossible.
+        """
         operation = self.signature.operation
         fill = "digits" if operation.dtype == "int32" else "uniform"
-        inputs = tuple(fills.inputs(fill, SEED, shape, operation.dtype))
-        c = np.full(shape.output, self.poison, operation.dtype)
-        plan = self.launch.plan(grid or self.launch.grid(shape))
-        done = watched.launch(self.executable, plan, shape, inputs, c, LAUNCH_SECONDS)
+        seed = self.seed or SEED
+        inputs = tuple(fills.inputs(fill, seed, shape, operation.dtype))
+        before = np.full(shape.output, self.poison, operation.output)
+        if factors != ALONE:
+            before = fills.matrix(fill, seed, 2, *shape.output, operation.output)
+        columns = self.signature.columns
+        stored = [array.T if name in columns else array
+                  for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
+        launched = self.launch.at(shape, grid)
+        corners = not grid and shape.operations > MANY and self.blocks_apart
+        share = 0.1 if corners else 1.0
+        held = before.T if "C" in columns else before
+        done = self.refused(shape, held) or watched.launch(
+            self.executable, plans.Plan((launched,)), self.passed(shape), stored,
+            held, LAUNCH_SECONDS + share * shape.operations / OPERATIONS_A_SECOND,
+            factors=factors, corners=corners,
+        )  # fmt: skip
+        if "C" in columns:
+            again = None if done.again is None else done.again.T
+            done = replace(done, c=done.c.T, again=again, writers=done.writers.T)
         done = replace(done, findings=tuple(filter(self.counts, done.findings)))
-        expected, bound = self.reference(shape, inputs)
-        with np.errstate(invalid="ignore"):
-            right = np.abs(done.c.astype(expected.dtype) - expected) <= bound
-        wrong = ~right & done.ended
-        return Run(shape, self.launch, inputs, expected, done, wrong)
+        expected, bound = self.reference(shape, inputs, before, factors)
+        asked = (done.writers["thread"] >= 0) if grid or corners else np.full(shape.output, True)
+
+        def off(c: np.ndarray) -> np.ndarray:
+            with np.errstate(invalid="ignore"):
+                right = np.abs(c.astype(expected.dtype) - expected) <= bound
+            return ~right & asked & done.ended
+
+        again = None if done.again is None else off(done.again)
+        return Run(
+            shape, self.launch.alone, inputs, expected, done, off(done.c), again, before, factors,
+            launched, columns,
+        )  # fmt: skip
+
+    def refused(self, shape: Shape, c: np.ndarray) -> Watched | None:
+        """What the launch of the file comes to if a GPU refuses it, or if it cannot be meant."""
+        program = self.launch.program
+        told = program.at(shape) if program else None
+        finding = program.refusal(told) if program and told else None
+        if finding is None:
+            return None
+        nobody = np.full(c.shape, watched.NOBODY)
+        return Watched(self.executable, c, (finding,), nobody, "", ended=False)
+
+    @property
+    def blocks_apart(self) -> bool:
+        """Whether each block does its part of C whatever others do."""
+        text = "".join(self.program.needed.values())
+        fixed = self.launch.blocks or self.launch.fixed
+        return not fixed and not re.search(r"\bgridDim\b|\batomic\w+\s*\(", text)
 
     @property
     def adds(self) -> bool:
-        """Whether the kernel adds to C by atomics, so that the launch has to find zeros there."""
-        output = re.escape(self.signature.name_of("C"))
-        return bool(re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?{output}\b", self.program.kernel.body))
+        """Whether the kernel adds to C, so that the launch has to find zeros there."""
+        c = re.escape(self.signature.name_of("C"))
+        added = rf"\batomicAdd\s*\(\s*&?\s*\(?{c}\b|\b{c}\s*\[[^;=]*\]\s*\+="
+        return bool(re.search(added, self.program.kernel.body))
+
+    @property
+    def finds_zeros(self) -> bool:
+        """Whether the file's program clears C before it launches."""
+        program = self.launch.program
+        cleared = self.cleared or (program is not None and program.zeroes_c)
+        return cleared and self.adds
 
     @property
     def poison(self) -> float:
         """What C holds before a launch: no number, unless the kernel is to add to it."""
-        if self.adds:
+        if self.finds_zeros:
             return 0.0
-        numbers = self.signature.accumulates or self.signature.operation.dtype == "int32"
+        numbers = self.signature.accumulates or self.signature.operation.output == "int32"
         return 1e4 if numbers else np.nan
 
     def counts(self, finding: Mapping[str, Any]) -> bool:
         """Whether a finding is one at all: some kernels are to read what C held."""
         reads_c = finding["kind"] == "unwritten" and finding["array"] == "C"
-        return not (reads_c and self.signature.accumulates)
+        return not (reads_c and (self.signature.accumulates or self.finds_zeros))
 
     def reference(
-        self, shape: Shape, inputs: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """C in higher precision, and the largest error of each element that rounding explains."""
+        self, shape: Shape, inputs: Sequence[np.ndarray], before: np.ndarray | None = None,
+        factors: tuple[float, float] = ALONE,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """C in higher precision, and the largest error of each element that rounding explains.
+        before: what C held, if it counts."""
         operation = self.signature.operation
         # A large C of float64 has a reference that is no better than it is.
         longer = operation.sums == "float64" and shape.operations < SLOW
         wide = np.longdouble if longer else np.float64
         left, right = operation.factors(*(array.astype(wide) for array in inputs))
-        expected, magnitude = left @ right, np.abs(left) @ np.abs(right)
-        scale = operation.error_scale(shape.terms + 1)
+        alpha, beta = factors
+        expected, magnitude = alpha * (left @ right), abs(alpha) * (np.abs(left) @ np.abs(right))
+        if beta and before is not None:
+            expected, magnitude = expected + beta * before, magnitude + np.abs(beta * before)
+        roundings = shape.terms + (1 if factors == ALONE else 4)
+        scale = operation.error_scale(roundings)
         return expected, scale * magnitude + (operation.rounding + 1e-300) * np.abs(expected)
 
-    def with_tile(self) -> "Bench":
+    def with_tile(self, terms: int = PROBE_TERMS) -> "Bench":
         """The bench whose launch knows the tile of C that a block computes, by what a block
-        writes of a large C and what a second one beside or below it adds.
+        writes of a large C with so many terms and what a second one beside or below it adds.
 
         It is the block's own extents if that is no tile.
         """
         if self.launch.tile:
             return self
-        tile, order = self.launch.block[1::-1], COLUMNS_FIRST
+        found, probes = None, []
+        start = self.launch.with_tile(self.launch.block[1::-1], COLUMNS_FIRST)
+        bench = replace(self, launch=start)
         for size in () if self.launch.blocks else PROBES:
-            shape = self.shape(size, size, PROBE_TERMS)
-            alone = self.run(shape, (1, 1, 1))
-            if alone.endless:
+            shape = self.shape(size, size, terms)
+            depth = start.at(shape).grid[2]
+            probes = [bench.run(shape, (1, 1, depth))]
+            if probes[0].endless:
                 break
-            if found := self.tile_at(shape, alone):
-                tile, order = found
+            if probes[0].result.ended and probes[0].unwritten.any():
+                grids = (2, 1, depth), (1, 2, depth)
+                probes += [bench.run(shape, grid) for grid in grids]
+                found = tile_of(*probes)
+            if found:
                 break
-        return replace(self, launch=replace(self.launch, tile=tile, order=order))
-
-    def tile_at(self, shape: Shape, alone: Run) -> tuple[tuple[int, int], str] | None:
-        """The tile, and the order of blocks, as a square C shows it, and what one block writes."""
-        if not (alone.result.ended and alone.unwritten.any()):
-            return None
-        beside, below = (self.run(shape, grid) for grid in ((2, 1, 1), (1, 2, 1)))
-        if not (beside.result.ended and below.result.ended):
-            return None
-        x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
-        if x and y:
-            return tile_between(x, y, beside)
-        return line_of_tiles(~alone.unwritten) if x else None
+        tile, order = found or (self.launch.block[1::-1], COLUMNS_FIRST)
+        launch = self.launch.with_tile(tile, order)
+        # More blocks than C has tiles may repeat work, which is no race of the kernel's.
+        kept = (
+            replace(one, launch=launch.alone, result=replace(one.result, findings=()))
+            for one in probes if found and one.wrong.any()
+        )  # fmt: skip
+        return replace(self, launch=launch, probes=tuple(kept))
 
     def shape(self, m: int, n: int, k: int) -> Shape:
         """A shape of the operation that the kernel takes; of C = AᵀA the terms are rows of A."""
         kind: Any = self.signature.operation.shape
         m, n, k = (ceil_div(d, self.launch.multiple) * self.launch.multiple for d in (m, n, k))
         m, n = min(m, self.launch.most[0]), min(n, self.launch.most[1])
+        names, fixed = kind.__match_args__, self.signature.fixed
         if self.signature.square:
-            return kind(*[max(m, n, k)] * len(kind.__match_args__))
-        return kind(m, n, k) if len(kind.__match_args__) == 3 else kind(k, n)
+            return kind(*[fixed.get("m", max(m, n, k))] * len(names))
+        sides = (m, n, k) if len(names) == 3 else (k, n)
+        return kind(*(fixed.get(*pair) for pair in zip(names, sides, strict=True)))
 
     def shapes(self) -> list[Shape]:
-        """Tiny, ragged, prime and square shapes around the tile, those with few terms first."""
+        """Tiny, ragged, prime and square shapes around the tile, two blocks of the whole tile in
+        each direction, and long thin ones; those with few terms first."""
         assert self.launch.tile
         rows, columns = (min(side, 64) for side in self.launch.tile)
+        high, across = (1 if side == EVERYTHING else min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
-        found = (
-            (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2),
+        found: list[tuple[int, ...]] = [
+            (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2), (5, 3, 13),
+            (8, 8, 8), (12, 12, 12), (8, 12, 24), (12, 24, 8), (24, 8, 12),
             (rows, columns, wide), (rows + 1, columns, wide), (rows, columns + 1, wide),
             (rows, columns, wide + 1),
             (rows + 3, 1, 7), (rows + 1, columns - 1, 1), (wide + 1, wide + 1, wide + 1),
             (rows - 1, columns + 1, wide + 1), (2 * rows, 2 * columns, wide + 1),
             (2 * rows, columns, 3 * wide), (rows, 2 * columns, 2 * wide),
             (2 * rows, 2 * columns, 2 * wide), (53, 97, 71), (67, 31, 37),
-        )  # fmt: skip
-        shapes = dict.fromkeys(self.shape(*one) for one in found if min(one) > 0)
+            (high + 1, 3, 9), (3, across + 1, 9), (high + 1, across + 1, 5),
+            (2 * high, 2 * across, 3),
+        ]  # fmt: skip
+        if self.signature.square:
+            found.append((LONG, LONG, LONG))
+        else:
+            thin = (one for one in itertools.product((1, LONG), repeat=3) if 1 in one)
+            found += [one for one in thin if self.work(*one) < MANY or one.count(1) > 1]
+        if self.seed is not None:
+            found += strict.secret_shapes(self.seed, self.signature.square)
+        shapes = dict.fromkeys(self.shape(m, n, k) for m, n, k in found if min(m, n, k) > 0)
+        own = self.launch.program.own_shape if self.launch.program else None
+        if own and own.operations < MANY:
+            shapes[own] = None
         return sorted(shapes, key=lambda shape: shape.operations)
 
+    def work(self, m: int, n: int, k: int) -> int:
+        """Products that whole tiles compute at a shape."""
+        assert self.launch.tile
+        rows, columns = (min(side, WIDEST) for side in self.launch.tile)
+        return ceil_div(m, rows) * rows * ceil_div(n, columns) * columns * k
+
+    @cached_property
+    def trials(self) -> list[tuple[Shape, tuple[float, float]]]:
+        """Every shape with alpha and beta, as far as the kernel takes them: 1 and 0, and others at
+        two of the shapes."""
+        assert self.launch.tile
+        trials = [(shape, ALONE) for shape in self.shapes()]
+        roles = {p.role for p in self.signature.parameters}
+        alpha = SCALED[0] if "alpha" in roles else ALONE[0]
+        factors = alpha, SCALED[1] if self.signature.accumulates else ALONE[1]
+        if factors != ALONE:
+            rows, columns = (min(side, 64) + 1 for side in self.launch.tile)
+            for one in ((3, 2, 5), (rows, columns, 9)):
+                trials.append((self.shape(*one), factors))
+        return trials
+
     def runs(self, seconds: float) -> Iterator[Run]:
-        """A launch at each shape; after an endless one, or after so many seconds, no more."""
-        end = time.monotonic() + seconds
-        for shape in self.shapes():
-            run = self.run(shape)
+        """A launch for each trial; after an endless one, or after so many seconds of processor
+        time, no more."""
+        end = processor_seconds() + seconds
+        for shape, factors in self.trials:
+            run = self.run(shape, factors=factors)
             yield run
-            if run.endless or time.monotonic() > end:
+            if run.endless or processor_seconds() > end:
                 return
 
     def smaller(self, shape: Shape) -> Iterator[Shape]:
@@ -215,6 +365,22 @@ class Bench:
         return sorted(less for less in found if less < extent)
 
 
+def tile_of(alone: Run, beside: Run, below: Run) -> tuple[tuple[int, int], str] | None:
+    """The tile, and the order of blocks, as a square C shows it: what one block writes of it, and
+    what a second one adds, beside the first in x, or in y."""
+    if not (beside.result.ended and below.result.ended):
+        return None
+    x, y = (corner(~run.unwritten & alone.unwritten) for run in (beside, below))
+    if x and y:
+        return tile_between(x, y, beside)
+    return line_of_tiles(~alone.unwritten, bool(x)) if x or y else None
+
+
+def processor_seconds() -> float:
+    """What this process and those that it waited for took, however busy the machine is."""
+    return sum(os.times()[:4])
+
+
 def corner(mask: np.ndarray) -> tuple[int, int] | None:
     """The first row and column of the elements in a mask; None without any."""
     rows, columns = np.nonzero(mask)
@@ -233,11 +399,13 @@ def tile_between(
     return None
 
 
-def line_of_tiles(first: np.ndarray) -> tuple[tuple[int, int], str] | None:
-    """The same for blocks in a line, of which the first one computes these elements."""
-    count, columns = int(first.sum()), first.shape[1]
-    if not first.ravel()[:count].all():
-        return None
-    if count % columns:
-        return (1, count), LINEAR
-    return (count // columns, EVERYTHING), ROWS_FIRST
+def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], str] | None:
+    """The same for blocks in a line along x or y of the grid, of which the first one computes
+    these elements."""
+    rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
+    if first[:rows].all():
+        return (rows, EVERYTHING), ROWS_FIRST if along_x else COLUMNS_FIRST
+    if first[:, :columns].all():
+        return (EVERYTHING, columns), COLUMNS_FIRST if along_x else ROWS_FIRST
+    count = int(first.sum())
+    return ((1, count), LINEAR) if along_x and first.ravel()[:count].all() else None

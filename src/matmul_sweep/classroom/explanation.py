@@ -4,26 +4,29 @@ transposition, lost terms, a factor.
 Inputs are random, so that a model that gives every element of C is hardly wrong by chance.
 """
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from matmul_sweep.classroom.experiments import Run
+from matmul_sweep.classroom.experiments import ALONE, Run
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations.dtypes import DTYPES
 
 CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
+SUMMED = 1024  # units of roundoff that an order of sums may cost, if those are less
+KEPT = (4, 8, 16, 32, 64, 128, 256)  # rounds of a loop that does not go on to the last term
+MOST_RUNS = 5  # of which an explanation has to explain each
 ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 
 
 @dataclass(frozen=True, order=True)
 class Explanation:
     """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
-    which the mistake is: A, B, C, k, a tile, a sum or a sign, or a matrix that is taken again."""
+    which the mistake is: A, B, C, k, a tile, a sum or a sign, a matrix that is taken again, or
+    alpha or beta. vague: how much less it says than others do, which come first."""
 
+    vague: int
     kind: str
     key: str
     about: str
@@ -36,8 +39,12 @@ def explanations(run: Run, signature: Signature) -> set[Explanation]:
     """Every one that gives the C of this run."""
     if not run.wrong.any() or run.unwritten.all():
         return set()
-    own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides, tiles)
-    models = (pair for made in (lost_terms, multiples, *own) for pair in made(run, signature))
+    if run.factors != ALONE:
+        return {scaling(run, signature)}
+    own = (of_gram,) if len(run.inputs) == 1 else (operands_mixed_up, strides)
+    about_rows = () if run.columns else (*own, tiles)
+    makers = (lost_terms, multiples, *about_rows)
+    models = (pair for made in makers for pair in made(run, signature))
     return {told for c, told in models if matches(run, c)} | {*oddities(run)}
 
 
@@ -47,55 +54,102 @@ def matches(run: Run, model: np.ndarray) -> bool:
     if not (known & run.wrong).any():
         return False
     c = run.result.c.astype(np.float64)
-    close = max(CLOSE, 4 * DTYPES[run.result.c.dtype.name].roundoff)
+    unit = DTYPES[run.result.c.dtype.name].roundoff
+    close = max(min(CLOSE, SUMMED * unit), 4 * unit)
     allowed = close * max(1.0, float(np.abs(run.expected).max()))
     return bool((np.abs(c - model)[known] <= allowed).all())
 
 
-def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
-    """Sums that end early, or begin late."""
-    left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
-    terms, side = run.shape.terms, max(run.launch.block[:2])
+def scaling(run: Run, signature: Signature) -> Explanation:
+    """What C is in place of alpha·A·B + beta·C, if it is a sum of such parts."""
+    alpha, beta = run.factors
+    name_c, product = signature.name_of("C"), "·".join(map(signature.name_of, "AB"))
+    assert run.before is not None
+    before = run.before.astype(np.float64)
+    ab = (run.expected.astype(np.float64) - beta * before) / alpha
+    written = ~run.unwritten
+    parts = np.stack([ab[written], before[written], np.ones(written.sum())], axis=1)
+    c = run.result.c[written].astype(np.float64)
+    found, *_ = np.linalg.lstsq(parts, c, rcond=None)
+    fits = np.isfinite(c).all() and np.abs(parts @ found - c).max() < 1e-2
+    words = {0.0: "0", 1.0: "", alpha: "alpha·", beta: "beta·", alpha * beta: "alpha·beta·",
+             alpha**2: "alpha²·", beta**2: "beta²·", 1 / alpha: "1/alpha·"}  # fmt: skip
+    said = [next((w for v, w in words.items() if abs(v - x) < 0.02), None) for x in found]
+    if not fits or None in said:
+        key = "it is right only where alpha is 1 and beta is 0"
+        return Explanation(1, "wrong result", key, "alpha")
+    terms = [f"{w}{of}" for w, of in zip(said, (product, name_c, "1"), strict=True) if w != "0"]
+    whole = f"alpha·{product}" + (f" + beta·{name_c}" if signature.accumulates else "")
+    told = " + ".join(term.removesuffix("·1") for term in terms) or "0"
+    about = "beta" if said[0] == "alpha·" else "alpha"
+    return Explanation(0, "wrong result", f"it computes {told}, not {whole}", about)
 
-    lost = partial(Explanation, "lost terms", about="k")
+
+def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
+    """Sums that end early, or begin late, or skip terms."""
+    left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
+    terms, name = run.shape.terms, signature.terms_name
+
+    def lost(vague: int, key: str, about: str = "k") -> Explanation:
+        return Explanation(vague, "lost terms", key, about)
+
     for kept in range(terms):
         gone = terms - kept
         early, late = left[:, :kept] @ right[:kept], left[:, gone:] @ right[gone:]
         last = "term of a sum is" if gone == 1 else f"{gone} terms of a sum are"
-        yield early, lost(f"the last {last} lost")
-        if kept == terms // side * side:
-            multiple = f"{signature.terms_name} is no multiple of {side}"
-            yield early, lost(f"the last terms are lost where {multiple}")
-        yield late, lost(f"a sum begins at term {gone} instead of 0")
-        if gone == (terms - 1) // side * side:
-            key = "only the last tile of terms is summed: each round begins the sum anew"
-            yield late, lost(key)
+        yield early, lost(1, f"the last {last} lost")
+        yield early, lost(3, "the last terms of a sum are lost")
+        if kept in KEPT:
+            yield early, lost(2, f"only {kept} terms of a sum are taken")
+        for side in sides_of(run):
+            if kept == terms // side * side:
+                multiple = f"{name} is no multiple of {side}"
+                yield early, lost(2, f"the last terms are lost where {multiple}")
+            if gone == (terms - 1) // side * side:
+                key = "only the last tile of terms is summed: each round begins the sum anew"
+                yield late, lost(1, key)
+        yield late, lost(1, f"a sum begins at term {gone} instead of 0")
+        yield late, lost(3, "the first terms of a sum are lost")
     if terms > 1:
         key = "only the last term of a sum is left: each one takes the place of those before"
-        yield left[:, -1:] @ right[-1:], lost(key, about="sum")
-        yield left[:, ::2] @ right[::2], lost("every second term of a sum is lost")
+        yield left[:, -1:] @ right[-1:], lost(0, key, about="sum")
+        yield left[:, ::2] @ right[::2], lost(1, "every second term of a sum is lost")
+    number = np.arange(terms)
+    for side in sides_of(run):
+        for taken, key in (
+            (number % side == 0, f"only the first of every {side} terms of a sum is taken"),
+            (number % side != 0, f"the first of every {side} terms of a sum is lost"),
+            (number % side != side - 1, f"the last of every {side} terms of a sum is lost"),
+        ):
+            if side > 2:
+                yield left[:, taken] @ right[taken], lost(1, key)
+
+
+def sides_of(run: Run) -> list[int]:
+    """What may be the number of terms of a tile."""
+    return sorted({2, 4, 8, 16, 32, 64, *run.launch.block[:2], *(run.launch.tile or ())} - {1})
 
 
 def multiples(run: Run, _: Signature) -> Iterator[Model]:
     """Sums that are subtracted, or counted several times."""
     expected = run.expected.astype(np.float64)
-    yield -expected, Explanation("wrong result", "every sum has the wrong sign", "sign")
+    yield -expected, Explanation(1, "wrong result", "every sum has the wrong sign", "sign")
     for times in (2, 3, 4):
         key = f"every sum is counted {times} times"
-        yield times * expected, Explanation("wrong result", key, "C")
+        yield times * expected, Explanation(1, "wrong result", key, "C")
 
 
 def oddities(run: Run) -> Iterator[Explanation]:
     """What is told by C alone: sums that have a number added, or are cut to whole numbers."""
     c, fractions = run.result.c, run.result.c.dtype.kind != "i"
     if fractions and (c == np.round(c)).all() and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
-        yield Explanation("wrong result", "C holds whole numbers: is a sum an int?", "C")
+        yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "C")
     off = (c - run.expected).astype(np.float64)[run.wrong]
     if len(off) > 2 and np.isfinite(off).all() and np.ptp(off) < CLOSE < abs(off.mean()):
-        yield Explanation("wrong result", f"every sum is {off.mean():.4g} too large", "C")
+        yield Explanation(1, "wrong result", f"every sum is {off.mean():.4g} too large", "C")
     if fractions and len(off) and abs(off).max() < ROUNDED * float(np.abs(run.expected).max()):
         key = "C is nearly right, as if a factor or a sum were rounded to a smaller type"
-        yield Explanation("wrong result", key, "C")
+        yield Explanation(1, "wrong result", key, "C")
 
 
 def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Model]:
@@ -109,46 +163,68 @@ def operands_mixed_up(run: Run, signature: Signature) -> Iterator[Model]:
         (b @ b, f"{name_b}·{name_b}: {name_b} is read in the place of {name_a}", "B"),
         (b @ a, f"{name_b}·{name_a}: the matrices are exchanged", "A"),
     ):
-        yield model, Explanation("wrong result", f"it computes {what}", about)
+        yield model, Explanation(1, "wrong result", f"it computes {what}", about)
 
 
 def strides(run: Run, signature: Signature) -> Iterator[Model]:
-    """A matrix that is read, or C that is written, with another row length, or transposed."""
+    """A matrix that is read, or C that is written, with another row length, in all of it or from
+    tile to tile or within one, or transposed."""
     m, n, k = run.shape.dimensions
     a, b = (array.astype(np.float64) for array in run.inputs)
     matrices = (("A", m, k, "k"), ("B", k, n, "n"), ("C", m, n, "n"))
-    lengths = {"m": m, "n": n, "k": k, "1": 1}.items()
-    for (which, rows, columns, right), (role, length), turned in itertools.product(
-        matrices, lengths, (False, True)
-    ):
-        if (role == right and not turned) or (role == "1" and turned):
-            continue
+    lengths = {"m": m, "n": n, "k": k, "1": 1, "0": 0}
+
+    def model(which: str, index: np.ndarray) -> np.ndarray:
+        if which == "C":
+            return stored(run, index)
+        return taken(a, index) @ b if which == "A" else a @ taken(b, index)
+
+    for which, rows, columns, right in matrices:
         row, column = np.indices((rows, columns))
-        index = row + column * length if turned else row * length + column
-        model = (
-            stored(run, index) if which == "C" else
-            taken(a, index) @ b if which == "A" else a @ taken(b, index)
-        )  # fmt: skip
-        yield model, misread(signature, which, role, right, turned)
+        for role in "mnk":
+            index = row + column * lengths[role]
+            yield model(which, index), misread(signature, which, role, right, True)
+        for role in [role for role in "mnk1" if role != right]:
+            index = row * lengths[role] + column
+            yield model(which, index), misread(signature, which, role, right, False)
+        for side in sides_of(run):
+            tile, inner = row // side * side, row % side
+            for role in [role for role in lengths if role != right and rows > side]:
+                index = tile * lengths[role] + inner * lengths[right] + column
+                yield model(which, index), misplaced(signature, which, role, right)
+                index = tile * lengths[right] + inner * lengths[role] + column
+                yield model(which, index), misread(signature, which, role, right, False)
+            if columns > side:
+                index = row * lengths[right] + column % side
+                yield model(which, index), misplaced(signature, which, "0", right)
 
 
 def tiles(run: Run, signature: Signature) -> Iterator[Model]:
-    """The row of C taken for its column, or the other way round, in all of C or in a block's tile;
-    and tiles that are used transposed."""
-    a, b = (array.astype(np.float64) for array in run.inputs)
-    side = run.launch.block[0]
+    """The row of C taken for its column, or the other way round, in all of C, in a block's tile or
+    in the number of a tile; and tiles that are used transposed."""
+    left, right = (one.astype(np.float64) for one in signature.operation.factors(*run.inputs))
     row, column = np.indices(run.shape.output)
-    name_a, name_b = signature.name_of("A"), signature.name_of("B")
-    everything = max(run.shape.output)
-    for of, tile, abouts in (("", everything, "AB"), (" of its tile", side, ("tile", "tile"))):
-        across = column % tile - row % tile  # to the other side of the diagonal
+    name_a, name_b = signature.name_of("A"), signature.name_of("AB"[len(run.inputs) - 1])
+
+    def mixed(
+        other_row: np.ndarray, other_column: np.ndarray, of: str, a: str, b: str
+    ) -> Iterator[Model]:
         key = f"{name_b} is read in the column that is the row of C{of}"
-        yield pairwise(a, b, row, column - across), Explanation("wrong index", key, abouts[1])
+        yield pairwise(left, right, row, other_row), Explanation(0, "wrong index", key, b)
         key = f"{name_a} is read in the row that is the column of C{of}"
-        yield pairwise(a, b, row + across, column), Explanation("wrong index", key, abouts[0])
-    for name, model in ((name_a, turned(a, side) @ b), (name_b, a @ turned(b, side))):
-        key = f"the tiles of {name} are used transposed"
-        yield model, Explanation("wrong index", key, "tile")
+        yield pairwise(left, right, other_column, column), Explanation(0, "wrong index", key, a)
+
+    yield from mixed(row, column, "", "A", "B")
+    for side in sides_of(run):
+        first_row, first_column = row - row % side, column - column % side
+        one, other = first_column + row % side, first_row + column % side
+        yield from mixed(one, other, " of its tile", "tile", "tile")
+        yield from mixed(other, one, ", by tiles", "A", "B")
+        for name, model in (
+            (name_a, turned(left, side) @ right), (name_b, left @ turned(right, side))
+        ):  # fmt: skip
+            key = f"the tiles of {name} are used transposed"
+            yield model, Explanation(0, "wrong index", key, "tile")
 
 
 def pairwise(a: np.ndarray, b: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -178,10 +254,10 @@ def of_gram(run: Run, signature: Signature) -> Iterator[Model]:
     for length in (m, n):
         rows = taken(a, column * length + term)
         key = "it computes A·Aᵀ, not AᵀA: A is read by rows"
-        yield rows.T @ rows, Explanation("wrong index", key, "A")
+        yield rows.T @ rows, Explanation(0, "wrong index", key, "A")
         key = "it computes A·A: one of the factors is not transposed"
         for model in (rows.T @ a, a.T @ rows):
-            yield model, Explanation("wrong index", key, "A")
+            yield model, Explanation(0, "wrong index", key, "A")
 
 
 def taken(matrix: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -203,15 +279,36 @@ def stored(run: Run, index: np.ndarray) -> np.ndarray:
 def misread(signature: Signature, which: str, role: str, right: str, turned: bool) -> Explanation:
     name, done = signature.name_of(which), "written" if which == "C" else "read"
     if turned:
-        return Explanation("wrong index", f"{name} is {done} transposed", which)
+        return Explanation(0, "wrong index", f"{name} is {done} transposed", which)
     used = signature.name_of(role)
     wanted = signature.terms_name if signature.square else signature.name_of(right)
     length = f"with rows of {used} elements; they have {wanted}"
-    return Explanation("wrong index", f"{name} is {done} {length}", which)
+    return Explanation(0, "wrong index", f"{name} is {done} {length}", which)
 
 
-def common(runs: list[Run], signature: Signature) -> Explanation | None:
-    """What explains every one of these runs, preferring a wrong stride, which says most."""
-    found = [explanations(run, signature) for run in itertools.islice(runs, 6)]
-    shared = set.intersection(*found) if found else set()
-    return min(shared, key=lambda one: (one.kind != "wrong index", one.key)) if shared else None
+def misplaced(signature: Signature, which: str, role: str, right: str) -> Explanation:
+    """A tile that begins at another place."""
+    name, done = signature.name_of(which), "writes" if which == "C" else "reads"
+    wanted = signature.terms_name if signature.square else signature.name_of(right)
+    rows = f"rows of {signature.name_of(role)} elements; they have {wanted}"
+    key = f"the tiles of {name} begin at {rows}"
+    if role in "01":
+        key = f"a block or a round {done} {name} in a tile of another one"
+    return Explanation(1, "wrong index", key, f"{which} offset")
+
+
+def few_of(runs: Sequence[Run]) -> Sequence[Run]:
+    """Those of the wrong runs that an explanation has to explain: the smallest."""
+    alone = [run for run in runs if run.factors == ALONE] or runs
+    return sorted(alone, key=lambda run: run.shape.operations)[:MOST_RUNS]
+
+
+def common(runs: Sequence[Run], signature: Signature) -> Explanation | None:
+    """What explains every one of these runs, preferring what says most."""
+    shared: set[Explanation] | None = None
+    for run in runs:
+        found = explanations(run, signature)
+        shared = found if shared is None else shared & found
+        if not shared:
+            return None
+    return min(shared or (), default=None)

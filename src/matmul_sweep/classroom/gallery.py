@@ -4,17 +4,18 @@ seen it."""
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom.cuda_on_cpu import emulation
 from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError
 from matmul_sweep.classroom.experiments import SEED, Bench, Run
-from matmul_sweep.classroom.launching import Launch
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
-from matmul_sweep.classroom.program import build_for_cpu
+from matmul_sweep.classroom.program import build_for_cpu, executable_in
 from matmul_sweep.classroom.verdict import Verdict, judge
 from matmul_sweep.operations import fills
 from matmul_sweep.operations.shapes import Shape
@@ -86,13 +87,10 @@ def exhibit(source: Path, entry: Mapping[str, Any]) -> Exhibit:
     )  # fmt: skip
 
 
-class RoundedDown(Launch):
+def rounded_down(tile: tuple[int, int], launch: plans.Launch, shape: Shape) -> plans.Launch:
     """That of a program which divides towards zero."""
-
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
-        assert self.tile
-        rows, columns = (max(1, n // t) for n, t in zip(shape.output, self.tile, strict=True))
-        return columns, rows, 1
+    rows, columns = (max(1, n // t) for n, t in zip(shape.output, tile, strict=True))
+    return replace(launch, grid=(columns, rows, 1))
 
 
 def with_too_few_blocks(verdict: Verdict, folder: Path) -> tuple[Bench, Mistake, Run | None]:
@@ -100,7 +98,8 @@ def with_too_few_blocks(verdict: Verdict, folder: Path) -> tuple[Bench, Mistake,
     the run."""
     assert verdict.bench and verdict.bench.launch.tile
     side = verdict.bench.launch.tile[0] + 1
-    launch = RoundedDown(**vars(verdict.bench.launch))
+    launch = verdict.bench.launch
+    launch = replace(launch, mended=partial(rounded_down, launch.tile or (1, 1)))
     bench = replace(verdict.bench.rebuilt(folder), launch=launch)
     run = bench.run(bench.shape(side, side, side))
     return bench, mistakes_of(run, verdict.program, None)[0], run
@@ -110,14 +109,15 @@ def seen(check: str, bench: Bench, smallest: Shape, folder: Path) -> str:
     """What a check says of a kernel with a mistake."""
     classroom = bench.shape(CLASSROOM, CLASSROOM, CLASSROOM)
     shape = classroom if check in ("ones", "random") else smallest
-    executable = build_for_cpu(bench.program, folder, watch=False)
+    build_for_cpu(bench.program, folder, watch=False)
+    executable = executable_in(folder, watch=False)
     dtype = bench.signature.operation.dtype
     fill = "constant" if check == "ones" else "uniform"
     inputs = tuple(fills.inputs(fill, SEED, shape, dtype))
     # Classrooms do not poison C: what an earlier, right kernel left lies there.
     expected, bound = bench.reference(shape, inputs)
     before = expected.astype(dtype) if check == "ones" else np.full(shape.output, np.nan, dtype)
-    plan = bench.launch.plan(bench.launch.grid(shape))
+    plan = plans.Plan((bench.launch.at(shape),))
     try:
         c = emulation.launch(executable, plan, shape, inputs, before)
     except EmulationError:

@@ -4,30 +4,41 @@ Each comes from a setting (behind the file's name, or in a comment `// try: ...`
 source: its macros, the launch in its own program, the extents of its shared arrays.
 """
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
 from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
 from matmul_sweep.catalogue.expressions import evaluate
-from matmul_sweep.classroom.source import Kernel, Source, question, split_at_commas, word_set
+from matmul_sweep.classroom.file_launch import FileLaunch
+from matmul_sweep.classroom.host import Host
+from matmul_sweep.classroom.source import Source, question, word_set
+from matmul_sweep.classroom.syntax import Kernel, TemplateParameter
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import Shape, ceil_div
 from matmul_sweep.process.errors import UserError
 
 # Settings that are no constants of the source.
-OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k")
+OWN = word_set("kernel block blocks tile shared multiple most_rows most_columns m n k order a b")
 COLUMNS_FIRST, ROWS_FIRST, LINEAR = "columns first", "rows first", "linear"
 EVERYTHING = 1 << 30  # of a tile: all columns of C
 TILE_NAME = re.compile(r"(?i).*(tile|block|width|size|bs|ts|dim|bm|bn|bk|tm|tn|step).*|[A-Z]{1,3}")
 DEFAULT_BLOCK = (16, 16, 1)  # of a kernel that takes any
 LINE_BLOCK = (128, 1, 1)  # of one that takes any, and counts its threads by x alone
 STRIDING_BLOCKS = 8  # of a grid whose threads go on by its size: few, so that they do go on
-CONSTANT = re.compile(
-    r"\bconst(?:expr)?\s+(?:static\s+)?(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;,]+)"
-)
-EXTENT = re.compile(r"__shared__\s+(?:volatile\s+)?[\w]+(?:\s+\w+)?\s+(\w+(?:\s*\[[^\]]*\])+)")
+# Arguments of public ladders of SGEMM kernels, whose loads fit the threads of a block only so.
+LADDERS = (
+    {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4,
+     "NUM_THREADS": 128},
+    {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
+    {"BM": 64, "BN": 64, "BK": 8, "TM": 8},
+)  # fmt: skip
+TYPICAL = 16  # of another template's argument
+SHARED = re.compile(r"__shared__\s+(?:volatile\s+)?\w+(?:\s+\w+)?\s+([^;=]+)")
+ARRAY = re.compile(r"\w+\s*((?:\[[^\]]*\]\s*)+)")
+ALIAS = re.compile(r"(\w+)\s*=\s*((?:threadIdx|blockIdx)\s*\.\s*[xyz])\s*[,;]")
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,10 @@ class Launch:
     blocks: of the grid at every shape, or 0. most: rows and columns of C that it takes at most.
 
     order: COLUMNS_FIRST if x of the grid runs along the columns of C, ROWS_FIRST if along its rows,
-    LINEAR if along its elements.
+    LINEAR if along its elements. program: the launch in the file, which then is the launch. fixed:
+    its grid, if that does not depend on the shape. depth: blocks along z of another grid. mended:
+    what is tried in the place of a launch that may be wrong. guessed: what neither the file nor a
+    setting says.
     """
 
     block: tuple[int, int, int]
@@ -48,45 +62,95 @@ class Launch:
     order: str = COLUMNS_FIRST
     blocks: int = 0
     most: tuple[int, int] = (EVERYTHING, EVERYTHING)
+    program: FileLaunch | None = None
+    fixed: plans.Grid | None = None
+    depth: int = 1
+    mended: Callable[[plans.Launch, Shape], plans.Launch] | None = None
+    guessed: frozenset[str] = frozenset()
 
-    def plan(self, grid: plans.Grid) -> plans.Plan:
-        """One launch with this grid."""
-        return plans.Plan((plans.Launch(grid, self.block, self.shared_bytes),))
+    @property
+    def alone(self) -> "Launch":
+        """The same without the file."""
+        return replace(self, program=None, mended=None)
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
+    def grid_of_file(self, shape: Shape) -> plans.Grid | None:
+        """The grid that the file's program launches at a shape, as far as that is known: one that
+        does not depend on the shape is for the program's own sizes."""
+        told = self.program.at(shape) if self.program else None
+        if self.program is None or told is None:
+            return None
+        own = not self.program.constant or shape == self.program.own_shape
+        return told.grid if own else self.fixed
+
+    def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
+        """The launch at a shape, or with another grid."""
+        told = self.program.at(shape) if self.program else None
+        block, shared = self.block, self.shared_bytes
+        if told:
+            block, shared = told.block or block, shared if told.shared is None else told.shared
+        grid = grid or self.grid_of_file(shape) or self.covering(shape)
+        found = plans.Launch(grid, block, shared)
+        return self.mended(found, shape) if self.mended else found
+
+    def covering(self, shape: Shape) -> plans.Grid:
+        """The grid that covers C with tiles."""
         assert self.tile
         if self.blocks:
-            return self.blocks, 1, 1
+            return self.blocks, 1, self.depth
         if self.order == LINEAR:
-            return ceil_div(shape.elements[-1], self.tile[1]), 1, 1
+            return ceil_div(shape.elements[-1], self.tile[1]), 1, self.depth
         rows, columns = (ceil_div(*pair) for pair in zip(shape.output, self.tile, strict=True))
-        return (columns, rows, 1) if self.order == COLUMNS_FIRST else (rows, columns, 1)
+        x, y = (columns, rows) if self.order == COLUMNS_FIRST else (rows, columns)
+        return x, y, self.depth
+
+    def with_tile(self, tile: tuple[int, int], order: str) -> "Launch":
+        """The same with a tile. A grid of the file that does not depend on the shape is for the
+        file's own sizes, if these are known; or its blocks go on over any C."""
+        known = replace(self, tile=tile, order=order)
+        program = self.program
+        if program is None or program.far is None or program.far.grid is None:
+            return known
+        known = replace(known, depth=program.far.grid[2])
+        if not program.constant:
+            return known
+        goes_on = program.own_shape is None or "gridDim" in program.kernel.body
+        return replace(known, fixed=program.far.grid) if goes_on else known
 
 
-def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
-    """Raises UserError, with the question, for what nothing says."""
+def launch_of(
+    source: Source, kernel: Kernel, settings: Mapping[str, str], sizes: Iterable[str] = ()
+) -> Launch:
+    """How to launch a kernel. sizes: the names of constants that are dimensions, and no tiles.
+
+    Raises UserError, with the question, for what nothing says.
+    """
     where = str(source.path)
-    constants = template_arguments(source, kernel)
+    constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
     for name, value in constants.items():
-        if source.fixes(name) and source.defines[name] != value:
+        if source.fixes(name) and source.macros[name] != value:
             raise UserError(
-                f"{where}: {name}={value}, but the file defines it as {source.defines[name]}: "
+                f"{where}: {name}={value}, but the file defines it as {source.macros[name]}: "
                 "change it there, or leave the setting out"
             )
     values = known_values(source, constants)
     ask_for_constants(source, kernel, values, constants)
-    block = extents(settings, "block", where) or block_of(source, kernel, values)
+    own = Host(source, kernel, {}).launch()
+    said = extents(settings, "block", where)
+    block = said or (own.block if own else None)
+    if block is None:
+        guessed |= {"block"}
+        tilings = {name: value for name, value in values.items() if name not in sizes}
+        block = guessed_block(source, kernel, tilings)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         known = f" ({names})" if names else ""
         raise question(f"{where}: which block does {kernel.name} take{known}", "block=16x16")
     x, y, z, *_ = (*block, 1, 1)
-    if not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
+    if said and not 1 <= (threads := x * y * z) <= MAXIMUM_THREADS:
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
-    launch = launched(source, kernel)
-    shared = settings.get("shared") or (valued(launch[2], values) if launch[2:] else None)
+    shared: int | str | None = settings.get("shared") or (own.shared if own else None)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 
@@ -102,17 +166,23 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
         (x, y, z), (tile[0], tile[-1]) if tile else None, number(str(shared or 0), values, where),
         count("multiple", 1), constants,
         blocks=count("blocks", 0 if tile else striding_blocks(source, kernel)),
-        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)),
+        most=(count("most_rows", EVERYTHING), count("most_columns", EVERYTHING)), guessed=guessed,
     )  # fmt: skip
 
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
-    """The whole numbers among macros and constants, by name."""
-    declared = dict(CONSTANT.findall(source.bare))
-    texts = declared | dict(source.defines) | dict(constants)
-    values: dict[str, int] = {}
+    """The whole numbers among macros and constants, by name, those of headers beside too."""
+    texts: dict[str, str] = {}
+    for one in (*source.headers_beside, source):
+        texts |= one.constants | one.macros
+    return whole_numbers(texts | dict(constants), {})
+
+
+def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
+    """The values of those texts that are whole numbers, which may use each other."""
+    values = dict(known)
     for _ in range(4):  # macros of macros
-        found = {name: valued(text.strip("() "), values) for name, text in texts.items()}
+        found = {name: valued(text, values) for name, text in texts.items()}
         values |= {name: value for name, value in found.items() if value is not None}
     return values
 
@@ -134,7 +204,10 @@ def extents(settings: Mapping[str, str], key: str, where: str) -> tuple[int, ...
 
 
 def used_constants(kernel: Kernel, values: Mapping[str, int]) -> list[str]:
-    words = set(re.findall(r"[A-Za-z_]\w*", kernel.body + kernel.template))
+    """The names of known values that a kernel uses."""
+    words = set(
+        re.findall(r"[A-Za-z_]\w*", " ".join([kernel.body, *(one.name for one in kernel.template)]))
+    )
     return [name for name in values if name in words]
 
 
@@ -143,7 +216,7 @@ def ask_for_constants(
 ) -> None:
     """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
     words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
-    parameters = template_parameters(kernel)
+    parameters = [one.name for one in kernel.template]
     local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
     known = {*values, *constants, *local}
     for name in [*parameters, *words]:
@@ -164,27 +237,72 @@ def defined(source: Source, name: str) -> bool:
 
 def shared_arrays(kernel: Kernel) -> list[list[str]]:
     """The extents of each of its arrays in shared memory, as they are written."""
-    return [re.findall(r"\[([^\]]*)\]", array) for array in EXTENT.findall(kernel.body)]
+    return [re.findall(r"\[([^\]]*)\]", array) for declared in SHARED.findall(kernel.body)
+            for array in ARRAY.findall(declared)]  # fmt: skip
 
 
-def block_of(source: Source, kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The block as the source has it, or None if it could be several."""
-    if found := launched_block(source, kernel, values):
-        return found
+def guessed_block(
+    source: Source, kernel: Kernel, values: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The block that a kernel's own text makes likely, or None if it could be several."""
+    code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
-    if not tiles and "__shared__" not in kernel.body:
-        return LINE_BLOCK if in_a_line(source, kernel) else DEFAULT_BLOCK
-    arrays = ([valued(text, values) or 0 for text in one] for one in shared_arrays(kernel))
-    squares = [min(sides) for sides in arrays if len(sides) == 2 and all(sides)]
-    side = tiles.pop() if len(tiles) == 1 else min(squares, default=0) if not tiles else 0
-    return (side, side) if 0 < side <= 32 else None
+    arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
+    if not uses(code, "threadIdx", "[yz]"):
+        if not uses(code, "threadIdx", "x"):
+            return (1,)
+        threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
+        return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
+    if not uses(code, "threadIdx", "x"):
+        return LINE_BLOCK[1::-1]
+    if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
+        return tuple(sides)
+    squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
+    if not tiles and not arrays:
+        return square_of(bound) or DEFAULT_BLOCK
+    side = min(squares or (tiles if len(tiles) == 1 else {0}))
+    return (side, side) if 0 < side <= 32 else square_of(bound)
 
 
-def in_a_line(source: Source, kernel: Kernel) -> bool:
-    """Whether threads and blocks are counted by x alone: those of another y would only repeat the
-    work, which is no race of the kernel's."""
-    text = source.needed_by(kernel)
-    return "threadIdx.x" in text and not re.search(r"\.\s*[yz]\b", text)
+def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
+    """The threads of a block in a line, one for each element of a square tile, or of an array; 0 if
+    there could be several."""
+    if len(tiles) == 1:
+        return tiles.pop() ** 2
+    sizes = {math.prod(one) for one in arrays}
+    return sizes.pop() if len(sizes) == 1 and max(sizes) <= MAXIMUM_THREADS else 0
+
+
+def square_of(threads: int | None) -> tuple[int, int] | None:
+    """The square block of so many threads."""
+    side = math.isqrt(threads or 0)
+    return (side, side) if side and side * side == threads else None
+
+
+def threads_of_ladder(values: Mapping[str, int]) -> int:
+    """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
+    named = {short(name): value for name, value in values.items()}
+    if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
+        return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
+    return named.get("NUM_THREADS", 0)
+
+
+def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
+    """The extent of a block whose threads count as blockIdx.x * extent + threadIdx.x, or go on by
+    it; or 0."""
+    body, thread = kernel.body, rf"threadIdx\s*\.\s*{axis}\b"
+    for name, index in ALIAS.findall(body):
+        if not re.search(rf"\b{name}\s*\+=", body):
+            body = re.sub(rf"\b{name}\b(?!\s*=[^=])", index, body)
+    counted = rf"blockIdx\s*\.\s*{axis}\s*\*\s*(\w+)\s*\)?\s*\+\s*{thread}(?!\s*\*)"
+    goes_on = rf"\b(\w+)\s*=\s*{thread}\s*;[^;]*;\s*\1\s*\+=\s*(\w+)\s*\)"
+    found = re.search(counted, body) or re.search(goes_on, body)
+    return (valued(found[found.lastindex or 0], values) or 0) if found else 0
+
+
+def uses(code: str, index: str, axis: str) -> bool:
+    """Whether code takes an axis of threadIdx or blockIdx."""
+    return bool(re.search(rf"\b{index}\s*\.\s*{axis}\b", code))
 
 
 def striding_blocks(source: Source, kernel: Kernel) -> int:
@@ -193,52 +311,70 @@ def striding_blocks(source: Source, kernel: Kernel) -> int:
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    return STRIDING_BLOCKS if strides and in_a_line(source, kernel) else 0
+    in_a_line = not uses(source.needed_by(kernel)[source], "blockIdx", "[yz]")
+    return STRIDING_BLOCKS if strides and in_a_line else 0
 
 
 def valued(text: str, values: Mapping[str, int]) -> int | None:
     """The value of an expression of C, or None."""
     sizes = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
-    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), text)
+    plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
+    plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
+    plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
+    plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
     try:
-        return evaluate(plain.strip().replace("/", "//"), values)
+        return evaluate(plain.replace("/", "//"), values)
     except UserError:
         return None
 
 
-def launched(source: Source, kernel: Kernel) -> list[str]:
-    """The texts between <<< and >>> of the kernel's first launch in the source's own program."""
-    launch = re.search(rf"\b{kernel.name}\s*(?:<[^<>]*>)?\s*<<<(.*?)>>>", source.bare, re.DOTALL)
-    return split_at_commas(launch[1]) if launch else []
+def template_arguments(
+    source: Source, kernel: Kernel, settings: Mapping[str, str]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """The arguments of the kernel's template, by the parameter's name, and those that are a guess.
+
+    Each is that of a setting, of the kernel's first launch, of an explicit instantiation, the
+    default, the constant of its name in the program, float for a type, or else a usual one.
+    """
+    own = Host(source, kernel, {}).launch()
+    given = own.template if own else source.instantiations.get(kernel.name, ())
+    known = known_values(source, {})
+    program = whole_numbers(source.constants_of_functions, known)
+    told, guessed = {}, set()
+    texts = [*given, *[""] * len(kernel.template)]
+    for one, text in zip(kernel.template, texts, strict=False):
+        chosen = settings.get(one.name) or argument(one, text, known)
+        chosen = chosen or argument(one, one.default, known)
+        if not chosen and not one.is_type and one.name in program:
+            chosen = str(program[one.name])
+        if not chosen:
+            guessed |= {one.name}
+            chosen = "float" if one.is_type else str(typical(one.name, kernel))
+        told[one.name] = chosen
+        if chosen.isdecimal():
+            known[one.name] = int(chosen)
+    return told, frozenset(guessed)
 
 
-def template_arguments(source: Source, kernel: Kernel) -> dict[str, str]:
-    """The arguments of the kernel's template, by the parameter's name: those of its first launch,
-    or the defaults; float for a type without."""
-    launch = re.search(rf"\b{kernel.name}\s*<([^<>]*)>\s*<<<", source.bare)
-    names = template_parameters(kernel)
-    found = dict.fromkeys(re.findall(r"(?:typename|class)\s+(\w+)", kernel.template), "float")
-    found |= dict(re.findall(r"(\w+)\s*=\s*([^,]+)", kernel.template))
-    return found | (dict(zip(names, split_at_commas(launch[1]), strict=False)) if launch else {})
+def argument(one: TemplateParameter, text: str, known: Mapping[str, int]) -> str:
+    """A template's argument without the names of the function that gives it, or nothing."""
+    if one.is_type:
+        return "" if re.fullmatch(r"[A-Z]\w?", text) else text
+    value = valued(text, known) if text else None
+    return text if text in ("true", "false") else "" if value is None else str(value)
 
 
-def template_parameters(kernel: Kernel) -> list[str]:
-    return re.findall(r"(\w+)\s*(?:,|$)", re.sub(r"=[^,]*", "", kernel.template))
+def typical(name: str, kernel: Kernel) -> int:
+    """A usual value of a template's parameter."""
+    names = {short(one.name) for one in kernel.template if not one.is_type}
+    fitting = (one for one in LADDERS if names <= one.keys() and len(names) > 2)
+    ladder: Mapping[str, int] = min(fitting, key=len, default={})
+    return ladder.get(short(name), TYPICAL)
 
 
-def launched_block(
-    source: Source, kernel: Kernel, values: Mapping[str, int]
-) -> tuple[int, ...] | None:
-    """The block of `kernel<<<grid, block>>>` in the source's own program, if it is made of
-    constants."""
-    parts = launched(source, kernel)
-    if len(parts) < 2:
-        return None
-    block = parts[1]
-    written = re.fullmatch(r"dim3\s*\(([^)]*)\)", block)
-    if not written:  # `dim3 grid(...), block(...);` declares several
-        declared = rf"\bdim3\b[^;]*?\b{re.escape(block)}\s*[({{]([^;)}}]*)[)}}]"
-        written = re.search(declared, source.bare)
-    texts = written[1].split(",") if written else [block]
-    sides = [valued(text, values) for text in texts]
-    return tuple(side for side in sides if side) if all(sides) else None
+def short(name: str) -> str:
+    """BM for BLOCK_TILE_SIZE_Y, BLOCK_SIZE_M and the like."""
+    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", name.upper())
+    if not found:
+        return name.upper()
+    return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])

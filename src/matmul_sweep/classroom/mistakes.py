@@ -10,15 +10,25 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.classroom.experiments import Run
-from matmul_sweep.classroom.explanation import Explanation, explanations
+from matmul_sweep.classroom.explanation import Explanation
 from matmul_sweep.classroom.program import Program
+from matmul_sweep.classroom.syntax import line_of
 from matmul_sweep.process.contained import MOST_BYTES
 
 # The cure of each kind of mistake, if it is the same for all, in the order in which they are told:
 # what breaks the launch, then what makes C wrong.
 CURES = {
+    "comma for dim3": "",
+    "too many threads": "",
+    "too much shared memory": "",
+    "grid too small": "",
+    "grid exchanged": "the kernel takes its rows of C from y of the grid, and columns from x, or "
+    "the other way round: give the grid in this order",
+    "too little shared memory": "ask for all that the kernel uses",
     "divergent barrier": "every thread of a block has to reach the same barrier: move it out of "
     "the `if`, and let no thread return or leave the loop before it",
+    "overlapping arrays": "declare one `extern __shared__` array, and take the others as pointers "
+    "into it: float* second = first + elements",
     "wrong index": "",
     "lost terms": "",
     "uninitialised variable": "give it a value, such as 0 for a sum",
@@ -36,6 +46,8 @@ CURES = {
     "race": "let one thread write each element, or add with atomicAdd",
     "uninitialised shared memory": "let a thread beyond the edge of its matrix store 0",
     "uninitialised C": "sum in a variable that begins at 0 and store it at the end",
+    "right only once": "set what it keeps to its first value before each launch, or at the end of "
+    "the kernel",
     "elements not written": "check the guard, and how a thread finds its row and column",
     "wrong result": "",
 }
@@ -50,11 +62,14 @@ SAYS = {
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
 LOOP = r"\b(?:for|while)\s*\("
+STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
     "tile": r"\+=.*\*",  # adds up products
     "sum": r"^\s*\w[\w\[\]]*\s*=[^=].*\*",  # puts a product in the place of a sum
-    "sign": r"-=|=\s*-",
+    "sign": r"-=|\b(\w[\w\[\]]*)\s*=\s*\1\s*-|=\s*-|\(\s*-",
+    "alpha": r"\balpha\b",
+    "beta": r"\bbeta\b",
 }
 
 
@@ -74,13 +89,17 @@ class Mistake:
 
 
 def mistakes_of(run: Run, program: Program, explanation: Explanation | None) -> list[Mistake]:
-    """The mistakes of a launch. explanation: of a wrong C, if one was found for all launches."""
+    """The mistakes of a launch. explanation: of its wrong C."""
     teller = Teller(run, program)
     found = [teller.told(finding) for finding in run.mistaken]
+    if found or run.wrong.any():
+        found += teller.overlapping()
     if run.wrong.any():
-        if explanation and explanation in explanations(run, program.signature):
+        if explanation:
             found.append(teller.explained(explanation))
         found.append(teller.wrong())
+    if run.only_once:
+        found.append(teller.only_once())
     return sorted(found, key=lambda one: one.rank)
 
 
@@ -107,6 +126,9 @@ class Teller:
         kind, does = SAYS.get(kind, ("crash", f"dies: {kind}"))
         fields = {"name": self.name_of(finding.get("array", "")), **finding}
         return self.made(kind, line, f"{thread_of(finding)} {does.format(**fields)}")
+
+    def tell_refused(self, finding: Mapping[str, Any], _: int) -> Mistake:
+        return self.made(finding["mistake"], finding["line"], finding["what"], finding["cure"])
 
     def tell_divergent(self, finding: Mapping[str, Any], _: int) -> Mistake:
         line = re.search(r"at line (\d+)", finding["text"])
@@ -158,7 +180,7 @@ class Teller:
         does = "writes" if finding["writes"] else "reads"
         element, array = finding["element"], finding["array"]
         if array == "shared":
-            has = f"of dynamic shared memory, which has {self.run.launch.shared_bytes}"
+            has = f"of dynamic shared memory, which has {self.run.launched.shared_bytes}"
             what = f"{thread_of(finding)} {does} byte {element} {has}"
             return self.made("out of shared memory", line, what)
         shape, name = self.run.shape, self.name_of(array)
@@ -166,7 +188,8 @@ class Teller:
         rows, columns = extents.get(array, shape.output)
         place = f"{name}[{element}]"
         if element >= 0:
-            place += f", row {element // columns}, column {element % columns}"
+            row, column = self.run.cell(array, element)
+            place += f", row {row}, column {column}"
         what = f"{thread_of(finding)} {does} {place}; {name} has {rows}×{columns} elements"
         return self.made("out of bounds", line, what)
 
@@ -191,10 +214,10 @@ class Teller:
         if finding["array"] == "shared":
             where = f"byte {finding['element']} of shared memory"
         else:
-            row, column = divmod(finding["element"], self.run.shape.output[1])
+            row, column = self.run.cell("C", finding["element"])
             where = f"{self.name_of('C')}[{row}][{column}]"
         of = "the same block" if finding["same_block"] else "another block"
-        thread = indices(finding["other_thread"], self.run.launch.block)
+        thread = indices(finding["other_thread"], self.run.launched.block)
         did = "wrote" if first == "write" else "read"
         what = f"{thread_of(finding)} {second}s {where}, which thread {thread} of {of} {did}"
         return self.made("race", line, f"{what} (line {other})" if other else what)
@@ -219,6 +242,12 @@ class Teller:
             )
         return self.made("missing barrier", reads, what, cure)
 
+    def overlapping(self) -> Iterator[Mistake]:
+        """The `extern __shared__` arrays behind the first, none of which has memory of its own."""
+        for name, _, node in self.program.overlapping:
+            what = f"{name} begins at the address of every other `extern __shared__` array"
+            yield self.made("overlapping arrays", line_of(node), what)
+
     def barrier_between(self, one: int, other: int) -> bool:
         """Whether a barrier stands between two lines."""
         between = self.source.bare.splitlines()[min(one, other) : max(one, other) - 1]
@@ -229,8 +258,15 @@ class Teller:
         if about == "k":  # the first loop whose head names the number of terms, or the first
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
+        elif about == "tile" and (stored := self.body_line(STORED_TURNED)):
+            line = stored
         elif about in PATTERNS:
-            line = self.body_line(PATTERNS[about]) or self.store_line()
+            line = self.pattern_line(about) or self.store_line()
+        elif about.endswith(" offset"):
+            role = about.removesuffix(" offset")
+            name = re.escape(self.name_of(role))
+            moved = rf"\b{name}\s*\+?=[^=]|[&*]\s*{name}\b"
+            line = self.body_line(moved) or self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
         return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")
@@ -266,6 +302,16 @@ class Teller:
         what = f"{described(run.wrong)} wrong; {self.example()}"
         return self.made("wrong result", self.store_line(), what)
 
+    def only_once(self) -> Mistake:
+        """A kernel whose second launch on the same matrices is wrong."""
+        variable = r"__device__\s[^;({]*?\b(\w+)\s*(?:\[[^;{]*)?(?:=[^;]*)?;"
+        kept = re.findall(variable, self.source.bare)
+        line = self.body_line("|".join(rf"\b{name}\b" for name in kept)) if kept else 0
+        what = "the first launch is right, and a second one on the same matrices is not"
+        if line:
+            what += ": it finds what the first one left in a variable of the device"
+        return self.made("right only once", line or self.store_line(), what)
+
     def example(self) -> str:
         """The first wrong element: who computed it, what it is and what it should be."""
         run = self.run
@@ -273,8 +319,8 @@ class Teller:
         writer, element = run.result.writers[row, column], f"{self.name_of('C')}[{row}][{column}]"
         if writer["thread"] < 0:
             return f"{element} is written by no thread"
-        thread = indices(int(writer["thread"]), run.launch.block)
-        block = indices(int(writer["block"]), run.launch.grid(run.shape))
+        thread = indices(int(writer["thread"]), run.launched.block)
+        block = indices(int(writer["block"]), run.launched.grid)
         return (
             f"{element}, by thread {thread} of block {block}, is "
             f"{run.result.c[row, column]:.6g}; it should be {float(run.expected[row, column]):.6g}"
@@ -303,9 +349,22 @@ class Teller:
         """The first line of the kernel that has an element of this matrix, or the last one."""
         return self.body_line(rf"\b{re.escape(self.name_of(role))}\s*\[", last)
 
+    @classmethod
+    def line_of(cls, program: Program, pattern: str) -> int:
+        """The first line of a kernel with a pattern, or 0."""
+        return cls(None, program).body_line(pattern)  # type: ignore[arg-type]
+
+    def pattern_line(self, about: str) -> int:
+        pattern = PATTERNS[about]
+        for role in ("alpha", "beta"):
+            pattern = pattern.replace(role, re.escape(self.name_of(role)))
+        return self.body_line(pattern)
+
     def body_line(self, pattern: str, last: bool = False) -> int:
-        first = self.program.kernel.line
-        body = self.source.bare.splitlines()[first:][: self.program.kernel.body.count("\n") + 1]
+        node = self.program.kernel.node
+        brace, end = (node.child_by_field_name("body") or node).start_point.row, node.end_point.row
+        first = min(brace + 1, end)  # the line of the brace may have the parameters too
+        body = self.source.bare.splitlines()[first : end + 1]
         found = [first + i for i, text in enumerate(body, 1) if re.search(pattern, text)]
         return found[-1 if last else 0] if found else 0
 

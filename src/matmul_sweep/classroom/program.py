@@ -5,16 +5,22 @@ import json
 import math
 import re
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
+from tree_sitter import Node
+
 from matmul_sweep.build import toolchain
+from matmul_sweep.classroom import syntax
 from matmul_sweep.classroom.cuda_on_cpu import emulation
-from matmul_sweep.classroom.launching import Launch, template_parameters
-from matmul_sweep.classroom.signature import UNUSED, Signature
-from matmul_sweep.classroom.source import Kernel, Source
-from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.classroom.launching import Launch
+from matmul_sweep.classroom.signature import BATCH, LEADING, UNUSED, Parameter, Signature
+from matmul_sweep.classroom.source import Include, Source
+from matmul_sweep.classroom.syntax import Kernel, text_of
 from matmul_sweep.process.errors import UserError, one_line
 from matmul_sweep.process.limits import run_limited
 
@@ -22,6 +28,7 @@ FUNCTION = "cuda_trial"  # has the signature of its operation and calls the hand
 ERROR = re.compile(
     r"^(.+?)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error(?: #\d+\S*)?: (.*)$", re.MULTILINE
 )
+NO_HEADER = re.compile(r"(?:could not|cannot) open (?:source|include) file|: No such file")
 COMPILE_SECONDS = 60.0
 
 
@@ -43,16 +50,28 @@ class Program:
     launch: Launch
 
     @cached_property
+    def needed(self) -> Mapping[Source, str]:
+        """What the kernel uses of each header beside it, then the file's own."""
+        return self.source.needed_by(self.kernel)
+
+    @property
     def text(self) -> str:
-        """The kernel and what it uses, at its own lines."""
-        place = json.dumps(str(self.source.place), ensure_ascii=False)  # as a string of C
-        return f"#line 1 {place}\n{self.source.needed_by(self.kernel)}\n"
+        """The kernel and what it uses, at its own lines; headers beside it are included whole."""
+        return at_its_lines(self.source, self.needed[self.source])
+
+    def flat(self, drops: Callable[[Include], object]) -> str:
+        """The same with what it uses of the headers beside it, and without some others."""
+        return "".join(
+            at_its_lines(source, source.without(text, lambda one: one.beside or drops(one)))
+            for source, text in self.needed.items()
+        )
 
     @property
     def defines(self) -> str:
-        """The constants that settings give, and the source does not, as macros."""
-        template = template_parameters(self.kernel)
-        return "".join(
+        """The constants that settings give, and the source does not, as macros; and what headers of
+        the program around the kernel bring along."""
+        template = [one.name for one in self.kernel.template]
+        return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in template
         )  # fmt: skip
@@ -61,26 +80,67 @@ class Program:
     def wrapper(self) -> str:
         """A kernel of the operation's own signature that calls the hand-in's."""
         operation = self.signature.operation
-        cpp = DTYPES[operation.dtype].cpp
-        inputs = operation.matrices[:-1]
-        pointers = [*(f"const {cpp}* trial_{name}" for name in inputs), f"{cpp}* trial_C"]
+        types = [dtype.cpp for dtype in operation.dtypes]
+        names = [f"trial_{name}" for name in operation.matrices]
+        inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
-        own = [self.launch.constants[name] for name in template_parameters(self.kernel)]
-        template = f"<{', '.join(own)}>" if own else ""
-        roles = [p.role for p in self.signature.parameters]
-        given = {"alpha": "1", "beta": "0"}
-        given |= {role: "0" for role in roles if role.startswith(UNUSED)}
-        given |= {name: f"const_cast<{cpp}*>(trial_{name})" for name in inputs}
-        arguments = ", ".join(given.get(role, f"trial_{role}") for role in roles)
+        parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
+        structs, arguments = [], []
+        passed = (p for p in self.signature.parameters if p.position >= 0)
+        for position, parts in groupby(passed, key=lambda p: p.position):
+            for part in parts:
+                argument = self.argument(part)
+                if part.member:
+                    argument, value = f"trial_{position}", argument
+                    structs.append(f"{argument}.{part.member} = {value};")
+            if part.member:
+                kind = self.kernel.parameters[position].type
+                structs.insert(0, f"{kind} {argument} = {{}};")
+            arguments.append(argument)
+        inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
+        call = f"{self.instance}({', '.join(arguments)});"
         return (
-            '#line 1 "wrapper"\n'
-            f'extern "C" KERNEL_ATTRIBUTE void {FUNCTION}({", ".join([*pointers, *numbers])})\n'
-            f"{{ {self.kernel.name}{template}({arguments}); }}\n"
+            f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
+            f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
 
     @property
+    def instance(self) -> str:
+        """The kernel's name with the arguments of its template."""
+        own = [self.launch.constants[one.name] for one in self.kernel.template]
+        return f"{self.kernel.path}<{', '.join(own)}>" if own else self.kernel.path
+
+    def argument(self, parameter: Parameter) -> str:
+        """What a parameter of the kernel gets."""
+        role, operation = parameter.role, self.signature.operation
+        if role in operation.matrices:
+            index = operation.matrices.index(role)
+            pointer = f"const_cast<{operation.dtypes[index].cpp}*>(trial_{role})"
+            known = self.launch.constants
+            rows = "".join(f"[{known.get(extent, extent)}]" for extent in parameter.extents)
+            return f"reinterpret_cast<{parameter.type} (*){rows}>({pointer})" if rows else pointer
+        if role.startswith(LEADING):
+            return f"trial_{self.signature.row_length(role.removeprefix(LEADING))}"
+        given = {"alpha": "TRIAL_ALPHA", "beta": "TRIAL_BETA", BATCH: "1"}
+        return "0" if role.startswith(UNUSED) else given.get(role, f"trial_{role}")
+
+    @cached_property
+    def overlapping(self) -> list[tuple[str, str, Node]]:
+        """Name, type and declaration of the kernel's `extern __shared__` arrays behind the first:
+        all of them begin at one address."""
+        return syntax.dynamic_arrays(self.kernel, self.source.text)[1:]
+
+    @property
     def for_cpu(self) -> str:
-        return f"#define KERNEL_ATTRIBUTE __global__\n{self.defines}{self.text}{self.wrapper}"
+        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        text = self.flat(lambda header: emulation.lacks(header.name))
+        first = next(iter(syntax.dynamic_arrays(self.kernel, self.source.text)), ("",))[0]
+        for name, kind, node in self.overlapping:
+            written = re.escape(text_of(node, self.source.text))
+            text = re.sub(written, f"{kind}* {name} = reinterpret_cast<{kind}*>({first});", text)
+        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
+        return f"{head}{self.defines}{text}{self.wrapper}"
 
     @property
     def for_gpu(self) -> str:
@@ -90,8 +150,35 @@ class Program:
             "#undef __global__\n#define __global__ __device__ __forceinline__\n"
             "#undef __launch_bounds__\n#define __launch_bounds__(...)\n"
             f"#define KERNEL_ATTRIBUTE __attribute__((global)) "
-            f"__attribute__((launch_bounds({threads})))\n{self.defines}{self.text}{self.wrapper}"
+            f"__attribute__((launch_bounds({threads})))\n"
+            "#define TRIAL_ALPHA 1\n#define TRIAL_BETA 0\n"
+            f"{self.defines}{self.flat(lambda _: False)}{self.wrapper}"
         )
+
+
+def beside(program: Program, folder: Path) -> list[Path]:
+    """Links in `folder` to where the hand-in and its headers lie. nvcc hands the names of folders
+    to a shell, which would run what is in one."""
+    links = []
+    for i, place in enumerate(program.source.header_folders):
+        links.append(folder / f"beside-{i}")
+        with suppress(FileExistsError):
+            links[-1].symlink_to(place)
+    return links
+
+
+def headers_of(compiler: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """The options by which a compiler of CUDA finds headers in quotes in folders, and, if it is
+    nvcc, no others: one called stdio.h is not the system's."""
+    if len(compiler) > 1:  # NVRTC
+        return [f"-I{folder}" for folder in folders]
+    return [word for folder in folders for word in ("-Xcompiler", f"-iquote,{folder}")]
+
+
+def at_its_lines(source: Source, text: str) -> str:
+    """A text that compilers take for a source's, line by line."""
+    place = json.dumps(str(source.place), ensure_ascii=False)  # as a string of C
+    return f"#line 1 {place}\n{text}\n"
 
 
 def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
@@ -100,16 +187,22 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
         compiler = toolchain.cuda()
     except UserError:
         return
+    include = headers_of(compiler, beside(program, folder))
+    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     source = folder / "checked.cu"
-    source.write_text(program.defines + program.text)
-    target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin")]
-    include = f"-I{program.source.place.parent}"
-    command = [*compiler, *target, *toolchain.FLAGS["cuda"], include, str(source)]
-    try:
-        done = run_limited(command, COMPILE_SECONDS)
-    except subprocess.TimeoutExpired:
-        late = "the compiler takes longer than a minute"
-        raise CompileMistake(program.kernel.line, late) from None
+    # A header beside the file may need another one, which is not here; then its own part has to do.
+    for text in (program.text, program.flat(lambda _: False)):
+        # Compilers look into a template only where it is used.
+        use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
+        source.write_text(program.defines + text + use)
+        command = [*compiler, *target, *toolchain.FLAGS["cuda"], str(source)]
+        try:
+            done = run_limited(command, COMPILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            late = "the compiler takes longer than a minute"
+            raise CompileMistake(program.kernel.line, late) from None
+        if not NO_HEADER.search(done.stdout + done.stderr):
+            break
     if done.returncode:
         toolchain.check_machine(compiler[-1], done)
         raise compile_mistake(done.stdout + done.stderr, program)
@@ -119,21 +212,36 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     """A compiler's first error, with what probably caused it."""
     found = ERROR.search(report)
     if not found:
-        return CompileMistake(0, one_line((report.strip() or "no message").splitlines()[0]))
-    message = one_line(found[3])
+        lines = report.strip().splitlines() or ["no message"]
+        worst = [line for line in lines if re.search(r"\b(?:error|fatal)\b", line)]
+        return CompileMistake(0, one_line([*worst, *lines][0]))
+    line, message, source = int(found[2]), one_line(found[3]), program.source
     undeclared = re.search(r'identifier "(\w+)" is undefined', message)
-    if undeclared and program.source.left_out:
-        line, header = program.source.left_out[0]
-        message += f'; perhaps "{header}" of line {line} has it, which is not here: paste it in'
-    return CompileMistake(int(found[2]), message)
+    if undeclared and source.left_out:
+        left_out, header = source.left_out[0]
+        message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
+    elif undeclared and undeclared[1].isupper():
+        name = undeclared[1]
+        message += f"; if another file of the program has it, say {name}= and its value"
+    if guessed := program.launch.guessed & program.launch.constants.keys():
+        given = ", ".join(f"{one}={program.launch.constants[one]}" for one in sorted(guessed))
+        message += f" (with {given}, which is a guess)"
+    for include in source.includes:
+        if include.beside and Path(found[1]).resolve() == include.beside.resolve():
+            return CompileMistake(include.line, f"{include.name}, line {line}: {message}")
+    return CompileMistake(line, message)
 
 
-def build_for_cpu(program: Program, folder: Path, watch: bool = True) -> Path:
-    """The program that runs the kernel on the CPU. Raises EmulationError."""
-    source, executable = folder / "trial.cu", folder / ("watched" if watch else "plain")
+def executable_in(folder: Path, watch: bool = True) -> Path:
+    return folder / ("watched" if watch else "plain")
+
+
+def build_for_cpu(program: Program, folder: Path, watch: bool = True) -> str:
+    """Make executable_in(folder), which runs the kernel on the CPU; returns and raises as
+    emulation.build does."""
+    source = folder / "trial.cu"
     source.write_text(program.for_cpu)
-    emulation.build(
-        source, [FUNCTION], program.signature.operation, {}, executable, watch,
-        [program.source.place.parent], seconds=COMPILE_SECONDS,
+    return emulation.build(
+        source, [FUNCTION], program.signature.operation, {}, executable_in(folder, watch), watch,
+        beside(program, folder), seconds=COMPILE_SECONDS,
     )  # fmt: skip
-    return executable

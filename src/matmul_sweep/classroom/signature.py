@@ -4,10 +4,11 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from matmul_sweep.classroom.source import Kernel, question, split_at_commas, word_set
+from matmul_sweep.classroom.source import Source, question, word_set
+from matmul_sweep.classroom.syntax import Declared, Kernel
 from matmul_sweep.operations import OPERATIONS
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.operation import Operation
@@ -15,7 +16,10 @@ from matmul_sweep.process.errors import UserError
 
 # The types of matrices, by the names that kernels give them.
 ELEMENTS = {name: dtype.name for dtype in DTYPES.values() for name in dtype.names}
-WHOLE = word_set("unsigned signed int long short size_t int32_t uint32_t int64_t uint64_t uint")
+WHOLE = word_set(
+    "unsigned signed int long short size_t ptrdiff_t ssize_t uint int16_t uint16_t int32_t "
+    "uint32_t int64_t uint64_t"
+)
 # Words for rows and for columns, in the languages of classrooms.
 ROWS = word_set(
     "r row rows h height hauteur heights line lines ligne lignes fila filas riga righe "
@@ -23,41 +27,78 @@ ROWS = word_set(
 )
 COLUMNS = word_set(
     "c col cols column columns w width widths largeur colonne colonnes columna columnas "
-    "colonna spalte spalten coluna colunas ancho anchura ld"
+    "colonna spalte spalten coluna colunas ancho anchura"
 )
-UNUSED = "unused "  # begins the role of a number without a name
+ROW_LENGTH = word_set("ld lead leading stride pitch")  # of a matrix as it is stored
+# Roles of numbers that are no dimension; a role that begins with UNUSED has a number behind it.
+PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×n"}
+UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
+# Settings about how matrices are stored, and the value that is not the usual one.
+CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
+LARGEST_SIZE = 128  # of a dimension that the file fixes
 INNER = word_set("inner common shared depth mid middle kdim terms")
 OUTPUT = word_set("c p r out output res result results prod product ans resultat")
+TRANSPOSED = word_set("t tr trans transposed transpose at bt atrans btrans")
+SIZE_NAME = re.compile(r"(?i)(?:mat(?:rix)?_?|m)?(?:n|size|dim|width|w|len|length|order|rank)|n")
 # The dimensions that rows and columns of each matrix are, by the number of matrices.
 EXTENTS = {3: {"A": "mk", "B": "kn", "C": "mn"}, 2: {"A": "mn", "C": "nn"}}
 TAKEN = (
-    "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers to one "
-    "type; one that takes more, such as a workspace or a tensor map, cannot be tried alone"
+    "takes (A, B, C, n), (A, B, C, m, n, k) or (A, C, m, n), where matrices are pointers or "
+    "structs with one, A and B of one type; one that takes more, such as a workspace or a tensor "
+    "map, cannot be tried alone"
 )
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kernel. role: A, B, C, m, n, k, alpha or beta, once it is known."""
+    """A parameter of a kernel, a member of one, or a constant of the file that is a dimension.
+
+    position: which parameter it is, or is a member of; -1 for a constant. member: its name there.
+    role: A, B, C, m, n, k, alpha, beta, ldA, ldB, ldC or batch, once it is known. value: the only
+    one that it can have, or 0.
+    """
 
     name: str
     type: str
     pointer: bool
     constant: bool
     role: str = ""
+    position: int = -1
+    member: str = ""
+    extents: tuple[str, ...] = ()
+    value: int = 0
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The operation that a kernel computes, and its parameters in their order."""
+    """The operation that a kernel computes, and its parameters in their order.
+
+    columns: the matrices that are stored by columns. sizes: the constants of the file that fix
+    dimensions. unsure: whether the names of the dimensions do not say which is which.
+    """
 
     operation: Operation
     parameters: tuple[Parameter, ...]
+    columns: frozenset[str] = frozenset()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    unsure: bool = False
+    settled: bool = False
 
     @property
     def square(self) -> bool:
         """Whether one number stands for all dimensions."""
-        return sum(p.role in ("m", "n", "k") for p in self.parameters) == 1
+        return len({p.name for p in self.parameters if p.role in ("m", "n", "k")}) == 1
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        """The dimensions that can have one value only."""
+        return {p.role: p.value for p in self.parameters if p.value}
+
+    def row_length(self, matrix: str) -> str:
+        """The dimension that is the length of a matrix's rows as it is stored."""
+        if self.square:
+            return "m"
+        return EXTENTS[len(self.operation.matrices)][matrix][matrix not in self.columns]
 
     @property
     def accumulates(self) -> bool:
@@ -75,56 +116,131 @@ class Signature:
         return next((p.name for p in self.parameters if p.role == role), role)
 
 
-def signature_of(kernel: Kernel, settings: Mapping[str, str], path: object) -> Signature:
-    """Raises UserError for a signature that is no product's, or that could be several."""
-    where = f"{path}: {kernel.name}"
-    texts = (text for text in split_at_commas(kernel.parameters) if text not in ("", "void"))
-    parameters = [parsed(text, i, settings, where) for i, text in enumerate(texts)]
+def signature_of(
+    source: Source, kernel: Kernel, settings: Mapping[str, str], sizes: Mapping[str, int]
+) -> Signature:
+    """The signature of a kernel. settings: from the user, and types by the name that a template
+    gives them. sizes: the constants that the kernel uses.
+
+    Raises UserError for a signature that is no product's, or that could be several.
+    """
+    where = f"{source.path}: {kernel.name}"
+    types = source.types | dict(settings)
+    parameters = [one for i, told in enumerate(kernel.parameters)
+                  for one in parsed(told, i, types, source.structs, where)]  # fmt: skip
     pointers = [p for p in parameters if p.pointer]
     if len(pointers) not in (2, 3):
         raise UserError(f"{where} has {len(pointers)} pointers; a kernel {TAKEN}")
-    types = {p.type for p in pointers}
-    if len(types) > 1 or not types <= ELEMENTS.keys():
-        raise UserError(
-            f"{where}: matrices of {' and '.join(sorted(types))}; a kernel {TAKEN}: "
-            f"{', '.join(ELEMENTS)}"
-        )
-    dtype = ELEMENTS[types.pop()]
-    alike = [one for one in OPERATIONS.values() if len(one.matrices) == len(pointers)]
-    known = next((one for one in alike if one.dtype == one.output == dtype), alike[0])
-    operation = replace(known, dtype=dtype, output=dtype, sums=dtype)
-    roles = matrices(pointers) | {p.name: p.role for p in parameters if p.role}
+    roles = matrices(pointers)
+    operation = operation_of(pointers, roles, where)
+    roles |= {p.name: p.role for p in parameters if p.role}
     numbers = [p.name for p in parameters if not p.pointer and p.name not in roles]
     letters = matrix_letters(pointers, roles)
-    roles |= dimensions(numbers, letters, operation, settings, where)
-    return Signature(operation, tuple(replace(p, role=roles[p.name]) for p in parameters))
+    roles |= {name: role for name in numbers if (role := role_beside(name, letters))}
+    numbers = [name for name in numbers if name not in roles]
+    if not numbers:
+        parameters += constants_as_parameters(sizes, letters, operation, settings)
+        numbers = [p.name for p in parameters if p.value]
+    dimensional = dimensions(numbers, letters, operation, settings, where)
+    unsure = not dimensional
+    roles |= dimensional or dict(zip(numbers, "mnk", strict=True))
+    columns = {roles[p.name] for p in pointers if TRANSPOSED & set(words_of(p.name))} & {"A", "B"}
+    parameters = [replace(p, role=roles[p.name]) for p in parameters]
+    signature = Signature(
+        operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
+        settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
+    )  # fmt: skip
+    rows = {extent: signature.row_length(roles[p.name]) for p in pointers for extent in p.extents}
+    only = {role: int(sizes.get(extent, extent)) for extent, role in rows.items()
+            if extent in sizes or extent.isdecimal()}  # fmt: skip
+    parameters = [replace(p, value=p.value or only.get(p.role, 0)) for p in parameters]
+    names = {p.name for p in parameters if p.position < 0} | rows.keys()
+    own = {name: value for name, value in sizes.items() if name in names}
+    return replace(signature, parameters=tuple(parameters), sizes=own)
 
 
-def parsed(text: str, position: int, types: Mapping[str, str], where: str) -> Parameter:
-    """A parameter; its role, too, if it needs no other to tell. Raises UserError."""
-    text = " ".join(text.split())
-    declaration = re.sub(r"__restrict__|__restrict|\brestrict\b|\bvolatile\b", " ", text)
-    declaration = declaration.partition("=")[0]
-    if set(declaration.split()) - {"const"} <= WHOLE:
-        name = f"{UNUSED}{position}"
-        return Parameter(name, "int", False, False, name)
-    constant = bool(re.search(r"\bconst\b", declaration.partition("*")[0]))
-    declaration = re.sub(r"\bconst\b", " ", declaration)
-    found = re.fullmatch(r"\s*([\w ]+?)\s*([*&]?)\s*\b(\w+)\s*(\[\s*\])?\s*", declaration)
-    if not found or found[2] == "&":
-        raise UserError(f"{where}: parameter '{text}'; a kernel {TAKEN}")
-    name, kind = found[3], " ".join(found[1].split())
-    kind, pointer = types.get(kind, kind), bool(found[2] or found[4])
-    factor = name.lower() if not pointer and not set(kind.split()) <= WHOLE else ""
-    if factor not in ("", "alpha", "beta"):
-        raise UserError(f"{where}: parameter '{kind} {name}'; a kernel {TAKEN}")
-    return Parameter(name, kind, pointer, constant, factor)
+def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
+    """The same dimensions, halved until none is larger than a CPU can try."""
+    small = dict(sizes)
+    while max(small.values(), default=0) > LARGEST_SIZE:
+        small = {name: -(-value // 2) for name, value in small.items()}
+    return small
+
+
+def operation_of(pointers: Sequence[Parameter], roles: Mapping[str, str], where: str) -> Operation:
+    """The product of matrices of these types. Raises UserError."""
+    inputs = {p.type for p in pointers if roles[p.name] != "C"}
+    (output,) = (p.type for p in pointers if roles[p.name] == "C")
+    if len(inputs) > 1 or not {*inputs, output} <= ELEMENTS.keys():
+        raise UserError(
+            f"{where}: matrices of {' and '.join(sorted({*inputs, output}))}; a kernel {TAKEN}: "
+            f"{', '.join(ELEMENTS)}"
+        )
+    dtype, result = ELEMENTS[inputs.pop()], ELEMENTS[output]
+    alike = [one for one in OPERATIONS.values() if len(one.matrices) == len(pointers)]
+    known = next((one for one in alike if (one.dtype, one.output) == (dtype, result)), alike[0])
+    wide = max(dtype, result, key=lambda name: DTYPES[name].mantissa)
+    return replace(known, dtype=dtype, output=result, sums=wide)
+
+
+def parsed(
+    told: Declared, position: int, types: Mapping[str, str],
+    structs: Mapping[str, Sequence[Declared]], where: str,
+) -> Iterator[Parameter]:  # fmt: skip
+    """A parameter, or the members of one; their roles, too, if they need no other to tell.
+
+    Raises UserError.
+    """
+    kind, name = resolved(told.type, types), told.name or f"{UNUSED}{position}"
+    if kind in structs and not told.pointers:
+        for member in structs[kind]:
+            (one,) = parsed(member, position, types, {}, where)
+            yield replace(one, name=f"{name}.{member.name}", member=member.name, type=one.type,
+                          constant=told.constant or one.constant)  # fmt: skip
+        return
+    if told.pointers > 1:
+        raise UserError(
+            f"{where}: parameter '{told.text}' is a pointer to pointers; a matrix is in one piece: "
+            f"pass `{kind}* {name}`"
+        )
+    pointer, whole = bool(told.pointers), set(kind.split()) <= WHOLE | {"bool"}
+    role = "" if pointer or whole else name.lower()
+    if role not in ("", "alpha", "beta"):
+        raise UserError(f"{where}: parameter '{told.text}'; a kernel {TAKEN}")
+    if not pointer and (not told.name or kind == "bool"):  # a switch is off
+        role = f"{UNUSED}{position}"
+    yield Parameter(name, kind, pointer, told.constant, role, position, extents=told.extents)
+
+
+def resolved(kind: str, types: Mapping[str, str]) -> str:
+    """A type without its namespaces, by the name that no other stands for."""
+    for _ in range(8):  # names of names
+        kind = re.sub(r"\b(?:\w+\s*)?::\s*", "", kind)
+        if kind not in types:
+            break
+        kind = types[kind]
+    return " ".join(kind.split())
+
+
+def constants_as_parameters(
+    sizes: Mapping[str, int], letters: Mapping[str, str], operation: Operation,
+    settings: Mapping[str, str],
+) -> list[Parameter]:  # fmt: skip
+    """The constants of the file that are dimensions, if the kernel takes none: those whose names
+    say so, or the only one that is called N, SIZE or the like."""
+    said = {settings[role] for role in ("m", "n", "k") if role in settings}
+    extents = EXTENTS[len(operation.shape.__match_args__)]
+    names = [name for name in sizes if name in said or role_of(name, letters, extents)]
+    alone = [name for name in sizes if SIZE_NAME.fullmatch(name)]
+    if len(names) < 2 and len(alone) == 1:
+        names = alone
+    return [Parameter(name, "int", False, True, value=sizes[name]) for name in names]
 
 
 def words_of(name: str) -> list[str]:
     """The words of widthAHeightB, num_cols_a, wA or numARows, in lower case."""
     words = map(str.lower, re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
-    pairs = ((re.fullmatch(r"(ld|[hwrcmn])([abc])", word), word) for word in words)
+    pairs = ((re.fullmatch(r"(ld|stride|[hwrcmn])([abc])", word), word) for word in words)
     return [part for pair, word in pairs for part in (pair.groups() if pair else [word])]
 
 
@@ -148,11 +264,26 @@ def matrix_letters(pointers: Sequence[Parameter], roles: Mapping[str, str]) -> d
     return {"a": "A", "b": "B", "c": "C"} | {w: own[w] for w in own if w not in common}
 
 
+def role_beside(name: str, letters: Mapping[str, str]) -> str:
+    """The role of a number that is the length of a matrix's rows, a batch, or a switch; nothing
+    for another one."""
+    words = words_of(name)
+    if BATCH in words:
+        return BATCH
+    if words[:1] == ["trans"]:
+        return f"{UNUSED}{name}"
+    found = [letters[word] for word in words if word in letters]
+    return f"{LEADING}{found[0]}" if found and ROW_LENGTH & set(words) else ""
+
+
 def dimensions(
     names: Sequence[str], letters: Mapping[str, str], operation: Operation,
     settings: Mapping[str, str], where: str,
 ) -> dict[str, str]:  # fmt: skip
-    """The role of each number. Raises UserError with the question if the names do not say it."""
+    """The role of each number; none if the names do not say it and there are three.
+
+    Raises UserError with the question if there are fewer or more.
+    """
     wanted = operation.shape.__match_args__
     said = {settings[role]: role for role in ("m", "n", "k") if role in settings}
     if unknown := said.keys() - set(names):
@@ -172,11 +303,34 @@ def dimensions(
     # Some kernels take the rows of C from the grid.
     lacking = set(wanted) - set(roles.values()) - ({"m"} if len(wanted) == 3 else set())
     if set(names) != roles.keys() or lacking:
-        matrix = "C = A·B with A of m×k, B of k×n" if len(wanted) == 3 else "C = AᵀA with A of m×n"
-        told = ", ".join(names) or "no numbers"
-        example = " ".join(f"{role}={name}" for role, name in zip(wanted, names, strict=False))
-        raise question(f"{where} takes {told}: which is which in {matrix}", example)
+        if not names:
+            raise UserError(
+                f"{where} takes no dimensions, and no constant of the file is one by its name: "
+                "pass n, or write `#define N 64` and use N"
+            )
+        if len(names) == len(wanted) == 3 and not said:
+            return {}
+        raise question_of_roles(names, where, len(wanted))
     return roles
+
+
+def question_of_roles(names: Sequence[str], where: str, count: int = 3) -> UserError:
+    """Which of the numbers is m, which n and which k, of so many."""
+    example = " ".join(f"{role}={name}" for role, name in zip("mnk"[:count], names, strict=False))
+    asked = f"{where} takes {', '.join(names)}: which is which in {PRODUCTS[count]}"
+    return question(asked, example)
+
+
+def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) -> frozenset[str]:
+    """The matrices that are stored by columns, by settings or else by their names. Raises
+    UserError."""
+    for key, value in CONVENTIONS.items():
+        if settings.get(key, value) not in (value, "rows"):
+            raise UserError(f"{where}: {key}={settings[key]}: write {key}={value} or {key}=rows")
+    found = {key.upper() for key in "ab" if settings.get(key) == CONVENTIONS[key]}
+    if settings.get("order") == CONVENTIONS["order"]:
+        return frozenset("ABC") - found
+    return frozenset(found if CONVENTIONS.keys() & settings.keys() else named)
 
 
 def role_of(name: str, letters: Mapping[str, str], extents: Mapping[str, str]) -> str | None:

@@ -4,57 +4,46 @@ Line numbers stay those of the file, because what is left out becomes blank.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from tree_sitter import Node
+
+from matmul_sweep.classroom import notebooks, syntax
+from matmul_sweep.classroom.syntax import Declared, Kernel, KernelCall, blank, part, text_of
 from matmul_sweep.process.errors import UserError
 
 MOST_BYTES = 1 << 20
-TEXT_OR_COMMENT = re.compile(
-    r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//(?:\\\n|[^\n])*|/\*.*?\*/""", re.DOTALL
-)
-BOUNDS = re.compile(
-    r"__(?:launch_bounds|cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)"
-)
-KERNEL = re.compile(
-    r"(?:template\s*<(?P<template>[^>]*)>\s*)?(?:extern\s+\S+\s+)?[\w\s]*__global__\s+"
-    r"[\w\s]*?\b(?P<name>\w+)\s*\((?P<parameters>[^{;]*)\)\s*\{"
-)
-DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)]*\))?[ \t]*([^\n]*)", re.MULTILINE)
-INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"\n]+)[>\"]", re.MULTILINE)
 # Headers that say what a kernel may use; others are for the program around it.
 KERNEL_HEADERS = re.compile(
     r"(?:mma|cuda_(?:fp16|bf16|fp8|pipeline\w*)|cooperative_groups|cooperative_groups/\w+"
     r"|assert|math|stdint|float|limits|cfloat|cmath|cstdint|cstddef|algorithm|utility|type_traits|(?:cub|cuda|cutlass|cute)/\S+?)"
     r"(?:\.\w+)?"
 )
-HOST_ONLY = re.compile(r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*|std\s*::\s*\w*stream)\b|<<<")
-SETTINGS = re.compile(r"^[ \t]*//[ \t]*try:(.*)$", re.MULTILINE)
+HEADER_FOLDERS = (".", "include", "../include")  # of headers in quotes, seen from the file
+# Namespaces that a kernel may use as a whole, beside those of its own file.
+KERNEL_NAMESPACES = {"std", "nvcuda", "cooperative_groups", "cuda", "cub", "cute", "cutlass"}
+# What belongs to the program that launches a kernel.
+HOST_ONLY = re.compile(
+    r"\b(?:cuda[A-Z]\w*|cublas\w*|curand\w*"
+    r"|std\s*::\s*(?:\w*stream|vector|string|chrono|cout|cerr|endl|mt19937|random_device|thread"
+    r"|function|unique_ptr|shared_ptr|runtime_error))\b|<<<"
+)
+WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# A line that begins with one of them is code.
 WORDS_OF_C = word_set(
-    "alignas auto bool char class const constexpr double enum extern float inline int long "
-    "namespace namespace return short signed size_t static struct template typedef typename "
-    "uint unsigned using void volatile __align__ __constant__ __device__ __forceinline__ "
-    "__global__ __host__ __restrict__ __shared__ __inline__ uint32_t int32_t uint8_t"
+    "auto bool char class const constexpr double enum extern float inline int long namespace "
+    "return short signed size_t static struct template typedef typename uint unsigned using void "
+    "volatile"
 )
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel as its source declares it: `template` and `parameters` are the texts in brackets."""
-
-    name: str
-    template: str
-    parameters: str
-    line: int
-    body: str
 
 
 @dataclass(frozen=True)
@@ -66,205 +55,277 @@ class Source:
 
     @cached_property
     def place(self) -> Path:
-        """The path under which compilers know it."""
-        return self.path.resolve()
+        """The path under which compilers know it: ptxas takes no quotes in it."""
+        return Path(re.sub(r"[\"\\\\\n]", "_", str(self.path.resolve())))
+
+    @cached_property
+    def tree(self) -> Node:
+        return syntax.parse(self.text)
 
     @cached_property
     def bare(self) -> str:
         """The text with comments blank, and texts in quotes, at the same places."""
-        return TEXT_OR_COMMENT.sub(lambda found: blank(found[0]), self.text)
+        return syntax.without_comments(self.tree, self.text)
 
     @cached_property
     def kernels(self) -> Mapping[str, Kernel]:
-        found = {}
-        bare = BOUNDS.sub(lambda bounds: blank(bounds[0]), self.bare)
-        for one in KERNEL.finditer(bare):
-            end = closing(bare, one.end() - 1)
-            line = bare.count("\n", 0, one.start("name")) + 1
-            body = bare[one.end() : end]
-            name = one["name"]
-            found[name] = Kernel(name, one["template"] or "", one["parameters"], line, body)
-        return found
+        """By name; of kernels of one name, the last."""
+        return {one.name: one for one in syntax.kernels(self.tree, self.text)}
+
+    @cached_property
+    def calls(self) -> Sequence[KernelCall]:
+        """The launches that the file itself has."""
+        return [*syntax.calls(self.tree, self.text)]
 
     @cached_property
     def settings(self) -> dict[str, str]:
         """key=value of the comments `// try: ...`."""
-        return settings_of(" ".join(SETTINGS.findall(self.text)).split(), str(self.path))
+        comments = (text_of(one, self.text) for one in syntax.of_type(self.tree, "comment"))
+        said = [one.partition("try:")[2] for one in comments if re.match(r"//\s*try:", one)]
+        return settings_of(" ".join(said).split(), str(self.path))
 
     @cached_property
-    def defines(self) -> dict[str, str]:
-        """The values of macros without arguments."""
-        return {name: value.strip() for name, call, value in DEFINE.findall(self.bare) if not call}
+    def macros(self) -> dict[str, str]:
+        """What stands for each macro; a name with () is of one with arguments."""
+        return syntax.macros(self.tree, self.text)
+
+    @cached_property
+    def constants(self) -> dict[str, str]:
+        """The values of constants outside of functions."""
+        return syntax.constants(self.tree, self.text)
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The types that it, or a header beside it, gives another name, by that name."""
+        sources = (*self.headers_beside, self)
+        return {k: v for one in sources for k, v in syntax.types(one.tree, one.text).items()}
+
+    @cached_property
+    def structs(self) -> dict[str, tuple[Declared, ...]]:
+        """The members of the structs that it, or a header beside it, has."""
+        sources = (*self.headers_beside, self)
+        return {k: v for one in sources for k, v in syntax.structs(one.tree, one.text).items()}
+
+    def constants_of(self, function: Node | None) -> dict[str, str]:
+        """The values that a function's variables begin with."""
+        body = function.child_by_field_name("body") if function else None
+        return syntax.constants(body, self.text) if body else {}
+
+    @cached_property
+    def constants_of_functions(self) -> dict[str, str]:
+        """The values that variables of all functions begin with; of one name, the first."""
+        functions = [*syntax.of_type(self.tree, "function_definition")]
+        return {k: v for one in reversed(functions) for k, v in self.constants_of(one).items()}
+
+    @cached_property
+    def instantiations(self) -> dict[str, tuple[str, ...]]:
+        """The arguments of explicit instantiations, by the template's name; of several, the
+        last."""
+        return dict(syntax.instantiations(self.tree, self.text))
 
     def fixes(self, name: str) -> bool:
         """Whether it defines a macro whatever was defined before."""
         asked = rf"#[ \t]*ifndef[ \t]+{name}\b|!\s*defined\b\W*{name}\b"
-        return name in self.defines and not re.search(asked, self.bare)
+        return name in self.macros and not re.search(asked, self.bare)
 
     def line(self, number: int) -> str:
         lines = self.text.splitlines()
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
-    def kernel(self, name: str | None) -> Kernel:
-        """The kernel of that name, or the only one. Raises UserError."""
-        names = ", ".join(self.kernels)
-        if not self.kernels and "__global__" in self.bare:
-            said = "no whole kernel in it: after the parameters of __global__ comes its body in { }"
-        elif not self.kernels:
-            said = "no kernel in it: a kernel is a function `__global__ void name(...) {...}` in "
-            said += "CUDA C++"
-        elif name is None and len(self.kernels) > 1:
-            said = f"{len(self.kernels)} kernels: {names}; which one? Say "
-            said += f"kernel={next(iter(self.kernels))} after the file's name"
-        elif name is not None and name not in self.kernels:
-            said = f"kernel={name}: it has {names}"
-        else:
-            return self.kernels[name or names]
-        raise UserError(f"{self.path}: {said}")
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of that name. Raises UserError."""
+        if name not in self.kernels:
+            raise UserError(f"{self.path}: kernel={name}: it has {', '.join(self.kernels)}")
+        return self.kernels[name]
 
-    def needed_by(self, kernel: Kernel) -> str:
-        """The text with only the kernel and what it uses; the rest is blank."""
-        items = split_items(self.bare)
-        kept = [item for item in items if item.kernel == kernel.name]
-        used: set[str] = set()
-        more = kept
+    def products(self, name: str | None = None) -> Sequence[Kernel]:
+        """The kernels that look like a product, or the one of that name; if none does, all. Raises
+        UserError without any."""
+        if not self.kernels:
+            raise UserError(f"{self.path}: {self.lacking}")
+        if name:
+            return [self.kernel(name)]
+        kernels = [*self.kernels.values()]
+        return [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+
+    @property
+    def lacking(self) -> str:
+        """Why it has no kernel."""
+        if "__global__" in self.bare:
+            return "no whole kernel in it: after the parameters of __global__ comes its body in { }"
+        for header in self.headers_beside:
+            if header.kernels:
+                return (
+                    f"no kernel in it; {header.path.name} has {', '.join(header.kernels)}: try that"
+                )
+        told = "a kernel is a function `__global__ void name(...) {...}` in CUDA C++"
+        return f"no kernel in it: {told}"
+
+    @cached_property
+    def includes(self) -> Sequence["Include"]:
+        """The headers that it includes."""
+        found = []
+        for node in syntax.of_type(self.tree, "preproc_include"):
+            written = part(node, "path", self.text)
+            name, quoted = written.strip('<>"'), written.startswith('"')
+            files = (self.path.parent / folder / name for folder in HEADER_FOLDERS if quoted)
+            beside = next((file for file in files if file.is_file()), None)
+            found.append(Include(name, quoted, beside, node))
+        return found
+
+    @cached_property
+    def headers_beside(self) -> Sequence["Source"]:
+        """The sources of the headers beside it, each before those that include it."""
+        return [*headers_of(self, {self.place})]
+
+    @property
+    def header_folders(self) -> Sequence[Path]:
+        """Where compilers have to look for the headers beside it."""
+        own = notebooks.file_of(self.path).resolve().parent
+        return [folder for name in HEADER_FOLDERS if (folder := own / name).is_dir()]
+
+    @cached_property
+    def definitions(self) -> Sequence["Definition"]:
+        return [Definition(self, node) for node in syntax.definitions(self.tree)]
+
+    def needed_by(self, kernel: Kernel) -> Mapping["Source", str]:
+        """The text of each header beside it, and its own last, with only the kernel and what it
+        uses; the rest is blank."""
+        sources = [*self.headers_beside, self]
+        macros = {
+            name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
+        }
+        open_ones = [one for source in sources for one in source.definitions]
+        more = [one for one in open_ones
+                if one.opens_namespace or (one.source is self and one.holds(kernel))]  # fmt: skip
+        kept, used = set(more), set[str]()
         while more:
-            used |= set().union(*(item.words for item in more))
-            used |= {word for name in used & self.defines.keys()
-                     for word in re.findall(r"\w+", self.defines[name])}  # fmt: skip
-            more = [item for item in items if item not in kept and not item.directive
-                    and item.names & used and not item.host_only]  # fmt: skip
-            kept += more
-        kept += [item for item in items if item.directive and self.keeps(item)]
-        chars = list(blank(self.text))
-        for item in kept:
-            chars[item.start : item.end] = self.text[item.start : item.end]
-        return "".join(chars)
+            words = set().union(*(one.words for one in more))
+            while words - used:
+                used |= words
+                words = {w for name in words & macros.keys() for w in WORD.findall(macros[name])}
+            more = [one for one in open_ones if one not in kept and one.names & used
+                    and not one.host_only]  # fmt: skip
+            kept |= {*more}
+        return {source: source.only(kept) for source in sources}
 
-    def keeps(self, directive: "Item") -> bool:
-        """Whether a preprocessor line concerns the kernel: all but the program's headers."""
-        include = INCLUDE.search(self.text[directive.start : directive.end])
-        if include is None:
-            return True
-        beside = include[1] == '"' and (self.path.parent / include[2]).is_file()
-        return beside or bool(KERNEL_HEADERS.fullmatch(include[2]))
+    def only(self, kept: set["Definition"]) -> str:
+        """The text with these definitions of all that it has; the rest is blank."""
+        gone = [node for one in self.definitions
+                for node in (one.host_members if one in kept else [one.node])]  # fmt: skip
+        gone += [one.node for one in self.includes
+                 if not one.beside and not KERNEL_HEADERS.fullmatch(one.name)]  # fmt: skip
+        return without(self.text, gone)
+
+    def with_values(self, values: Mapping[str, str]) -> "Source":
+        """The same with other values of some macros and constants, in the same lines."""
+        text = self.text
+        for node in reversed([*syntax.of_type(self.tree, "preproc_def", "init_declarator")]):
+            name = part(node, "name", self.text) or part(node, "declarator", self.text)
+            value = node.child_by_field_name("value")
+            if value and name in values:
+                end = text[value.end_byte :]
+                text = text[: value.start_byte] + values[name] + end
+        return replace(self, text=text)
+
+    def without(self, text: str, drops: Callable[["Include"], object]) -> str:
+        """A text of its lines without the lines of some headers."""
+        return without(text, [one.node for one in self.includes if drops(one)])
 
     @property
     def headers(self) -> list[str]:
         """The headers of CUDA and C++ that may say what the kernel uses."""
-        return [name for _, name in INCLUDE.findall(self.text) if KERNEL_HEADERS.fullmatch(name)]
+        return [one.name for one in self.includes if KERNEL_HEADERS.fullmatch(one.name)]
 
     @cached_property
     def left_out(self) -> list[tuple[int, str]]:
         """Line and name of headers in quotes that are not there."""
-        lines = enumerate(map(INCLUDE.match, self.text.splitlines()), 1)
-        return [(line, one[2]) for line, one in lines
-                if one and one[1] == '"' and not (self.path.parent / one[2]).is_file()]  # fmt: skip
+        return [(one.line, one.name) for one in self.includes if one.quoted and not one.beside]
 
 
 @dataclass(frozen=True)
-class Item:
-    """A definition, declaration or preprocessor line at the top level of a source."""
+class Include:
+    """A line that includes a header. beside: its file, if that lies beside the source."""
 
-    start: int
-    end: int
-    text: str
-
-    @property
-    def directive(self) -> bool:
-        return self.text.lstrip().startswith("#") or bool(
-            re.match(r"\s*using\s+namespace\s+(?!std\b)", self.text)
-        )
-
-    @cached_property
-    def head(self) -> str:
-        plain = re.sub(r"\btemplate\s*<[^>]*>", " ", self.text)
-        return BOUNDS.sub("", re.split(r"[{=]", plain, maxsplit=1)[0])
-
-    @cached_property
-    def words(self) -> set[str]:
-        return set(re.findall(r"[A-Za-z_]\w*", self.text))
+    name: str
+    quoted: bool
+    beside: Path | None
+    node: Node
 
     @property
-    def kernel(self) -> str | None:
-        """The name of the kernel that it defines."""
-        found = re.search(r"__global__.*?\b(\w+)\s*\(", self.head, re.DOTALL)
-        return found[1] if found and "{" in self.text else None
+    def line(self) -> int:
+        return syntax.line_of(self.node)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition or declaration of a source outside of functions."""
+
+    source: Source
+    node: Node
 
     @cached_property
-    def names(self) -> set[str]:
-        """What it may define: a function's name, or every word of another declaration's head."""
-        if "__global__" in self.head:
-            return set()
-        function = re.search(r"\b(\w+)\s*\(", self.head)
-        if function and function[1] not in WORDS_OF_C:
-            return {function[1]}
-        declared = self.text if self.text.lstrip().startswith(("enum", "typedef")) else self.head
-        return set(re.findall(r"[A-Za-z_]\w*", declared)) - WORDS_OF_C
+    def text(self) -> str:
+        return text_of(self.node, self.source.bare)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(WORD.findall(self.text))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What it defines that a kernel may use; another kernel is none."""
+        if "__global__" in self.words or self.node.type == "template_instantiation":
+            return frozenset()
+        names = syntax.declared_names(self.node)
+        return frozenset(text_of(one, self.source.text) for one in names)
+
+    def holds(self, kernel: Kernel) -> bool:
+        """Whether a kernel of the same source is defined in it."""
+        return self.node.start_byte <= kernel.node.start_byte < self.node.end_byte
+
+    @property
+    def opens_namespace(self) -> bool:
+        """Whether it is `using namespace` of one that a kernel may use."""
+        if self.node.type != "using_declaration" or "namespace" not in self.words:
+            return False
+        tree = self.source.tree
+        own = {text_of(one, self.source.text)
+               for one in syntax.of_type(tree, "namespace_identifier")}  # fmt: skip
+        return bool(self.words & (KERNEL_NAMESPACES | own))
 
     @property
     def host_only(self) -> bool:
         """Whether it belongs to the program that launches the kernel."""
-        return bool(HOST_ONLY.search(self.text)) or self.names == {"main"}
+        own = self.text
+        for member in self.host_members:
+            own = own.replace(text_of(member, self.source.bare), "")
+        return "main" in self.names or bool(HOST_ONLY.search(own))
+
+    @property
+    def host_members(self) -> list[Node]:
+        """The members of a type that only the host uses."""
+        members = (one for listed in syntax.of_type(self.node, "field_declaration_list")
+                   for one in listed.named_children)  # fmt: skip
+        return [one for one in members if HOST_ONLY.search(text_of(one, self.source.bare))]
 
 
-def blank(text: str) -> str:
-    """White space with the same lines."""
-    return re.sub(r"[^\n]", " ", text)
+def without(text: str, nodes: Iterable[Node]) -> str:
+    """A text with blanks in the place of some nodes of its tree."""
+    for node in nodes:
+        start, end = node.start_byte, node.end_byte
+        text = text[:start] + blank(text[start:end]) + text[end:]
+    return text
 
 
-def split_at_commas(text: str) -> list[str]:
-    """The parts of a text between the commas that no bracket encloses."""
-    depth, parts = 0, [""]
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
-
-
-def closing(bare: str, opening: int) -> int:
-    """The place of the bracket that closes the `{` at `opening`, or the end."""
-    depth = 0
-    for found in re.compile(r"[{}]").finditer(bare, opening):
-        depth += 1 if found[0] == "{" else -1
-        if depth == 0:
-            return found.start()
-    return len(bare)
-
-
-def split_items(bare: str) -> list[Item]:
-    """The items of a source without comments. What `extern "C" {` encloses is at the top level."""
-    items, at = [], 0
-    directive = re.compile(r"\s*#(?:\\\n|[^\n])*")
-    linkage = re.compile(r'\s*extern\s+(?="C"|   )[^;{(\w]*\{')
-    while at < len(bare) and bare[at:].strip():
-        if found := directive.match(bare, at) or linkage.match(bare, at):
-            end = found.end()
-        elif bare[at:].lstrip().startswith("}"):  # of a linkage
-            end = bare.index("}", at) + 1
-        else:
-            end = end_of_item(bare, at)
-        items.append(Item(at, end, bare[at:end]))
-        at = end
-    return items
-
-
-def end_of_item(bare: str, start: int) -> int:
-    """Behind the `;` or the body that ends the definition which begins at `start`."""
-    for found in re.compile(r"[;{]").finditer(bare, start):
-        if found[0] == ";":
-            return found.end()
-        end = closing(bare, found.start()) + 1
-        head = bare[start : found.start()]
-        function = head.rstrip().endswith((")", "const", "noexcept"))
-        if function or re.match(r"\s*namespace\b", head):
-            return end
-        rest = bare.find(";", end)
-        return len(bare) if rest < 0 else rest + 1
-    return len(bare)
+def headers_of(source: Source, seen: set[Path]) -> Iterator[Source]:
+    """The headers beside a source that are not among those seen, each before its includers."""
+    for include in source.includes:
+        if include.beside and include.beside.resolve() not in seen:
+            seen.add(include.beside.resolve())
+            header = read(include.beside)
+            yield from headers_of(header, seen)
+            yield header
 
 
 def question(asked: str, answer: str) -> UserError:
@@ -289,17 +350,18 @@ def settings_of(words: Sequence[str], where: str) -> dict[str, str]:
 
 def read(path: Path) -> Source:
     """A hand-in. Raises UserError for what cannot be a CUDA source."""
-    if not path.is_file():
+    file = notebooks.file_of(path)
+    if not file.is_file():
         raise UserError(f"{path}: there is no such file")
-    if (size := path.stat().st_size) > MOST_BYTES:
+    if (size := file.stat().st_size) > MOST_BYTES:
         raise UserError(f"{path}: {size:,} bytes; a source has at most {MOST_BYTES:,}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        text = path.read_text(encoding="latin-1")
+        text = file.read_text(encoding="latin-1")
     if "\0" in text:
         raise UserError(f"{path}: not a text; give a CUDA source, such as my_kernel.cu")
-    return Source(path, repaired(text))
+    return Source(path, repaired(notebooks.kernels_in(path, text)))
 
 
 def repaired(text: str) -> str:

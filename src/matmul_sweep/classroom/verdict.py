@@ -5,27 +5,52 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from matmul_sweep.classroom.cuda_on_cpu.emulation import EmulationError, NotRunnable, lacks
-from matmul_sweep.classroom.experiments import Bench, Run
-from matmul_sweep.classroom.explanation import Explanation, common
-from matmul_sweep.classroom.launching import launch_of, template_arguments
+from matmul_sweep.classroom import strict
+from matmul_sweep.classroom.conventions import convention_of, fitting
+from matmul_sweep.classroom.cuda_on_cpu.emulation import (
+    EmulationError,
+    NotRunnable,
+    compiler,
+    lacks,
+)
+from matmul_sweep.classroom.cuda_on_cpu.watched import Unclosed
+from matmul_sweep.classroom.experiments import ALONE, Bench, Run
+from matmul_sweep.classroom.explanation import Explanation, common, explanations, few_of
+from matmul_sweep.classroom.file_launch import file_launch
+from matmul_sweep.classroom.launching import (
+    known_values,
+    launch_of,
+    template_arguments,
+    used_constants,
+)
 from matmul_sweep.classroom.mistakes import Mistake, mistakes_of
 from matmul_sweep.classroom.picture import MOST_ROWS
-from matmul_sweep.classroom.program import CompileMistake, Program, build_for_cpu, check_with_cuda
-from matmul_sweep.classroom.signature import signature_of
-from matmul_sweep.classroom.source import read
+from matmul_sweep.classroom.program import (
+    CompileMistake,
+    Program,
+    build_for_cpu,
+    check_with_cuda,
+    executable_in,
+)
+from matmul_sweep.classroom.relaunching import mistake_of_launch
+from matmul_sweep.classroom.signature import question_of_roles, signature_of, small_sizes
+from matmul_sweep.classroom.source import Source, read
+from matmul_sweep.classroom.syntax import Kernel
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 from matmul_sweep.process.limits import time_limit
 
 CORRECT, WRONG, NOT_COMPILED, NOT_RUN = "correct", "wrong", "does not compile", "not run"
+UNSURE = "not enough shapes tried"
 CHECK_ARCHITECTURE = "sm_90a"  # for nvcc's opinion: the one that knows wgmma too
-READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 10.0, 4.0
+READ_SECONDS, RUN_SECONDS, SHRINK_SECONDS = 5.0, 12.0, 4.0
+# With one of them the launch is not the file's.
+LAUNCH_SETTINGS = {"block", "tile", "blocks", "shared"}
 # How g++ says that it does not know a name.
 UNKNOWN = re.compile(
     r"[‘'](?:\w+::)*(\w+)[’'] (?:is not a member|(?:was not|has not been) declared|does not name)"
@@ -34,11 +59,14 @@ UNKNOWN = re.compile(
 
 @dataclass(frozen=True)
 class Verdict:
-    """status: CORRECT, WRONG, NOT_COMPILED or NOT_RUN.
+    """status: CORRECT, WRONG, UNSURE, NOT_COMPILED or NOT_RUN.
 
     line (0 if unknown), message: of the compiler, or why nothing ran. printed: by the kernel, at
     the worst mistake's shape or the first one. mistakes: the worst first, each kind and line once,
     at its smallest shape. shapes: those that were tried, and whether C was right there.
+    convention: that which the kernel's indexing shows and its names do not, and its setting.
+    unjudged: why other kernels of the file have no verdict. doubt: for which strict grading would
+    refuse the hand-in. given: settings from the command line. seed: of strict grading, or None.
     """
 
     status: str
@@ -49,11 +77,27 @@ class Verdict:
     mistakes: Sequence[Mistake] = ()
     shapes: Mapping[Shape, bool] = field(default_factory=dict)
     rule: str = ""
+    convention: tuple[str, str] = ("", "")
+    unjudged: Sequence[str] = ()
     picture: Run | None = None
     printed: str = ""
+    doubt: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        """Each setting, where it comes from, and whether it counts."""
+        found = {"hand-in": self.program.source.settings, "command line": self.given}
+        return [
+            {"key": key, "value": value, "from": where,
+             "counts": where != "hand-in" or (self.seed is None and key not in self.given)}
+            for where, settings in found.items() for key, value in settings.items()
+        ]  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
-        """For graders. A line that is not known is None."""
+        """For graders. A line that is not known is None; so is the seed where settings of a hand-in
+        count."""
         found = [
             {"kind": one.kind, "line": one.line or None, "shape": str(one.run.shape),
              "what": one.what, "cure": one.cure}
@@ -67,87 +111,206 @@ class Verdict:
             "message": self.message,
             "mistakes": found,
             "rule": self.rule,
+            "convention": self.convention[1],
+            "unjudged": [*self.unjudged],
             "printed": self.printed,
+            "doubt": self.doubt,
+            "settings": self.settings,
+            "seed": self.seed,
             "shapes": {str(shape): right for shape, right in self.shapes.items()},
         }
 
 
-def judge(path: Path, settings: Mapping[str, str]) -> Verdict:
-    """The verdict on a file on the CPU. settings: key=value from the command line.
+def judge(path: Path, settings: Mapping[str, str], seed: int | None = None) -> Verdict:
+    """The verdict on the only kernel of a file that looks like a product.
 
-    Raises UserError if the file is no kernel of a product, or if something has to be asked.
+    Raises UserError as judge_all does, or if there are several.
     """
-    with time_limit(READ_SECONDS, f"{path}: reading it takes more than {READ_SECONDS:g} s"):
-        program = program_in(path, settings)
+    found, _ = programs_in(path, settings, seed is None)
+    if len(found) > 1:
+        names = ", ".join(one.kernel.name for one in found)
+        said = f"{len(found)} kernels: {names}; which one? Say kernel={found[0].kernel.name}"
+        raise UserError(f"{path}: {said} after the file's name")
+    return verdict_on(Verdict(NOT_RUN, found[0], given=settings, seed=seed))
+
+
+def judge_all(path: Path, settings: Mapping[str, str], seed: int | None = None) -> list[Verdict]:
+    """The verdict on each kernel of a file that looks like a product, on the CPU. settings:
+    key=value from the command line; kernel=name picks one. seed: of strict grading, in which the
+    file's own settings do not count; None without it.
+
+    Raises UserError if no kernel of the file is one of a product, or if something has to be asked
+    of each.
+    """
+    found, unjudged = programs_in(path, settings, seed is None)
+    first, *others = (
+        verdict_on(Verdict(NOT_RUN, program, given=settings, seed=seed)) for program in found
+    )
+    return [replace(first, unjudged=unjudged), *others]
+
+
+def verdict_on(verdict: Verdict) -> Verdict:
+    compiler()  # nvcc without it would blame the file
     with tempfile.TemporaryDirectory(prefix="try-") as name:
-        return tried(Verdict(NOT_RUN, program), Path(name))
+        return tried(verdict, Path(name))
 
 
-def program_in(path: Path, settings: Mapping[str, str]) -> Program:
-    """A file's kernel, read whole. Raises UserError."""
-    source = read(path)
-    settings = {**source.settings, **settings}
-    kernel = source.kernel(settings.get("kernel"))
-    types = template_arguments(source, kernel)
+def programs_in(
+    path: Path, settings: Mapping[str, str], trusted: bool = True
+) -> tuple[list[Program], list[str]]:
+    """The programs of a file's kernels, and why others have none. trusted: whether its own settings
+    count. Raises UserError if all are such."""
+    late = f"{path}: reading it takes more than {READ_SECONDS:g} s"
+    found, refused = [], []
     try:
-        signature = signature_of(kernel, {**types, **settings}, path)
-        program = Program(source, kernel, signature, launch_of(source, kernel, settings))
-    except UserError:  # no question about what could not run if it were answered
-        for header in filter(lacks, source.headers):
-            raise UserError(f"{path}: {NotRunnable(header)}") from None
-        raise
-    _ = program.text  # which it keeps
+        with time_limit(READ_SECONDS, late):
+            source = read(path)
+            settings = {**(source.settings if trusted else {}), **settings}
+            for kernel in source.products(settings.get("kernel")):
+                try:
+                    found.append(read_whole(source, kernel, settings))
+                except UserError as error:
+                    refused.append(error)
+    except RecursionError:
+        raise UserError(f"{path}: brackets are nested too deeply to be read") from None
+    if not found:
+        raise refused[0]
+    return found, [str(error).removeprefix(f"{path}: ") for error in refused]
+
+
+def read_whole(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program. Raises UserError."""
+    program = program_of(source, kernel, settings)
+    _ = program.needed  # which it keeps
     return program
+
+
+def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
+    """A kernel's program, with dimensions that are constants of the file made small. Raises
+    UserError."""
+    own, _ = template_arguments(source, kernel, settings)
+    values = known_values(source, own | dict(settings))
+    sizes = {name: values[name] for name in used_constants(kernel, values)}
+    signature = signature_of(source, kernel, own | dict(settings), sizes)
+    told = {name: int(settings[name]) for name in signature.sizes if name in settings}
+    if (small := small_sizes(signature.sizes) | told) != signature.sizes:
+        texts = {name: str(value) for name, value in small.items()}
+        template = {one.name for one in kernel.template}
+        settings = {k: v for k, v in settings.items() if k not in texts}
+        settings |= {k: v for k, v in texts.items() if k in template}
+        source = source.with_values(texts)
+        return program_of(source, source.kernel(kernel.name), settings)
+    launch = launch_of(source, kernel, settings, signature.sizes)
+    if not settings.keys() & LAUNCH_SETTINGS:
+        launch = replace(launch, program=file_launch(source, kernel, signature))
+    return Program(source, kernel, signature, launch)
 
 
 def tried(verdict: Verdict, folder: Path) -> Verdict:
     """The verdict after compiling and running the program."""
     program = verdict.program
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor() as pool:
         checked = pool.submit(check_with_cuda, program, folder, CHECK_ARCHITECTURE)
         built = pool.submit(build_for_cpu, program, folder)
+        graded = pool.submit(strict.check_text, program, folder)
         try:
             checked.result()
         except CompileMistake as error:
             built.cancel()
             return replace(verdict, status=NOT_COMPILED, line=error.line, message=error.message)
         try:
-            executable = built.result()
+            verdict = believed(verdict, built.result(), graded)
+        except strict.Refused as refused:
+            return replace(verdict, line=refused.line, message=f"refused: {refused.message}")
         except NotRunnable as error:
             return replace(verdict, message=str(error))
         except EmulationError as error:  # nvcc took it
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = str(error).partition("error: ")[2] or str(error)
             unknown = UNKNOWN.search(said)
-            lacking = NotRunnable(unknown[1] if unknown else f"its compiler says: {said}")
+            missing = lacking_of(unknown[1], program.source) if unknown else ""
+            lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
-        return ran(verdict, Bench(program, executable, program.launch).with_tile())
+        bench = Bench(program, executable_in(folder), program.launch, seed=verdict.seed)
+        return judged(verdict, bench, folder)
+    except Unclosed as error:
+        return replace(verdict, message=f"not judged: {error}")
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def believed(verdict: Verdict, symbols: str, graded: "Future[None]") -> Verdict:
+    """The verdict with a word on what strict grading would refuse. Raises strict.Refused."""
+    try:
+        strict.check_symbols(verdict.program, symbols)
+        graded.result()
+    except strict.Refused as refused:
+        if refused.harmful or verdict.seed is not None:
+            raise
+        where = f"line {refused.line}: " if refused.line else ""
+        return replace(verdict, doubt=f"{where}{refused.message}")
+    except UserError:  # no compiler of CUDA to compare with
+        if verdict.seed is not None:
+            raise
+    return verdict
+
+
+def lacking_of(name: str, source: Source) -> str:
+    """The header that a name of CUDA is probably from, or the name."""
+    headers = (one for one in source.headers if lacks(one) and not one.startswith("cuda_"))
+    return name if name.startswith("__") else next(headers, name)
+
+
+def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
+    """The verdict under the convention that the kernel follows. A single matrix that is stored by
+    columns, or the two that a square product has exchanged, may be a mistake, and is offered."""
+    fit = fitting(bench, folder)
+    if fit is None:
+        if bench.signature.unsure:
+            names = [p.name for p in bench.signature.parameters if p.role in ("m", "n", "k")]
+            raise question_of_roles(names, str(verdict.program.source.path))
+        return ran(verdict, bench.with_tile())
+    told = convention_of(fit.signature, bench.signature)
+    ours = fit.signature.columns == bench.signature.columns
+    if ours or (len(fit.signature.columns) == 3 and not fit.signature.square):
+        return ran(replace(verdict, program=fit.program, convention=told), fit)
+    found = ran(verdict, bench.with_tile())
+    words, setting = told
+    return replace(found, rule=f"it is right if {words}; if it is made for that, say {setting}")
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:
     """The verdict after the launches."""
     program = verdict.program
     runs = list(bench.runs(RUN_SECONDS))
-    wrong = [run for run in runs if not run.right]
+    wrong = [run for run in (*runs, *bench.probes) if not run.right]
     clean = [run for run in wrong if not run.mistaken]
-    explanation = common(clean, program.signature)
+    shapes = {run.shape: run.right for run in runs if run.factors == ALONE}
+    verdict = replace(verdict, bench=bench, shapes=shapes)
+    if of_launch := mistake_of_launch(bench, [run for run in runs if not run.right]):
+        return replace(
+            verdict, status=WRONG, mistakes=[of_launch], rule=rule_of(shapes, bench),
+            printed=of_launch.run.result.printed, picture=pictured([of_launch.run]),
+        )  # fmt: skip
+    few = few_of(clean)
+    explanation = common(few, program.signature)
     mistakes: dict[tuple[str, int], Mistake] = {}
     for run in wrong:
-        for one in mistakes_of(run, program, explanation):
+        for one in mistakes_of(run, program, explanation if run in few else None):
             mistakes.setdefault((one.kind, one.line), one)
     ordered = sorted(mistakes.values(), key=lambda one: one.rank)
-    shapes = {run.shape: run.right for run in runs}
-    verdict = replace(verdict, bench=bench, shapes=shapes)
     if not ordered:
-        return replace(verdict, status=CORRECT, printed=runs[0].result.printed)
+        verdict = replace(verdict, printed=runs[0].result.printed)
+        if (tried := len(runs)) == (wanted := len(bench.trials)):
+            return replace(verdict, status=CORRECT)
+        late = f"{UNSURE}: {tried} launches of {wanted} take more than {RUN_SECONDS:g} s"
+        return replace(verdict, status=UNSURE, message=f"{late}, all of them right")
     worst = smallest(ordered[0], bench, explanation, time.monotonic() + SHRINK_SECONDS)
     others = [one for one in ordered[1:] if worth_telling(one, worst)]
     return replace(
         verdict, status=WRONG, mistakes=[worst, *others],
-        rule=rule_of(shapes, bench) or rule_of_names(shapes, bench),
+        rule=rule_of(shapes, bench),
         printed=worst.run.result.printed, picture=pictured([worst.run, *wrong]),
     )  # fmt: skip
 
@@ -174,12 +337,14 @@ def smallest(
 ) -> Mistake:
     """The same mistake at a shape none of whose dimensions can be smaller, as far as is known at
     the time `end`."""
-    if mistake.kind == "endless loop":
+    if mistake.kind == "endless loop" or mistake.run.factors != ALONE:
         return mistake
     for shape in bench.smaller(mistake.run.shape):
         if time.monotonic() > end:
             break
-        for one in mistakes_of(bench.run(shape), bench.program, explanation):
+        run = bench.run(shape)
+        holds = explanation and explanation in explanations(run, bench.signature)
+        for one in mistakes_of(run, bench.program, explanation if holds else None):
             if one.kind == mistake.kind:
                 return smallest(one, bench, explanation, end)
     return mistake
@@ -191,10 +356,13 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
     wrong = [shape for shape, fine in shapes.items() if not fine]
     if not right:
         return "it is right at no shape"
+    if not wrong:
+        return ""
     if all(shape.square for shape in right) and not any(shape.square for shape in wrong):
         return "it is right at square shapes only"
     names = {bench.signature.name_of(role): i for i, role in enumerate(right[0].__match_args__)}
-    sides = sorted({*bench.launch.block[:2], *(bench.launch.tile or ())} - {1}, reverse=True)
+    own = {*bench.launch.block[:2], *(bench.launch.tile or ())}
+    sides = [*sorted(own - {1}, reverse=True), 2, 4, 8, 16, 32, 64, 128]
     for side in sides:
         fits = [role for role, i in names.items()
                 if all(s.dimensions[i] % side == 0 for s in right)]  # fmt: skip
@@ -203,28 +371,3 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
             multiple = "is a multiple" if len(fits) == 1 else "are multiples"
             return f"it is right where {' and '.join(fits)} {multiple} of {side}"
     return ""
-
-
-def rule_of_names(shapes: Mapping[Shape, bool], bench: Bench) -> str:
-    """The same for a kernel that calls the columns of C k and the terms n, as much classroom code
-    does: no shape with n = k tells the two conventions apart."""
-    roles = {p.role for p in bench.signature.parameters}
-    if bench.signature.operation.symmetric or not {"n", "k"} <= roles:
-        return ""
-    if any((shape.dimensions[1] == shape.dimensions[2]) != fine for shape, fine in shapes.items()):
-        return ""
-    other = {"n": "k", "k": "n"}
-    parameters = (replace(p, role=other.get(p.role, p.role)) for p in bench.signature.parameters)
-    signature = replace(bench.signature, parameters=tuple(parameters))
-    program = replace(bench.program, signature=signature)
-    folder = bench.executable.parent / "exchanged"
-    folder.mkdir()
-    exchanged = replace(bench, program=program, launch=program.launch).rebuilt(folder).with_tile()
-    if not all(run.right for run in exchanged.runs(RUN_SECONDS)):
-        return ""
-    m, n, k = (bench.signature.name_of(role) for role in "mnk")
-    a, b = (bench.signature.name_of(role) for role in "AB")
-    return (
-        f"it is right if {a} is {m}×{n} and {b} is {n}×{k}; if it is made for those, say "
-        f"n={k} k={n}"
-    )

@@ -9,12 +9,35 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import CudaLexer
 
-from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR
+from matmul_sweep.classroom.experiments import Run
+from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, Launch
 from matmul_sweep.classroom.mistakes import Mistake
 from matmul_sweep.classroom.picture import LEGEND, as_png, in_characters
 from matmul_sweep.classroom.verdict import CORRECT, NOT_COMPILED, NOT_RUN, Verdict
+from matmul_sweep.process.errors import printable
 
 MOST_PRINTED = 10  # lines of what a kernel prints
+MOST_FURTHER = 3  # mistakes beside the worst
+MOST_WRONG = 0.9  # of a C that a picture shows
+# Cures at a shape at which no thread is beyond an edge of C.
+WITHOUT_EDGES = {
+    "uninitialised shared memory": "let the threads of a block write every element of the array, "
+    "and wait at a __syncthreads(), before any of them reads it",
+    "out of bounds": "check the index: no thread is beyond an edge at this shape",
+    "elements not written": "check how a thread finds its row and column, and what returns early",
+}
+TERMS = {
+    "thread": "a thread (x,y) has threadIdx.x = x and threadIdx.y = y",
+    "block": "the threads that share __shared__ arrays; block (x,y) has blockIdx.x = x and "
+    "blockIdx.y = y",
+    "tile": "the part of a matrix that a block has at a time",
+    "barrier": "__syncthreads(), where each thread of a block waits for all others",
+    "race": "two threads use one element, at least one writes it, and nothing says who is first",
+    "guard": "the `if` that keeps threads beyond the edge of C from reading and writing",
+    "out of bounds": "beyond the first or the last element of an array",
+    "uninitialised": "read before anything was written there",
+    "stride": "the number of elements from one row of a matrix to the next",
+}
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
@@ -35,31 +58,76 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     source = verdict.program.source
     if verdict.status in (NOT_COMPILED, NOT_RUN) and verdict.line:
         yield f"  {verdict.line:4} | {source.line(verdict.line)}"
-    for i, mistake in enumerate(verdict.mistakes):
+    for i, mistake in enumerate(verdict.mistakes[: 1 + MOST_FURTHER]):
         yield ""
         yield from lines_of_mistake(mistake, verdict, further=i > 0)
-    if verdict.rule:
-        yield f"\n  In all: {verdict.rule}."
-    if found := re.search(r"multiples? of (\d+)$", verdict.rule):
-        yield f"  If it is made for those only, say multiple={found[1]}."
+    if verdict.convention[0]:
+        words, setting = verdict.convention
+        yield f"  Its indexing shows that {words} ({setting})."
+    if (more := len(verdict.mistakes) - 1 - MOST_FURTHER) > 0:
+        yield f"\n  {more} more of them may follow from these."
+    yield from lines_of_rule(verdict)
     if verdict.printed:
         yield "\n  It printed:"
         yield from (f"    {line}" for line in verdict.printed.splitlines()[:MOST_PRINTED])
-    if run := verdict.picture:
+    if run := picture_of(verdict):
         yield f"\n  C at {run.shape} ({LEGEND}):\n"
         yield from (f"    {row}" for row in in_characters(run))
     if verdict.status == CORRECT:
         shapes = [*verdict.shapes]
         tried = f"{len(shapes)} shapes, from {shapes[0]} to {shapes[-1]}"
         yield f"  {tried}; every access was watched."
-        yield f"  {launch_of(verdict)}"
+    if verdict.bench:
+        yield from (f"  {line}" for line in launch_of(verdict))
+        if guessed := guesses(verdict):
+            yield f"  A guess, which a setting can correct: {guessed}."
+        if verdict.bench.finds_zeros:
+            c = verdict.program.signature.name_of("C")
+            yield f"  It adds to {c}, which the program clears before."
+    yield from (f"  Not judged: {said}." for said in verdict.unjudged)
+    yield from lines_of_grading(verdict)
+
+
+def lines_of_rule(verdict: Verdict) -> Iterator[str]:
+    """Where the kernel is right, and what that says about what to mend."""
+    if not verdict.rule:
+        return
+    yield f"\n  In all: {verdict.rule}."
+    found = re.search(r"where (.*) (?:is a multiple|are multiples) of (\d+)$", verdict.rule)
+    if not found:
+        return
+    terms, names = verdict.program.signature.terms_name, found[1].split(" and ")
+    if terms in names:
+        yield f"  To mend: go through the last tile of {terms} too, which is not full: round the"
+        yield "  number of tiles up, and put 0 into a tile where it sticks out."
+    if names != [terms] or verdict.program.signature.square:
+        yield "  To mend: let a thread beyond an edge of C write nothing, and read nothing there."
+    yield f"  If your course allows multiples of {found[2]} only, say multiple={found[2]}."
+
+
+def lines_of_grading(verdict: Verdict) -> Iterator[str]:
+    """What the hand-in says of itself, whether that counts, and how to repeat a strict verdict."""
+    own = [one for one in verdict.settings if one["from"] == "hand-in"]
+    for counts, said in ((True, "count"), (False, "do not count")):
+        if told := [f"{one['key']}={one['value']}" for one in own if one["counts"] == counts]:
+            yield f"  Settings in the file, which {said}: {' '.join(told)}"
+    if verdict.doubt:
+        yield f"  Strict grading would refuse it: {verdict.doubt}"
+    if verdict.seed is not None:
+        yield f"  Graded strictly; --strict --seed {verdict.seed} repeats it."
+
+
+def picture_of(verdict: Verdict) -> Run | None:
+    """The run of the worst mistake, if its C shows something: that some of it is right."""
+    run = verdict.mistakes[0].run if verdict.mistakes else None
+    return run if run and 0 < run.wrong.mean() <= MOST_WRONG else None
 
 
 def headline(verdict: Verdict) -> str:
     """The verdict in a line."""
     kernel = verdict.program.kernel.name
     if verdict.status == CORRECT:
-        return f"{kernel} is correct"
+        return f"{kernel} is correct{', as far as the CPU reads it' if verdict.doubt else ''}"
     if verdict.status == NOT_COMPILED:
         where = f"line {verdict.line}: " if verdict.line else ""
         return f"does not compile: {where}{verdict.message}"
@@ -77,25 +145,62 @@ def lines_of_mistake(mistake: Mistake, verdict: Verdict, further: bool) -> Itera
     if mistake.line:
         yield f"  {mistake.line:4} | {verdict.program.source.line(mistake.line)}"
     yield f"       {mistake.what}."
-    if mistake.cure:
-        yield f"       Cure: {mistake.cure}."
+    if cure := cure_of(mistake, verdict):
+        yield f"       Cure: {cure}."
 
 
-def launch_of(verdict: Verdict) -> str:
-    """What the launches were like, which the file does not say."""
+def cure_of(mistake: Mistake, verdict: Verdict) -> str:
+    """The cure, as it fits the shape: where blocks cover C exactly, no thread is beyond an edge."""
     assert verdict.bench
     launch = verdict.bench.launch
+    sides = {*launch.block[:2], *(launch.tile or ())} - {EVERYTHING}
+    ragged = any(extent % side for extent in mistake.run.shape.dimensions for side in sides)
+    return mistake.cure if ragged else WITHOUT_EDGES.get(mistake.kind, mistake.cure)
+
+
+def launch_of(verdict: Verdict) -> Iterator[str]:
+    """The launch that a verdict assumes, where it is from, and what a shape means."""
+    assert verdict.bench
+    launch, signature = verdict.bench.launch, verdict.program.signature
+    worst = verdict.mistakes[0].run.shape if verdict.mistakes else None
+    shape = worst or [*verdict.shapes][-1]
+    found = launch.at(shape)
+    blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
+    shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
+    known = launch.grid_of_file(shape) is not None
+    origin = "the file has no launch that says it, so settings and guesses do"
+    if launch.program:
+        origin = f"as in line {launch.program.own.lines[0]}"
+        origin += (
+            "" if known else ", with a guessed grid, because its own is not known at this shape"
+        )
+    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}."
+    if not known:
+        yield tile_of(launch)
+    names = shape.__match_args__[:1] if signature.square else shape.__match_args__
+    sizes = zip(names, shape.dimensions, strict=False)
+    yield f"{shape} is {', '.join(f'{signature.name_of(role)} = {size}' for role, size in sizes)}."
+
+
+def tile_of(launch: Launch) -> str:
+    """How the blocks of a guessed grid share C."""
     assert launch.tile
-    block = "×".join(map(str, launch.block[:2]))
+    block = "×".join(map(str, launch.block[: 3 if launch.block[2] > 1 else 2]))
     if launch.order == LINEAR:
         return f"Blocks of {block} threads, in a line along the elements of C."
     if launch.blocks:
         return f"{launch.blocks} blocks of {block} threads at every shape."
-    rows, columns = launch.tile
-    wide = "all" if columns == EVERYTHING else str(columns)
+    rows, columns = ("all" if side == EVERYTHING else side for side in launch.tile)
     along = "columns" if launch.order == COLUMNS_FIRST else "rows"
-    tile = f"Blocks of {block} threads for {rows}×{wide} elements"
+    tile = f"Blocks of {block} threads for {rows}×{columns} elements"
     return f"{tile}; blockIdx.x runs along the {along} of C."
+
+
+def guesses(verdict: Verdict) -> str:
+    """The settings for what neither the file nor the user says, as they were tried."""
+    launch = verdict.program.launch
+    tried = {**launch.constants, "block": "x".join(map(str, launch.block))}
+    return " ".join(f"{name}={tried[name]}" for name in sorted(launch.guessed))
 
 
 def page_of(verdict: Verdict) -> str:
@@ -103,14 +208,31 @@ def page_of(verdict: Verdict) -> str:
     source = verdict.program.source
     marked = [mistake.line for mistake in verdict.mistakes if mistake.line] or [verdict.line]
     formatter = HtmlFormatter(linenos="inline", hl_lines=[line for line in marked if line])
-    parts = [f"<pre>{html.escape(chr(10).join(lines_of(verdict)))}</pre>"]
-    if verdict.picture:
-        picture = base64.b64encode(as_png(verdict.picture)).decode()
+    text = printable("\n".join(lines_of(verdict)))
+    parts = [f"<pre>{html.escape(text)}</pre>"]
+    if run := picture_of(verdict):
+        picture = base64.b64encode(as_png(run)).decode()
         parts.append(f'<img alt="the wrong elements of C" src="data:image/png;base64,{picture}">')
     shapes = ", ".join(
         f"{shape} {'right' if fine else 'wrong'}" for shape, fine in verdict.shapes.items()
     )
-    parts += [f"<h2>Shapes</h2><p>{shapes}</p>", "<h2>Source</h2>",
+    terms = "".join(
+        f"<dt>{term}</dt><dd>{html.escape(meaning)}</dd>"
+        for term, meaning in {**terms_of_shapes(verdict), **TERMS}.items() if term in text
+    )  # fmt: skip
+    parts += [f"<h2>Words</h2><dl>{terms}</dl>",
+              f"<h2>Shapes</h2><p>{shapes}</p>", "<h2>Source</h2>",
               highlight(source.text, CudaLexer(stripnl=False), formatter)]  # fmt: skip
-    title = html.escape(f"{source.path.name}: {headline(verdict)}")
+    title = html.escape(printable(f"{source.path.name}: {headline(verdict)}"))
     return PAGE.format(title=title, style=formatter.get_style_defs(), body="\n".join(parts))
+
+
+def terms_of_shapes(verdict: Verdict) -> dict[str, str]:
+    """What the numbers of a shape are, in the kernel's own names."""
+    signature = verdict.program.signature
+    roles = next(iter(verdict.shapes)).__match_args__ if verdict.shapes else ()
+    names = ", ".join(f"{role} is {signature.name_of(role)}" for role in roles)
+    what = {"gemm": "m×n×k: C has m rows and n columns, and sums of k products",
+            "gram": "m×n: A has m rows and n columns"}  # fmt: skip
+    meaning = what["gram" if signature.operation.symmetric else "gemm"]
+    return {" at ": f"{meaning}{'; here ' + names if names else ''}"}

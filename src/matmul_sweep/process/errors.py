@@ -38,6 +38,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def printable(text: str) -> str:
+    """Lines of text without commands to a terminal."""
+    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
+
+
 def shown(value: object, most: int = 60) -> str:
     """A value as text in a message: of a long one the beginning, and no commands to a terminal."""
     text = "".join(letter if letter.isprintable() else "?" for letter in str(value)[: most + 1])

@@ -5,11 +5,15 @@ import mmap
 import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from typing import TypeVar, cast
 
 import numpy as np
 
-from matmul_sweep.process.errors import Unfinished
+from matmul_sweep.process.errors import Unfinished, UserError, said
 from matmul_sweep.process.lifetime import die_with_parent
+
+T = TypeVar("T")
 
 
 class Crashed(Exception):
@@ -41,6 +45,45 @@ def run_isolated(action: Callable[[], object], seconds: float) -> None:
         process.kill()
         process.join()
         raise Unfinished(seconds)
-    if code := process.exitcode:
-        died = signal.Signals(-code).name if code < 0 else f"an error (exit code {code})"
-        raise Crashed(f"it died of {died}")
+    if process.exitcode:
+        raise Crashed(death_of(process))
+
+
+def result_of(action: Callable[[], T], seconds: float) -> T:
+    """What `action` returns in a copy of this process, which pickles it; a UserError or an error of
+    the system becomes a UserError here.
+
+    Raises Unfinished if it has not ended after `seconds`, or Crashed.
+    """
+    forking = multiprocessing.get_context("fork")
+    receiver, sender = forking.Pipe(duplex=False)
+
+    def run() -> None:
+        die_with_parent()
+        try:
+            sender.send(action())
+        except (UserError, OSError) as error:
+            sender.send(UserError(said(error)))
+
+    process = forking.Process(target=run)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(seconds):
+            raise Unfinished(seconds)
+        found = receiver.recv()
+    except EOFError:
+        process.join()
+        raise Crashed(death_of(process)) from None
+    finally:
+        process.kill()
+        process.join()
+    if isinstance(found, UserError):
+        raise found
+    return cast(T, found)
+
+
+def death_of(process: BaseProcess) -> str:
+    code = process.exitcode or 0
+    died = signal.Signals(-code).name if code < 0 else f"an error (exit code {code})"
+    return f"it died of {died}"

@@ -2,11 +2,14 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 
 from matmul_sweep.process.errors import UserError
+
+MOST_MEMORY = 8 << 30  # of an address space
 
 
 @contextlib.contextmanager
@@ -27,10 +30,15 @@ def time_limit(seconds: float, message: str) -> Iterator[None]:
 
 def run_limited(command: Sequence[str], seconds: float | None) -> subprocess.CompletedProcess[str]:
     """Run a compiler, for as long as it takes if `seconds` is None; what it started ends with it.
-    Raises subprocess.TimeoutExpired."""
+    With a limit to its time it has one to its memory too. Raises subprocess.TimeoutExpired."""
+
+    def limit_memory() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        start_new_session=True, preexec_fn=None if seconds is None else limit_memory,
+    ) as process:  # fmt: skip
         try:
             out, err = process.communicate(timeout=seconds)
         except BaseException:

@@ -9,8 +9,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +26,7 @@ from matmul_sweep.catalogue.sources import source_files
 from matmul_sweep.classroom.cuda_on_cpu import ptx
 from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.errors import HANG_SECONDS, Unfinished
+from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError
 from matmul_sweep.process.limits import run_limited
 
 RUNTIME = Path(__file__).parent / "include"
@@ -36,10 +39,10 @@ WATCH_FLAGS = [
     "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
     *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
 ]
-WATCH_LINK_FLAGS = ["-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"]
+WATCH_LINK_FLAGS = ["-no-pie"]
 FLAGS = [
     "-O1",
-    "-g1",  # lines, and no more
+    *("-g1", "-gdwarf-4"),  # lines, and no more; 5 loses the file that #line names at the top
     "-std=c++17",
     "-fno-strict-aliasing",  # kernels read floats through pointers to float4
     "-fno-extern-tls-init",  # `extern __shared__` arrays have no constructor to call
@@ -48,6 +51,10 @@ FLAGS = [
 ]
 # The shared memory of other kernels in the source does not count.
 LINK_FLAGS = ["-Wl,--gc-sections"]
+# Of a watched kernel, calls of the C library that gcc does not instrument.
+REDIRECTED = [
+    f"--redefine-sym={name}=watched_{name}" for name in ("memcpy", "memmove", "memset")
+]  # fmt: skip
 # CUDA's headers, and how g++ misses those without a counterpart here.
 HEADER = r"(?:mma|cuda_\w+|(?:cub|cuda|thrust|nv|cutlass|cute|cooperative_groups)/\S+?)(?:\.\w+)?"
 FOREIGN_HEADER = re.compile(rf"fatal error: ({HEADER}): No such file")
@@ -65,6 +72,13 @@ class Epilogue:
     alpha: float
     beta: float
     addend: np.ndarray  # D, of C's extents and type
+
+
+class Extents(NamedTuple):
+    """What a launch gets of a shape: the elements of each matrix, and the dimensions."""
+
+    elements: tuple[int, ...]
+    dimensions: tuple[int, ...]
 
 
 class EmulationError(Exception):
@@ -95,55 +109,91 @@ def build(
     tensor_maps: Sequence[str] = (),
     seconds: float | None = None,
     epilogue: bool = False,
-) -> None:
+) -> str:
     """Compile the kernels `functions` of `source`, in the order of their launches, into
     `executable`, for `launch`.
 
     operation: what they compute. It gives their parameters: pointers to the inputs and to C, of the
     operation's dtypes, then the dimensions; behind these come alpha, beta and D with an `epilogue`,
     the workspace's parts and the tensor maps of these names. defines: the kernels' compile-time
-    parameters. watch: for watched.launch, which sees every access. include: folders of headers.
-    seconds: after which a compiler is given up; None: never.
-    Raises EmulationError with the compiler's first error or without g++, NotRunnable, and UserError
-    if the machine failed.
+    parameters. watch: for watched.launch, which sees every access. include: folders of headers in
+    quotes. seconds: after which a compiler is given up; None: never.
+    Returns for `watch` what `objdump -tr` says of the source's own object: its symbols, and what it
+    refers to.
+    Raises EmulationError with the compiler's first error, NotRunnable, and UserError without g++,
+    or if the machine failed.
     """
-    compiler = shutil.which("g++")
-    if compiler is None:
-        raise EmulationError("no g++: install a C++ compiler (Debian: apt install g++)")
     text = source.read_text(encoding="utf-8")
     if 'extern "C"' not in text:  # g++ would not miss it, because the driver declares the kernel so
         raise EmulationError(no_kernel(functions[-1]))
-    macros = {**defines, **_macros(functions, operation, workspace, tensor_maps, epilogue)}
+    macros = _macros(functions, operation, workspace, tensor_maps, epilogue)
     if dynamic := DYNAMIC_SHARED.search(text):
         macros["DYNAMIC_SHARED"] = f'"{dynamic[1]}"'
-    compile_flags, link_flags = (WATCH_FLAGS, WATCH_LINK_FLAGS) if watch else ([], [])
-    half = "float16" in (operation.dtype, operation.output)
     files = source_files(source, include)
     has_ptx = any(map(ptx.is_in, files))
-    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] * half), *(["ptx.h"] * has_ptx)]
-    settings = [*FLAGS, *compile_flags, *(f"-D{name}={value}" for name, value in macros.items())]
+    common = kernel_flags(operation, defines, watch, has_ptx)
+    driver = [*common, *(f"-D{name}={value}" for name, value in macros.items())]
     # The places of findings name files, so such a build is of a source in its place.
-    own = [*settings, *link_flags, *headers, str(source.resolve()) if watch else ""]
-    key = cache.key_of([version(compiler), *own], [*files, *runtime()])
-    if cache.fetch(key, executable) is not None:
+    place = str(source.resolve()) if watch else ""
+    key = cache.key_of([version(compiler()), *driver, place], [*files, *runtime()])
+    if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
-        return
-    compiled = executable.with_suffix(".o")
+        return symbols
+    driver += [str(RUNTIME / "driver.cpp")]
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
         copies = ptx.copies(files, include, Path(name)) if has_ptx else Path("/")
-        settings += [f'-DKERNEL_SOURCE="{ptx.place_in(copies, source)}"', f"-I{RUNTIME}"]
-        settings += [f"-I{ptx.place_in(copies, folder)}" for folder in include]
-        settings += [word for header in headers for word in ("-include", str(RUNTIME / header))]
-        for command in (
-            [compiler, *settings, "-c", str(RUNTIME / "driver.cpp"), "-o", str(compiled)],
-            [compiler, *LINK_FLAGS, *link_flags, str(compiled), "-o", str(executable)],
-        ):
-            if report := _refused(command, seconds):
-                if what := _foreign(report, has_ptx):
-                    raise NotRunnable(what)
-                raise EmulationError(_explained(report, functions, operation, macros["PARAMETERS"]))
-    compiled.unlink()
-    cache.keep(key, executable, "")
+        kernel, folders = ptx.place_in(copies, source), list[str]()
+        for folder in include:
+            folders += ["-iquote", str(ptx.place_in(copies, folder))]
+        units = [[*driver, f'-DKERNEL_SOURCE="{kernel}"', *folders]]
+        if watch:  # so that the kernel knows no name of what watches it
+            units = [driver, [*common, *folders, "-x", "c++", str(kernel)]]
+        try:
+            symbols = _compile([[compiler(), *unit] for unit in units], executable, watch, seconds)
+        except EmulationError as error:
+            if what := _foreign(str(error), has_ptx):
+                raise NotRunnable(what) from None
+            explained = _explained(str(error), functions, operation, macros["PARAMETERS"])
+            raise EmulationError(explained) from None
+    cache.keep(key, executable, symbols)
+    return symbols
+
+
+def _compile(
+    units: Sequence[Sequence[str]], executable: Path, watch: bool, seconds: float | None
+) -> str:
+    """Compile and link the units; what build returns. Raises EmulationError with all that a
+    compiler says."""
+    objects = [executable.with_suffix(f".{i}.o") for i in range(len(units))]
+    commands = [[*unit, "-c", "-o", str(made)] for unit, made in zip(units, objects, strict=True)]
+    with ThreadPoolExecutor() as pool:
+        reports = [*pool.map(partial(_refused, seconds=seconds), commands)]
+    symbols = ""
+    if watch and not any(reports):
+        kernel = str(objects[-1])
+        subprocess.run(["objcopy", *REDIRECTED, kernel], check=True)
+        dump = ["objdump", "-tr", kernel]
+        symbols = subprocess.run(dump, capture_output=True, text=True, check=True).stdout
+    if not any(reports):
+        link_flags = [*LINK_FLAGS, *(WATCH_LINK_FLAGS if watch else [])]
+        link = [units[0][0], *link_flags, *map(str, objects), "-o", str(executable)]
+        reports = [_refused(link, seconds)]
+    if report := next(filter(None, reports), ""):
+        raise EmulationError(report)
+    for made in objects:
+        made.unlink()
+    return symbols
+
+
+def kernel_flags(
+    operation: Operation, defines: Mapping[str, int | str], watch: bool, has_ptx: bool
+) -> list[str]:
+    """The compiler's flags for a kernel, or for the driver."""
+    half = "float16" in (operation.dtype, operation.output)
+    headers = ["cuda_on_cpu.h", *(["cuda_fp16.h"] * half), *(["ptx.h"] * has_ptx)]
+    included = [word for header in headers for word in ("-include", str(RUNTIME / header))]
+    macros = [f"-D{name}={value}" for name, value in defines.items()]
+    return [*FLAGS, *(WATCH_FLAGS if watch else []), *macros, f"-I{RUNTIME}", *included]
 
 
 def build_variant(
@@ -159,10 +209,20 @@ def build_variant(
     )  # fmt: skip
 
 
+def compiler() -> str:
+    """Path of g++. Raises UserError if there is none."""
+    path = shutil.which("g++")
+    if path is None:
+        raise UserError("no g++: install a C++ compiler (Debian: apt install g++)")
+    return path
+
+
 def compiler_version() -> str:
     """The version of g++; empty without one."""
-    compiler = shutil.which("g++")
-    return version(compiler) if compiler else ""
+    try:
+        return version(compiler())
+    except UserError:
+        return ""
 
 
 def runtime() -> list[Path]:
@@ -200,7 +260,7 @@ def launch(
 
 
 def command_of(
-    executable: Path, plan: Plan, shape: Shape, arrays: Sequence[np.ndarray], folder: Path
+    executable: Path, plan: Plan, shape: Shape | Extents, arrays: Sequence[np.ndarray], folder: Path
 ) -> list[str]:
     """The command that runs an executable on arrays, which it finds in files of the folder; the
     last is C's, and C is there afterwards."""

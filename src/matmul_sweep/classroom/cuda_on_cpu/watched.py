@@ -2,7 +2,9 @@
 found."""
 
 import json
+import os
 import re
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,15 +16,27 @@ from typing import Any
 import numpy as np
 
 from matmul_sweep.catalogue.plans import Plan
-from matmul_sweep.classroom.cuda_on_cpu.emulation import RUNTIME, EmulationError, command_of
+from matmul_sweep.classroom.cuda_on_cpu.emulation import (
+    RUNTIME,
+    EmulationError,
+    Extents,
+    command_of,
+)
 from matmul_sweep.operations.shapes import Shape
-from matmul_sweep.process.contained import run_contained
+from matmul_sweep.process.contained import Ended, run_contained
 from matmul_sweep.process.errors import Unfinished
 
 DIVERGED = 4  # exit code of the driver
 WRITER = np.dtype([("place", np.uint64), ("block", np.int32), ("thread", np.int32)])
 NOBODY = np.array((0, -1, -1), WRITER)
 PATIENCE = 5  # times the processor time of a launch that it may take on a busy machine
+
+
+class Unclosed(EmulationError):
+    """A program that neither came to its end nor was stopped."""
+
+    def __init__(self) -> None:
+        super().__init__("it ends its whole program, which no kernel can on a GPU")
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ class Watched:
     writers: np.ndarray
     printed: str
     loads: int = 0
+    again: np.ndarray | None = None
     ended: bool = True
 
     @cached_property
@@ -71,42 +86,70 @@ def lines_of(executable: Path, places: Sequence[int]) -> dict[int, tuple[str, in
 
 
 def launch(
-    executable: Path, plan: Plan, shape: Shape, inputs: Sequence[np.ndarray], output: np.ndarray,
-    seconds: float,
+    executable: Path, plan: Plan, shape: Shape | Extents, inputs: Sequence[np.ndarray],
+    output: np.ndarray, seconds: float, factors: tuple[float, float] = (1, 0),
+    corners: bool = False,
 ) -> Watched:  # fmt: skip
     """Run a kernel that emulation.build compiled for WATCH, as emulation.launch does, for so many
-    seconds of processor time.
+    seconds of processor time, and once more. factors: alpha and beta. corners: whether only blocks
+    at the grid's corners and in its middle run.
 
     Raises EmulationError if the launch itself is impossible: too many threads, or too much shared
-    memory.
+    memory; Unclosed.
     """
     nobody = np.full(output.shape, NOBODY)
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
-        folder = Path(name)
+        folder, findings_file = Path(name, "own"), Path(name, "findings")
+        folder.mkdir()
+        for each in ("writers", "loads", "again"):  # which the program may write to, but not create
+            (folder / each).touch()
         command = command_of(executable, plan, shape, (*inputs, output), folder)
-        environment = {"WATCH_FOLDER": name, "WATCH_SECONDS": str(max(1, int(seconds)))}
+        alpha, beta = map(str, factors)
+        secret = secrets.token_hex(16)
+        environment = {"WATCH_SECONDS": str(max(1, int(seconds))), "ALPHA": alpha, "BETA": beta}
+        environment |= {"WATCH_CORNERS": "1"} if corners else {}
         try:
-            ended = run_contained(command, folder, PATIENCE * seconds, environment)
+            ended = run_watched(command, folder, findings_file, secret, seconds, environment)
         except Unfinished:
             endless = ({"kind": "endless"},)
             return Watched(executable, output, endless, nobody, "", ended=False)
-        findings = told(folder / "findings")
-        if ended.code == 0:
+        findings = told(findings_file)
+        closed = findings[-1:] and findings[-1].get("secret") == secret
+        if ended.code == 0 and closed:
             c = np.fromfile(command[-1], output.dtype).reshape(output.shape)
             writers = np.fromfile(folder / "writers", WRITER).reshape(output.shape)
             loads = int((folder / "loads").read_text())
-            return Watched(executable, c, findings, writers, ended.out, loads)
-    if ended.code == DIVERGED:
+            again = np.fromfile(folder / "again", output.dtype).reshape(output.shape)
+            return Watched(executable, c, findings[:-1], writers, ended.out, loads, again)
+    if ended.code == DIVERGED and ended.err.strip():
         findings = ({"kind": "divergent", "text": ended.err.strip()}, *findings)
     elif ended.code > 0 and ended.err.strip():
         raise EmulationError(ended.err.strip().splitlines()[0])
     elif ended.code < 0:
         findings = (*findings, {"kind": "killed", "signal": -ended.code})
+    elif all(one["kind"] == "unwritten" for one in findings):
+        raise Unclosed
     return Watched(executable, output, findings, nobody, ended.out, ended=False)
+
+
+def run_watched(
+    command: Sequence[str], folder: Path, findings: Path, secret: str, seconds: float,
+    environment: Mapping[str, str],
+) -> Ended:  # fmt: skip
+    """Run the program, which writes `findings` and ends them with the secret. It inherits the file,
+    and can only add to it. Raises Unfinished."""
+    taken, given = os.pipe()
+    os.write(given, secret.encode())
+    os.close(given)
+    file = os.open(findings, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    told = {**environment, "WATCH_FINDINGS": str(file)}
+    try:
+        return run_contained(command, folder, PATIENCE * seconds, told, files=[file], stdin=taken)
+    finally:
+        os.close(taken)
+        os.close(file)
 
 
 def told(path: Path) -> tuple[Mapping[str, Any], ...]:
     """The findings in a file; none if the launch did not begin."""
-    if not path.exists():
-        return ()
     return tuple(json.loads(line) for line in path.read_text().splitlines())

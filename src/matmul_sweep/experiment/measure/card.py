@@ -38,6 +38,9 @@ SETTINGS = Settings(
 )  # fmt: skip
 
 
+WRONG_THERE = "wrong on the GPU, though right on the CPU"
+
+
 @dataclass(frozen=True)
 class Standing:
     """milliseconds: of a product of `shape`. ratios: of each rival, the median of its time over the
@@ -76,7 +79,7 @@ def standing(verdict: Verdict) -> Standing | str:
         try:
             return measured(verdict, variant, rivals, gpu, folder)
         except Wrong as error:
-            return f"wrong on the GPU, though right on the CPU: {error}"
+            return f"{WRONG_THERE}: {error}"
         except LostDevice as error:
             raise UserError(f"{verdict.program.source.path}: {error}") from None
 

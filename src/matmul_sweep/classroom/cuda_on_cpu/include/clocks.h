@@ -12,7 +12,7 @@ inline unsigned
     first_serial;            // of the blocks of this launch, which comes behind all of the last one
 inline bool beyond_warps;    // whether any threads have met but those of a warp or of a whole block
 
-UNWATCHED inline void start_clocks(const dim3& block, size_t cluster)
+UNWATCHED void start_clocks(const dim3& block, size_t cluster)
 {
     clock_count = size_t(block.x) * block.y * block.z * cluster;
     free(clocks);
@@ -22,12 +22,12 @@ UNWATCHED inline void start_clocks(const dim3& block, size_t cluster)
     first_serial = block_serial + 1;
 }
 
-UNWATCHED inline unsigned* clocks_of(size_t id) { return clocks + id * clock_count; }
-UNWATCHED inline size_t own_id() { return current->block->rank * thread_count + thread_number(); }
-UNWATCHED inline unsigned own_clock() { return clocks_of(own_id())[own_id()]; }
-UNWATCHED inline void tick() { ++clocks_of(own_id())[own_id()]; }
+UNWATCHED unsigned* clocks_of(size_t id) { return clocks + id * clock_count; }
+UNWATCHED size_t own_id() { return current->block->rank * thread_count + thread_number(); }
+UNWATCHED unsigned own_clock() { return clocks_of(own_id())[own_id()]; }
+UNWATCHED void tick() { ++clocks_of(own_id())[own_id()]; }
 
-UNWATCHED inline void learn(unsigned* own, const unsigned* other, size_t from, size_t to)
+UNWATCHED void learn(unsigned* own, const unsigned* other, size_t from, size_t to)
 {
     for (size_t j = from; j < to; ++j)
         if (own[j] < other[j]) own[j] = other[j];
@@ -48,7 +48,7 @@ UNWATCHED void join(size_t first, size_t last, size_t from, size_t to, const Mee
     }
 }
 
-UNWATCHED inline void join_clocks(size_t first, unsigned mask)
+UNWATCHED void join_clocks(size_t first, unsigned mask)
 {
     first += current->block->rank * thread_count;
     const size_t here = thread_count - first % thread_count;
@@ -59,7 +59,7 @@ UNWATCHED inline void join_clocks(size_t first, unsigned mask)
 }
 
 // Blocks of a cluster may learn of each other from one thread.
-UNWATCHED inline void join_block(const Block& block)
+UNWATCHED void join_block(const Block& block)
 {
     if (cluster_size == 1) return;
     const size_t first = block.rank * thread_count;
@@ -67,7 +67,7 @@ UNWATCHED inline void join_block(const Block& block)
 }
 
 // The clocks of a tag. One in shared memory is known by its block, which may not be in its place.
-UNWATCHED inline unsigned* clocks_of_tag(const void* tag)
+UNWATCHED unsigned* clocks_of_tag(const void* tag)
 {
     struct Known {
         uintptr_t name;
@@ -92,7 +92,7 @@ UNWATCHED inline unsigned* clocks_of_tag(const void* tag)
     misuse("over 4096 barriers");
 }
 
-UNWATCHED inline void released(const void* tag)
+UNWATCHED void released(const void* tag)
 {
     unsigned* own = clocks_of(own_id());
     learn(clocks_of_tag(tag), own, 0, clock_count);
@@ -100,14 +100,14 @@ UNWATCHED inline void released(const void* tag)
     beyond_warps = true;
 }
 
-UNWATCHED inline void released_by(const Fiber& thread, unsigned clock, const void* tag)
+UNWATCHED void released_by(const Fiber& thread, unsigned clock, const void* tag)
 {
     unsigned& known =
         clocks_of_tag(tag)[thread.block->rank * thread_count + (&thread - thread.block->fibers)];
     if (known < clock) known = clock;
 }
 
-UNWATCHED inline void acquired(const void* tag)
+UNWATCHED void acquired(const void* tag)
 {
     learn(clocks_of(own_id()), clocks_of_tag(tag), 0, clock_count);
 }

@@ -14,8 +14,11 @@
 //
 // Two accesses are ordered if a barrier of the block lies between them, or what clocks.h knows.
 //
-// It writes to the folder that WATCH_FOLDER names: findings, a line of JSON each; writers, a Writer for
-// each element of C; and loads, a number of elements.
+// It writes the findings, a line of JSON each, to the descriptor WATCH_FINDINGS, and into files that are
+// there in the folder where it runs: writers, a Writer for each element of C; loads, a number of
+// elements; and again, what a second launch on the same matrices leaves in C, which finds a kernel that is
+// right only once. The last line of the findings is the secret that it read from its standard input: a run
+// without it was ended by something else than the driver.
 #pragma once
 
 #include <stdarg.h>
@@ -48,13 +51,22 @@ struct Writer {
     int block, thread;  // the linear index of each, or -1
 };
 
-inline int findings = -1;
-inline size_t bytes_loaded;  // from the inputs
-inline Place last_place;
-inline Cell *shared_cells, *c_cells;  // those of shared memory: of a cluster's blocks, one after another
-inline Segment watched_shared;
-inline char *dynamic_begin, *dynamic_end;  // of dynamic shared memory: what lies beyond, up to the
-inline char* dynamic_limit;                // limit, is no block's
+// What no other object can name, and no access of a kernel may touch.
+#define HIDDEN __attribute__((section("watcher"))) static
+
+HIDDEN int findings = -1;
+HIDDEN char secret[64] = {};
+HIDDEN size_t bytes_loaded = 0;  // from the inputs
+HIDDEN Place last_place = nullptr;
+HIDDEN Cell *shared_cells = nullptr, *c_cells = nullptr;  // those of shared memory: of a cluster's blocks
+HIDDEN Segment watched_shared = {};
+HIDDEN char *dynamic_begin = nullptr, *dynamic_end = nullptr;  // of dynamic shared memory: what lies
+HIDDEN char* dynamic_limit = nullptr;                          // beyond, up to the limit, is no block's
+HIDDEN struct {
+    const char* kind;
+    Place one, other;
+} known_findings[64] = {};
+extern "C" const char __start_watcher[], __stop_watcher[];
 
 #define HOOK extern "C" UNWATCHED __attribute__((used)) void
 
@@ -78,12 +90,7 @@ UNWATCHED inline void tell(const char* kind, Place place, const char* format, ..
 // Whether a finding of this kind at these places is new.
 UNWATCHED inline bool first_time(const char* kind, Place one, Place other)
 {
-    struct Known {
-        const char* kind;
-        Place one, other;
-    };
-    static Known known[64];
-    for (Known& each : known) {
+    for (auto& each : known_findings) {
         if (each.kind == kind && each.one == one && each.other == other) return false;
         if (each.kind) continue;
         each = {kind, one, other};
@@ -180,7 +187,7 @@ UNWATCHED inline void note_shared(Cell* cells, size_t bytes, bool writes, const 
 }
 
 // A copy that is issued has perhaps written at once. When it has landed, it is a write of its thread.
-UNWATCHED inline void note_copy(const Copy& copy, const Fiber& thread, bool landed)
+UNWATCHED void note_copy(const Copy& copy, const Fiber& thread, bool landed)
 {
     Cell* cells = cells_at(copy.to, copy.bytes, true, copy.place);
     if (!cells) return watch(copy.to, copy.bytes, true, copy.place);
@@ -224,11 +231,28 @@ UNWATCHED inline bool note_array(const Array& array, const char* address, size_t
     return true;
 }
 
-UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic)
+// Whether an access is to the watcher's own memory, which only a kernel finds that looks for it. The
+// runtime's inline functions read `current` within the kernel.
+UNWATCHED inline bool is_own(const char* address, bool writes)
+{
+    const auto within = [address](const void* begin, size_t bytes) UNWATCHED {
+        return size_t(address - static_cast<const char*>(begin)) < bytes;
+    };
+    return within(__start_watcher, __stop_watcher - __start_watcher) ||
+           (writes && within(&current, sizeof current)) ||
+           within(shared_cells, 16 * watched_shared.bytes * sizeof(Cell)) ||
+           within(c_cells, C.bytes / C.element_bytes * sizeof(Cell));
+}
+
+UNWATCHED void watch(const void* where, size_t bytes, bool writes, Place place, bool atomic)
 {
     if (!c_cells || !current) return;
     const char* address = static_cast<const char*>(where);
     if (size_t(address - (const char*)stacks.begin) < stacks.bytes) return;  // a variable of a thread
+    if (is_own(address, writes)) {
+        tell("crash", place, "");
+        _exit(Trapped);
+    }
     const Access now = access_of(*current, own_clock(), place, atomic ? How::Atomic : How::Plain);
     last_place = place;
     if (Cell* cells = cells_at(address, bytes, writes, place)) return note_shared(cells, bytes, writes, now);
@@ -237,27 +261,26 @@ UNWATCHED inline void watch(const void* where, size_t bytes, bool writes, Place 
 }
 
 // Of a copy that a thread issued earlier.
-UNWATCHED inline void note_write(const void* where, size_t bytes, const Fiber& thread,
-                                 unsigned clock, Place place)
+UNWATCHED void note_write(const void* where, size_t bytes, const Fiber& thread, unsigned clock, Place place)
 {
     const Access now = access_of(thread, clock, place, How::Plain);
     for (const Array& array : arrays)
         if (note_array(array, static_cast<const char*>(where), bytes, true, now)) return;
 }
 
-[[noreturn]] UNWATCHED inline void tell_misuse(const char* words, Place place)
+[[noreturn]] UNWATCHED void tell_misuse(const char* words, Place place)
 {
     tell("misuse", place, ", \"words\": \"%s\"", words);
     _exit(Trapped);
 }
 
-[[noreturn]] UNWATCHED inline void tell_misaligned(const char* type, unsigned bytes, Place place)
+[[noreturn]] UNWATCHED void tell_misaligned(const char* type, unsigned bytes, Place place)
 {
     tell("misaligned", place, ", \"type\": \"%s\", \"bytes\": %u", type, bytes);
     _exit(Trapped);
 }
 
-UNWATCHED inline void watch_atomic(const void* address, size_t bytes, Place place)
+UNWATCHED void watch_atomic(const void* address, size_t bytes, Place place)
 {
     watch(address, bytes, false, place, true);
     watch(address, bytes, true, place, true);
@@ -270,31 +293,18 @@ UNWATCHED inline void stopped(int signal, siginfo_t*, void* context)
     _exit(Trapped);
 }
 
-// What a C library's functions do with memory.
-#define WRAPPED(name, type, reads)                                               \
-    extern "C" void* __real_##name(void* to, type from, size_t bytes);           \
-    extern "C" UNWATCHED __attribute__((used)) void* __wrap_##name(void* to, type from, size_t bytes) \
-    {                                                                            \
-        if (bytes && reads) watch((const void*)(size_t)(from), bytes, false, HERE); \
-        if (bytes) watch(to, bytes, true, HERE);                                 \
-        return __real_##name(to, from, bytes);                                   \
-    }
-WRAPPED(memcpy, const void*, true)
-WRAPPED(memmove, const void*, true)
-WRAPPED(memset, int, false)
-#undef WRAPPED
-
-UNWATCHED inline FILE* created(const char* name)
+// Before anything of the kernel's object can run, if only a constructor.
+UNWATCHED inline void take_secret()
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", getenv("WATCH_FOLDER"), name);
-    return fopen(path, "wb");
+    if (read(STDIN_FILENO, secret, sizeof secret - 1) < 0) _exit(Unusable);
 }
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)() = take_secret;
 
 // Called before the kernel runs.
 UNWATCHED inline void start_watching()
 {
-    findings = fileno(created("findings"));
+    findings = atoi(getenv("WATCH_FINDINGS"));
     setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses no line that the kernel printed
     watched_shared = shared_memory();
     shared_cells = static_cast<Cell*>(calloc(16 * watched_shared.bytes + 1, sizeof(Cell)));
@@ -311,20 +321,37 @@ UNWATCHED inline void start_watching()
     limit.it_value.tv_sec = atoi(getenv("WATCH_SECONDS"));
     setitimer(ITIMER_PROF, &limit, nullptr);
     c_cells = static_cast<Cell*>(calloc(C.bytes / C.element_bytes + 1, sizeof(Cell)));
+    corners_only = getenv("WATCH_CORNERS");
 }
 
 // Called after it: who wrote each element of C, and the loads.
 UNWATCHED inline void stop_watching()
 {
-    FILE* file = created("writers");
+    FILE* file = fopen("writers", "wb");
     for (size_t i = 0; i < C.bytes / C.element_bytes; ++i) {
         const Access& last = c_cells[i].write;
         const Writer writer = {last.place, int(last.block) - 1, last.block ? last.thread : -1};
         fwrite(&writer, sizeof writer, 1, file);
     }
     fclose(file);
-    fprintf(file = created("loads"), "%zu", bytes_loaded / arrays[0].element_bytes);
+    fprintf(file = fopen("loads", "wb"), "%zu", bytes_loaded / arrays[0].element_bytes);
     fclose(file);
+}
+
+// Called before the second launch, which finds C as the first one did, and prints nothing.
+UNWATCHED inline void begin_again(const char* before)
+{
+    fflush(stdout);
+    close(STDOUT_FILENO);
+    memset(c_cells, 0, (C.bytes / C.element_bytes + 1) * sizeof(Cell));
+    memcpy(C.data, before, C.bytes);
+}
+
+// Called when all is written: nothing of the kernel's object runs after it.
+UNWATCHED inline void tell_end()
+{
+    tell("end", nullptr, ", \"secret\": \"%s\"", secret);
+    _exit(0);
 }
 
 }  // namespace cuda_on_cpu
@@ -404,3 +431,22 @@ OVERFLOW(sub)
 OVERFLOW(mul)
 OVERFLOW(negate)
 OVERFLOW(divrem)
+
+// ---- What emulation.py has the kernel call in place of the C library -----------------------------
+
+
+#define COPY(name)                                                                                  \
+    extern "C" UNWATCHED __attribute__((used)) void* watched_##name(void* to, const void* from, size_t bytes) \
+    {                                                                                               \
+        if (bytes) cuda_on_cpu::watch(from, bytes, false, HERE);                                                      \
+        if (bytes) cuda_on_cpu::watch(to, bytes, true, HERE);                                                         \
+        return name(to, from, bytes);                                                               \
+    }
+COPY(memcpy)
+COPY(memmove)
+
+extern "C" UNWATCHED __attribute__((used)) void* watched_memset(void* to, int value, size_t bytes)
+{
+    if (bytes) cuda_on_cpu::watch(to, bytes, true, HERE);
+    return memset(to, value, bytes);
+}

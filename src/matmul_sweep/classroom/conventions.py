@@ -1,0 +1,105 @@
+"""Which convention a kernel follows: how matrices are stored, and which dimension each number is.
+
+The kernel's own indexing decides, where nobody said it: C of two launches is right under one only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+from matmul_sweep.classroom.experiments import Bench, Run
+from matmul_sweep.classroom.launching import EVERYTHING
+from matmul_sweep.classroom.signature import CONVENTIONS, LEADING, Signature
+from matmul_sweep.operations.shapes import Shape
+
+# Matrices that are stored by columns, the usual ones first: A·Bᵀ, Aᵀ·B, and all, as in cuBLAS.
+STORED = ("", "B", "A", "AB", "ABC")
+SIDE = 192  # of the matrices by which storage is told
+SMALL, WIDE = 32, 64  # tiles up to which a shape of three different sides is cheap
+
+
+def fitting(bench: Bench, folder: Path) -> Bench | None:
+    """The bench, with its tile, under the convention that its kernel follows; None if it follows
+    none, or does not have to be asked."""
+    if bench.signature.operation.symmetric or bench.signature.settled:
+        return None
+    usual = bench.signature.columns
+    storages = [usual, *(one for one in map(frozenset, STORED) if one != usual)]
+    for columns in storages:
+        stored = stored_so(bench, columns, folder)
+        if not right(stored.run(stored.shape(SIDE, SIDE, SIDE), (1, 1, 1)), whole=False):
+            continue
+        stored = stored.with_tile(SIDE)  # the same for every order of the numbers
+        for one in reordered(stored):
+            if right(one.run(different_sides(one)), whole=True):
+                return one
+    return None
+
+
+def right(run: Run, whole: bool) -> bool:
+    """Whether C is right, in all or as far as it was written, and nothing beyond it touched."""
+    wrong = run.wrong if whole else run.wrong & ~run.unwritten
+    outside = any(one["kind"] == "outside" for one in run.result.findings)
+    return run.result.ended and not outside and not wrong.any() and not run.unwritten.all()
+
+
+def stored_so(bench: Bench, columns: frozenset[str], folder: Path) -> Bench:
+    """The bench with these matrices stored by columns; a kernel that takes the lengths of rows is
+    built anew for them."""
+    if columns == bench.signature.columns:
+        return bench
+    signature = replace(bench.signature, columns=columns)
+    stored = with_signature(bench, signature)
+    if any(p.role.startswith(LEADING) for p in signature.parameters):
+        place = folder / f"stored-{''.join(sorted(columns))}"
+        place.mkdir(exist_ok=True)
+        return stored.rebuilt(place)
+    return stored
+
+
+def with_signature(bench: Bench, signature: Signature) -> Bench:
+    program = replace(bench.program, signature=signature)
+    own = bench.launch.program
+    launch = replace(bench.launch, program=own.under(signature)) if own else bench.launch
+    return replace(bench, program=program, launch=launch, built=bench.built or bench.signature)
+
+
+def reordered(bench: Bench) -> Iterator[Bench]:
+    """The bench with its numbers as m, n and k in every order, its own first."""
+    yield bench
+    parameters = bench.signature.parameters
+    roles = [role for role in "mnk" if any(p.role == role for p in parameters)]
+    said = bench.signature.fixed or len(roles) < len(bench.signature.operation.shape.__match_args__)
+    for order in () if said or bench.signature.square else [*permutations(roles)][1:]:
+        other = dict(zip(roles, order, strict=True))
+        renamed = tuple(replace(p, role=other.get(p.role, p.role)) for p in parameters)
+        yield with_signature(bench, replace(bench.signature, parameters=renamed))
+
+
+def different_sides(bench: Bench) -> Shape:
+    """A shape whose sides differ, all multiples of what the tile suggests."""
+    assert bench.launch.tile
+    side = max(SMALL, *(side for side in bench.launch.tile if side != EVERYTHING))
+    return bench.shape(2 * side, side, side // 2 if side >= WIDE else 3 * side)
+
+
+def convention_of(found: Signature, told: Signature) -> tuple[str, str]:
+    """How a signature differs from that which the names tell, in words, and as settings."""
+    words, settings = [], []
+    if found.columns == frozenset("ABC") != told.columns:
+        words.append("all matrices are stored by columns")
+        settings.append(f"order={CONVENTIONS['order']}")
+    elif found.columns != told.columns:
+        for key in ("a", "b"):
+            if key.upper() in found.columns ^ told.columns:
+                turned = key.upper() in found.columns
+                name, how = found.name_of(key.upper()), "transposed" if turned else "by rows"
+                words.append(f"{name} is stored {how}")
+                settings.append(f"{key}={CONVENTIONS[key] if turned else 'rows'}")
+    if found.parameters != told.parameters or found.unsure:
+        m, n, k = (found.name_of(role) for role in "mnk")
+        a, b = (found.name_of(role) for role in "AB")
+        words.append(f"{a} is {m}×{k} and {b} is {k}×{n}")
+        settings.append(f"m={m} n={n} k={k}")
+    return " and ".join(words), " ".join(settings)

@@ -1,0 +1,172 @@
+"""The launch that a hand-in's own program has, as a function of m, n and k."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
+from matmul_sweep.classroom.host import Host, Launched, Value
+from matmul_sweep.classroom.signature import Parameter, Signature
+from matmul_sweep.classroom.source import Source
+from matmul_sweep.classroom.syntax import Kernel
+from matmul_sweep.operations.shapes import Shape
+
+CAST = re.compile(
+    r"^\(\s*[\w:]+\s*\)\s*|^static_cast\s*<[^>]*>\s*|^(?:int|size_t|unsigned)\s*(?=\()"
+)
+MOST_SHARED = 227 << 10  # bytes of a block that asks for them, on compute capability 9.0
+PRIMES = (1009, 2003, 3001)  # sizes that no program has of its own
+
+
+@dataclass(frozen=True)
+class FileLaunch:
+    """The launch of a kernel in its file. own: at the file's own sizes; roles: texts and what they
+    are there: m, n or k. A text of several is one of a program for squares."""
+
+    source: Source
+    kernel: Kernel
+    signature: Signature
+    own: Launched
+    roles: tuple[tuple[str, str], ...]
+    read: dict[Shape, Launched | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def under(self, signature: Signature) -> "FileLaunch":
+        """The same if the kernel's numbers are other dimensions."""
+        return replace(
+            self, signature=signature, read={},
+            roles=roles_of(self.source, self.kernel, signature, self.own),
+        )  # fmt: skip
+
+    def at(self, shape: Shape) -> Launched | None:
+        """The launch at a shape; None where the file's own sizes are no such shape's."""
+        if shape not in self.read:
+            self.read[shape] = self.read_at(shape)
+        return self.read[shape]
+
+    def read_at(self, shape: Shape) -> Launched | None:
+        values = dict(zip(shape.__match_args__, shape.dimensions, strict=True))
+        sizes: dict[str, int] = {}
+        for text, role in self.roles:
+            value = values["m" if self.signature.square else role]
+            if sizes.setdefault(text, value) != value:
+                return None
+        return Host(self.source, self.kernel, sizes).launch()
+
+    @cached_property
+    def far(self) -> Launched | None:
+        """The launch at sizes that no program has of its own."""
+        kind = self.signature.operation.shape
+        texts = [text for text, _ in self.roles]
+        square = self.signature.square or len({*texts}) < len(texts)
+        sides = PRIMES[: len(kind.__match_args__)]
+        return self.at(kind(*(sides[:1] * len(sides) if square else sides)))
+
+    @property
+    def constant(self) -> bool:
+        """Whether its grid is the same at all sizes."""
+        return self.far is not None and self.own.grid == self.far.grid
+
+    @cached_property
+    def own_shape(self) -> Shape | None:
+        """The shape of the file's own sizes, if it has them."""
+        sizes = {p.role: value for p, _, value in passed(self.signature, self.own)
+                 if p.role in ("m", "n", "k")}  # fmt: skip
+        kind = self.signature.operation.shape
+        if self.signature.square:
+            sizes = dict.fromkeys(kind.__match_args__, next(iter(sizes.values()), None))
+        found = [sizes.get(role) for role in kind.__match_args__]
+        whole = [one for one in found if isinstance(one, int) and one > 0]
+        return kind(*whole) if len(whole) == len(found) else None
+
+    @property
+    def zeroes_c(self) -> bool:
+        """Whether the program makes C zero before."""
+        texts = {p.role: text for p, text, _ in passed(self.signature, self.own)}
+        return zeroes(self.source, texts.get("C", ""))
+
+    def refusal(self, launched: Launched) -> Mapping[str, Any] | None:
+        """A finding about a launch that no kernel can be right with: its kind, its line, in words
+        and what mends it; or None."""
+        for written, sides, line in zip(
+            self.own.commas, (launched.grid, launched.block), launched.lines[1:], strict=False
+        ):  # fmt: skip
+            if written and sides:
+                what = f"`{written}` is a comma expression of C, of which the last value counts"
+                what += f": {'×'.join(map(str, sides))}"
+                return refused("comma for dim3", line, what, f"write dim3{written}")
+        threads = math.prod(launched.block or (1,))
+        most = min(self.bound or MAXIMUM_THREADS, MAXIMUM_THREADS)
+        if threads > most:
+            of = "__launch_bounds__ allows" if most < MAXIMUM_THREADS else "a block has at most"
+            what = f"the program launches blocks of {threads} threads; {of} {most}"
+            return refused("too many threads", launched.lines[2], what, "launch fewer")
+        asked = "MaxDynamicSharedMemorySize" in self.source.bare
+        bytes_, most = launched.shared or 0, MOST_SHARED if asked else STATIC_SHARED
+        if bytes_ > most:
+            what = f"the program asks for {bytes_} bytes of shared memory; a block has {most}"
+            cure = "make the tiles smaller" + (
+                "" if asked else ", or ask by cudaFuncSetAttribute with "
+                "cudaFuncAttributeMaxDynamicSharedMemorySize"
+            )  # fmt: skip
+            return refused("too much shared memory", launched.lines[0], what, cure)
+        return None
+
+    @cached_property
+    def bound(self) -> int | None:
+        """The threads of __launch_bounds__."""
+        value = Host(self.source, self.kernel, {}).read(self.kernel.bounds or "0")
+        return value if isinstance(value, int) and value else None
+
+
+def passed(signature: Signature, own: Launched) -> Iterator[tuple[Parameter, str, Value]]:
+    """Each parameter with the text and the value that a launch gives it."""
+    for one in signature.parameters:
+        if 0 <= one.position < len(own.arguments):
+            text, value = own.arguments[one.position], own.values[one.position]
+            yield (one, f"{text}.{one.member}", None) if one.member else (one, text, value)
+
+
+def refused(kind: str, line: int, what: str, cure: str) -> Mapping[str, Any]:
+    return {"kind": "refused", "mistake": kind, "line": line, "what": what, "cure": cure}
+
+
+def zeroes(source: Source, c: str) -> bool:
+    """Whether a program clears the array of this name, or one whose name is not known."""
+    cleared = re.findall(r"\bcudaMemset(?:Async|2D)?\s*\(\s*([^,]+),\s*0", source.bare)
+    copied = re.findall(r"\bcudaMemcpy(?:Async)?\s*\(\s*([^,]+),[^;]*HostToDevice", source.bare)
+    names = [re.sub(r"\([^()]*\)", "", one).strip(" &") for one in (*cleared, *copied)]
+    declared = not re.search(rf"\b{re.escape(c)}\b", source.bare) if c else True
+    return any(name == c for name in names) or (bool(cleared) and (declared or not c))
+
+
+def file_launch(source: Source, kernel: Kernel, signature: Signature) -> FileLaunch | None:
+    """The kernel's launch in its file; None if there is none."""
+    own = Host(source, kernel, {}).launch()
+    if own is None:
+        return None
+    return FileLaunch(source, kernel, signature, own, roles_of(source, kernel, signature, own))
+
+
+def roles_of(
+    source: Source, kernel: Kernel, signature: Signature, own: Launched
+) -> tuple[tuple[str, str], ...]:
+    """The texts of a launch, and of what they begin with, that are m, n or k."""
+    roles: list[tuple[str, str]] = []
+    function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
+    begins = source.constants | source.macros | source.constants_of(function)
+    for parameter, text, _ in passed(signature, own):
+        if parameter.role not in ("m", "n", "k"):
+            continue
+        seen: set[str] = set()
+        while text not in seen:
+            seen.add(text)
+            text = CAST.sub("", text).strip()
+            while text.startswith("(") and text.endswith(")"):
+                text = text[1:-1].strip()
+            if re.fullmatch(r"[A-Za-z_][\w.>:-]*", text):
+                roles.append((text, parameter.role))
+            text = begins.get(text, text)
+    return tuple(roles)

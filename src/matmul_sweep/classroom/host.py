@@ -1,0 +1,577 @@
+"""The host program of a hand-in, as far as whole numbers go: what it launches at given sizes.
+
+It is read, not run: an interpreter goes through the function that launches the kernel, with other
+sizes in the place of its own. What it does not know, such as a pointer, is None and stays so.
+"""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+from tree_sitter import Node
+
+from matmul_sweep.classroom import syntax
+from matmul_sweep.classroom.source import Source
+from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
+from matmul_sweep.operations.dtypes import DTYPES
+
+MOST_STEPS = 20_000  # of a program, before it is given up
+Extents = tuple[int, int, int]
+Value = int | float | Extents | None
+BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
+BYTES |= {"char": 1, "size_t": 8, "float2": 8, "float4": 16, "unsigned": 4}
+
+
+def divided(a: float, b: float) -> float:
+    return int(a / b) if isinstance(a, int) and isinstance(b, int) else a / b
+
+
+BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": divided, "%": math.fmod,
+    "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_,
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b),
+    "||": lambda a, b: bool(a) or bool(b),
+}  # fmt: skip
+UNARY: Mapping[str, Callable[[Any], Any]] = {
+    "-": operator.neg, "+": operator.pos, "!": operator.not_, "~": operator.invert,
+}  # fmt: skip
+KNOWN: Mapping[str, Callable[..., Any]] = {
+    "ceil": lambda a: float(math.ceil(a)), "ceilf": lambda a: float(math.ceil(a)),
+    "floor": lambda a: float(math.floor(a)), "floorf": lambda a: float(math.floor(a)),
+    "min": min, "max": max, "fmin": min, "fmax": max, "sqrt": math.sqrt, "sqrtf": math.sqrt,
+    "abs": abs,
+}  # fmt: skip
+WHOLE = re.compile(r"(?:std::)?(?:unsigned|signed|int|long|short|size_t|u?int\d+_t|uint|char|\s)+")
+
+
+class Found(Exception):
+    """The launch, which ends the reading."""
+
+
+class Returned(Exception):
+    """A function's value."""
+
+
+class TooLong(Exception):
+    """A program that is not at its launch after MOST_STEPS."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch of the host program. grid, block: None where they are not known; shared: its
+    dynamic bytes. arguments: their texts; values: theirs. commas: grid and block as
+    they are written, if they are comma expressions, else nothing. lines: where the launch is, and
+    where its grid's and its block's variables are."""
+
+    grid: Extents | None
+    block: Extents | None
+    shared: int | None
+    template: tuple[str, ...]
+    arguments: tuple[str, ...]
+    values: tuple[Value, ...]
+    commas: tuple[str, ...]
+    lines: tuple[int, int, int]
+
+
+@dataclass
+class Frame:
+    """The variables of a function under way, and where each was given its value; template types;
+    the dim3 that begin with a comma expression."""
+
+    variables: dict[str, Value] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    commas: dict[str, str] = field(default_factory=dict)
+
+
+def extents_of(value: Value | Sequence[Value]) -> Extents | None:
+    """A dim3 of a number or of several."""
+    sides = list(value) if isinstance(value, (tuple, list)) else [value]
+    if not sides or len(sides) > 3 or any(side is None for side in sides):
+        return None
+    x, y, z, *_ = (*(int(side) for side in sides), 1, 1)  # type: ignore[arg-type]
+    return x, y, z
+
+
+@cache
+def parsed(text: str) -> Node:
+    """The statements of a text, as a function's body."""
+    root = syntax.parse(f"void f(){{{text}}}")
+    return next(syntax.of_type(root, "compound_statement"))
+
+
+class Host:
+    """Reads the host program around a kernel."""
+
+    def __init__(self, source: Source, kernel: Kernel, sizes: Mapping[str, int]) -> None:
+        """sizes: in the place of variables, macros and the like of these texts."""
+        self.source, self.kernel, self.sizes = source, kernel, sizes
+        self.steps = 0
+        self.frames: list[Frame] = []
+        self.text = source.text
+        self.found: Launched | None = None
+
+    def launch(self) -> Launched | None:
+        """The kernel's first launch; None if the program has none, or it is not found."""
+        for function in self.starts:
+            self.frames = [self.frame_of(function)]
+            with suppress(Found, Returned, TooLong, RecursionError):
+                self.run(function.child_by_field_name("body"))
+            if self.found:
+                return self.found
+        return None
+
+    # ---- Where it begins --------------------------------------------------------------------
+
+    @property
+    def functions(self) -> Iterator[Node]:
+        kernels = {one.node.id for one in self.source.kernels.values()}
+        found = syntax.of_type(self.source.tree, "function_definition")
+        return (one for one in found if one.id not in kernels)
+
+    @property
+    def starts(self) -> Iterator[Node]:
+        """The functions that name the kernel."""
+        name = re.compile(rf"\b{re.escape(self.kernel.name)}\b")
+        return (one for one in self.functions if name.search(text_of(one, self.source.bare)))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        named = ((syntax.declared_names(one), one) for one in self.functions)
+        return {text_of(names[-1], self.text): one for names, one in named if names}
+
+    def frame_of(self, function: Node) -> Frame:
+        """A function's parameters, with what its first call in the file gives them."""
+        frame = Frame()
+        name = next((name for name, one in self.by_name.items() if one.id == function.id), "")
+        template = next(iter(syntax.around(function, "template_declaration")), None)
+        holders = syntax.template_parameters(template, self.text)
+        call = next((one for one in syntax.of_type(self.source.tree, "call_expression")
+                     if self.called(one, self.text) == name), None)  # fmt: skip
+        caller = next(syntax.around(call, "function_definition"), None) if call else None
+        self.frames = [Frame({}, {}, {})]
+        constants = self.source.constants_of(caller)
+        given = next(syntax.of_type(call, "template_argument_list"), None) if call else None
+        values = texts(given, self.text) if given else ()
+        for i, one in enumerate(holders):
+            said = values[i] if i < len(values) else one.default
+            said = constants.get(said, said)
+            frame.types[one.name] = said
+            frame.variables[one.name] = self.read(said)
+        arguments = call.child_by_field_name("arguments") if call else None
+        passed = [constants.get(one, one) for one in texts(arguments, self.text)]
+        for i, parameter in enumerate(parameters_of(function)):
+            names = syntax.declared_names(parameter)
+            default = syntax.part(parameter, "default_value", self.text)
+            said = passed[i] if i < len(passed) else default
+            if names and said:
+                frame.variables[text_of(names[0], self.text)] = self.read(said)
+        return frame
+
+    # ---- Statements -------------------------------------------------------------------------
+
+    def run(self, node: Node | None) -> None:
+        if node is None:
+            return
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise TooLong
+        getattr(self, f"run_{node.type}", self.run_parts)(node)
+
+    def run_parts(self, node: Node) -> None:
+        for child in node.named_children:
+            self.run(child)
+
+    def run_lambda_expression(self, node: Node) -> None:
+        self.run(node.child_by_field_name("body"))
+
+    def run_declaration(self, node: Node) -> None:
+        kind = syntax.part(node, "type", self.text)
+        for one in node.children_by_field_name("declarator"):
+            declarator, value = one, None
+            if one.type == "init_declarator":
+                declarator = one.child_by_field_name("declarator") or one
+                value = one.child_by_field_name("value")
+            names = syntax.declared_names(declarator)
+            if not names:
+                continue
+            listed: Value | list[Value] = None
+            if declarator.type == "function_declarator":  # dim3 block(T, T) looks like one
+                listed = [self.read(text) for text in texts(parameter_list(declarator), self.text)]
+            elif value is not None:
+                if kind == "dim3" and is_comma(value):
+                    self.frames[-1].commas[text_of(names[0], self.text)] = text_of(value, self.text)
+                listed = self.list_of(value) if value.type in LISTS else self.value(value)
+            elif kind == "dim3":
+                listed = 1
+            self.set(text_of(names[0], self.text), converted(kind, listed), line_of(one))
+
+    def run_expression_statement(self, node: Node) -> None:
+        for child in node.named_children:
+            # A function's call changes nothing that a launch depends on.
+            call = child.type == "call_expression"
+            if not call or self.called(child, self.text) not in self.by_name:
+                self.value(child)
+
+    def run_if_statement(self, node: Node) -> None:
+        condition = node.child_by_field_name("condition")
+        known = self.value(condition) if condition else None
+        if known is None or known:
+            self.run(node.child_by_field_name("consequence"))
+        if not known:
+            self.run(node.child_by_field_name("alternative"))
+
+    def run_for_statement(self, node: Node) -> None:
+        self.run(node.child_by_field_name("initializer"))
+        self.loop(node, node.child_by_field_name("update"))
+
+    def run_while_statement(self, node: Node) -> None:
+        self.loop(node, None)
+
+    def loop(self, node: Node, update: Node | None) -> None:
+        """As long as the condition is known to hold; once if it is not known."""
+        condition = node.child_by_field_name("condition")
+        while True:
+            known = self.value(condition) if condition else None
+            if known is not None and not known:
+                return
+            self.run(node.child_by_field_name("body"))
+            if known is None:
+                return
+            if update:
+                self.value(update)
+
+    def run_return_statement(self, node: Node) -> None:
+        raise Returned(self.value(node.named_children[0]) if node.named_children else None)
+
+    # ---- Expressions ------------------------------------------------------------------------
+
+    def read(self, text: str) -> Value:
+        """The value of an expression that is a text."""
+        own, self.text = self.text, f"void f(){{({text});}}"
+        try:
+            statement = parsed(f"({text});").named_children[0]
+            return self.value(statement.named_children[0]) if statement.named_children else None
+        except IndexError:
+            return None
+        finally:
+            self.text = own
+
+    def value(self, node: Node | None) -> Value:
+        if node is None:
+            return None
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise TooLong
+        text = text_of(node, self.text)
+        if len(self.frames) < 2 and text in self.sizes:
+            return self.sizes[text]
+        tell = getattr(self, f"value_{node.type}", None)
+        if tell is None:
+            self.run_parts(node)
+            return None
+        try:
+            found: Value = tell(node)
+        except (ArithmeticError, TypeError, ValueError):
+            return None
+        return found
+
+    def value_number_literal(self, node: Node) -> Value:
+        text = text_of(node, self.text).replace("'", "")
+        if re.fullmatch(r"0[xX][\da-fA-F]+[uUlL]*|\d+[uUlL]*", text):
+            return int(text.rstrip("uUlL"), 0)
+        return float(text.rstrip("fFlL"))
+
+    def value_true(self, _: Node) -> Value:
+        return 1
+
+    def value_false(self, _: Node) -> Value:
+        return 0
+
+    def value_identifier(self, node: Node) -> Value:
+        return self.named(text_of(node, self.text))
+
+    def value_qualified_identifier(self, node: Node) -> Value:
+        return self.named(text_of(node, self.text).split("::")[-1])
+
+    def value_type_identifier(self, node: Node) -> Value:
+        return self.named(text_of(node, self.text))
+
+    def named(self, name: str) -> Value:
+        variables = self.frames[-1].variables if self.frames else {}
+        if name in variables:
+            return variables[name]
+        if name in self.sizes:
+            return self.sizes[name]
+        text = self.source.macros.get(name) or self.source.constants.get(name) or name
+        return None if text == name else self.apart(Frame(), lambda: self.read(text))
+
+    def apart(self, frame: Frame, work: Callable[[], Value]) -> Value:
+        """What some work gives with variables of its own."""
+        self.frames.append(frame)
+        if len(self.frames) > 50:
+            raise TooLong
+        try:
+            return work()
+        finally:
+            self.frames.pop()
+
+    def value_parenthesized_expression(self, node: Node) -> Value:
+        return self.value(node.named_children[0])
+
+    def value_condition_clause(self, node: Node) -> Value:
+        return self.value(node.child_by_field_name("value"))
+
+    def value_comma_expression(self, node: Node) -> Value:
+        found = None
+        for part in node.named_children:
+            found = self.value(part)
+        return found
+
+    def value_binary_expression(self, node: Node) -> Value:
+        left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
+        if left is None or right is None:
+            return None
+        found = BINARY[text_of(node.child_by_field_name("operator"), self.text)](left, right)
+        whole = isinstance(left, int) and isinstance(right, int)
+        return int(found) if whole else found
+
+    def value_unary_expression(self, node: Node) -> Value:
+        value = self.value(node.child_by_field_name("argument"))
+        return None if value is None else UNARY[text_of(node.children[0], self.text)](value)
+
+    def value_conditional_expression(self, node: Node) -> Value:
+        condition = self.value(node.child_by_field_name("condition"))
+        if condition is None:
+            return None
+        return self.value(node.child_by_field_name("consequence" if condition else "alternative"))
+
+    def value_cast_expression(self, node: Node) -> Value:
+        kind = syntax.part(node, "type", self.text)
+        return converted(kind, self.value(node.child_by_field_name("value")))
+
+    def value_sizeof_expression(self, node: Node) -> Value:
+        text = text_of(node, self.text).removeprefix("sizeof").strip(" ()")
+        for frame in self.frames:
+            text = frame.types.get(text, text)
+        return BYTES.get(text.strip())
+
+    def value_field_expression(self, node: Node) -> Value:
+        text = text_of(node, self.text)
+        of, _, member = text.rpartition(".")
+        if member in ("x", "y", "z") and isinstance(held := self.named(of), tuple):
+            return held["xyz".index(member)]
+        return self.frames[-1].variables.get(text)
+
+    def value_assignment_expression(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        sign = text_of(node.child_by_field_name("operator"), self.text)
+        listed = right is not None and right.type in LISTS
+        value = extents_of(self.list_of(right)) if listed else self.value(right)
+        if sign != "=":
+            before = self.value(left)
+            known = before is not None and value is not None
+            value = BINARY[sign.removesuffix("=")](before, value) if known else None
+        self.set(text_of(left, self.text), value, line_of(node))
+        return value
+
+    def value_update_expression(self, node: Node) -> Value:
+        argument = node.child_by_field_name("argument")
+        before = self.value(argument)
+        by = 1 if "++" in text_of(node, self.text) else -1
+        after = None if before is None else before + by  # type: ignore[operator]
+        self.set(text_of(argument, self.text), after, line_of(node))
+        return after
+
+    def value_compound_literal_expression(self, node: Node) -> Value:
+        return extents_of(self.list_of(node.child_by_field_name("value")))
+
+    def list_of(self, node: Node | None) -> list[Value]:
+        parts = node.named_children if node else []
+        return [self.value(one) for one in parts if one.type != "comment"]
+
+    def set(self, name: str, value: Value, line: int) -> None:
+        frame = self.frames[-1]
+        frame.lines[name.rpartition(".")[0] or name] = line
+        of, _, member = name.rpartition(".")
+        if member in ("x", "y", "z") and isinstance(held := frame.variables.get(of), tuple):
+            sides: list[Any] = list(held)
+            sides["xyz".index(member)] = value
+            frame.variables[of] = extents_of(sides)
+        else:
+            frame.variables[name] = value
+
+    # ---- Calls ------------------------------------------------------------------------------
+
+    def called(self, node: Node, text: str) -> str:
+        """The name of the function that is called, without its namespace and template."""
+        name = syntax.part(node, "function", text)
+        return re.split(r"[<(]", name)[0].strip().split("::")[-1].split(".")[-1].split("->")[-1]
+
+    def value_call_expression(self, node: Node) -> Value:
+        name, arguments = self.called(node, self.text), node.child_by_field_name("arguments")
+        if mark := next((one for one in node.children if one.type == "kernel_call_syntax"), None):
+            self.kernel_call(node, mark, name)
+            return None
+        if name in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
+            self.library_call(node)
+            return None
+        if f"{name}()" in self.source.macros:
+            return self.macro_call(name, texts(arguments, self.text), node)
+        values = self.list_of(arguments)
+        function = node.child_by_field_name("function")
+        cast = next(syntax.of_type(function, "template_argument_list"), None) if function else None
+        if name.endswith("_cast") and cast:
+            return converted(text_of(cast, self.text).strip("<> "), values[0])
+        if name == "dim3":
+            return extents_of(values or [1])
+        if WHOLE.fullmatch(name) or name in ("float", "double"):
+            return converted(name, values[0])
+        if name in KNOWN and None not in values:
+            found: Value = KNOWN[name](*values)
+            return found
+        if name in self.by_name:
+            return self.function_call(self.by_name[name], values)
+        return None
+
+    def function_call(self, function: Node, values: Sequence[Value]) -> Value:
+        """What a function of the file returns."""
+        named = [syntax.declared_names(one) for one in parameters_of(function)]
+        names = [text_of(one[0], self.source.text) for one in named if one]
+        frame, own = Frame(dict(zip(names, values, strict=False))), self.text
+
+        def work() -> Value:
+            self.text = self.source.text
+            try:
+                self.run(function.child_by_field_name("body"))
+            except Returned as returned:
+                found: Value = returned.args[0]
+                return found
+            finally:
+                self.text = own
+            return None
+
+        return self.apart(frame, work)
+
+    def macro_call(self, name: str, given: Sequence[str], node: Node) -> Value:
+        """What a macro with arguments stands for."""
+        definition = next(
+            one for one in syntax.of_type(self.source.tree, "preproc_function_def")
+            if syntax.part(one, "name", self.source.text) == name
+        )  # fmt: skip
+        listed = definition.child_by_field_name("parameters")
+        names = [text_of(one, self.source.text) for one in listed.named_children] if listed else []
+        body = self.source.macros[f"{name}()"].replace("\\\n", "\n")
+        words = dict(zip(names, given, strict=False))
+        words["__VA_ARGS__"] = ", ".join(given[len([one for one in names if one != "..."]) :])
+        body = re.sub(r"[A-Za-z_]\w*", lambda word: words.get(word[0], word[0]), body)
+        if "<<<" not in body and ";" not in body:
+            return self.read(body)
+        own, self.text = self.text, f"void f(){{{body};}}"
+        try:
+            self.run(parsed(f"{body};"))
+        except Found:
+            assert self.found
+            raise
+        finally:
+            self.text = own
+        return None
+
+    def kernel_call(self, node: Node, mark: Node, name: str) -> None:
+        if name == self.kernel.name:
+            function = node.child_by_field_name("function") or node
+            template = next(syntax.of_type(function, "template_argument_list"), None)
+            configuration = [one for one in mark.named_children if one.type != "comment"]
+            arguments = texts(node.child_by_field_name("arguments"), self.text)
+            self.record(node, configuration, texts(template, self.text), arguments)
+
+    def library_call(self, node: Node) -> None:
+        """cudaLaunchKernel(function, grid, block, arguments, shared bytes, stream)."""
+        listed = node.child_by_field_name("arguments")
+        parts = listed.named_children if listed else []
+        named = re.findall(r"\w+", text_of(parts[0], self.text) if parts else "")
+        if self.kernel.name not in named or len(parts) < 4:
+            return
+        begins = self.source.constants_of(next(syntax.around(node, "function_definition"), None))
+        name = re.compile(rf"[*\s]*{re.escape(text_of(parts[3], self.text))}\b")
+        arguments = next((begins[one] for one in begins if name.match(one)), "")
+        passed = tuple(re.findall(r"&\s*([\w.]+)", arguments))
+        self.record(node, [*parts[1:3], *parts[4:5]], (), passed)
+
+    def record(
+        self, node: Node, configuration: Sequence[Node], template: Sequence[str],
+        arguments: Sequence[str],
+    ) -> None:  # fmt: skip
+        grid, block, *more = (
+            extents_of(self.list_of(one)) if one.type in LISTS else self.value(one)
+            for one in configuration
+        )  # fmt: skip
+        lines = self.frames[-1].lines
+        written = [text_of(one, self.text) for one in configuration[:2]]
+        line = line_of(node) if self.text == self.source.text else self.line
+        shared = more[0] if more else 0
+        begun = self.frames[-1].commas
+        commas = [
+            text if is_comma(one) else begun.get(text, "")
+            for one, text in zip(configuration, written, strict=False)
+        ]
+        self.found = Launched(
+            extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
+            tuple(self.said(one) for one in template), tuple(arguments),
+            tuple(map(self.read, arguments)), tuple(commas),
+            (line, lines.get(written[0], line), lines.get(written[1], line)),
+        )  # fmt: skip
+        raise Found
+
+    def said(self, argument: str) -> str:
+        """A template's argument as the kernel's own text can have it."""
+        value = self.read(argument)
+        if isinstance(value, int):
+            return str(value)
+        return self.frames[-1].types.get(argument, argument)
+
+    @property
+    def line(self) -> int:
+        """Of the first place outside the kernel that names it."""
+        start = next(self.starts)
+        before, _, _ = text_of(start, self.source.bare).partition(self.kernel.name)
+        return line_of(start) + before.count("\n")
+
+
+def is_comma(node: Node) -> bool:
+    inside = node.named_children if node.type == "parenthesized_expression" else []
+    return bool(inside) and inside[0].type == "comma_expression"
+
+
+LISTS = ("argument_list", "initializer_list")
+
+
+def converted(kind: str, value: Value | list[Value]) -> Value:
+    """A value as a variable of a type has it."""
+    if isinstance(value, list):
+        if len(value) == 1 and "dim3" not in kind:
+            value = value[0]
+        else:
+            return extents_of(value)
+    if "dim3" in kind:
+        return extents_of(value)
+    if isinstance(value, int) and re.search(r"\b(?:float|double)\b", kind):
+        return float(value)
+    whole = WHOLE.fullmatch(kind.replace("const", "").strip())
+    return int(value) if isinstance(value, float) and whole else value
+
+
+def parameter_list(declarator: Node) -> Node | None:
+    return next(syntax.of_type(declarator, "parameter_list"), None)
+
+
+def parameters_of(function: Node) -> list[Node]:
+    head = next(syntax.of_type(function, "function_declarator"), None)
+    listed = parameter_list(head) if head else None
+    return [one for one in listed.named_children if "parameter" in one.type] if listed else []

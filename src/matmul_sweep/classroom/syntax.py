@@ -1,0 +1,346 @@
+"""The parts of a CUDA source that a verdict rests on: kernels, launches, constants, definitions.
+
+They come from a tree of tree-sitter's CUDA grammar, which goes on behind a mistake. Offsets in the
+tree are those of characters in the text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser
+
+PARSER = Parser(Language(tree_sitter_cuda.language()))
+# What the grammar does not know: attributes, which say nothing that a verdict needs.
+UNKNOWN_WORDS = re.compile(
+    r"__(?:cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__"
+)
+# Nodes whose parts are definitions of their own: namespaces, `extern "C"`, parts under a condition.
+CONTAINERS = {
+    "translation_unit", "namespace_definition", "linkage_specification", "declaration_list",
+    "preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "preproc_elifdef",
+}  # fmt: skip
+DEFINITIONS = {
+    "function_definition", "declaration", "template_declaration", "template_instantiation",
+    "type_definition", "alias_declaration", "struct_specifier", "class_specifier",
+    "union_specifier", "enum_specifier", "using_declaration", "namespace_alias_definition",
+    "static_assert_declaration", "expression_statement", "ERROR",
+}  # fmt: skip
+NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identifier"}
+TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
+
+
+@dataclass(frozen=True)
+class TemplateParameter:
+    """kind: `typename`, or the type of a value. default: its text, or nothing."""
+
+    name: str
+    kind: str
+    default: str
+
+    @property
+    def is_type(self) -> bool:
+        return self.kind == "typename"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A parameter of a function, or a member of a type. type: without const. pointers: how many
+    stars, or empty brackets, its name has. extents: of the rows that it points to. constant:
+    whether what it points to is. text: all of it, in one line."""
+
+    name: str
+    type: str
+    pointers: int
+    extents: tuple[str, ...]
+    constant: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as its source declares it. scope: its namespaces, each with `::`. bounds: the
+    threads of __launch_bounds__, as it is written, or nothing. line: of its name."""
+
+    name: str
+    scope: str
+    template: tuple[TemplateParameter, ...]
+    parameters: tuple[Declared, ...]
+    bounds: str
+    line: int
+    body: str
+    node: Node = field(repr=False)
+
+    @property
+    def path(self) -> str:
+        """Its name as code outside its namespaces writes it."""
+        return self.scope + self.name
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A launch that the file itself has. kernel: the last part of its name. template, configuration
+    and arguments: the texts between < >, <<< >>> and ( ). function: the host function around it."""
+
+    kernel: str
+    template: tuple[str, ...]
+    configuration: tuple[str, ...]
+    arguments: tuple[str, ...]
+    line: int
+    node: Node = field(repr=False)
+    function: Node | None = field(repr=False)
+
+
+def parse(text: str) -> Node:
+    """The root of a source's tree."""
+    known = UNKNOWN_WORDS.sub(lambda found: blank(found[0]), text)
+    return PARSER.parse(re.sub(r"[^\x00-\x7f]", "_", known).encode("ascii")).root_node
+
+
+def blank(text: str) -> str:
+    """White space with the same lines."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, in the order of the text."""
+    ahead = [node]
+    while ahead:
+        yield (one := ahead.pop())
+        ahead += reversed(one.children)
+
+
+def of_type(node: Node, *types: str) -> Iterator[Node]:
+    return (one for one in walk(node) if one.type in types)
+
+
+def around(node: Node, *types: str) -> Iterator[Node]:
+    """The nodes of these types around a node, the nearest first."""
+    while node := node.parent:  # type: ignore[assignment]
+        if node.type in types:
+            yield node
+
+
+def text_of(node: Node | None, text: str) -> str:
+    return text[node.start_byte : node.end_byte] if node else ""
+
+
+def part(node: Node, name: str, text: str) -> str:
+    """The text of a field of a node; nothing without it."""
+    return text_of(node.child_by_field_name(name), text)
+
+
+def texts(node: Node | None, text: str) -> tuple[str, ...]:
+    """The named parts of a list in brackets."""
+    parts = node.named_children if node else []
+    return tuple(text_of(one, text) for one in parts if one.type != "comment")
+
+
+def line_of(node: Node) -> int:
+    return int(node.start_point.row) + 1
+
+
+def kernels(root: Node, text: str) -> Iterator[Kernel]:
+    """Every kernel with a body. One whose only line lacks its semicolon is a declaration with a
+    list of values for the grammar."""
+    for mark in of_type(root, "__global__"):
+        whole = mark.parent
+        if not whole or whole.type not in ("function_definition", "declaration"):
+            continue
+        head = next(of_type(whole, "function_declarator"), None)
+        body = next(of_type(whole, "compound_statement", "initializer_list"), None)
+        if not head or not body:
+            continue
+        name = declared_names(head)[0]
+        bounds = next(of_type(whole, "launch_bounds"), None)
+        yield Kernel(
+            text_of(name, text), scope_of(whole, text),
+            tuple(template_parameters(next(around(whole, "template_declaration"), None), text)),
+            tuple(declared(head.child_by_field_name("parameters"), text)),
+            (texts(bounds, text) or ("",))[0], line_of(name),
+            text[body.start_byte + 1 : body.end_byte - 1], whole,
+        )  # fmt: skip
+
+
+def declared(listed: Node | None, text: str) -> Iterator[Declared]:
+    """The parameters or members of a list."""
+    for one in listed.named_children if listed else ():
+        if "declaration" not in one.type or text_of(one, text) == "void":
+            continue
+        constant = any(text_of(child, text) == "const" for child in one.children)
+        told = re.sub(r"\s+", " ", text_of(one, text)).rstrip("; ")
+        for node in one.children_by_field_name("declarator") or [one]:
+            kinds = [*of_type(node, "pointer_declarator", "abstract_pointer_declarator",
+                              "array_declarator")]  # fmt: skip
+            arrays = [one for one in kinds if one.type == "array_declarator"]
+            extents = [part(array, "size", text) for array in reversed(arrays)]
+            stars = len(kinds) - len(arrays)
+            if extents and not stars:  # `float A[N][N]` is a pointer to rows
+                stars, extents = 1, extents[1:]
+            name = next(iter(declared_names(node)), None)
+            kind = part(one, "type", text)
+            yield Declared(text_of(name, text), kind, stars, tuple(extents), constant, told)
+
+
+def types(root: Node, text: str) -> dict[str, str]:
+    """The types that typedef and using give another name, by that name; but not those that are
+    defined there."""
+    found: dict[str, str] = {}
+    for one in of_type(root, "type_definition", "alias_declaration"):
+        kind = one.child_by_field_name("type")
+        if kind and not kind.child_by_field_name("body"):
+            names = [text_of(name, text) for name in declared_names(one)]
+            found |= dict.fromkeys(names, part(kind, "name", text) or text_of(kind, text))
+    return found
+
+
+def structs(root: Node, text: str) -> dict[str, tuple[Declared, ...]]:
+    """The members of each struct or class, by its name, or that which a typedef gives it."""
+    found = {}
+    for one in of_type(root, "struct_specifier", "class_specifier"):
+        outer = one.parent if one.parent and one.parent.type == "type_definition" else one
+        for name in declared_names(outer):
+            body = one.child_by_field_name("body")
+            if body:
+                found[text_of(name, text)] = tuple(declared(body, text))
+    return found
+
+
+def scope_of(node: Node, text: str) -> str:
+    """The namespaces around a node, each with `::` behind it; one without a name is none."""
+    names = [part(one, "name", text) for one in around(node, "namespace_definition")]
+    return "".join(f"{name}::" for name in reversed(names) if name)
+
+
+def template_parameters(template: Node | None, text: str) -> Iterator[TemplateParameter]:
+    listed = template.child_by_field_name("parameters") if template else None
+    for one in listed.named_children if listed else ():
+        default = part(one, "default_value", text) or part(one, "default_type", text)
+        if one.type.endswith("type_parameter_declaration"):
+            name = next(of_type(one, "type_identifier"), None)
+            yield TemplateParameter(text_of(name, text), "typename", default)
+        else:
+            name = next(iter(declared_names(one)), None)
+            yield TemplateParameter(text_of(name, text), part(one, "type", text), default)
+
+
+def adds_products(kernel: Kernel, text: str) -> bool:
+    """Whether a kernel looks like a product of matrices: a loop adds products, or calls a function
+    that may. One loop of a thread that has one index is that of a product with a vector."""
+    kinds = ("for_statement", "while_statement", "do_statement")
+    loops = [text_of(one, text) for one in of_type(kernel.node, *kinds)]
+    indices = set(re.findall(r"\b(?:threadIdx|blockIdx)\s*\.\s*([xyz])", kernel.body))
+    vector = len(loops) == 1 and len(indices) == 1 and not re.search("[/%]", kernel.body)
+    adds = r"\+=[^;]*\*|=[^;=]*\+[^;]*\*|fma|FMA|mma|dot|\bmad"
+    return not vector and bool(re.search(adds, " ".join(loops)))
+
+
+def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
+    """Name, type and declaration of each `extern __shared__` array of a kernel."""
+    found = []
+    for one in of_type(kernel.node, "declaration"):
+        if re.match(r"extern\b.*__shared__", text_of(one, text), re.DOTALL):
+            names = [text_of(name, text) for name in declared_names(one)]
+            found += [(name, part(one, "type", text), one) for name in names]
+    return found
+
+
+def calls(root: Node, text: str) -> Iterator[KernelCall]:
+    """Every launch of a kernel in the file."""
+    for mark in of_type(root, "kernel_call_syntax"):
+        call = mark.parent
+        function = call.child_by_field_name("function") if call else None
+        if not call or not function:
+            continue
+        arguments = next(of_type(function, "template_argument_list"), None)
+        name = text_of(function, text).split("<")[0].split("::")[-1].strip()
+        yield KernelCall(
+            name, texts(arguments, text), texts(mark, text),
+            texts(call.child_by_field_name("arguments"), text), line_of(call), call,
+            next(around(call, "function_definition"), None),
+        )  # fmt: skip
+
+
+def instantiations(root: Node, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Name and arguments of every explicit instantiation of a template of functions."""
+    for one in of_type(root, "template_instantiation"):
+        if function := next(of_type(one, "template_function"), None):
+            name = part(function, "name", text)
+            yield name, texts(function.child_by_field_name("arguments"), text)
+
+
+def constants(node: Node, text: str) -> dict[str, str]:
+    """The values of the variables and enumerators that a node declares with one, outside of
+    functions within it; of a name that is declared twice, the first. `dim3 block(X, Y)` declares a
+    function for the grammar."""
+    found: dict[str, str] = {}
+    kinds = {"enumerator": "name", "init_declarator": "declarator",
+             "function_declarator": "declarator"}  # fmt: skip
+    for one in outside_functions(node):
+        name = kinds.get(one.type)
+        value = part(one, "value", text) or part(one, "parameters", text)
+        if name and value:
+            found.setdefault(part(one, name, text), value)
+    return found
+
+
+def outside_functions(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        if child.type not in ("function_definition", "lambda_expression"):
+            yield from outside_functions(child)
+
+
+def macros(root: Node, text: str) -> dict[str, str]:
+    """The replacements of macros, by name; of those with arguments `name()`."""
+    found = {}
+    for one in of_type(root, "preproc_def", "preproc_function_def"):
+        call = "" if one.type == "preproc_def" else "()"
+        value = re.sub(r"//.*|/\*.*?\*/", "", part(one, "value", text))
+        found[part(one, "name", text) + call] = value.strip()
+    return found
+
+
+def definitions(node: Node) -> Iterator[Node]:
+    """The definitions of a source, those within namespaces and conditions among them."""
+    for child in node.children:
+        if child.type in DEFINITIONS:
+            yield child
+        elif child.type in CONTAINERS:
+            yield from definitions(child)
+
+
+def declared_names(node: Node) -> list[Node]:
+    """The nodes of the names that a definition, or a part of one, declares."""
+    if node.type in NAMES:
+        return [node]
+    if node.type in ("qualified_identifier", "using_declaration"):
+        return [*of_type(node, *NAMES)][-1:]
+    if node.type in ("ERROR", "expression_statement"):
+        return [*of_type(node, *NAMES)]
+    if node.type == "template_declaration":
+        parts = [one for one in node.children if one.type in DEFINITIONS]
+    else:
+        parts = node.children_by_field_name("declarator")
+        parts += [one for one in node.children_by_field_name("type") if one.type in TYPES]
+    if node.type in ("reference_declarator", "parenthesized_declarator"):
+        parts += node.named_children
+    if node.type in TYPES or node.type in ("alias_declaration", "namespace_alias_definition"):
+        parts += filter(None, [node.child_by_field_name("name")])
+    if node.type == "enum_specifier":
+        parts += [one.children[0] for one in of_type(node, "enumerator")]
+    return [name for one in parts for name in declared_names(one)]
+
+
+def without_comments(root: Node, text: str) -> str:
+    """The text with comments blank, and what is in quotes, at the same places."""
+    chars = list(text)
+    kinds = ("comment", "string_literal", "char_literal", "raw_string_literal")
+    places = [(one.start_byte, one.end_byte) for one in of_type(root, *kinds)]
+    for one in of_type(root, "preproc_arg"):
+        if (found := text_of(one, text).find("//")) >= 0:
+            places.append((one.start_byte + found, one.end_byte))
+    for start, end in places:
+        chars[start:end] = blank(text[start:end])
+    return "".join(chars)
