@@ -14,7 +14,8 @@ name, or in a comment `// try: key=value ...` in it, say what the source does no
 tile=32x32 (rows and columns of C per block), blocks=8 (of the grid, whatever C is), shared=2048
 (bytes of dynamic shared memory), multiple=16 (of which every dimension is one), most_rows=4 and
 most_columns=4 (of a C that it takes), kernel=name, m=rows n=columns k=inner (the names of the
-dimensions), and constants of the source, such as TILE_WIDTH=16.
+dimensions), order=columns, a=transposed or b=transposed (how matrices are stored), and constants of
+the source, such as TILE_WIDTH=16.
 
 It runs on the CPU, thread by thread, with every access watched. Where there is a GPU, and `uv sync`
 has run, a correct kernel is also timed there beside the kernels of the ladder and cuBLAS. Exit code

@@ -139,7 +139,7 @@ LONG_VERDICTS = {
     "counts by a step": (kernel(
         f"int step = (int){OVER_X}; for ({COUNT}; i < n * n; i += step) {TAKE_I}", "32, 256"),
         "", CORRECT),
-    "other order": (OTHER_ORDER, "", "is not correct(?s:.*)  In all: .*say n=k k=n"),
+    "other order": (OTHER_ORDER, "", f"{CORRECT}(?s:.*)m=m n=k k=n"),
     "wrong stride": (OTHER_STRIDE, "", "is not correct(?!(?s:.*)In all)"),
     "int": (RIGHT.replace("float", "int"), "", CORRECT),
     "bfloat16": (typed("__nv_bfloat16", "cuda_bf16.h"), "", CORRECT),

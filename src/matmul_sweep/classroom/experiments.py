@@ -286,7 +286,7 @@ class Bench:
         each direction, and long thin ones; those with few terms first."""
         assert self.launch.tile
         rows, columns = (min(side, 64) for side in self.launch.tile)
-        high, across = (min(side, WIDEST) for side in self.launch.tile)
+        high, across = (1 if side == EVERYTHING else min(side, WIDEST) for side in self.launch.tile)
         wide = max(rows, columns)
         found: list[tuple[int, ...]] = [
             (1, 1, 1), (2, 2, 2), (3, 2, 5), (1, 1, wide + 1), (3, columns + 2, 2), (5, 3, 13),

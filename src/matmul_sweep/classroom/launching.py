@@ -6,7 +6,7 @@ source: its macros, the launch in its own program, the extents of its shared arr
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
@@ -117,8 +117,13 @@ class Launch:
         return replace(known, fixed=program.far.grid) if goes_on else known
 
 
-def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Launch:
-    """Raises UserError, with the question, for what nothing says."""
+def launch_of(
+    source: Source, kernel: Kernel, settings: Mapping[str, str], sizes: Iterable[str] = ()
+) -> Launch:
+    """How to launch a kernel. sizes: the names of constants that are dimensions, and no tiles.
+
+    Raises UserError, with the question, for what nothing says.
+    """
     where = str(source.path)
     constants, guessed = template_arguments(source, kernel, settings)
     constants |= {name: value for name, value in settings.items() if name not in OWN}
@@ -135,7 +140,8 @@ def launch_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> La
     block = said or (own.block if own else None)
     if block is None:
         guessed |= {"block"}
-        block = guessed_block(source, kernel, values)
+        tilings = {name: value for name, value in values.items() if name not in sizes}
+        block = guessed_block(source, kernel, tilings)
     if block is None:
         names = ", ".join(f"{name} = {values[name]}" for name in used_constants(kernel, values))
         known = f" ({names})" if names else ""

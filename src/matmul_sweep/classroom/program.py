@@ -67,9 +67,10 @@ class Program:
 
     @property
     def defines(self) -> str:
-        """The constants that settings give, and the source does not, as macros."""
+        """The constants that settings give, and the source does not, as macros; and what headers of
+        the program around the kernel bring along."""
         template = [one.name for one in self.kernel.template]
-        return "".join(
+        return "#include <cstdint>\n" + "".join(
             f"#define {name} {value}\n" for name, value in self.launch.constants.items()
             if not self.source.fixes(name) and name not in template
         )  # fmt: skip
@@ -197,7 +198,7 @@ def compile_mistake(report: str, program: Program) -> CompileMistake:
     if undeclared and source.left_out:
         left_out, header = source.left_out[0]
         message += f'; perhaps "{header}" of line {left_out} has it, which is not here: paste it in'
-    elif undeclared:
+    elif undeclared and undeclared[1].isupper():
         name = undeclared[1]
         message += f"; if another file of the program has it, say {name}= and its value"
     if guessed := program.launch.guessed & program.launch.constants.keys():

@@ -184,11 +184,14 @@ def declared(listed: Node | None, text: str) -> Iterator[Declared]:
 
 
 def types(root: Node, text: str) -> dict[str, str]:
-    """The types that typedef and using give another name, by that name."""
-    found = {}
+    """The types that typedef and using give another name, by that name; but not those that are
+    defined there."""
+    found: dict[str, str] = {}
     for one in of_type(root, "type_definition", "alias_declaration"):
-        for name in declared_names(one):
-            found[text_of(name, text)] = part(one, "type", text)
+        kind = one.child_by_field_name("type")
+        if kind and not kind.child_by_field_name("body"):
+            names = [text_of(name, text) for name in declared_names(one)]
+            found |= dict.fromkeys(names, part(kind, "name", text) or text_of(kind, text))
     return found
 
 

@@ -143,12 +143,7 @@ def programs_in(path: Path, settings: Mapping[str, str]) -> tuple[list[Program],
 
 def read_whole(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> Program:
     """A kernel's program. Raises UserError."""
-    try:
-        program = program_of(source, kernel, settings)
-    except UserError:  # no question about what could not run if it were answered
-        for header in filter(lacks, source.headers):
-            raise UserError(f"{source.path}: {NotRunnable(header)}") from None
-        raise
+    program = program_of(source, kernel, settings)
     _ = program.needed  # which it keeps
     return program
 
@@ -168,7 +163,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
         settings |= {k: v for k, v in texts.items() if k in template}
         source = source.with_values(texts)
         return program_of(source, source.kernel(kernel.name), settings)
-    launch = launch_of(source, kernel, settings)
+    launch = launch_of(source, kernel, settings, signature.sizes)
     if not settings.keys() & LAUNCH_SETTINGS:
         launch = replace(launch, program=file_launch(source, kernel, signature))
     return Program(source, kernel, signature, launch)
@@ -193,13 +188,19 @@ def tried(verdict: Verdict, folder: Path) -> Verdict:
             line = re.search(rf"{re.escape(str(program.source.place))}:(\d+)", str(error))
             said = str(error).partition("error: ")[2] or str(error)
             unknown = UNKNOWN.search(said)
-            missing = next(filter(lacks, program.source.headers), unknown and unknown[1])
+            missing = lacking_of(unknown[1], program.source) if unknown else ""
             lacking = NotRunnable(missing or f"its compiler says: {said}")
             return replace(verdict, line=int(line[1]) if line else 0, message=str(lacking))
     try:
         return judged(verdict, Bench(program, executable, program.launch), folder)
     except EmulationError as error:
         return replace(verdict, status=WRONG, message=f"the launch is impossible: {error}")
+
+
+def lacking_of(name: str, source: Source) -> str:
+    """The header that a name of CUDA is probably from, or the name."""
+    headers = (one for one in source.headers if lacks(one) and not one.startswith("cuda_"))
+    return name if name.startswith("__") else next(headers, name)
 
 
 def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:

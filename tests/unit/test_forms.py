@@ -1,0 +1,298 @@
+"""The forms in which people write a kernel of a product: each has a verdict that names what it
+assumes, at first try."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from matmul_sweep.classroom.launching import launch_of
+from matmul_sweep.classroom.signature import signature_of
+from matmul_sweep.classroom.source import Source, settings_of
+from matmul_sweep.classroom.verdict import judge_all
+from matmul_sweep.classroom.words import lines_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
+
+ROW, COL = "blockIdx.y * blockDim.y + threadIdx.y", "blockIdx.x * blockDim.x + threadIdx.x"
+MATRICES = "const float* A, const float* B, float* C"
+SQUARE = f"{MATRICES}, int n"
+SHAPE = f"{MATRICES}, int m, int n, int k"
+
+
+def kernel(
+    parameters: str = SQUARE, a: str = "A[i * n + p]", b: str = "B[p * n + j]",
+    c: str = "C[i * n + j]", m: str = "n", n: str = "n", k: str = "n", head: str = "__global__",
+    kind: str = "float", name: str = "f",
+) -> str:  # fmt: skip
+    """A kernel that is right where m, n, k, and the elements of A, B and C are."""
+    return f"""{head} void {name}({parameters})
+{{
+    int i = {ROW}, j = {COL};
+    if (i >= {m} || j >= {n}) return;
+    {kind} sum = 0;
+    for (int p = 0; p < {k}; p++) sum += {kind}({a}) * {kind}({b});
+    {c} = sum;
+}}
+"""
+
+
+def rectangular(**given: str) -> str:
+    usual = {"parameters": SHAPE, "a": "A[i * k + p]", "m": "m", "k": "k"}
+    return kernel(**usual | given)
+
+
+def tiled(counted: str, arrays: str = "As[T * T], Bs[T * T]", rest: str = "") -> str:
+    """A kernel with tiles of T×T in shared memory. counted: its indices x and y in a tile."""
+    return f"""#define T 8
+__global__ void f({SQUARE})
+{{
+    __shared__ float {arrays};
+    int {counted}, i = blockIdx.y * T + y, j = blockIdx.x * T + x;
+    float sum = 0;
+    for (int t = 0; t < n; t += T) {{
+        As[y * T + x] = i < n && t + x < n ? A[i * n + t + x] : 0;
+        Bs[y * T + x] = t + y < n && j < n ? B[(t + y) * n + j] : 0;
+        __syncthreads();
+        for (int p = 0; p < T; p++) sum += As[y * T + p] * Bs[p * T + x];
+        __syncthreads();
+    }}
+    if (i < n && j < n) C[i * n + j] = sum;
+}}
+{rest}"""
+
+
+MATRIX = "typedef struct {{ int width; int height; {0}float* elements; }} Matrix;\n"
+OF_MATRIX = "{0}.elements[{1} * {0}.{2} + {3}]"
+
+
+def of_structs(width: str = "width", more: str = "") -> str:
+    a, b, c = (OF_MATRIX.format(*one) for one in (
+        ("A", "i", width, "p"), ("B", "p", width, "j"), ("C", "i", width, "j")))  # fmt: skip
+    return MATRIX.format(more) + kernel(
+        "const Matrix A, const Matrix B, Matrix C", a, b, c, "C.height", "C.width", "A.width"
+    )
+
+
+FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
+HELPERS = """__global__ void fill(float* a, float* b, int n) { if (threadIdx.x < n) a[0] = b[0]; }
+__global__ void add(const float* a, const float* b, float* c, int n) {
+    for (int i = threadIdx.x; i < n; i += blockDim.x) c[i] = a[i] + b[i];
+}
+__global__ void by_vector(const float* A, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x; float sum = 0;
+    if (i < n) { for (int p = 0; p < n; p++) sum += A[i * n + p] * x[p]; y[i] = sum; }
+}
+"""
+TYPED = kernel(
+    "const S* A, const S* B, S* C, int n", kind="S", head="template <class S> __global__"
+)
+BY_ONE_INDEX = """int {0} = {1}; if ({0} < n) for (int {2} = 0; {2} < n; {2}++) {{
+    float sum = 0; for (int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j];
+    C[i * n + j] = sum; }} }}
+"""
+OVERLAPPING = tiled(
+    "x = threadIdx.x, y = threadIdx.y", "As[]; extern __shared__ float Bs[]"
+).replace("__shared__ float As", "extern __shared__ float As")
+HOST = """struct Timer { cudaEvent_t begin; void start() { cudaEventRecord(begin); } };
+inline cudaError_t check(cudaError_t e) { cudaDeviceProp p; return e; }
+void launch(float* A, float* B, float* C, int n, cudaStream_t s) {
+    dim3 block(8, 4), grid((n + 7) / 8, (n + 3) / 4);
+    lab::inner::f<<<grid, block, 0, s>>>(A, B, C, n);
+}
+"""
+BY_COLUMNS = {"a": "A[i + p * m]", "b": "B[p + j * k]", "c": "C[i + j * m]"}
+LADDER = """template <const int BM, const int BN, const int BK, const int TM, const int TN>
+__global__ void f(int M, int N, int K, float alpha, const float* A, const float* B, float beta,
+                  float* C)
+{
+    __shared__ float As[BM * BK], Bs[BK * BN];
+    const unsigned tc = threadIdx.x % (BN / TN), tr = threadIdx.x / (BN / TN);
+    const unsigned threads = BM * BN / (TM * TN);
+    A += blockIdx.y * BM * K; B += blockIdx.x * BN; C += blockIdx.y * BM * N + blockIdx.x * BN;
+    float sums[TM * TN] = {0};
+    for (int t = 0; t < K; t += BK) {
+        for (int i = threadIdx.x; i < BM * BK; i += threads) As[i] = A[i / BK * K + i % BK];
+        for (int i = threadIdx.x; i < BK * BN; i += threads) Bs[i] = B[i / BN * N + i % BN];
+        __syncthreads();
+        A += BK; B += BK * N;
+        for (int p = 0; p < BK; p++) for (int i = 0; i < TM; i++) for (int j = 0; j < TN; j++)
+            sums[i * TN + j] += As[(tr * TM + i) * BK + p] * Bs[p * BN + tc * TN + j];
+        __syncthreads();
+    }
+    for (int i = 0; i < TM; i++) for (int j = 0; j < TN; j++)
+        C[(tr * TM + i) * N + tc * TN + j] = alpha * sums[i * TN + j];
+}
+"""
+RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
+{
+    const uint BM = 16, BN{16U}, BK = 1 << 3, TM = 4, TN = 2;
+    dim3 grid(M / BM, N / BN), block((BM * BN) / (TM * TN));
+    f<BM, BN, BK, TM, TN><<<grid, block>>>(M, N, K, 1, A, B, 0, C);
+}
+"""
+
+# A text, settings, and what the verdicts say.
+VERDICTS = {
+    "namespaces": (f"namespace lab {{ namespace inner {{\n{kernel()}}} }}\n{HOST}", "",
+                   "f is correct(?s:.*)Blocks of 8×4 threads"),
+    "a namespace without a name": (f"namespace {{\n{kernel()}}}", "", "f is correct"),
+    "a type of a namespace": (f"namespace lab {{\n{of_structs()}}}", "", "f is correct"),
+    "types of std": ("#include <iostream>\n" + rectangular(
+        parameters=f"{MATRICES}, std::int64_t m, const std::size_t& n, std::uint32_t k"), "",
+        "f is correct"),
+    "typedef and using": ("typedef float real; using count = unsigned long;\n"
+        + kernel("const real* A, const real* B, real *__restrict__ C, const count n"), "",
+        "f is correct"),
+    "structs": (of_structs(), "", "f is correct"),
+    "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
+    "row of a struct too long": (of_structs().replace("p * B.width", "p * A.width"), "",
+                                 "is not correct: (?:wrong index|out of bounds)"),
+    "a size of the file": (f"#define N 1000\n{FIXED}", "", "f is correct"),
+    "sizes of the file": ("constexpr int M = 17, K = 40;\nconst int N = 24;\n" + kernel(
+        MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
+        "f is correct(?s:.*)17x24x40"),
+    "lost terms at the size of the file": (f"#define N 24\n{FIXED.replace('p < N', 'p < N - 1')}",
+                                           "", "lost terms, line 7, at 24x24x24"),
+    "arrays of rows": ("#define N 20\n" + kernel(
+        "float A[N][N], float B[][N], float (*C)[N]", "A[i][p]", "B[p][j]", "C[i][j]", *"NNN"),
+        "", "f is correct"),
+    "half in, float out": ("#include <cuda_fp16.h>\n" + rectangular(
+        parameters="const half* A, const half* B, float* C, int m, int n, int k"), "",
+        "f is correct"),
+    "bfloat16 in, float out": ("#include <cuda_bf16.h>\n" + kernel(
+        "const __nv_bfloat16* A, const __nv_bfloat16* B, float* C, int n"), "", "f is correct"),
+    "lengths of rows": (rectangular(
+        parameters=f"int m, int n, int k, {MATRICES}, int lda, int ldb, int ldc",
+        a="A[i * lda + p]", b="B[p * ldb + j]", c="C[i * ldc + j]"), "", "f is correct"),
+    "a batch": (rectangular(
+        parameters=f"{MATRICES}, int batch, int m, int n, int k",
+        b="B[blockIdx.z * k * n + p * n + j]"), "", "f is correct"),
+    "a switch": (kernel(f"{SQUARE}, bool transA"), "", "f is correct"),
+    "a template's type": (TYPED, "", "f is correct(?s:.*)guess.*: S=float"),
+    "an instantiation": (f"{TYPED}template __global__ void "
+        "f<double>(const double*, const double*, double*, int);", "", r"f is correct(?!(?s:.*)S=)"),
+    "arguments of a launch": (LADDER + RUN_LADDER, "multiple=16",
+                              r"f is correct(?s:.*)Blocks of 32×1 threads(?!(?s:.*)guess)"),
+    "arguments of no launch": (LADDER, "multiple=128",
+        "f is correct(?s:.*)guess.*: BK=8 BM=128 BN=128 TM=8 TN=8 block=256x1x1"),
+    "one product among helpers": (HELPERS + kernel(), "", r"\A[^\n]*f is correct"),
+    "two products": (kernel() + kernel(b="B[p * n + i]", name="g"), "",
+                     "f is correct(?s:.*)g is not correct"),
+    "the one that is asked for": (kernel() + kernel(name="g"), "kernel=g", r"\A[^\n]*g is correct"),
+    "numbers in another order": (rectangular(
+        parameters=f"{MATRICES}, int n, int m, int k", m="n", n="k", k="m", a="A[i * m + p]",
+        b="B[p * k + j]", c="C[i * k + j]"), "",
+        r"f is correct(?s:.*)A is n×m and B is m×k \(m=n n=k k=m\)"),
+    "numbers without a meaning": (rectangular(
+        parameters=f"{MATRICES}, int p1, int p2, int p3", m="p2", n="p3", k="p1",
+        a="A[i * p1 + p]", b="B[p * p3 + j]", c="C[i * p3 + j]"), "",
+        r"f is correct(?s:.*)\(m=p2 n=p3 k=p1\)"),
+    "stored by columns": (rectangular(**BY_COLUMNS), "",
+                          r"f is correct(?s:.*)stored by columns \(order=columns\)"),
+    "lengths of columns": (rectangular(
+        parameters=f"{SHAPE}, int lda, int ldb, int ldc", a="A[i + p * lda]", b="B[p + j * ldb]",
+        c="C[i + j * ldc]"), "", r"f is correct(?s:.*)\(order=columns\)"),
+    "said to be by columns": (rectangular(**BY_COLUMNS), "order=columns", "f is correct"),
+    "not by columns": (rectangular(**BY_COLUMNS), "order=rows", "f is not correct"),
+    "B transposed": (kernel(b="B[j * n + p]"), "",
+        "wrong index(?s:.*)it is right if B is stored transposed; .* say b=transposed"),
+    "A transposed": (rectangular(a="A[p * m + i]"), "",
+        "f is not correct(?s:.*)it is right if A is stored transposed; .* say a=transposed"),
+    "said to be transposed": (rectangular(b="B[j * k + p]"), "b=transposed", "f is correct"),
+    "transposed by its name": (kernel(SQUARE.replace("B", "B_T"), b="B_T[j * n + p]"), "",
+                               "f is correct"),
+    "threads in a line": (tiled("x = threadIdx.x % T, y = threadIdx.x / T"), "",
+                          "f is correct(?s:.*)Blocks of 64×1 threads(?s:.*)guess.*block=64x1x1"),
+    "arrays that overlap": (OVERLAPPING, "shared=512",
+                            "overlapping arrays, line 4(?s:.*)Bs begins at the address"),
+    "a row for each thread": (
+        f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("i", ROW, "j"), "",
+        "f is correct(?s:.*)for 128×all elements"),
+    "a column for each thread": (
+        f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
+        "f is correct(?s:.*)for all×128 elements"),
+    "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)"), "",
+                  "f is correct(?s:.*)It adds to C, which has to be zero before each launch"),
+    "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
+                              "wrong result(?s:.*)rounded to a smaller type"),
+    "headers that are not needed": (
+        "#include <cuda_fp8.h>\n#include <cublas_v2.h>\n" + kernel(), "", "f is correct"),
+    "a name of another file": (kernel(k="n * DEPTH", head="template <int S> __global__"), "",
+        'does not compile: line 6: .*"DEPTH" is undefined; if another file .* say DEPTH='),
+}  # fmt: skip
+
+
+@pytest.fixture
+def hand_in(tmp_path: Path) -> Path:
+    return tmp_path / "hand_in.cu"
+
+
+@pytest.mark.parametrize(("text", "settings", "wanted"), VERDICTS.values(), ids=VERDICTS)
+def test_the_verdicts_say(text: str, settings: str, wanted: str, hand_in: Path) -> None:
+    hand_in.write_text(text)
+    found = judge_all(hand_in, settings_of(settings.split(), ""))
+    told = "\n".join(line for one in found for line in lines_of(one))
+    assert re.search(wanted, told), told
+
+
+def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path) -> None:
+    hand_in.with_name("tile.h").write_text(
+        "#pragma once\n#include <vector>\nconstexpr int SIDE = 8;\n"
+        "inline std::vector<float> host(cudaStream_t s) { return {}; }\n"
+        "__device__ inline float times(float a, float b) { return a * b; }\n"
+    )
+    used = kernel(a="times(A[i * n + p], 1) + 0 * SIDE")
+    hand_in.write_text(f'#include "tile.h"\n{used}')
+    (verdict,) = judge_all(hand_in, {})
+    assert verdict.status == "correct", verdict.message
+    hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
+    hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')
+    (verdict,) = judge_all(hand_in, {})
+    assert (verdict.status, verdict.line) == ("does not compile", 2)
+    assert verdict.message.startswith("tile.h, line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "top", "block"),
+    [
+        ("int i = blockIdx.y * W + threadIdx.y, j = blockIdx.x * W + threadIdx.x; "
+         "__shared__ float t[W][W - 1];", "#define W 16", (16, 16, 1)),
+        ("int tx = threadIdx.x, ty = threadIdx.y; int i = blockIdx.y * 4 + ty, j = blockIdx.x * 8 "
+         "+ tx;", "", (8, 4, 1)),
+        ("for (int i = threadIdx.y; i < 64; i += 4) for (int j = threadIdx.x; j < 64; j += 32) ;",
+         "", (32, 4, 1)),
+        ("__shared__ float t[PER][W][W + 1]; int i = threadIdx.x + threadIdx.y;",
+         "#define W 16\n#define PER 2", None),
+        ("__shared__ float t[W][W + 1]; int i = blockIdx.x * W * PER + threadIdx.x + threadIdx.y;",
+         "#define W 16\n#define PER 4", (16, 16, 1)),
+        ("int i = threadIdx.x;", "", (128, 1, 1)),
+        ("int i = blockIdx.x, j = blockIdx.y;", "", (1, 1, 1)),
+        ("__shared__ float part[64]; part[threadIdx.x] = 0;", "", (64, 1, 1)),
+    ],
+)  # fmt: skip
+def test_a_block_is_guessed_from_what_the_kernel_does(
+    body: str, top: str, block: tuple[int, int, int] | None
+) -> None:
+    source = Source(Path("f.cu"), f"{top}\n__global__ void f({SQUARE}) {{ {body} }}")
+    if block is None:
+        with pytest.raises(Exception, match="which block"):
+            launch_of(source, source.kernel("f"), {})
+    else:
+        launch = launch_of(source, source.kernel("f"), {})
+        assert launch.block == block and "block" in launch.guessed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
+        (f"{MATRICES}, int batch, int q, int r", "which is which"),
+        (MATRICES, "pass n, or write `#define N 64` and use N"),
+        (f"{SQUARE}, float* workspace", "4 pointers"),
+    ],
+)
+def test_what_is_refused_says_what_to_do(parameters: str, said: str) -> None:
+    source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
+    with pytest.raises(Exception, match=re.escape(said)):
+        signature_of(source, source.kernel("f"), {}, {})
