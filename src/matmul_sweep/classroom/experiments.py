@@ -16,6 +16,7 @@ from matmul_sweep.catalogue import plans
 from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
+from matmul_sweep.classroom.file_launch import zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program, build_for_cpu
 from matmul_sweep.classroom.signature import Signature
@@ -203,8 +204,8 @@ class Bench:
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches."""
         program = self.launch.program
-        cleared = self.cleared or (program is not None and program.zeroes_c)
-        return cleared and self.adds
+        said = program.zeroes_c if program else zeroes(self.program.source, "")
+        return self.adds and (self.cleared or said)
 
     @property
     def poison(self) -> float:
