@@ -74,6 +74,7 @@ def of_structs(width: str = "width", more: str = "") -> str:
     )
 
 
+DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
 HELPERS = """__global__ void fill(float* a, float* b, int n) { if (threadIdx.x < n) a[0] = b[0]; }
 __global__ void add(const float* a, const float* b, float* c, int n) {
@@ -135,8 +136,10 @@ RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
 # A text, settings, and what the verdicts say.
 VERDICTS = {
     "namespaces": (f"namespace lab {{ namespace inner {{\n{kernel()}}} }}\n{HOST}", "",
-                   "f is correct(?s:.*)Blocks of 8×4 threads"),
+                   "f is correct(?s:.*)blocks of 8×4×1 threads"),
     "a namespace without a name": (f"namespace {{\n{kernel()}}}", "", "f is correct"),
+    "shared memory in a namespace": (f"namespace lab {{\n{DYNAMIC}}}", "shared=256",
+                                     "f is correct"),
     "a type of a namespace": (f"namespace lab {{\n{of_structs()}}}", "", "f is correct"),
     "types of std": ("#include <iostream>\n" + rectangular(
         parameters=f"{MATRICES}, std::int64_t m, const std::size_t& n, std::uint32_t k"), "",
@@ -173,7 +176,7 @@ VERDICTS = {
     "an instantiation": (f"{TYPED}template __global__ void "
         "f<double>(const double*, const double*, double*, int);", "", r"f is correct(?!(?s:.*)S=)"),
     "arguments of a launch": (LADDER + RUN_LADDER, "multiple=16",
-                              r"f is correct(?s:.*)Blocks of 32×1 threads(?!(?s:.*)guess)"),
+                              r"f is correct(?s:.*)blocks of 32×1×1 threads(?!(?s:.*)guess)"),
     "arguments of no launch": (LADDER, "multiple=128",
         "f is correct(?s:.*)guess.*: BK=8 BM=128 BN=128 TM=8 TN=8 block=256x1x1"),
     "one product among helpers": (HELPERS + kernel(), "", r"\A[^\n]*f is correct"),
@@ -213,7 +216,7 @@ VERDICTS = {
         f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
         "f is correct(?s:.*)for all×128 elements"),
     "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)"), "",
-                  "f is correct(?s:.*)It adds to C, which has to be zero before each launch"),
+                  r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
     "headers that are not needed": (

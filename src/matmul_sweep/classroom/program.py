@@ -131,14 +131,15 @@ class Program:
 
     @property
     def for_cpu(self) -> str:
-        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        """Its `extern __shared__` arrays are one, outside of the kernel's namespaces."""
         text = self.flat(lambda header: emulation.lacks(header.name))
-        first = next(iter(syntax.dynamic_arrays(self.kernel, self.source.text)), ("",))[0]
-        for name, kind, node in self.overlapping:
-            written = re.escape(text_of(node, self.source.text))
-            text = re.sub(written, f"{kind}* {name} = reinterpret_cast<{kind}*>({first});", text)
+        for name, kind, node in syntax.dynamic_arrays(self.kernel, self.source.text):
+            written = text_of(node, self.source.text)
+            pointer = f"{kind}* {name} = reinterpret_cast<{kind}*>(::trial_shared);"
+            text = text.replace(written, pointer + "\n" * written.count("\n"))
         factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
-        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
+        shared = "extern __shared__ char trial_shared[];\n" if "::trial_shared" in text else ""
+        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}{shared}"
         return f"{head}{self.defines}{text}{self.wrapper}"
 
     @property
