@@ -23,8 +23,9 @@ ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 @dataclass(frozen=True, order=True)
 class Explanation:
     """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
-    which the mistake is: A, B, C, k, a tile, a sum or a sign, a matrix that is taken again, or
-    alpha or beta. vague: how much less it says than others do, which come first."""
+    which the mistake is: A, B, C, the place of a tile of one, k, a round of a tile, a tile, a sum
+    or a sign, a matrix that is taken again, alpha or beta. vague: how much less it says than others
+    do, which come first."""
 
     vague: int
     kind: str
@@ -122,7 +123,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
             (number % side != side - 1, f"the last of every {side} terms of a sum is lost"),
         ):
             if side > 2:
-                yield left[:, taken] @ right[taken], lost(1, key)
+                yield left[:, taken] @ right[taken], lost(1, key, "round")
 
 
 def sides_of(run: Run) -> list[int]:

@@ -67,7 +67,7 @@ class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
     dynamic bytes. arguments: their texts; values: theirs. commas: grid and block as
     they are written, if they are comma expressions, else nothing. lines: where the launch is, and
-    where its grid's and its block's variables are."""
+    where the variables of its grid, its block and its shared bytes are."""
 
     grid: Extents | None
     block: Extents | None
@@ -76,16 +76,18 @@ class Launched:
     arguments: tuple[str, ...]
     values: tuple[Value, ...]
     commas: tuple[str, ...]
-    lines: tuple[int, int, int]
+    lines: tuple[int, int, int, int]
 
 
 @dataclass
 class Frame:
-    """The variables of a function under way, and where each was given its value."""
+    """The variables of a function under way, and where each was given its value; template types;
+    the dim3 that begin with a comma expression."""
 
     variables: dict[str, Value] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    commas: dict[str, str] = field(default_factory=dict)
 
 
 def extents_of(value: Value | Sequence[Value]) -> Extents | None:
@@ -203,6 +205,8 @@ class Host:
             if declarator.type == "function_declarator":  # dim3 block(T, T) looks like one
                 listed = [self.read(text) for text in texts(parameter_list(declarator), self.text)]
             elif value is not None:
+                if kind == "dim3" and is_comma(value):
+                    self.frames[-1].commas[text_of(names[0], self.text)] = text_of(value, self.text)
                 listed = self.list_of(value) if value.type in LISTS else self.value(value)
             elif kind == "dim3":
                 listed = 1
@@ -320,6 +324,9 @@ class Host:
 
     def value_parenthesized_expression(self, node: Node) -> Value:
         return self.value(node.named_children[0])
+
+    def value_condition_clause(self, node: Node) -> Value:
+        return self.value(node.child_by_field_name("value"))
 
     def value_comma_expression(self, node: Node) -> Value:
         found = None
@@ -492,7 +499,8 @@ class Host:
         if self.kernel.name not in named or len(parts) < 4:
             return
         begins = self.source.constants_of(next(syntax.around(node, "function_definition"), None))
-        arguments = begins.get(text_of(parts[3], self.text), "")
+        name = re.compile(rf"[*\s]*{re.escape(text_of(parts[3], self.text))}\b")
+        arguments = next((begins[one] for one in begins if name.match(one)), "")
         passed = tuple(re.findall(r"&\s*([\w.]+)", arguments))
         self.record(node, [*parts[1:3], *parts[4:5]], (), passed)
 
@@ -505,17 +513,19 @@ class Host:
             for one in configuration
         )  # fmt: skip
         lines = self.frames[-1].lines
-        written = [text_of(one, self.text) for one in configuration[:2]]
+        written = [*(text_of(one, self.text) for one in configuration[:3]), ""]
         line = line_of(node) if self.text == self.source.text else self.line
         shared = more[0] if more else 0
+        begun = self.frames[-1].commas
         commas = [
-            text if is_comma(one) else "" for one, text in zip(configuration, written, strict=False)
+            text if is_comma(one) else begun.get(text, "")
+            for one, text in zip(configuration, written, strict=False)
         ]
         self.found = Launched(
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
             tuple(self.said(one) for one in template), tuple(arguments),
             tuple(map(self.read, arguments)), tuple(commas),
-            (line, lines.get(written[0], line), lines.get(written[1], line)),
+            (line, *(lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
         )  # fmt: skip
         raise Found
 
@@ -551,6 +561,8 @@ def converted(kind: str, value: Value | list[Value]) -> Value:
             return extents_of(value)
     if "dim3" in kind:
         return extents_of(value)
+    if isinstance(value, int) and re.search(r"\b(?:float|double)\b", kind):
+        return float(value)
     whole = WHOLE.fullmatch(kind.replace("const", "").strip())
     return int(value) if isinstance(value, float) and whole else value
 

@@ -73,21 +73,23 @@ class Launch:
         """The same without the file."""
         return replace(self, program=None, mended=None)
 
-    @property
-    def covers(self) -> bool:
-        """Whether the file has a launch whose grid is for its own sizes only."""
-        program = self.program
-        return program is not None and program.constant and self.fixed is None
+    def grid_of_file(self, shape: Shape) -> plans.Grid | None:
+        """The grid that the file's program launches at a shape, as far as that is known: one that
+        does not depend on the shape is for the program's own sizes."""
+        told = self.program.at(shape) if self.program else None
+        if self.program is None or told is None:
+            return None
+        own = not self.program.constant or shape == self.program.own_shape
+        return told.grid if own else self.fixed
 
     def at(self, shape: Shape, grid: plans.Grid | None = None) -> plans.Launch:
         """The launch at a shape, or with another grid."""
         told = self.program.at(shape) if self.program else None
         block, shared = self.block, self.shared_bytes
-        if self.program and told:
-            own = not self.program.constant or shape == self.program.own_shape
-            grid = grid or (told.grid if own else None)
+        if told:
             block, shared = told.block or block, shared if told.shared is None else told.shared
-        found = plans.Launch(grid or self.fixed or self.covering(shape), block, shared)
+        grid = grid or self.grid_of_file(shape) or self.covering(shape)
+        found = plans.Launch(grid, block, shared)
         return self.mended(found, shape) if self.mended else found
 
     def covering(self, shape: Shape) -> plans.Grid:
@@ -102,8 +104,8 @@ class Launch:
         return x, y, self.depth
 
     def with_tile(self, tile: tuple[int, int], order: str) -> "Launch":
-        """The same with a tile. A grid of the file that does not depend on the shape covers C only
-        at the file's own sizes, or it is one that goes on over any C."""
+        """The same with a tile. A grid of the file that does not depend on the shape is for the
+        file's own sizes, if these are known; or its blocks go on over any C."""
         known = replace(self, tile=tile, order=order)
         program = self.program
         if program is None or program.far is None or program.far.grid is None:
@@ -111,9 +113,8 @@ class Launch:
         known = replace(known, depth=program.far.grid[2])
         if not program.constant:
             return known
-        own = program.own_shape
-        covers = own is not None and known.covering(own) == program.far.grid
-        return known if covers else replace(known, fixed=program.far.grid)
+        goes_on = program.own_shape is None or "gridDim" in program.kernel.body
+        return replace(known, fixed=program.far.grid) if goes_on else known
 
 
 def launch_of(

@@ -100,13 +100,15 @@ def launch_of(verdict: Verdict) -> Iterator[str]:
     found = launch.at(shape)
     blocks, threads = ("×".join(map(str, sides)) for sides in (found.grid, found.block))
     shared = f", {found.shared_bytes} bytes of dynamic shared memory" if found.shared_bytes else ""
-    origin = "settings and guesses, because no launch of it in the file is known"
+    known = launch.grid_of_file(shape) is not None
+    origin = "the file has no launch that says it, so settings and guesses do"
     if launch.program:
-        origin = f"the launch in line {launch.program.own.lines[0]}"
-        if launch.covers:
-            origin += ", whose grid is for its own sizes only: a guess for others"
-    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; from {origin}."
-    if not launch.program:
+        origin = f"as in line {launch.program.own.lines[0]}"
+        origin += (
+            "" if known else ", with a guessed grid, because its own is not known at this shape"
+        )
+    yield f"Launch at {shape}: {blocks} blocks of {threads} threads{shared}; {origin}."
+    if not known:
         yield tile_of(launch)
     names = shape.__match_args__[:1] if signature.square else shape.__match_args__
     sizes = zip(names, shape.dimensions, strict=False)

@@ -1,0 +1,121 @@
+"""The launch of a hand-in is read from its host program, at any sizes."""
+
+from pathlib import Path
+
+import pytest
+
+from matmul_sweep.classroom.file_launch import FileLaunch, file_launch
+from matmul_sweep.classroom.signature import signature_of
+from matmul_sweep.classroom.source import Source
+from matmul_sweep.operations.gemm import Gemm
+
+KERNEL = "__global__ void f(const float* A, const float* B, float* C, {numbers}) {{ C[0] = 0; }}\n"
+SQUARE, ANY = KERNEL.format(numbers="int n"), KERNEL.format(numbers="int m, int n, int k")
+TEMPLATE = f"template <int T> {SQUARE}"
+UP = "int up(int a, int b) { return (a + b - 1) / b; }\n"
+GO = "void go(float* a, float* b, float* c, int m, int n, int k) "
+
+# A file, a shape, and what it launches there: grid, block and bytes of dynamic shared memory.
+LAUNCHES = {
+    "a variable of main": (
+        SQUARE + "int main() { int n = 1000; dim3 b(16, 8), g((n + 15) / 16, (n + 7) / 8);"
+        " f<<<g, b>>>(0, 0, 0, n); }",
+        Gemm(33, 33, 33), (3, 5, 1), (16, 8, 1), 0),
+    "parameters in another order": (
+        ANY + GO + "{ f<<<dim3((n + 31) / 32, (m + 7) / 8, 4), dim3(32, 8)>>>(a, b, c, m, n, k); }",
+        Gemm(9, 65, 5), (3, 2, 4), (32, 8, 1), 0),
+    "braces": (SQUARE + "void g(int n) { dim3 b{32, 4}; dim3 g{(n + 31u) / 32u, 2}; "
+               "f<<<g, b>>>(0, 0, 0, n); }", Gemm(40, 40, 40), (2, 2, 1), (32, 4, 1), 0),
+    "a macro is the size": (
+        "#define N 512\n#define T 16\n" + SQUARE
+        + "int main() { f<<<dim3(N / T, N / T), dim3(T, T)>>>(0, 0, 0, N); }",
+        Gemm(64, 64, 64), (4, 4, 1), (16, 16, 1), 0),
+    "another name of the size": (
+        SQUARE + "int main() { const int N = 512; int n = N;"
+        " f<<<(N + 63) / 64, 64>>>(0, 0, 0, n); }",
+        Gemm(65, 65, 65), (2, 1, 1), (64, 1, 1), 0),
+    "a function rounds up": (
+        UP + SQUARE + "int main() { int n = 9, t = 16; dim3 g(up(n, t), up(n, t));"
+        " f<<<g, t * t>>>(0, 0, 0, n); }",
+        Gemm(17, 17, 17), (2, 2, 1), (256, 1, 1), 0),
+    "ceil of a quotient": (
+        SQUARE + "int main() { int n = 9; f<<<(unsigned)ceil((float)n / 16), 16>>>(0, 0, 0, n); }",
+        Gemm(33, 33, 33), (3, 1, 1), (16, 1, 1), 0),
+    "extents one by one": (
+        SQUARE + "void g(int n) { dim3 b, g; b.x = 8; b.y = b.x; g.x = g.y = n / b.x + 1;"
+        " f<<<g, b>>>(0, 0, 0, n); }",
+        Gemm(16, 16, 16), (3, 3, 1), (8, 8, 1), 0),
+    "a template's host function": (
+        TEMPLATE + "template <int T> void run(int n) { f<T><<<dim3(n / T, n / T), dim3(T, T), "
+        "2 * T * T * sizeof(float)>>>(0, 0, 0, n); }\nint main() { run<8>(64); }",
+        Gemm(24, 24, 24), (3, 3, 1), (8, 8, 1), 512),
+    "a macro that launches": (
+        "#define LAUNCH(k, g, b, ...) k<<<g, b>>>(__VA_ARGS__)\n" + SQUARE
+        + "int main() { int n = 7; LAUNCH(f, (n + 31) / 32, 32, 0, 0, 0, n); }",
+        Gemm(70, 70, 70), (3, 1, 1), (32, 1, 1), 0),
+    "the runtime's function": (
+        SQUARE + "int main() { int n = 7; float *a, *b, *c; void* args[] = {&a, &b, &c, &n};"
+        " cudaLaunchKernel((void*)f, dim3((n + 15) / 16), dim3(16), args, 64, 0); }",
+        Gemm(17, 17, 17), (2, 1, 1), (16, 1, 1), 64),
+    "a method": (
+        SQUARE + "struct Runner { void go(int n) { f<<<(n + 15) / 16, 16>>>(0, 0, 0, n); } };",
+        Gemm(20, 20, 20), (2, 1, 1), (16, 1, 1), 0),
+    "a branch by the size": (
+        SQUARE + "void g(int n) { if (n % 32 == 0) f<<<n / 32, 32>>>(0, 0, 0, n);"
+        " else f<<<n, 1>>>(0, 0, 0, n); }",
+        Gemm(33, 33, 33), (33, 1, 1), (1, 1, 1), 0),
+    "a comma is no dim3": (
+        SQUARE + "int main() { int n = 7; f<<<(n, 3), (16, 8)>>>(0, 0, 0, n); }",
+        Gemm(5, 5, 5), (3, 1, 1), (8, 1, 1), 0),
+}  # fmt: skip
+
+
+def launch_in(text: str) -> FileLaunch | None:
+    source = Source(Path("f.cu"), text)
+    kernel = source.kernel("f")
+    types = {one.name: "16" for one in kernel.template}
+    return file_launch(source, kernel, signature_of(source, kernel, types, {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "grid", "block", "shared"), LAUNCHES.values(), ids=[*LAUNCHES]
+)
+def test_the_launch_at_a_shape(
+    text: str, shape: Gemm, grid: tuple[int, ...], block: tuple[int, ...], shared: int
+) -> None:
+    program = launch_in(text)
+    told = program and program.at(shape)
+    assert told and (told.grid, told.block, told.shared) == (grid, block, shared)
+
+
+def test_what_is_not_known_is_none() -> None:
+    assert launch_in(SQUARE + "int main() {}") is None
+    unknown = launch_in(SQUARE + "int main() { f<<<sms(), 64>>>(0, 0, 0, 9); }")
+    assert unknown and unknown.own.grid is None and unknown.own.block == (64, 1, 1)
+    squares = launch_in(ANY + "void g(int n) { f<<<n, n>>>(0, 0, 0, n, n, n); }")
+    assert squares and squares.at(Gemm(2, 3, 4)) is None
+    told = squares.at(Gemm(3, 3, 3))
+    assert told and told.grid == (3, 1, 1)
+
+
+def test_a_program_that_goes_on_for_ever_is_given_up() -> None:
+    assert launch_in(SQUARE + "int main() { while (1) {} f<<<1, 1>>>(0, 0, 0, 1); }") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "constant", "zeroes"),
+    [
+        ("f<<<dim3(7, 7, 4), 16>>>(0, 0, c, 100);", Gemm(100, 100, 100), True, False),
+        ("int n = 40; cudaMemset(c, 0, n); f<<<n, 16>>>(0, 0, c, n);", Gemm(40, 40, 40), False,
+         True),
+        ("int n = 40; cudaMemset(a, 0, n); f<<<n, 16>>>(a, 0, c, n);", Gemm(40, 40, 40), False,
+         False),
+        ("int n = atoi(s); f<<<8, 16>>>(0, 0, c, n);", None, True, False),
+    ],
+)  # fmt: skip
+def test_what_the_program_says_of_sizes_and_of_c(
+    text: str, own: Gemm | None, constant: bool, zeroes: bool
+) -> None:
+    program = launch_in(SQUARE + f"int main() {{ float *a, *c; {text} }}")
+    assert program
+    assert (program.own_shape, program.constant, program.zeroes_c) == (own, constant, zeroes)

@@ -1,0 +1,109 @@
+"""A kernel is launched as its file does, and a mistake of the launch is a verdict; mistakes that
+only some launches show are found."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from matmul_sweep.classroom import verdict
+from matmul_sweep.classroom.verdict import judge
+from matmul_sweep.classroom.words import lines_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
+
+ANY = "const float* A, const float* B, float* C, int m, int n, int k"
+ROW = "int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;"
+GUARD = "if (row >= m || col >= n) return;"
+LOOP = "float s = 0; for (int p = 0; p < k; p++) s += A[row * k + p] * B[p * n + col];"
+KERNEL = f"__global__ void f({ANY}) {{\n{ROW} {GUARD}\n{LOOP}\nC[row * n + col] = s;\n}}\n"
+GO = """void go(float* a, float* b, float* c, int m, int n, int k) {
+dim3 block(16, 16);
+dim3 grid((n + 15) / 16, (m + 15) / 16);
+f<<<grid, block>>>(a, b, c, m, n, k);
+}
+"""
+RIGHT = KERNEL + GO
+SLICED = (
+    RIGHT.replace("p = 0; p < k;", "p = blockIdx.z; p < k;").replace("p++", "p += 4")
+    .replace("C[row * n + col] = s", "atomicAdd(&C[row * n + col], s)")
+    .replace("dim3 block", "cudaMemset(c, 0, 4 * m * n); dim3 block")
+    .replace("(m + 15) / 16);", "(m + 15) / 16, 4);")
+)  # fmt: skip
+SCALED = (
+    RIGHT.replace("int k)", "int k, float alpha, float beta)").replace("m, n, k)", "m, n, k, 1, 0)")
+    .replace("= s;", "= alpha * s + beta * C[row * n + col];")
+)  # fmt: skip
+DYNAMIC = KERNEL.replace(
+    "float s = 0;", "extern __shared__ float t[]; int i = threadIdx.y * 16 + threadIdx.x; t[i] = 0;"
+    " float s = t[i];",
+) + GO.replace("block>>>", "block, 1024>>>")  # fmt: skip
+ONCE = "__device__ int done;\n" + RIGHT.replace(
+    "= s;", "= atomicAdd(&done, row + col == 0) && row + col == 0 ? 0 : s;"
+)
+
+# A text, its edit, and what the verdict says.
+VERDICTS = {
+    "as the file does": (RIGHT, "", "",
+        r"f is correct(?s:.*)Launch at 53x97x71: 7×4×1 blocks of 16×16×1 threads; as in line 9\."
+        r"\n +53x97x71 is m = 53, n = 97, k = 71\."),
+    "rounds down": (RIGHT, "(n + 15) / 16", "n / 16", "grid too small, line 8(?s:.*)round up"),
+    "exchanged": (RIGHT, "(n + 15) / 16, (m + 15) / 16", "(m + 15) / 16, (n + 15) / 16",
+                  "grid exchanged, line 8"),
+    "comma": (RIGHT, "f<<<grid, block", "f<<<grid, (16, 16)", "comma for dim3, line 9(?s:.*)dim3"),
+    "too many threads": (RIGHT, "block(16, 16)", "block(64, 32)", "too many threads, line 7"),
+    "more than the bound": (RIGHT, "void f", "void __launch_bounds__(64) f",
+                            "256 threads; __launch_bounds__ allows 64"),
+    "too little shared": (DYNAMIC, "1024", "512", "too little shared memory, line 9"),
+    "too much shared": (DYNAMIC, "1024", "65536", "too much shared memory, line 9"),
+    "slices": (SLICED, "", "", "f is correct(?s:.*)7×4×4 blocks"),
+    "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
+    "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",
+                         "uninitialised C, line 4(?s:.*)cudaMemset"),
+    "another alpha": (SCALED, "", "", "f is correct"),
+    "no alpha": (SCALED, "alpha * s", "s", r"wrong result, line 4(?s:.*)computes A·B \+ beta·C"),
+    "alpha twice": (SCALED, "alpha * s", "alpha * alpha * s", "computes alpha²·A·B"),
+    "no beta": (SCALED, "beta * C", "C", r"computes alpha·A·B \+ C, not"),
+    "once": (ONCE, "", "", "right only once, line 5"),
+    "a counter of 8 bits": (RIGHT, "int p = 0", "unsigned char p = 0", "endless loop, line 3"),
+    "a short index": (RIGHT, "C[row * n + col] =", "C[(unsigned short)(row * n + col)] =",
+                      "elements not written|race"),
+}  # fmt: skip
+SHORT = ["as the file does", "rounds down", "comma", "no slices", "no alpha", "once"]
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong", "wanted"),
+    [
+        pytest.param(*row, id=name, marks=() if name in SHORT else pytest.mark.long)
+        for name, row in VERDICTS.items()
+    ],
+)
+def test_the_verdict_says(text: str, right: str, wrong: str, wanted: str, tmp_path: Path) -> None:
+    assert right in text
+    file = tmp_path / "f.cu"
+    file.write_text(text.replace(right, wrong))
+    told = "\n".join(lines_of(judge(file, {})))
+    assert re.search(wanted, told), told
+
+
+def test_too_few_shapes_are_not_correct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "RUN_SECONDS", 0.0)
+    file = tmp_path / "f.cu"
+    file.write_text(RIGHT)
+    found = judge(file, {})
+    assert found.status == verdict.UNSURE and not found.mistakes
+    assert "not enough shapes tried: 1 launches of" in "\n".join(lines_of(found))
+
+
+def test_the_second_block_of_a_wide_tile_is_tried(tmp_path: Path) -> None:
+    """A thread of 32×32 computes 4×4 elements; all blocks take A from the first one's rows."""
+    body = (
+        "for (int i = threadIdx.y; i < 128; i += 32) for (int j = threadIdx.x; j < 128; j += 32) {"
+        "int row = blockIdx.y * 128 + i, col = blockIdx.x * 128 + j; if (row >= m || col >= n) "
+        f"continue;\n{LOOP.replace('A[row', 'A[i')}\nC[row * n + col] = s; }}"
+    )
+    file = tmp_path / "f.cu"
+    file.write_text(f"__global__ void f({ANY}) {{\n{body}\n}}\n{GO}".replace("16", "32"))
+    found = judge(file, {"block": "32x32"})
+    assert found.mistakes[0].kind == "wrong index" and found.mistakes[0].line == 3
