@@ -128,7 +128,7 @@ __global__ void f(int M, int N, int K, float alpha, const float* A, const float*
 RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
 {
     const uint BM = 16, BN{16U}, BK = 1 << 3, TM = 4, TN = 2;
-    dim3 grid(M / BM, N / BN), block((BM * BN) / (TM * TN));
+    dim3 grid(N / BN, M / BM), block((BM * BN) / (TM * TN));
     f<BM, BN, BK, TM, TN><<<grid, block>>>(M, N, K, 1, A, B, 0, C);
 }
 """
@@ -298,4 +298,4 @@ def test_a_block_is_guessed_from_what_the_kernel_does(
 def test_what_is_refused_says_what_to_do(parameters: str, said: str) -> None:
     source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
     with pytest.raises(Exception, match=re.escape(said)):
-        signature_of(source, source.kernel("f"), {}, {})
+        signature_of(source, source.kernel("f"), {}, {}, {})

@@ -84,24 +84,29 @@ class Program:
         inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
-        structs, arguments = [], []
-        passed = (p for p in self.signature.parameters if p.position >= 0)
-        for position, parts in groupby(passed, key=lambda p: p.position):
-            for part in parts:
-                argument = self.argument(part)
-                if part.member:
-                    argument, value = f"trial_{position}", argument
-                    structs.append(f"{argument}.{part.member} = {value};")
-            if part.member:
-                kind = self.kernel.parameters[position].type
-                structs.insert(0, f"{kind} {argument} = {{}};")
-            arguments.append(argument)
+        structs, arguments = self.passed
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
         return (
             f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
             f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
+
+    @property
+    def passed(self) -> tuple[list[str], list[str]]:
+        """The statements that make the structs which the kernel takes, and its arguments."""
+        structs, arguments = [], []
+        passed = (p for p in self.signature.parameters if p.position >= 0)
+        for position, parts in groupby(passed, key=lambda p: p.position):
+            members = [*parts]
+            if members[0].member:
+                name = f"trial_{position}"
+                structs.append(f"{self.kernel.parameters[position].type} {name} = {{}};")
+                structs += [f"{name}.{p.member} = {self.argument(p)};" for p in members]
+            else:
+                name = self.argument(members[0])
+            arguments.append(name)
+        return structs, arguments
 
     @property
     def instance(self) -> str:

@@ -154,7 +154,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     own, _ = template_arguments(source, kernel, settings)
     values = known_values(source, own | dict(settings))
     sizes = {name: values[name] for name in used_constants(kernel, values)}
-    signature = signature_of(source, kernel, own | dict(settings), sizes)
+    signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(settings[name]) for name in signature.sizes if name in settings}
     if (small := small_sizes(signature.sizes) | told) != signature.sizes:
         texts = {name: str(value) for name, value in small.items()}
