@@ -122,7 +122,8 @@ __global__ void f(int M, int N, int K, float alpha, const float* A, const float*
         __syncthreads();
     }
     for (int i = 0; i < TM; i++) for (int j = 0; j < TN; j++)
-        C[(tr * TM + i) * N + tc * TN + j] = alpha * sums[i * TN + j];
+        {
+        float* c = C + (tr * TM + i) * N + tc * TN + j; *c = alpha * sums[i * TN + j] + beta * *c; }
 }
 """
 RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
@@ -177,8 +178,6 @@ VERDICTS = {
         "f<double>(const double*, const double*, double*, int);", "", r"f is correct(?!(?s:.*)S=)"),
     "arguments of a launch": (LADDER + RUN_LADDER, "multiple=16",
                               r"f is correct(?s:.*)blocks of 32×1×1 threads(?!(?s:.*)guess)"),
-    "arguments of no launch": (LADDER, "multiple=128",
-        "f is correct(?s:.*)guess.*: BK=8 BM=128 BN=128 TM=8 TN=8 block=256x1x1"),
     "one product among helpers": (HELPERS + kernel(), "", r"\A[^\n]*f is correct"),
     "two products": (kernel() + kernel(b="B[p * n + i]", name="g"), "",
                      "f is correct(?s:.*)g is not correct"),
@@ -249,6 +248,10 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
     hand_in.write_text(f'#include "tile.h"\n{used}')
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status == "correct", verdict.message
+    of_host = "#pragma once\nvoid old(cudaStream_t s) { nothing(s); }\nconstexpr int SIDE = 8;\n"
+    hand_in.with_name("tile.h").write_text(of_host)
+    hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
     hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
     hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')
     (verdict,) = judge_all(hand_in, {})
@@ -284,6 +287,14 @@ def test_a_block_is_guessed_from_what_the_kernel_does(
     else:
         launch = launch_of(source, source.kernel("f"), {})
         assert launch.block == block and "block" in launch.guessed
+
+
+def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> None:
+    source = Source(Path("f.cu"), LADDER)
+    launch = launch_of(source, source.kernel("f"), {})
+    assert launch.block == (256, 1, 1)
+    assert launch.constants == {"BM": "128", "BN": "128", "BK": "8", "TM": "8", "TN": "8"}
+    assert launch.guessed == {*launch.constants, "block"}
 
 
 @pytest.mark.parametrize(

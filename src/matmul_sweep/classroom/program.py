@@ -176,7 +176,8 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     include = [f"-I{place}" for place in program.source.header_folders]
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     source = folder / "checked.cu"
-    # A header beside the file may need another one, which is not here; then its own part has to do.
+    # A header beside the file may need another one, which is not here, or another version of CUDA
+    # for the host; then what the kernel uses of it has to do.
     for text in (program.text, program.flat(lambda _: False)):
         # Compilers look into a template only where it is used.
         use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
@@ -187,11 +188,24 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
         except subprocess.TimeoutExpired:
             late = "the compiler takes longer than a minute"
             raise CompileMistake(program.kernel.line, late) from None
-        if not NO_HEADER.search(done.stdout + done.stderr):
+        report = done.stdout + done.stderr
+        if not NO_HEADER.search(report) and not of_host(report, program):
             break
     if done.returncode:
         toolchain.check_machine(compiler[-1], done)
-        raise compile_mistake(done.stdout + done.stderr, program)
+        raise compile_mistake(report, program)
+
+
+def of_host(report: str, program: Program) -> bool:
+    """Whether a compiler's first error lies in what a header beside the file has for the host."""
+    if not (found := ERROR.search(report)):
+        return False
+    place, row = Path(found[1]).resolve(), int(found[2]) - 1
+    return any(
+        one.host_only and one.node.start_point.row <= row <= one.node.end_point.row
+        for header in program.source.headers_beside if header.place == place
+        for one in header.definitions
+    )  # fmt: skip
 
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:
