@@ -310,7 +310,10 @@ class Bench:
         own = self.launch.program.own_shape if self.launch.program else None
         if own and own.operations < MANY:
             shapes[own] = None
-        return sorted(shapes, key=lambda shape: shape.operations)
+        most = 2 * LONG**3  # operations; a wide tile of a square C would take many more
+        return sorted(
+            (one for one in shapes if one.operations <= most), key=lambda one: one.operations
+        )
 
     def work(self, m: int, n: int, k: int) -> int:
         """Products that whole tiles compute at a shape."""
