@@ -29,7 +29,7 @@ OF_GRAM = "const float* A, float* C, int m, int n"
 
 def signature(parameters: str) -> Signature:
     source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
-    return signature_of(source, source.kernel("f"), {}, {})
+    return signature_of(source, source.kernel("f"), {}, {}, {})
 
 
 def run(shape: Shape, slip: Slip) -> Run:

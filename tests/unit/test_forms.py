@@ -74,6 +74,7 @@ def of_structs(width: str = "width", more: str = "") -> str:
     )
 
 
+DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
 HELPERS = """__global__ void fill(float* a, float* b, int n) { if (threadIdx.x < n) a[0] = b[0]; }
 __global__ void add(const float* a, const float* b, float* c, int n) {
@@ -121,13 +122,14 @@ __global__ void f(int M, int N, int K, float alpha, const float* A, const float*
         __syncthreads();
     }
     for (int i = 0; i < TM; i++) for (int j = 0; j < TN; j++)
-        C[(tr * TM + i) * N + tc * TN + j] = alpha * sums[i * TN + j];
+        {
+        float* c = C + (tr * TM + i) * N + tc * TN + j; *c = alpha * sums[i * TN + j] + beta * *c; }
 }
 """
 RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
 {
     const uint BM = 16, BN{16U}, BK = 1 << 3, TM = 4, TN = 2;
-    dim3 grid(M / BM, N / BN), block((BM * BN) / (TM * TN));
+    dim3 grid(N / BN, M / BM), block((BM * BN) / (TM * TN));
     f<BM, BN, BK, TM, TN><<<grid, block>>>(M, N, K, 1, A, B, 0, C);
 }
 """
@@ -135,8 +137,10 @@ RUN_LADDER = """void run(int M, int N, int K, float* A, float* B, float* C)
 # A text, settings, and what the verdicts say.
 VERDICTS = {
     "namespaces": (f"namespace lab {{ namespace inner {{\n{kernel()}}} }}\n{HOST}", "",
-                   "f is correct(?s:.*)Blocks of 8×4 threads"),
+                   "f is correct(?s:.*)blocks of 8×4×1 threads"),
     "a namespace without a name": (f"namespace {{\n{kernel()}}}", "", "f is correct"),
+    "shared memory in a namespace": (f"namespace lab {{\n{DYNAMIC}}}", "shared=256",
+                                     "f is correct"),
     "a type of a namespace": (f"namespace lab {{\n{of_structs()}}}", "", "f is correct"),
     "types of std": ("#include <iostream>\n" + rectangular(
         parameters=f"{MATRICES}, std::int64_t m, const std::size_t& n, std::uint32_t k"), "",
@@ -173,9 +177,7 @@ VERDICTS = {
     "an instantiation": (f"{TYPED}template __global__ void "
         "f<double>(const double*, const double*, double*, int);", "", r"f is correct(?!(?s:.*)S=)"),
     "arguments of a launch": (LADDER + RUN_LADDER, "multiple=16",
-                              r"f is correct(?s:.*)Blocks of 32×1 threads(?!(?s:.*)guess)"),
-    "arguments of no launch": (LADDER, "multiple=128",
-        "f is correct(?s:.*)guess.*: BK=8 BM=128 BN=128 TM=8 TN=8 block=256x1x1"),
+                              r"f is correct(?s:.*)blocks of 32×1×1 threads(?!(?s:.*)guess)"),
     "one product among helpers": (HELPERS + kernel(), "", r"\A[^\n]*f is correct"),
     "two products": (kernel() + kernel(b="B[p * n + i]", name="g"), "",
                      "f is correct(?s:.*)g is not correct"),
@@ -213,7 +215,7 @@ VERDICTS = {
         f"__global__ void f({SQUARE}) {{\n" + BY_ONE_INDEX.format("j", COL, "i"), "",
         "f is correct(?s:.*)for all×128 elements"),
     "adds to C": (kernel().replace("C[i * n + j] = sum", "atomicAdd(&C[i * n + j], sum)"), "",
-                  "f is correct(?s:.*)It adds to C, which has to be zero before each launch"),
+                  r"uninitialised C(?s:.*)clear C before each launch: cudaMemset\(C"),
     "float sums of doubles": (kernel("double* A, double* B, double* C, int n"), "",
                               "wrong result(?s:.*)rounded to a smaller type"),
     "headers that are not needed": (
@@ -246,6 +248,10 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
     hand_in.write_text(f'#include "tile.h"\n{used}')
     (verdict,) = judge_all(hand_in, {})
     assert verdict.status == "correct", verdict.message
+    of_host = "#pragma once\nvoid old(cudaStream_t s) { nothing(s); }\nconstexpr int SIDE = 8;\n"
+    hand_in.with_name("tile.h").write_text(of_host)
+    hand_in.write_text(f'#include "tile.h"\n{kernel(k="n + 0 * SIDE")}')
+    assert [one.status for one in judge_all(hand_in, {})] == ["correct"]
     hand_in.with_name("tile.h").write_text("// two lines\n\nint broken() { return nothing; }\n")
     hand_in.write_text(f'\n#include "tile.h"\n{kernel()}')
     (verdict,) = judge_all(hand_in, {})
@@ -283,6 +289,14 @@ def test_a_block_is_guessed_from_what_the_kernel_does(
         assert launch.block == block and "block" in launch.guessed
 
 
+def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> None:
+    source = Source(Path("f.cu"), LADDER)
+    launch = launch_of(source, source.kernel("f"), {})
+    assert launch.block == (256, 1, 1)
+    assert launch.constants == {"BM": "128", "BN": "128", "BK": "8", "TM": "8", "TN": "8"}
+    assert launch.guessed == {*launch.constants, "block"}
+
+
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
@@ -295,4 +309,4 @@ def test_a_block_is_guessed_from_what_the_kernel_does(
 def test_what_is_refused_says_what_to_do(parameters: str, said: str) -> None:
     source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
     with pytest.raises(Exception, match=re.escape(said)):
-        signature_of(source, source.kernel("f"), {}, {})
+        signature_of(source, source.kernel("f"), {}, {}, {})

@@ -74,7 +74,7 @@ def launch_in(text: str) -> FileLaunch | None:
     source = Source(Path("f.cu"), text)
     kernel = source.kernel("f")
     types = {one.name: "16" for one in kernel.template}
-    return file_launch(source, kernel, signature_of(source, kernel, types, {}))
+    return file_launch(source, kernel, signature_of(source, kernel, {}, {}, types))
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_names_say_what_parameters_are(parameters: str, roles: str) -> None:
     """Or settings, where names do not."""
     settings = {"m": "said", "n": "q", "k": "p"} if "said" in parameters else {}
     source = Source(Path("f.cu"), f"__global__ void f({parameters}) {{}}")
-    signature = signature_of(source, source.kernel("f"), settings, {})
+    signature = signature_of(source, source.kernel("f"), settings, {}, {})
     assert " ".join([signature.operation.name, *(p.role for p in signature.parameters)]) == roles
 
 

@@ -1,6 +1,7 @@
 """Launches of a hand-in on the CPU: at which shapes it is right, and what goes wrong at others."""
 
 import itertools
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from matmul_sweep.classroom import strict
 from matmul_sweep.classroom.cuda_on_cpu import watched
 from matmul_sweep.classroom.cuda_on_cpu.emulation import Extents
 from matmul_sweep.classroom.cuda_on_cpu.watched import Watched
+from matmul_sweep.classroom.file_launch import zeroes
 from matmul_sweep.classroom.launching import COLUMNS_FIRST, EVERYTHING, LINEAR, ROWS_FIRST, Launch
 from matmul_sweep.classroom.program import Program, build_for_cpu, executable_in
 from matmul_sweep.classroom.signature import Signature
@@ -25,13 +27,14 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 SEED = 2026
 LAUNCH_SECONDS = 3.0  # of processor time, and one more for so many operations of its blocks
 OPERATIONS_A_SECOND = 4e6
+OPERATIONS_A_THREAD = 16  # take as long as beginning and ending a thread
 # Rows and columns of a C at which the tile of a block is found out. The larger one costs more.
 PROBES = (192, 384)
 PROBE_TERMS = 64
 SLOW = 1e7  # operations of a product in more than float64
 # A dimension beyond the 8 bits of a char; its square is beyond the 16 of a short. It is prime.
 LONG = 257
-MANY = 4e6  # operations of a product of which only a part of the blocks run, if they do not meet
+MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
 SCALED = (3.0, -2.0)  # whole, for products of whole numbers; no two of 1, a, b, a², ab are alike
@@ -149,12 +152,14 @@ class Bench:
         stored = [array.T if name in columns else array
                   for name, array in zip("AB", inputs, strict=False)]  # fmt: skip
         launched = self.launch.at(shape, grid)
-        corners = not grid and shape.operations > MANY and self.blocks_apart
-        share = 0.1 if corners else 1.0
+        threads = math.prod((*launched.grid, *launched.block))
+        work = max(shape.operations, OPERATIONS_A_THREAD * threads)
+        corners = not grid and work > MANY and self.blocks_apart
+        seconds = LAUNCH_SECONDS + (0.1 if corners else 1.0) * work / OPERATIONS_A_SECOND
         held = before.T if "C" in columns else before
         done = self.refused(shape, held) or watched.launch(
             self.executable, plans.Plan((launched,)), self.passed(shape), stored,
-            held, LAUNCH_SECONDS + share * shape.operations / OPERATIONS_A_SECOND,
+            held, seconds,
             factors=factors, corners=corners,
         )  # fmt: skip
         if "C" in columns:
@@ -203,8 +208,8 @@ class Bench:
     def finds_zeros(self) -> bool:
         """Whether the file's program clears C before it launches."""
         program = self.launch.program
-        cleared = self.cleared or (program is not None and program.zeroes_c)
-        return cleared and self.adds
+        said = program.zeroes_c if program else zeroes(self.program.source, "")
+        return self.adds and (self.cleared or said)
 
     @property
     def poison(self) -> float:
@@ -311,7 +316,10 @@ class Bench:
         own = self.launch.program.own_shape if self.launch.program else None
         if own and own.operations < MANY:
             shapes[own] = None
-        return sorted(shapes, key=lambda shape: shape.operations)
+        most = 2 * LONG**3  # operations; a wide tile of a square C would take many more
+        return sorted(
+            (one for one in shapes if one.operations <= most), key=lambda one: one.operations
+        )
 
     def work(self, m: int, n: int, k: int) -> int:
         """Products that whole tiles compute at a shape."""

@@ -12,10 +12,12 @@ import numpy as np
 from matmul_sweep.classroom.experiments import ALONE, Run
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations.dtypes import DTYPES
+from matmul_sweep.operations.shapes import ceil_div
 
 CLOSE = 1e-4  # of the largest element, where float32 sums may be in any order
 SUMMED = 1024  # units of roundoff that an order of sums may cost, if those are less
 KEPT = (4, 8, 16, 32, 64, 128, 256)  # rounds of a loop that does not go on to the last term
+CHEAP = 2e5  # operations of a product that is compared with every model
 MOST_RUNS = 5  # of which an explanation has to explain each
 ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 
@@ -23,8 +25,9 @@ ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 @dataclass(frozen=True, order=True)
 class Explanation:
     """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
-    which the mistake is: A, B, C, k, a tile, a sum or a sign, a matrix that is taken again, or
-    alpha or beta. vague: how much less it says than others do, which come first."""
+    which the mistake is: A, B, C, the place of a tile of one, k, a round of a tile, a tile, a sum
+    or a sign, a matrix that is taken again, alpha or beta. vague: how much less it says than others
+    do, which come first."""
 
     vague: int
     kind: str
@@ -122,7 +125,7 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
             (number % side != side - 1, f"the last of every {side} terms of a sum is lost"),
         ):
             if side > 2:
-                yield left[:, taken] @ right[taken], lost(1, key)
+                yield left[:, taken] @ right[taken], lost(1, key, "round")
 
 
 def sides_of(run: Run) -> list[int]:
@@ -142,7 +145,12 @@ def multiples(run: Run, _: Signature) -> Iterator[Model]:
 def oddities(run: Run) -> Iterator[Explanation]:
     """What is told by C alone: sums that have a number added, or are cut to whole numbers."""
     c, fractions = run.result.c, run.result.c.dtype.kind != "i"
-    if fractions and (c == np.round(c)).all() and np.any(np.abs(run.expected[run.wrong]) > CLOSE):
+    if (
+        fractions
+        and c.any()
+        and (c == np.round(c)).all()
+        and np.any(np.abs(run.expected[run.wrong]) > CLOSE)
+    ):
         yield Explanation(1, "wrong result", "C holds whole numbers: is a sum an int?", "C")
     off = (c - run.expected).astype(np.float64)[run.wrong]
     if len(off) > 2 and np.isfinite(off).all() and np.ptp(off) < CLOSE < abs(off.mean()):
@@ -298,9 +306,12 @@ def misplaced(signature: Signature, which: str, role: str, right: str) -> Explan
 
 
 def few_of(runs: Sequence[Run]) -> Sequence[Run]:
-    """Those of the wrong runs that an explanation has to explain: the smallest."""
+    """Those of the wrong runs that an explanation has to explain: the smallest, and others that
+    are cheap to explain."""
     alone = [run for run in runs if run.factors == ALONE] or runs
-    return sorted(alone, key=lambda run: run.shape.operations)[:MOST_RUNS]
+    ordered = sorted(alone, key=lambda run: run.shape.operations)
+    cheap = [run for run in ordered if run.shape.operations < CHEAP] or ordered[:1]
+    return cheap[:: max(1, ceil_div(len(cheap), MOST_RUNS))]
 
 
 def common(runs: Sequence[Run], signature: Signature) -> Explanation | None:

@@ -111,7 +111,7 @@ class FileLaunch:
                 "" if asked else ", or ask by cudaFuncSetAttribute with "
                 "cudaFuncAttributeMaxDynamicSharedMemorySize"
             )  # fmt: skip
-            return refused("too much shared memory", launched.lines[0], what, cure)
+            return refused("too much shared memory", launched.lines[3], what, cure)
         return None
 
     @cached_property

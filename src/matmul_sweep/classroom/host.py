@@ -67,7 +67,7 @@ class Launched:
     """A launch of the host program. grid, block: None where they are not known; shared: its
     dynamic bytes. arguments: their texts; values: theirs. commas: grid and block as
     they are written, if they are comma expressions, else nothing. lines: where the launch is, and
-    where its grid's and its block's variables are."""
+    where the variables of its grid, its block and its shared bytes are."""
 
     grid: Extents | None
     block: Extents | None
@@ -76,7 +76,7 @@ class Launched:
     arguments: tuple[str, ...]
     values: tuple[Value, ...]
     commas: tuple[str, ...]
-    lines: tuple[int, int, int]
+    lines: tuple[int, int, int, int]
 
 
 @dataclass
@@ -513,7 +513,7 @@ class Host:
             for one in configuration
         )  # fmt: skip
         lines = self.frames[-1].lines
-        written = [text_of(one, self.text) for one in configuration[:2]]
+        written = [*(text_of(one, self.text) for one in configuration[:3]), ""]
         line = line_of(node) if self.text == self.source.text else self.line
         shared = more[0] if more else 0
         begun = self.frames[-1].commas
@@ -525,7 +525,7 @@ class Host:
             extents_of(grid), extents_of(block), shared if isinstance(shared, int) else None,
             tuple(self.said(one) for one in template), tuple(arguments),
             tuple(map(self.read, arguments)), tuple(commas),
-            (line, lines.get(written[0], line), lines.get(written[1], line)),
+            (line, *(lines.get(one, line) for one in written[:3])),  # type: ignore[arg-type]
         )  # fmt: skip
         raise Found
 

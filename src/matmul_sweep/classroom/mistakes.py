@@ -258,6 +258,8 @@ class Teller:
         if about == "k":  # the first loop whose head names the number of terms, or the first
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
+        elif about == "round":  # the loop around the sum
+            line = self.body_line(LOOP, last=True, before=self.body_line(PATTERNS["tile"]))
         elif about == "tile" and (stored := self.body_line(STORED_TURNED)):
             line = stored
         elif about in PATTERNS:
@@ -360,11 +362,12 @@ class Teller:
             pattern = pattern.replace(role, re.escape(self.name_of(role)))
         return self.body_line(pattern)
 
-    def body_line(self, pattern: str, last: bool = False) -> int:
+    def body_line(self, pattern: str, last: bool = False, before: int = 0) -> int:
+        """The first or last line of the kernel with a pattern, up to the line `before`; or 0."""
         node = self.program.kernel.node
         brace, end = (node.child_by_field_name("body") or node).start_point.row, node.end_point.row
         first = min(brace + 1, end)  # the line of the brace may have the parameters too
-        body = self.source.bare.splitlines()[first : end + 1]
+        body = self.source.bare.splitlines()[first : before or end + 1]
         found = [first + i for i, text in enumerate(body, 1) if re.search(pattern, text)]
         return found[-1 if last else 0] if found else 0
 

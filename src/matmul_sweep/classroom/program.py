@@ -85,24 +85,29 @@ class Program:
         inputs = [f"const {kind}* {name}" for kind, name in zip(types, names, strict=True)][:-1]
         numbers = [f"int trial_{name}" for name in operation.shape.__match_args__]
         parameters = ", ".join([*inputs, f"{types[-1]}* {names[-1]}", *numbers])
-        structs, arguments = [], []
-        passed = (p for p in self.signature.parameters if p.position >= 0)
-        for position, parts in groupby(passed, key=lambda p: p.position):
-            for part in parts:
-                argument = self.argument(part)
-                if part.member:
-                    argument, value = f"trial_{position}", argument
-                    structs.append(f"{argument}.{part.member} = {value};")
-            if part.member:
-                kind = self.kernel.parameters[position].type
-                structs.insert(0, f"{kind} {argument} = {{}};")
-            arguments.append(argument)
+        structs, arguments = self.passed
         inside = f"using namespace {self.kernel.scope[:-2]};" if self.kernel.scope else ""
         call = f"{self.instance}({', '.join(arguments)});"
         return (
             f'#line 1 "wrapper"\nextern "C" KERNEL_ATTRIBUTE void {FUNCTION}({parameters})\n'
             f"{{ {inside} {' '.join(structs)} {call} }}\n"
         )
+
+    @property
+    def passed(self) -> tuple[list[str], list[str]]:
+        """The statements that make the structs which the kernel takes, and its arguments."""
+        structs, arguments = [], []
+        passed = (p for p in self.signature.parameters if p.position >= 0)
+        for position, parts in groupby(passed, key=lambda p: p.position):
+            members = [*parts]
+            if members[0].member:
+                name = f"trial_{position}"
+                structs.append(f"{self.kernel.parameters[position].type} {name} = {{}};")
+                structs += [f"{name}.{p.member} = {self.argument(p)};" for p in members]
+            else:
+                name = self.argument(members[0])
+            arguments.append(name)
+        return structs, arguments
 
     @property
     def instance(self) -> str:
@@ -132,14 +137,15 @@ class Program:
 
     @property
     def for_cpu(self) -> str:
-        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        """Its `extern __shared__` arrays are one, outside of the kernel's namespaces."""
         text = self.flat(lambda header: emulation.lacks(header.name))
-        first = next(iter(syntax.dynamic_arrays(self.kernel, self.source.text)), ("",))[0]
-        for name, kind, node in self.overlapping:
-            written = re.escape(text_of(node, self.source.text))
-            text = re.sub(written, f"{kind}* {name} = reinterpret_cast<{kind}*>({first});", text)
+        for name, kind, node in syntax.dynamic_arrays(self.kernel, self.source.text):
+            written = text_of(node, self.source.text)
+            pointer = f"{kind}* {name} = reinterpret_cast<{kind}*>(::trial_shared);"
+            text = text.replace(written, pointer + "\n" * written.count("\n"))
         factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
-        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}"
+        shared = "extern __shared__ char trial_shared[];\n" if "::trial_shared" in text else ""
+        head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}{shared}"
         return f"{head}{self.defines}{text}{self.wrapper}"
 
     @property
@@ -190,7 +196,8 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
     include = headers_of(compiler, beside(program, folder))
     target = ["-cubin", f"-arch={arch}", "-o", str(folder / "checked.cubin"), *include]
     source = folder / "checked.cu"
-    # A header beside the file may need another one, which is not here; then its own part has to do.
+    # A header beside the file may need another one, which is not here, or another version of CUDA
+    # for the host; then what the kernel uses of it has to do.
     for text in (program.text, program.flat(lambda _: False)):
         # Compilers look into a template only where it is used.
         use = f"void* trial_use() {{ return (void*){program.instance}; }}\n"
@@ -201,11 +208,24 @@ def check_with_cuda(program: Program, folder: Path, arch: str) -> None:
         except subprocess.TimeoutExpired:
             late = "the compiler takes longer than a minute"
             raise CompileMistake(program.kernel.line, late) from None
-        if not NO_HEADER.search(done.stdout + done.stderr):
+        report = done.stdout + done.stderr
+        if not NO_HEADER.search(report) and not of_host(report, program):
             break
     if done.returncode:
         toolchain.check_machine(compiler[-1], done)
-        raise compile_mistake(done.stdout + done.stderr, program)
+        raise compile_mistake(report, program)
+
+
+def of_host(report: str, program: Program) -> bool:
+    """Whether a compiler's first error lies in what a header beside the file has for the host."""
+    if not (found := ERROR.search(report)):
+        return False
+    place, row = Path(found[1]).resolve(), int(found[2]) - 1
+    return any(
+        one.host_only and one.node.start_point.row <= row <= one.node.end_point.row
+        for header in program.source.headers_beside if header.place == place
+        for one in header.definitions
+    )  # fmt: skip
 
 
 def compile_mistake(report: str, program: Program) -> CompileMistake:

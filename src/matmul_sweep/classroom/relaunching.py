@@ -65,7 +65,7 @@ def mends(bench: Bench) -> Iterator[Mend]:
     program = bench.launch.program
     if program is None:
         return
-    launch_line, grid_line, _ = program.own.lines
+    _, grid_line, _, shared_line = program.own.lines
 
     def other(kind: str, change: Change, line: int, cure: str = "") -> Mend:
         mended = replace(bench, launch=replace(bench.launch, mended=change))
@@ -82,7 +82,7 @@ def mends(bench: Bench) -> Iterator[Mend]:
             cure = f"the kernel takes blockIdx.z: launch {slices} blocks along z"
             yield other("grid too small", partial(sliced, slices), grid_line, cure)
     if "extern" in bench.program.kernel.body:
-        yield other("too little shared memory", roomy, launch_line)
+        yield other("too little shared memory", roomy, shared_line)
 
 
 def exchanged(launch: plans.Launch, _: Shape) -> plans.Launch:

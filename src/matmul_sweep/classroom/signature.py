@@ -117,15 +117,16 @@ class Signature:
 
 
 def signature_of(
-    source: Source, kernel: Kernel, settings: Mapping[str, str], sizes: Mapping[str, int]
-) -> Signature:
-    """The signature of a kernel. settings: from the user, and types by the name that a template
-    gives them. sizes: the constants that the kernel uses.
+    source: Source, kernel: Kernel, settings: Mapping[str, str], sizes: Mapping[str, int],
+    template: Mapping[str, str],
+) -> Signature:  # fmt: skip
+    """The signature of a kernel. sizes: the constants that the kernel uses; template: its
+    arguments.
 
     Raises UserError for a signature that is no product's, or that could be several.
     """
     where = f"{source.path}: {kernel.name}"
-    types = source.types | dict(settings)
+    types = source.types | dict(settings) | dict(template)
     parameters = [one for i, told in enumerate(kernel.parameters)
                   for one in parsed(told, i, types, source.structs, where)]  # fmt: skip
     pointers = [p for p in parameters if p.pointer]
@@ -150,10 +151,16 @@ def signature_of(
         operation, tuple(parameters), stored_by_columns(settings, columns, where), unsure=unsure,
         settled=not {"m", "n", "k", *CONVENTIONS}.isdisjoint(settings),
     )  # fmt: skip
-    rows = {extent: signature.row_length(roles[p.name]) for p in pointers for extent in p.extents}
+    return with_sizes(signature, sizes)
+
+
+def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
+    """The signature with the dimensions that constants of the file, or arrays of rows, fix."""
+    rows = {extent: signature.row_length(p.role)
+            for p in signature.parameters for extent in p.extents}  # fmt: skip
     only = {role: int(sizes.get(extent, extent)) for extent, role in rows.items()
             if extent in sizes or extent.isdecimal()}  # fmt: skip
-    parameters = [replace(p, value=p.value or only.get(p.role, 0)) for p in parameters]
+    parameters = [replace(p, value=p.value or only.get(p.role, 0)) for p in signature.parameters]
     names = {p.name for p in parameters if p.position < 0} | rows.keys()
     own = {name: value for name, value in sizes.items() if name in names}
     return replace(signature, parameters=tuple(parameters), sizes=own)

@@ -237,10 +237,11 @@ def adds_products(kernel: Kernel, text: str) -> bool:
 
 
 def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
-    """Name, type and declaration of each `extern __shared__` array of a kernel."""
+    """Name, type and declaration of each `extern __shared__` array of a kernel that has one
+    extent."""
     found = []
     for one in of_type(kernel.node, "declaration"):
-        if re.match(r"extern\b.*__shared__", text_of(one, text), re.DOTALL):
+        if re.match(r"extern\b.*__shared__[^\[]*\[\s*\]\s*;", text_of(one, text), re.DOTALL):
             names = [text_of(name, text) for name in declared_names(one)]
             found += [(name, part(one, "type", text), one) for name in names]
     return found

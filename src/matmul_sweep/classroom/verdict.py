@@ -191,7 +191,7 @@ def program_of(source: Source, kernel: Kernel, settings: Mapping[str, str]) -> P
     own, _ = template_arguments(source, kernel, settings)
     values = known_values(source, own | dict(settings))
     sizes = {name: values[name] for name in used_constants(kernel, values)}
-    signature = signature_of(source, kernel, own | dict(settings), sizes)
+    signature = signature_of(source, kernel, settings, sizes, own)
     told = {name: int(settings[name]) for name in signature.sizes if name in settings}
     if (small := small_sizes(signature.sizes) | told) != signature.sizes:
         texts = {name: str(value) for name, value in small.items()}
@@ -277,7 +277,13 @@ def judged(verdict: Verdict, bench: Bench, folder: Path) -> Verdict:
         return ran(replace(verdict, program=fit.program, convention=told), fit)
     found = ran(verdict, bench.with_tile())
     words, setting = told
-    return replace(found, rule=f"it is right if {words}; if it is made for that, say {setting}")
+    rule = f"it is right if {words}; if it is made for that, say {setting}"
+    mistakes = [one for one in found.mistakes if one.kind != "out of bounds"]
+    if len(mistakes) < len(found.mistakes):  # which follow from the convention
+        first = next(one for one in found.mistakes if one.kind == "out of bounds")
+        what = f"its indexing takes it that {words}; so {first.what}"
+        mistakes = [replace(first, kind="wrong index", what=what, cure=""), *mistakes]
+    return replace(found, rule=rule, mistakes=mistakes)
 
 
 def ran(verdict: Verdict, bench: Bench) -> Verdict:

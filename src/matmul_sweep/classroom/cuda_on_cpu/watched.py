@@ -29,7 +29,7 @@ from matmul_sweep.process.errors import Unfinished
 DIVERGED = 4  # exit code of the driver
 WRITER = np.dtype([("place", np.uint64), ("block", np.int32), ("thread", np.int32)])
 NOBODY = np.array((0, -1, -1), WRITER)
-PATIENCE = 5  # times the processor time of a launch that it may take on a busy machine
+PATIENCE = 10  # times the processor time of a launch that it may take on a busy machine
 
 
 class Unclosed(EmulationError):

@@ -104,6 +104,8 @@ def refusal(verdict: Verdict) -> str | None:
         return f"no library of the project computes {operation.name} in {operation.dtype}"
     if verdict.bench.launch.order != COLUMNS_FIRST:
         return "blockIdx.x runs along no row of C"
+    if verdict.bench.launch.fixed or verdict.bench.launch.depth > 1:
+        return "its grid is not that of a tile for each block"
     if verdict.program.signature.accumulates or verdict.bench.adds:
         return "it adds to what C held"
     if min(verdict.bench.launch.most) < SIZE:
