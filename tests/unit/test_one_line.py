@@ -13,7 +13,6 @@ from matmul_sweep.classroom import verdict
 
 FLOATS = "const float* A, const float* B, float* C"
 KERNEL = f"__global__ void f({FLOATS}, int n)\n{{\nC[0] = A[0] * B[0] * n;\n}}\n"
-MIXED = "#include <cuda_fp16.h>\n" + KERNEL.replace("const float", "const half")
 
 # A command line, and a part of the line.
 TYPED = [
@@ -53,14 +52,11 @@ TRIED = [
     (f"__global__ void f({FLOATS}, int n)\n", "", "no whole kernel"),
     (KERNEL + KERNEL.replace("void f", "void g"), "", "2 kernels: f, g; which one"),
     (KERNEL.replace("int n", "int n, char x"), "", "parameter 'char x'"),
-    (KERNEL.replace("float* C", "double* C"), "", "matrices of double and float"),
-    (MIXED, "", "matrices of float and half"),
-    ("#include <mma.h>\n" + MIXED, "", "not runnable on the CPU: mma.h"),
+    (KERNEL.replace("float* B", "double* B"), "", "matrices of double and float"),
     ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
-    (KERNEL.replace("int n", "int p, int q, int r"), "", "takes p, q, r: which is which"),
     (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),
     (KERNEL.replace("{\n", "{ extern __shared__ float t[];\n", 1), "block=8", "how many bytes"),
-    (KERNEL.replace("{\n", "{ __shared__ float t[8], u[9];\n", 1), "", "which block does f take"),
+    (KERNEL.replace("{\n", "{ __shared__ float t[8], u[9]; t[threadIdx.x] = 0;\n", 1), "", "which block does f take"),
     ("// try: block=tall\n" + KERNEL, "", "write whole numbers"),
     ("// try: block\n" + KERNEL, "", "is no setting"),
     ("#define SIDE 16\n" + KERNEL, "SIDE=8", "the file defines it as 16"),
