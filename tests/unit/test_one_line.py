@@ -52,7 +52,6 @@ TRIED = [
     (f"__global__ void f({FLOATS}, int n)\n", "", "no whole kernel"),
     (KERNEL.replace("int n", "int n, char x"), "", "parameter 'char x'"),
     (KERNEL.replace("float* B", "double* B"), "", "matrices of double and float"),
-    ("#include <cub/cub.cuh>\n" + KERNEL, "", "not runnable on the CPU: cub/cub.cuh"),
     ("__global__ void f(float* A) {}", "", "f has 1 pointers"),
     (KERNEL.replace("{\n", "{ __shared__ float t[TILE][TILE];\n", 1), "", "what is TILE?"),
     (KERNEL.replace("{\n", "{ extern __shared__ float t[];\n", 1), "block=8", "how many bytes"),
