@@ -52,7 +52,7 @@ def test_kernels_that_a_run_with_a_gpu_left_out_are_another_cards(
     lines = lines_in(made.axes[0])
     assert lines["naive"].get_gid() == style.PUBLISHED and lines["cublas_sgemm"].get_gid() is None
     title = " ".join(made.get_suptitle().split())
-    assert "(naive, Imaginary GPU)" in title and "(cuBLAS SGEMM)" in title
+    assert "(naive on Imaginary GPU)" in title and "(cuBLAS SGEMM)" in title
 
 
 def test_a_slow_processor_does_not_set_the_axis_of_a_documents_chart(results: Results) -> None:

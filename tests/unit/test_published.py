@@ -1,6 +1,7 @@
 """Published data sets can be read; current ones can be repeated, and earlier ones say so."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,13 @@ def test_published_figures_are_of_a_gpu_without_failures(results: Results) -> No
     assert results.device["gpu"]
     assert not (results.summary.status == "failed").any()
     assert not results.summary.throttled.str.contains("thermal|hw_slowdown").any()
+
+
+@folders
+def test_a_published_report_is_short(folder: Path) -> None:
+    pdf = (folder / "report.pdf").read_bytes()
+    assert len(pdf) <= 3e6
+    assert 0 < len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 20
 
 
 @folders

@@ -81,7 +81,7 @@ def stairs(
     results: Results, steps: list[dict[str, Any]], here: pd.DataFrame
 ) -> dict[str, dict[str, Any] | None]:
     """The steps of the ladder's picture, each with its gain over the one to its left: of those that
-    were timed alike at the ladder's shape the first one, those with a page, and the fastest.
+    were timed alike at the ladder's shape the first one, those with marked lines, and the fastest.
     Kernels of other arithmetic, which other units bound, are left out."""
     best = set(fastest_own(results, results.rivals(here)).kernel)
     timed = [s for s in steps if s["name"] in {*here.kernel} and s["arithmetic"] == "full"]

@@ -43,14 +43,19 @@ def ladder(results: Results) -> Figure:
         style.say(ax, words, (place, height), (0, 3), ha="center", zorder=5)
     known = {step["name"]: step for step in climbed["steps"]}
     steps = [known[name] for name in heights]
-    library_line(ax, steps[-1]["shares"], unit)
+    shares = steps[-1]["shares"]
+    fastest = sorted(shares, key=lambda share: share["ratio"])[:1]
+    for share in fastest:
+        library_line(ax, share, unit)
     below_bars(ax, steps)
     ax.grid(visible=False, axis="x")
     other = published(whole)
     card = f", {processor(other.device)}, published {other.device.get('date')}" if other else ""
     ax.set_title(f"{unit} at n = {climbed['size']}{card}", loc="left")
     ax.set_ylim(0, ax.get_ylim()[1] * 1.06)
-    style.claim(made, reached([*heights.values()], steps[-1], unit))
+    # Alone sentences tell the fastest library only.
+    told = fastest if climbed["way"] == "alone" else shares
+    style.claim(made, reached([*heights.values()], unit, steps[-1]["title"], told))
     return made
 
 
@@ -61,13 +66,12 @@ def gained(gain: dict[str, Any] | None) -> str:
     return f"\n{'≈' if gain['verdict'] in ('tie', 'same') else '×'}{significant(gain['quotient'])}"
 
 
-def library_line(ax: Axes, shares: Sequence[dict[str, Any]], unit: str) -> None:
-    """One dashed line: the rate of the fastest library beside the last step."""
-    for share in sorted(shares, key=lambda share: share["ratio"])[:1]:
-        ax.axhline(share["rate"], color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
-        words = f"{share['library']['title']}: {significant(share['rate'])} {unit}"
-        style.say(ax, words, (0, share["rate"]), (2, 2), va="bottom",
-                  xycoords=("axes fraction", "data"))  # fmt: skip
+def library_line(ax: Axes, share: dict[str, Any], unit: str) -> None:
+    """A library's rate beside the last step, dashed."""
+    ax.axhline(share["rate"], color=style.LIBRARIES[0].colour, linewidth=1.2, linestyle="--")
+    words = f"{share['library']['title']}: {significant(share['rate'])} {unit}"
+    style.say(ax, words, (0, share["rate"]), (2, 2), va="bottom",
+              xycoords=("axes fraction", "data"))  # fmt: skip
 
 
 def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
@@ -82,19 +86,21 @@ def below_bars(ax: Axes, steps: Sequence[dict[str, Any]]) -> None:
                    labelsize=style.SMALL_TEXT - 0.5, pad=4 + 11 * lines)  # fmt: skip
 
 
-def reached(heights: Sequence[float], last: dict[str, Any], unit: str) -> str:
-    """From the first bar to the last, and beside the libraries."""
+def reached(
+    heights: Sequence[float], unit: str, title: str, shares: Sequence[dict[str, Any]]
+) -> str:
+    """From the first bar to the last, which has this title, and beside the libraries."""
     said = []
     if len(heights) > 1:
         low, high = (significant(heights[place]) for place in (0, -1))
         said.append(f"From {low} to {high} {unit}")
     libraries = [
         f"{words} {share['library']['title']}"
-        for share in last["shares"]
+        for share in shares
         if share["interval"] and (words := beside(share["ratio"], *share["interval"]))
     ]
     if libraries:
-        said.append(f"{last['title']} is {listed(libraries)}")
+        said.append(f"{title} is {listed(libraries)}")
     return ": ".join(said)
 
 
