@@ -42,6 +42,7 @@ def test_a_crate_names_what_a_published_set_has(folder: Path) -> None:
     assert read_json(folder / CRATE) == crate(device, parts)
 
 
+@folders
 def test_a_published_report_is_short(folder: Path) -> None:
     pdf = (folder / "report.pdf").read_bytes()
     assert len(pdf) <= 3e6
