@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,17 +30,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sources that g++ is asked for, which writes a number in the place of a program."""
+    """The programs that g++ is asked for, which writes a number in the place of one."""
     asked: list[str] = []
 
-    def answer(command: list[str], seconds: float | None) -> str:
-        if "-c" in command:
-            [source] = (word for word in command if word.startswith("-DKERNEL_SOURCE="))
-            asked.append(source)
-        Path(command[-1]).write_text(str(len(asked)))
+    def compile(units: Any, executable: Path, *_: object) -> str:
+        asked.append(str(units))
+        executable.write_text(str(len(asked)))
         return ""
 
-    monkeypatch.setattr(emulation, "_refused", answer)
+    monkeypatch.setattr(emulation, "_compile", compile)
     return asked
 
 

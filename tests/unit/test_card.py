@@ -80,7 +80,10 @@ def test_what_cannot_stand_beside_the_ladder_is_refused(
 
 
 # A hand-in has matrices of one type.
-@pytest.mark.parametrize("operation", [o.name for o in OPERATIONS.values() if o.output == o.dtype])
+@pytest.mark.parametrize(
+    "operation",
+    [o.name for o in OPERATIONS.values() if o.output == o.dtype and not o.right_transposed],
+)
 def test_the_ladder_begins_in_the_classroom_and_ends_with_a_library(operation: str) -> None:
     rungs = card.ladder(the_catalogue(), Kernel(name="mine", operation=operation), "sm_90")
     assert {rung.kernel.operation for rung in rungs} == {operation}

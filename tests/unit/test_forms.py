@@ -149,6 +149,9 @@ VERDICTS = {
         + kernel("const real* A, const real* B, real *__restrict__ C, const count n"), "",
         "f is correct"),
     "structs": (of_structs(), "", "f is correct"),
+    "operators": ("__device__ float2 operator+(float2 a, float b) { return {a.x + b, a.y}; }\n"
+        + rectangular().replace("float sum = 0", "float2 sum = {}").replace("sum +=", "sum = sum +")
+        .replace("= sum;", "= sum.x;"), "", "f is correct"),
     "structs with a stride": (of_structs("stride", "int stride; "), "", "f is correct"),
     "row of a struct too long": (of_structs().replace("p * B.width", "p * A.width"), "",
                                  "is not correct: (?:wrong index|out of bounds)"),

@@ -143,7 +143,8 @@ class Program:
             written = text_of(node, self.source.text)
             pointer = f"{kind}* {name} = reinterpret_cast<{kind}*>(::trial_shared);"
             text = text.replace(written, pointer + "\n" * written.count("\n"))
-        factors = "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
+        factors = "namespace cuda_on_cpu { extern double alpha, beta; }\n"
+        factors += "#define TRIAL_ALPHA cuda_on_cpu::alpha\n#define TRIAL_BETA cuda_on_cpu::beta\n"
         shared = "extern __shared__ char trial_shared[];\n" if "::trial_shared" in text else ""
         head = f"#define KERNEL_ATTRIBUTE __global__\n{factors}{shared}"
         return f"{head}{self.defines}{text}{self.wrapper}"

@@ -184,7 +184,9 @@ def operation_of(pointers: Sequence[Parameter], roles: Mapping[str, str], where:
             f"{', '.join(ELEMENTS)}"
         )
     dtype, result = ELEMENTS[inputs.pop()], ELEMENTS[output]
-    alike = [one for one in OPERATIONS.values() if len(one.matrices) == len(pointers)]
+    # C = A·Aᵀ is of no classroom: two matrices are A and AᵀA.
+    taken = [one for one in OPERATIONS.values() if not one.right_transposed]
+    alike = [one for one in taken if len(one.matrices) == len(pointers)]
     known = next((one for one in alike if (one.dtype, one.output) == (dtype, result)), alike[0])
     wide = max(dtype, result, key=lambda name: DTYPES[name].mantissa)
     return replace(known, dtype=dtype, output=result, sums=wide)

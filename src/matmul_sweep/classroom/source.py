@@ -196,8 +196,8 @@ class Source:
             name.removesuffix("()"): value for one in sources for name, value in one.macros.items()
         }
         open_ones = [one for source in sources for one in source.definitions]
-        more = [one for one in open_ones
-                if one.opens_namespace or (one.source is self and one.holds(kernel))]  # fmt: skip
+        more = [one for one in open_ones if one.opens_namespace or one.is_operator
+                or (one.source is self and one.holds(kernel))]  # fmt: skip
         kept, used = set(more), set[str]()
         while more:
             words = set().union(*(one.words for one in more))
@@ -293,6 +293,11 @@ class Definition:
         own = {text_of(one, self.source.text)
                for one in syntax.of_type(tree, "namespace_identifier")}  # fmt: skip
         return bool(self.words & (KERNEL_NAMESPACES | own))
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it defines an operator, which kernels use without its name."""
+        return {"operator", "__device__"} <= self.words and not self.host_only
 
     @property
     def host_only(self) -> bool:

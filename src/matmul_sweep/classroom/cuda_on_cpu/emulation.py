@@ -39,6 +39,7 @@ WATCH_FLAGS = [
     "-ftrivial-auto-var-init=pattern",  # a sum without a value begins with -1.7e38
     *("-O1", "-no-pie", "-fno-pie"),  # so that every access keeps its line
 ]
+WATCHER_FLAGS = ["-DWATCHER", "-O2", "-fno-sanitize=all"]  # of the object that watches
 WATCH_LINK_FLAGS = ["-no-pie"]
 FLAGS = [
     "-O1",
@@ -133,6 +134,7 @@ def build(
     has_ptx = any(map(ptx.is_in, files))
     common = kernel_flags(operation, defines, watch, has_ptx)
     driver = [*common, *(f"-D{name}={value}" for name, value in macros.items())]
+    driver += WATCHER_FLAGS if watch else []
     # The places of findings name files, so such a build is of a source in its place.
     place = str(source.resolve()) if watch else ""
     key = cache.key_of([version(compiler()), *driver, place], [*files, *runtime()])
