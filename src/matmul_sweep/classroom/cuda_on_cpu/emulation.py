@@ -30,6 +30,7 @@ from matmul_sweep.process.errors import HANG_SECONDS, Unfinished, UserError
 from matmul_sweep.process.limits import run_limited
 
 RUNTIME = Path(__file__).parent / "include"
+DRIVER = str(RUNTIME / "driver.cpp")
 # What WATCH adds to the compiler's flags: gcc's instrumentation, for the runtime of watch.h. And to
 # the linker's.
 WATCH_FLAGS = [
@@ -141,7 +142,7 @@ def build(
     if (symbols := cache.fetch(key, executable)) is not None:
         executable.chmod(0o755)
         return symbols
-    driver += [str(RUNTIME / "driver.cpp")]
+    driver += [DRIVER]
     with tempfile.TemporaryDirectory(prefix="cuda-on-cpu-") as name:
         copies = ptx.copies(files, include, Path(name)) if has_ptx else Path("/")
         kernel, folders = ptx.place_in(copies, source), list[str]()
@@ -151,7 +152,7 @@ def build(
         if watch:  # so that the kernel knows no name of what watches it
             units = [driver, [*common, *folders, "-x", "c++", str(kernel)]]
         try:
-            symbols = _compile([[compiler(), *unit] for unit in units], executable, watch, seconds)
+            symbols = _compile(units, executable, watch, seconds)
         except EmulationError as error:
             if what := _foreign(str(error), has_ptx):
                 raise NotRunnable(what) from None
@@ -167,9 +168,8 @@ def _compile(
     """Compile and link the units; what build returns. Raises EmulationError with all that a
     compiler says."""
     objects = [executable.with_suffix(f".{i}.o") for i in range(len(units))]
-    commands = [[*unit, "-c", "-o", str(made)] for unit, made in zip(units, objects, strict=True)]
     with ThreadPoolExecutor() as pool:
-        reports = [*pool.map(partial(_refused, seconds=seconds), commands)]
+        reports = [*pool.map(partial(_compile_unit, seconds=seconds), units, objects)]
     symbols = ""
     if watch and not any(reports):
         kernel = str(objects[-1])
@@ -178,13 +178,25 @@ def _compile(
         symbols = subprocess.run(dump, capture_output=True, text=True, check=True).stdout
     if not any(reports):
         link_flags = [*LINK_FLAGS, *(WATCH_LINK_FLAGS if watch else [])]
-        link = [units[0][0], *link_flags, *map(str, objects), "-o", str(executable)]
+        link = [compiler(), *link_flags, *map(str, objects), "-o", str(executable)]
         reports = [_refused(link, seconds)]
     if report := next(filter(None, reports), ""):
         raise EmulationError(report)
     for made in objects:
         made.unlink()
     return symbols
+
+
+def _compile_unit(unit: Sequence[str], made: Path, seconds: float | None) -> str:
+    """Make the object of a unit, and return what the compiler says if it fails. That of what
+    watches is the same for kernels of a signature, and comes from the cache."""
+    key = cache.key_of([version(compiler()), *unit], runtime())
+    if unit[-1] == DRIVER and cache.fetch(key, made) is not None:
+        return ""
+    report = _refused([compiler(), *unit, "-c", "-o", str(made)], seconds)
+    if unit[-1] == DRIVER and not report:
+        cache.keep(key, made, "")
+    return report
 
 
 def kernel_flags(
