@@ -12,7 +12,7 @@ from matmul_sweep.classroom.source import Source, settings_of
 from matmul_sweep.classroom.verdict import judge_all
 from matmul_sweep.classroom.words import lines_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised", "hurried")]
 
 ROW, COL = "blockIdx.y * blockDim.y + threadIdx.y", "blockIdx.x * blockDim.x + threadIdx.x"
 MATRICES = "const float* A, const float* B, float* C"

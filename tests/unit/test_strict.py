@@ -136,6 +136,7 @@ def test_an_object_is_refused(text: str, said: str, hand_in: Path, tmp_path: Pat
         strict.check_symbols(program, build_for_cpu(program, tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", HONEST.values(), ids=HONEST)
 def test_an_honest_kernel_is_graded(text: str, hand_in: Path) -> None:
     hand_in.write_text(text)
@@ -170,6 +171,7 @@ def test_a_seed_repeats_its_shapes_and_another_has_others() -> None:
     assert first == again and first != other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", ["0", "3", "4"])
 def test_a_program_that_ends_itself_is_not_correct(
     code: str, hand_in: Path, monkeypatch: pytest.MonkeyPatch
@@ -182,6 +184,7 @@ def test_a_program_that_ends_itself_is_not_correct(
     assert verdict.status == NOT_RUN and "ends its whole program" in verdict.message
 
 
+@pytest.mark.long
 def test_what_only_strict_grading_refuses_is_told(hand_in: Path) -> None:
     hand_in.write_text(within("#ifdef __CUDACC__\n__threadfence();\n#endif"))
     told = "\n".join(lines_of(judge(hand_in, {"block": "16x16"})))

@@ -134,8 +134,6 @@ VERDICTS = {
     "half begins late": (typed("__half", "cuda_fp16.h", "p = 1"), "", "lost terms"),
     "endless output": (more('for (;;) printf("again and again\\n");'), "",
                        "endless output, line 4"),
-}  # fmt: skip
-LONG_VERDICTS = {
     "few rows": (edited(f"row = {Y}", "row = 0", text=OTHER_ORDER),
                  "block=32 tile=1x32 most_rows=1 n=k k=n", CORRECT),
     "a line of threads": (kernel(f"{COUNT}; if (i < n * n) {TAKE_I}", "1, 96"), "", CORRECT),
@@ -149,7 +147,10 @@ LONG_VERDICTS = {
     "int": (RIGHT.replace("float", "int"), "", CORRECT),
     "bfloat16": (typed("__nv_bfloat16", "cuda_bf16.h"), "", CORRECT),
 }  # fmt: skip
-LONG = [pytest.param(*row, id=name, marks=pytest.mark.long) for name, row in LONG_VERDICTS.items()]
+SHORT = (
+    "small type", "a block by name", "fragment", "pasted", "one line", "cluster", "grid", "wgmma",
+    "no header", "of the host", "no semicolon", "no such name",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -159,7 +160,10 @@ def hand_in(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("text", "settings", "wanted"),
-    [*(pytest.param(*row, id=name) for name, row in VERDICTS.items()), *LONG],
+    [
+        pytest.param(*row, id=name, marks=() if name in SHORT else pytest.mark.long)
+        for name, row in VERDICTS.items()
+    ],
 )
 def test_the_verdict_says(text: str, settings: str, wanted: str, hand_in: Path) -> None:
     hand_in.write_text(text)
@@ -237,6 +241,7 @@ def test_json_is_json_of_what_is_not_judged_too(command: Command, hand_in: Path)
         assert entry["file"] == str(named) and entry["message"]
 
 
+@pytest.mark.long
 def test_a_folder_has_the_hand_ins_below_it_but_no_links(
     tmp_path: Path, command: Command, no_gpu: None
 ) -> None:
@@ -253,6 +258,7 @@ def test_a_folder_has_the_hand_ins_below_it_but_no_links(
     assert {one["seed"] for one in found} == {3}
 
 
+@pytest.mark.long
 def test_kernels_in_notebooks_and_strings_are_judged_at_their_own_lines(
     tmp_path: Path, command: Command, no_gpu: None
 ) -> None:

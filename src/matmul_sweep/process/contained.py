@@ -48,6 +48,7 @@ X86_64 = 0xC000003E  # linux/audit.h; a call by the numbers of 32 bits has anoth
 # linux/bpf_common.h, linux/seccomp.h and the offsets in its seccomp_data.
 LOAD, EQUAL, ANY_OF, RETURN = 0x20, 0x15, 0x45, 0x06
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 32
+STEP_BYTES = 8
 ALLOW, REFUSE = 0x7FFF0000, 0x00050001  # with EPERM
 
 
@@ -74,6 +75,7 @@ class Ended:
     err: str
 
 
+@once
 def can_contain() -> bool:
     """Whether this is x86-64 Linux with Landlock of the version that knows every way to change
     what a file holds: 6.2."""
@@ -81,40 +83,48 @@ def can_contain() -> bool:
     return version >= 3 and platform.machine() == "x86_64"
 
 
-def restrict_files(rights: Mapping[Path, int]) -> None:
-    """Leave this process no right but these, at and below these paths, by Linux's Landlock."""
+def rules_of(rights: Mapping[Path, int]) -> int:
+    """A descriptor of Landlock's rules that leave no right but these, at and below these paths."""
     libc = ctypes.CDLL(None, use_errno=True)
     handled = ctypes.c_uint64(EVERY_RIGHT)
-    rules = libc.syscall(CREATE_RULESET, ctypes.byref(handled), 8, 0)
+    rules: int = libc.syscall(CREATE_RULESET, ctypes.byref(handled), 8, 0)
     for path, allowed in rights.items():
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = PathBeneath(allowed, opened)
         libc.syscall(ADD_RULE, rules, PATH_BENEATH, ctypes.byref(rule), 0)
         os.close(opened)
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    if libc.syscall(RESTRICT_SELF, rules, 0):
-        raise OSError(ctypes.get_errno(), "Landlock")
-    os.close(rules)
+    return rules
 
 
-def restrict_calls() -> None:
-    """Leave this process, by seccomp, the system calls of CALLS, files that have a name, and
-    signals to itself."""
+def step(code: int, value: int, steps_if_not: int = 0) -> bytes:
+    """A step of a filter for seccomp, an instruction of BPF."""
+    return struct.pack("=HBBI", code, 0, steps_if_not, value)
 
-    def step(code: int, value: int, steps_if_not: int = 0) -> bytes:
-        return struct.pack("=HBBI", code, 0, steps_if_not, value)
 
+@once
+def steps_for_calls() -> tuple[bytes, bytes]:
+    """A filter that leaves the system calls of CALLS, files that have a name, and signals to
+    itself: what comes before the step with the number of the process, and what comes behind."""
     steps = [step(LOAD, NUMBER)]
     for number in CALLS.values():
         steps += [step(EQUAL, number, 1), step(RETURN, ALLOW)]
     steps += [step(EQUAL, OPENAT, 4), step(LOAD, THIRD_ARGUMENT), step(ANY_OF, O_TMPFILE, 1)]
     steps += [step(RETURN, REFUSE), step(RETURN, ALLOW)]
-    steps += [step(EQUAL, TGKILL, 3), step(LOAD, FIRST_ARGUMENT), step(EQUAL, os.getpid(), 1)]
-    steps += [step(RETURN, ALLOW), step(RETURN, REFUSE)]
-    steps = [step(LOAD, ARCHITECTURE), step(EQUAL, X86_64, len(steps) - 1), *steps]
-    program = Filter(len(steps), b"".join(steps))
+    steps += [step(EQUAL, TGKILL, 3), step(LOAD, FIRST_ARGUMENT)]
+    behind = [step(RETURN, ALLOW), step(RETURN, REFUSE)]
+    steps = [step(LOAD, ARCHITECTURE), step(EQUAL, X86_64, len(steps) + 2), *steps]
+    return b"".join(steps), b"".join(behind)
+
+
+def restrict(rules: int) -> None:
+    """Put these rules, and the filter for calls, on this process."""
+    before, behind = steps_for_calls()
+    steps = before + step(EQUAL, os.getpid(), 1) + behind
+    program = Filter(len(steps) // STEP_BYTES, steps)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.syscall(RESTRICT_SELF, rules, 0):
+        raise OSError(ctypes.get_errno(), "Landlock")
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
         raise OSError(ctypes.get_errno(), "seccomp")
 
@@ -141,7 +151,8 @@ def run_contained(
     programs = [Path(command[0]), *libraries(command[0])]
     rights = {folder: READ_FILE | WRITE_FILE | TRUNCATE}
     rights |= dict.fromkeys(programs, READ_FILE | EXECUTE)
-    containable = can_contain()
+    rules = rules_of(rights) if can_contain() else None
+    steps_for_calls()  # what can be made ready here need not be in each process
 
     def contain() -> None:
         die_with_parent()
@@ -152,9 +163,8 @@ def run_contained(
             (resource.RLIMIT_CPU, int(seconds) + 2),
         ):
             resource.setrlimit(limit, (most, most))
-        if containable:
-            restrict_files(rights)
-            restrict_calls()
+        if rules is not None:
+            restrict(rules)
 
     printed = [folder / "out", folder / "err"]
     with open(printed[0], "wb") as out, open(printed[1], "wb") as err:
@@ -162,6 +172,8 @@ def run_contained(
             command, cwd=folder, env=dict(environment), stdin=stdin, stdout=out, stderr=err,
             pass_fds=files, preexec_fn=contain, start_new_session=True,
         )  # fmt: skip
+        if rules is not None:
+            os.close(rules)
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
