@@ -153,11 +153,11 @@ def test_an_interrupted_publishing(
     publish = ["publish", "--data", folder, "--report", folder / "report.pdf",
                "--published", published]  # fmt: skip
     copy = shutil.copyfile
-    for number in range(14):
+    assert command(*publish).code == 0
+    [there] = published.iterdir()
+    for number in range(len(list(there.iterdir())) - 1):  # the crate is no copy
         assert command(*publish).code == 0
-        [there] = published.iterdir()
         before = {file.name: file.read_bytes() for file in there.iterdir()}
-        assert len(before) == 15
         copies = itertools.count()
 
         def interrupted(*files: Path, number: int = number, copies: Any = copies) -> None:

@@ -29,6 +29,8 @@ DEFINITIONS = {
 }  # fmt: skip
 NAMES = {"identifier", "type_identifier", "namespace_identifier", "field_identifier"}
 TYPES = {"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"}
+# What a declaration in shared memory says beside its type.
+NO_TYPE = re.compile(r"\b(?:extern|__shared__)\b|\b(?:__align__|alignas)\s*\([^()]*\)")
 
 
 @dataclass(frozen=True)
@@ -241,9 +243,10 @@ def dynamic_arrays(kernel: Kernel, text: str) -> list[tuple[str, str, Node]]:
     extent."""
     found = []
     for one in of_type(kernel.node, "declaration"):
-        if re.match(r"extern\b.*__shared__[^\[]*\[\s*\]\s*;", text_of(one, text), re.DOTALL):
-            names = [text_of(name, text) for name in declared_names(one)]
-            found += [(name, part(one, "type", text), one) for name in names]
+        bare = NO_TYPE.sub(" ", text_of(one, text))
+        declared = re.fullmatch(r"\s*(\S.*?)\s*\b(\w+)\s*\[\s*\]\s*;", bare, re.DOTALL)
+        if declared and re.match(r"extern\b.*\b__shared__\b", text_of(one, text), re.DOTALL):
+            found.append((declared[2], declared[1], one))
     return found
 
 
