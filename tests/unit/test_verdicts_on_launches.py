@@ -38,6 +38,7 @@ DYNAMIC = KERNEL.replace(
     "float s = 0;", "extern __shared__ float t[]; int i = threadIdx.y * 16 + threadIdx.x; t[i] = 0;"
     " float s = t[i];",
 ) + GO.replace("block>>>", "block, 1024>>>")  # fmt: skip
+OTHER_BLOCK = "// try: block=16x16\n" + DYNAMIC.replace("block(16, 16)", "block(8, 8)")
 ONCE = "__device__ int done;\n" + RIGHT.replace(
     "= s;", "= atomicAdd(&done, row + col == 0) && row + col == 0 ? 0 : s;"
 )
@@ -56,6 +57,7 @@ VERDICTS = {
                             "256 threads; __launch_bounds__ allows 64"),
     "too little shared": (DYNAMIC, "1024", "512", "too little shared memory, line 9"),
     "too much shared": (DYNAMIC, "1024", "65536", "too much shared memory, line 9"),
+    "another block than the file's": (OTHER_BLOCK, "1024", "256", "f is correct(?s:.*)shared=49152"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)7×4×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",
