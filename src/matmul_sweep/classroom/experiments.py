@@ -96,8 +96,11 @@ class Run:
 
     @cached_property
     def first_wrong(self) -> tuple[int, int]:
-        """Row and column of the first wrong element."""
-        row, column = np.argwhere(self.wrong)[0]
+        """Row and column of the first wrong element, after the second launch if only that one's C
+        has any."""
+        again = self.wrong_again
+        wrong = self.wrong if again is None or self.wrong.any() else again
+        row, column = np.argwhere(wrong)[0]
         return int(row), int(column)
 
 
