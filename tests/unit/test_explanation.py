@@ -142,6 +142,11 @@ def test_elements_that_no_thread_wrote_say_nothing_of_the_others() -> None:
     assert half.first_wrong == (0, 0) and half.unwritten.sum() == 9 * 5
 
 
+def test_the_first_wrong_element_may_be_the_second_launchs() -> None:
+    one = run(Gemm(2, 2, 2), lambda a, b: a @ b)
+    assert replace(one, wrong_again=np.array([[False, True], [True, True]])).first_wrong == (0, 1)
+
+
 def test_what_explains_every_shape_is_the_cause() -> None:
     """A·A at one shape, and lost terms at both."""
     own = signature(OF_SQUARES)

@@ -83,8 +83,6 @@ VERDICTS = {
     "alpha twice": (SCALED, "alpha * s", "alpha * alpha * s", "computes alpha²·A·B"),
     "no beta": (SCALED, "beta * C", "C", r"computes alpha·A·B \+ C, not"),
     "once": (ONCE, "", "", "right only once, line 5"),
-    "once, by what C holds": (RIGHT, "= s;", "= C[row * n + col] == C[row * n + col] ? 0 : s;",
-                              "right only once, line 4"),
     "a counter of 8 bits": (RIGHT, "int p = 0", "unsigned char p = 0", "endless loop, line 3"),
     "a short index": (RIGHT, "C[row * n + col] =", "C[(unsigned short)(row * n + col)] =",
                       "elements not written|race"),
