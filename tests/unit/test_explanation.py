@@ -12,7 +12,7 @@ import pytest
 from matmul_sweep.classroom.cuda_on_cpu.watched import WRITER, Watched
 from matmul_sweep.classroom.experiments import Bench, Run
 from matmul_sweep.classroom.explanation import common, explanations
-from matmul_sweep.classroom.launching import Launch
+from matmul_sweep.classroom.launching import EVERYTHING, Launch
 from matmul_sweep.classroom.signature import Signature, signature_of
 from matmul_sweep.classroom.source import Source
 from matmul_sweep.classroom.verdict import rule_of
@@ -87,7 +87,12 @@ WIDE = {
 TILED = {
     "the tiles of A are used transposed": lambda a, b: tiles_turned(a) @ b,
     "the tiles of B are used transposed": lambda a, b: a @ tiles_turned(b),
-}
+    "each thread that loads a tile of A takes the column of the other axis":
+        lambda a, b: np.stack([a[i, i % 4 :: 4].repeat(4) @ b for i in range(8)]),
+    "each thread that loads a tile of B takes the row of the other axis":
+        lambda a, b: np.stack([a @ b[j % 4 :: 4, j].repeat(4) for j in range(8)], axis=1),
+    "every second tile of 4 terms is lost": lambda a, b: a[:, :4] @ b[:4] + a[:, 8:] @ b[8:],
+}  # fmt: skip
 GRAM = {
     "it computes A·Aᵀ, not AᵀA: A is read by rows": lambda a: a @ a.T,
     "it computes A·A: one of the factors is not transposed": lambda a: a @ a,
@@ -108,6 +113,18 @@ def test_a_slip_is_told_by_its_c(parameters: str, shape: Shape, key: str, slip: 
     assert key in {one.key for one in found}
 
 
+def test_a_tile_of_all_columns_is_explained_too() -> None:
+    one = run(Gemm(9, 9, 9), lambda a, b: a.T @ b)
+    one = replace(one, launch=replace(LAUNCH, tile=(4, EVERYTHING)))
+    assert "A is read transposed" in {t.key for t in explanations(one, signature(OF_SQUARES))}
+
+
+def test_a_number_of_terms_in_a_char_is_told() -> None:
+    one = run(Gemm(2, 2, 257), lambda a, b: a[:, :1] @ b[:1])
+    found = common([one], signature(OF_SHAPES))
+    assert found and found.key.startswith("only k % 256 terms of a sum are taken")
+
+
 def test_what_no_slip_gives_is_not_told() -> None:
     random = np.random.default_rng(2)
     for slip in (
@@ -123,6 +140,11 @@ def test_elements_that_no_thread_wrote_say_nothing_of_the_others() -> None:
     told = {one.key for one in explanations(half, signature(OF_SQUARES))}
     assert "every sum is counted 2 times" in told
     assert half.first_wrong == (0, 0) and half.unwritten.sum() == 9 * 5
+
+
+def test_the_first_wrong_element_may_be_the_second_launchs() -> None:
+    one = run(Gemm(2, 2, 2), lambda a, b: a @ b)
+    assert replace(one, wrong_again=np.array([[False, True], [True, True]])).first_wrong == (0, 1)
 
 
 def test_what_explains_every_shape_is_the_cause() -> None:

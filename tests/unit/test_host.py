@@ -57,6 +57,10 @@ LAUNCHES = {
         SQUARE + "int main() { int n = 7; float *a, *b, *c; void* args[] = {&a, &b, &c, &n};"
         " cudaLaunchKernel((void*)f, dim3((n + 15) / 16), dim3(16), args, 64, 0); }",
         Gemm(17, 17, 17), (2, 1, 1), (16, 1, 1), 64),
+    "a loop that fills matrices": (
+        SQUARE + "int main() { int n = 999; for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)"
+        " a[i * n + j] = 1; int g = (n + 15) / 16; f<<<g, 16>>>(0, 0, 0, n); }",
+        Gemm(500, 500, 500), (32, 1, 1), (16, 1, 1), 0),
     "a method": (
         SQUARE + "struct Runner { void go(int n) { f<<<(n + 15) / 16, 16>>>(0, 0, 0, n); } };",
         Gemm(20, 20, 20), (2, 1, 1), (16, 1, 1), 0),
@@ -99,7 +103,8 @@ def test_what_is_not_known_is_none() -> None:
 
 
 def test_a_program_that_goes_on_for_ever_is_given_up() -> None:
-    assert launch_in(SQUARE + "int main() { while (1) {} f<<<1, 1>>>(0, 0, 0, 1); }") is None
+    again = "int again(int n) { return again(n); }\n"
+    assert launch_in(again + SQUARE + "int main() { f<<<again(1), 1>>>(0, 0, 0, 1); }") is None
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,17 @@ DYNAMIC = KERNEL.replace(
     "float s = 0;", "extern __shared__ float t[]; int i = threadIdx.y * 16 + threadIdx.x; t[i] = 0;"
     " float s = t[i];",
 ) + GO.replace("block>>>", "block, 1024>>>")  # fmt: skip
+OTHER_BLOCK = "// try: block=16x16\n" + DYNAMIC.replace("block(16, 16)", "block(8, 8)")
+WHOLE = RIGHT.replace("float", "int")
+STRIDING = (
+    (
+        f"__global__ void f({ANY}) {{\nfor (int col = blockIdx.x * 64 + threadIdx.x; col < n; "
+        "col += gridDim.x * 64) for (int row = 0; row < m; row++) "
+        f"{{ {LOOP} C[row * n + col] = s; }}\n}}\n{GO}"
+    )
+    .replace("block(16, 16)", "block(64)")
+    .replace("grid((n + 15) / 16, (m + 15) / 16)", "grid(2)")
+)
 ONCE = "__device__ int done;\n" + RIGHT.replace(
     "= s;", "= atomicAdd(&done, row + col == 0) && row + col == 0 ? 0 : s;"
 )
@@ -56,6 +67,13 @@ VERDICTS = {
                             "256 threads; __launch_bounds__ allows 64"),
     "too little shared": (DYNAMIC, "1024", "512", "too little shared memory, line 9"),
     "too much shared": (DYNAMIC, "1024", "65536", "too much shared memory, line 9"),
+    "another block than the file's": (OTHER_BLOCK, "1024", "256",
+                                      "f is correct(?s:.*)shared=49152"),
+    "a first block that writes nothing": (RIGHT, "row >= m", "row < 16 || row >= m",
+                                          "elements not written, line 2"),
+    "a stride that is too long": (STRIDING, "gridDim.x * 64", "gridDim.x * 128",
+                                  "elements not written, line 2"),
+    "a short sum": (WHOLE, "int s = 0", "short s = 0", "wrong result, line 4"),
     "slices": (SLICED, "", "", "f is correct(?s:.*)7×4×4 blocks"),
     "no slices": (SLICED, "/ 16, 4)", "/ 16)", "grid too small, line 8"),
     "C is not cleared": (SLICED, "cudaMemset(c", "cudaMemset(a",

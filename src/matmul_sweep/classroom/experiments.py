@@ -34,6 +34,7 @@ PROBE_TERMS = 64
 SLOW = 1e7  # operations of a product in more than float64
 # A dimension beyond the 8 bits of a char; its square is beyond the 16 of a short. It is prime.
 LONG = 257
+WHOLE = 7  # times a digit: sums of LONG products of whole numbers are beyond 16 bits
 MANY = 4e6  # operations of a launch of which only a part of the blocks run, if they do not meet
 WIDEST = 512  # of a tile two of which are tried in each direction
 ALONE = (1.0, 0.0)  # alpha and beta of C = A·B
@@ -95,8 +96,11 @@ class Run:
 
     @cached_property
     def first_wrong(self) -> tuple[int, int]:
-        """Row and column of the first wrong element."""
-        row, column = np.argwhere(self.wrong)[0]
+        """Row and column of the first wrong element, after the second launch if only that one's C
+        has any."""
+        again = self.wrong_again
+        wrong = self.wrong if again is None or self.wrong.any() else again
+        row, column = np.argwhere(wrong)[0]
         return int(row), int(column)
 
 
@@ -142,9 +146,9 @@ class Bench:
         Raises EmulationError if the launch is impossible.
         """
         operation = self.signature.operation
-        fill = "digits" if operation.dtype == "int32" else "uniform"
+        fill, times = ("digits", WHOLE) if operation.dtype == "int32" else ("uniform", 1)
         seed = self.seed or SEED
-        inputs = tuple(fills.inputs(fill, seed, shape, operation.dtype))
+        inputs = tuple(times * one for one in fills.inputs(fill, seed, shape, operation.dtype))
         before = np.full(shape.output, self.poison, operation.output)
         if factors != ALONE:
             before = fills.matrix(fill, seed, 2, *shape.output, operation.output)
@@ -410,6 +414,8 @@ def tile_between(
 def line_of_tiles(first: np.ndarray, along_x: bool) -> tuple[tuple[int, int], str] | None:
     """The same for blocks in a line along x or y of the grid, of which the first one computes
     these elements."""
+    if not first.any():
+        return None
     rows, columns = (int(first.any(axis=axis).sum()) for axis in (1, 0))
     if first[:rows].all():
         return (rows, EVERYTHING), ROWS_FIRST if along_x else COLUMNS_FIRST

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matmul_sweep.classroom.experiments import ALONE, Run
+from matmul_sweep.classroom.launching import EVERYTHING
 from matmul_sweep.classroom.signature import Signature
 from matmul_sweep.operations.dtypes import DTYPES
 from matmul_sweep.operations.shapes import ceil_div
@@ -25,9 +26,9 @@ ROUNDED = 5e-3  # of the largest element: half errs by less, a lost term by more
 @dataclass(frozen=True, order=True)
 class Explanation:
     """What would explain a wrong C. kind: of a mistake; key: the same at every shape; about: on
-    which the mistake is: A, B, C, the place of a tile of one, k, a round of a tile, a tile, a sum
-    or a sign, a matrix that is taken again, alpha or beta. vague: how much less it says than others
-    do, which come first."""
+    which the mistake is: A, B, C, the place of a block's tile of one ("A offset"), or of the next
+    round's ("A step"), k, a round of a tile, a tile, a sum or a sign, a matrix that is taken again,
+    alpha or beta. vague: how much less it says than others do, which come first."""
 
     vague: int
     kind: str
@@ -102,6 +103,9 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         last = "term of a sum is" if gone == 1 else f"{gone} terms of a sum are"
         yield early, lost(1, f"the last {last} lost")
         yield early, lost(3, "the last terms of a sum are lost")
+        if kept == terms % 256:
+            key = f"only {name} % 256 terms of a sum are taken: is a number of them a char?"
+            yield early, lost(0, key)
         if kept in KEPT:
             yield early, lost(2, f"only {kept} terms of a sum are taken")
         for side in sides_of(run):
@@ -119,18 +123,28 @@ def lost_terms(run: Run, signature: Signature) -> Iterator[Model]:
         yield left[:, ::2] @ right[::2], lost(1, "every second term of a sum is lost")
     number = np.arange(terms)
     for side in sides_of(run):
-        for taken, key in (
-            (number % side == 0, f"only the first of every {side} terms of a sum is taken"),
-            (number % side != 0, f"the first of every {side} terms of a sum is lost"),
-            (number % side != side - 1, f"the last of every {side} terms of a sum is lost"),
+        for taken, key, about in (
+            (
+                number % side == 0,
+                f"only the first of every {side} terms of a sum is taken",
+                "round",
+            ),
+            (number % side != 0, f"the first of every {side} terms of a sum is lost", "round"),
+            (
+                number % side != side - 1,
+                f"the last of every {side} terms of a sum is lost",
+                "round",
+            ),
+            (number // side % 2 == 0, f"every second tile of {side} terms is lost", "k"),
         ):
             if side > 2:
-                yield left[:, taken] @ right[taken], lost(1, key, "round")
+                yield left[:, taken] @ right[taken], lost(1, key, about)
 
 
 def sides_of(run: Run) -> list[int]:
     """What may be the number of terms of a tile."""
-    return sorted({2, 4, 8, 16, 32, 64, *run.launch.block[:2], *(run.launch.tile or ())} - {1})
+    own = {*run.launch.block[:2], *(run.launch.tile or ())} - {1, EVERYTHING}
+    return sorted({2, 4, 8, 16, 32, 64} | own)
 
 
 def multiples(run: Run, _: Signature) -> Iterator[Model]:
@@ -199,12 +213,14 @@ def strides(run: Run, signature: Signature) -> Iterator[Model]:
             tile, inner = row // side * side, row % side
             for role in [role for role in lengths if role != right and rows > side]:
                 index = tile * lengths[role] + inner * lengths[right] + column
-                yield model(which, index), misplaced(signature, which, role, right)
+                about = "B step" if which == "B" else f"{which} offset"
+                yield model(which, index), misplaced(signature, which, role, right, about)
                 index = tile * lengths[right] + inner * lengths[role] + column
                 yield model(which, index), misread(signature, which, role, right, False)
             if columns > side:
                 index = row * lengths[right] + column % side
-                yield model(which, index), misplaced(signature, which, "0", right)
+                about = "A step" if which == "A" else f"{which} offset"
+                yield model(which, index), misplaced(signature, which, "0", right, about)
 
 
 def tiles(run: Run, signature: Signature) -> Iterator[Model]:
@@ -233,6 +249,33 @@ def tiles(run: Run, signature: Signature) -> Iterator[Model]:
         ):  # fmt: skip
             key = f"the tiles of {name} are used transposed"
             yield model, Explanation(0, "wrong index", key, "tile")
+        yield from one_line_of_tiles(left, right, side, name_a, name_b)
+
+
+def one_line_of_tiles(
+    left: np.ndarray, right: np.ndarray, side: int, name_a: str, name_b: str
+) -> Iterator[Model]:
+    """Tiles that are filled with one of their columns, or rows, over and over: threadIdx.x and
+    threadIdx.y are taken for each other in the number of a term."""
+    rows, columns = left.shape[0], right.shape[1]
+    term = np.arange(left.shape[1])
+    for which, name, line, elements in (
+        ("A", name_a, "column", np.arange(rows)), ("B", name_b, "row", np.arange(columns))
+    ):  # fmt: skip
+        # The term that each element of C has in the place of each of its own.
+        instead = term - term % side + (elements % side)[:, None]
+        if which == "A":
+            model = taken_along(left, instead) @ right
+        else:
+            model = left @ taken_along(right.T, instead).T
+        key = f"each thread that loads a tile of {name} takes the {line} of the other axis"
+        yield model, Explanation(0, "wrong index", key, which)
+
+
+def taken_along(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """For each row the elements in these columns, 0 beyond the last one, as a guard has it."""
+    inside = columns < matrix.shape[1]
+    return np.where(inside, np.take_along_axis(matrix, columns * inside, 1), 0.0)
 
 
 def pairwise(a: np.ndarray, b: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -294,7 +337,7 @@ def misread(signature: Signature, which: str, role: str, right: str, turned: boo
     return Explanation(0, "wrong index", f"{name} is {done} {length}", which)
 
 
-def misplaced(signature: Signature, which: str, role: str, right: str) -> Explanation:
+def misplaced(signature: Signature, which: str, role: str, right: str, about: str) -> Explanation:
     """A tile that begins at another place."""
     name, done = signature.name_of(which), "writes" if which == "C" else "reads"
     wanted = signature.terms_name if signature.square else signature.name_of(right)
@@ -302,7 +345,7 @@ def misplaced(signature: Signature, which: str, role: str, right: str) -> Explan
     key = f"the tiles of {name} begin at {rows}"
     if role in "01":
         key = f"a block or a round {done} {name} in a tile of another one"
-    return Explanation(1, "wrong index", key, f"{which} offset")
+    return Explanation(1, "wrong index", key, about)
 
 
 def few_of(runs: Sequence[Run]) -> Sequence[Run]:

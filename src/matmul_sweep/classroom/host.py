@@ -21,6 +21,7 @@ from matmul_sweep.classroom.syntax import Kernel, line_of, text_of, texts
 from matmul_sweep.operations.dtypes import DTYPES
 
 MOST_STEPS = 20_000  # of a program, before it is given up
+LOOP_STEPS = 1000  # of a loop, before it is left: it fills matrices, and says nothing of a launch
 Extents = tuple[int, int, int]
 Value = int | float | Extents | None
 BYTES = {name: dtype.bytes for dtype in DTYPES.values() for name in dtype.names}
@@ -235,9 +236,9 @@ class Host:
         self.loop(node, None)
 
     def loop(self, node: Node, update: Node | None) -> None:
-        """As long as the condition is known to hold; once if it is not known."""
-        condition = node.child_by_field_name("condition")
-        while True:
+        """As long as the condition is known to hold, up to LOOP_STEPS; once if it is not known."""
+        condition, end = node.child_by_field_name("condition"), self.steps + LOOP_STEPS
+        while self.steps < end:
             known = self.value(condition) if condition else None
             if known is not None and not known:
                 return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matmul_sweep.catalogue import plans
-from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS
+from matmul_sweep.catalogue.architectures import MAXIMUM_THREADS, STATIC_SHARED
 from matmul_sweep.catalogue.expressions import evaluate
 from matmul_sweep.classroom.file_launch import FileLaunch
 from matmul_sweep.classroom.host import Host
@@ -151,6 +151,9 @@ def launch_of(
         wanted = f"has {threads} threads; a block has 1 to {MAXIMUM_THREADS}"
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
     shared: int | str | None = settings.get("shared") or (own.shared if own else None)
+    if said and own and own.shared and own.block != (x, y, z) and "shared" not in settings:
+        shared = max(own.shared, STATIC_SHARED)  # the file's bytes may be for its own block only
+        guessed |= {"shared"}
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
         raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
 

@@ -62,6 +62,7 @@ SAYS = {
     "crash": ("crash", "accesses memory far outside every array, or its stack overflows"),
 }
 LOOP = r"\b(?:for|while)\s*\("
+SHORT_LOOP = rf"{LOOP}[^;]*(?:=\s*[1-9]\d*\s*;|;[^;]*-\s*\d)"  # begins late or ends early
 STORED_TURNED = r"\[[\w.]*x\]\s*\[[\w.]*y\]\s*=[^=]"  # x of a tile where others have y
 # The lines of a kernel that an explanation is about.
 PATTERNS = {
@@ -142,7 +143,7 @@ class Teller:
         kind, what = (
             ("out of shared memory", "shared") if shared else ("out of bounds", "thread's own")
         )
-        what = f"uses index {finding['index']} of {array or 'an'}, a {what} array"
+        what = f"uses index {finding['index']} of {array}{', ' * bool(array)}a {what} array"
         cure = CURES["out of shared memory"]
         said = f"{thread_of(finding)} {what} {unquoted(finding['type'])}"
         return self.made(kind, line, said, cure)
@@ -259,16 +260,18 @@ class Teller:
             own = re.escape(self.program.signature.terms_name)
             line = self.body_line(rf"{LOOP}.*\b{own}\b") or self.body_line(LOOP)
         elif about == "round":  # the loop around the sum
-            line = self.body_line(LOOP, last=True, before=self.body_line(PATTERNS["tile"]))
+            before = self.body_line(PATTERNS["tile"])
+            line = self.body_line(SHORT_LOOP, last=True, before=before)
+            line = line or self.body_line(LOOP, last=True, before=before)
         elif about == "tile" and (stored := self.body_line(STORED_TURNED)):
             line = stored
         elif about in PATTERNS:
             line = self.pattern_line(about) or self.store_line()
-        elif about.endswith(" offset"):
-            role = about.removesuffix(" offset")
+        elif about.endswith((" offset", " step")):
+            role, _, place = about.partition(" ")
             name = re.escape(self.name_of(role))
             moved = rf"\b{name}\s*\+?=[^=]|[&*]\s*{name}\b"
-            line = self.body_line(moved) or self.access_line(role)
+            line = self.body_line(moved, last=place == "step") or self.access_line(role)
         else:  # the last line that takes A has it where B should stand
             line = self.access_line(about.removesuffix(" again"), last=about == "A again")
         return self.made(explanation.kind, line, f"{explanation.key}; {self.example()}", "")
@@ -287,7 +290,7 @@ class Teller:
         }
         if values.size and (np.isfinite(values) & (np.abs(values) > PATTERN)).all():
             what = f"a sum begins with whatever lay in its register; {self.example()}"
-            line = self.body_line(r"^\s*(?:float|double|int)\d?\s+\w[^=;(]*;")
+            line = self.body_line(r"^\s*(?:float|double|int)\d?\s+\w[^=;(]*;|\baccumulator\b")
             return self.made("uninitialised variable", line, what)
         if nan and "C" in unset:
             what = f"{c} is read before it is written; {self.example()}"
@@ -348,8 +351,10 @@ class Teller:
         return store or self.program.kernel.line
 
     def access_line(self, role: str, last: bool = False) -> int:
-        """The first line of the kernel that has an element of this matrix, or the last one."""
-        return self.body_line(rf"\b{re.escape(self.name_of(role))}\s*\[", last)
+        """The first line of the kernel that has an element of this matrix, or the last one; of one
+        that is taken as a pointer, the line that has its name."""
+        name = rf"\b{re.escape(self.name_of(role))}\b"
+        return self.body_line(rf"{name}\s*\[", last) or self.body_line(name, last)
 
     @classmethod
     def line_of(cls, program: Program, pattern: str) -> int:
