@@ -76,6 +76,7 @@ def of_structs(width: str = "width", more: str = "") -> str:
 
 DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
+UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 HELPERS = """__global__ void fill(float* a, float* b, int n) { if (threadIdx.x < n) a[0] = b[0]; }
 __global__ void add(const float* a, const float* b, float* c, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) c[i] = a[i] + b[i];
@@ -159,6 +160,17 @@ VERDICTS = {
     "sizes of the file": ("constexpr int M = 17, K = 40;\nconst int N = 24;\n" + kernel(
         MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
         "f is correct(?s:.*)17x24x40"),
+    "sizes with a word before": (
+        "#define SIZE_M 17\n#define SIZE_K 40\n#define SIZE_N 24\n" + kernel(MATRICES, "A[i * SIZE_K + p]", "B[p * SIZE_N + j]", "C[i * SIZE_N + j]",
+        "SIZE_M", "SIZE_N", "SIZE_K"), "", "f is correct(?s:.*)17x24x40"),
+    "a size that the blocks divide": (
+        f"#define N 400\n{UNGUARDED}int main() {{ f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>"
+        "(0, 0, 0); }", "", "f is correct(?s:.*)5×5×1 blocks of 16×16×1"),
+    "a size that the blocks do not divide": (f"#define N 24\n{UNGUARDED}", "block=16x16",
+                                             "out of bounds, line [67], at 24x24x24"),
+    "a comment and a switch among arguments": ("template <int T, // the side\n  bool TWICE>\n"
+        + kernel(k="(TWICE ? 2 * n : n)") + "int main() { const bool TWICE = false; f<8, TWICE>"
+        "<<<dim3(2, 2), dim3(8, 8)>>>(0, 0, 0, 16); }", "", "f is correct"),
     "lost terms at the size of the file": (f"#define N 24\n{FIXED.replace('p < N', 'p < N - 1')}",
                                            "", "lost terms, line 7, at 24x24x24"),
     "arrays of rows": ("#define N 20\n" + kernel(
@@ -277,6 +289,12 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
          "#define W 16\n#define PER 4", (16, 16, 1)),
         ("int i = threadIdx.x;", "", (128, 1, 1)),
         ("int i = blockIdx.x, j = blockIdx.y;", "", (1, 1, 1)),
+        ("int i = blockIdx.x * 32 + threadIdx.x / 32, j = blockIdx.y * 32 + threadIdx.x % 32;", "",
+         (1024, 1, 1)),
+        ("int lane = threadIdx.x % 32;", "", (128, 1, 1)),
+        ("__shared__ float t[MY_BM * MY_BK]; int i = threadIdx.x % (MY_BN / MY_TN) * MY_TM;",
+         "#define MY_BM 64\n#define MY_BN 64\n#define MY_BK 8\n#define MY_TM 8\n#define MY_TN 4\n"
+         "#define OTHER_BM 32", (128, 1, 1)),
         ("__shared__ float part[64]; part[threadIdx.x] = 0;", "", (64, 1, 1)),
     ],
 )  # fmt: skip

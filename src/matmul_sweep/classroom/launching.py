@@ -152,7 +152,9 @@ def launch_of(
         raise UserError(f"{where}: block {x}×{y}×{z} {wanted}")
     shared: int | str | None = settings.get("shared") or (own.shared if own else None)
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
-        raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
+        raise question(
+            f"{where}: how many bytes does `extern __shared__` of {kernel.name} have", "shared=2048"
+        )
 
     def count(key: str, unsaid: int) -> int:
         if key not in settings:
@@ -172,10 +174,7 @@ def launch_of(
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by name, those of headers beside too."""
-    texts: dict[str, str] = {}
-    for one in (*source.headers_beside, source):
-        texts |= one.constants | one.macros
-    return whole_numbers(texts | dict(constants), {})
+    return whole_numbers(source.names | dict(constants), {})
 
 
 def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
@@ -231,7 +230,7 @@ def ask_for_constants(
 
 def defined(source: Source, name: str) -> bool:
     """Whether the source, or a header beside it, may define the name."""
-    declared = rf"\b(?:define|constexpr|const|enum)\b[^;\n]*\b{name}\b"
+    declared = rf"\b(?:define|constexpr|const)\b[^;=\n]*\b{name}\b|\benum\b[^;]*\b{name}\b"
     return bool(re.search(declared, source.bare) or re.search(r'#\s*include\s*"', source.text))
 
 
@@ -246,12 +245,14 @@ def guessed_block(
 ) -> tuple[int, ...] | None:
     """The block that a kernel's own text makes likely, or None if it could be several."""
     code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
-    tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
+    used = {name: values[name] for name in used_constants(kernel, values)}
+    tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
     if not uses(code, "threadIdx", "[yz]"):
         if not uses(code, "threadIdx", "x"):
             return (1,)
-        threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
+        known = tiles if tiles or arrays else sides_of_line(kernel)
+        threads = bound or threads_of_ladder(used) or line_of(arrays, known)
         return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1]
@@ -262,6 +263,18 @@ def guessed_block(
         return square_of(bound) or DEFAULT_BLOCK
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     return (side, side) if 0 < side <= 32 else square_of(bound)
+
+
+def sides_of_line(kernel: Kernel) -> set[int]:
+    """The numbers by which a kernel divides threadIdx.x and multiplies the index of its block."""
+    divided, multiplied = (
+        {int(one) for one in re.findall(pattern, kernel.body)}
+        for pattern in (
+            r"threadIdx\s*\.\s*x\s*[/%]\s*(\d+)\b",
+            r"blockIdx\s*\.\s*[xy]\s*\*\s*(\d+)\b",
+        )
+    )
+    return {side for side in divided & multiplied if side * side <= MAXIMUM_THREADS}
 
 
 def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
@@ -321,6 +334,7 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
     plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
     plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
     plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
+    plain = re.sub(r"\b(?:true|false)\b", lambda one: str(int(one[0] == "true")), plain)
     plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
     try:
         return evaluate(plain.replace("/", "//"), values)
@@ -349,7 +363,8 @@ def template_arguments(
             chosen = str(program[one.name])
         if not chosen:
             guessed |= {one.name}
-            chosen = "float" if one.is_type else str(typical(one.name, kernel))
+            chosen = {"typename": "float", "bool": "true"}.get(one.kind, "")
+            chosen = chosen or str(typical(one.name, kernel))
         told[one.name] = chosen
         if chosen.isdecimal():
             known[one.name] = int(chosen)
@@ -374,7 +389,8 @@ def typical(name: str, kernel: Kernel) -> int:
 
 def short(name: str) -> str:
     """BM for BLOCK_TILE_SIZE_Y, BLOCK_SIZE_M and the like."""
-    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", name.upper())
+    own = re.sub(r".*_(?=(?:[BWT][MNK]|WNITER|NUM_THREADS)$)", "", name.upper())
+    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", own)
     if not found:
-        return name.upper()
+        return own
     return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])
