@@ -161,8 +161,10 @@ VERDICTS = {
         MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
         "f is correct(?s:.*)17x24x40"),
     "sizes with a word before": (
-        "#define SIZE_M 17\n#define SIZE_K 40\n#define SIZE_N 24\n" + kernel(MATRICES, "A[i * SIZE_K + p]", "B[p * SIZE_N + j]", "C[i * SIZE_N + j]",
-        "SIZE_M", "SIZE_N", "SIZE_K"), "", "f is correct(?s:.*)17x24x40"),
+        "#define SIZE_M 17\n#define SIZE_K 40\n#define SIZE_N 24\n"
+        + FIXED.replace("p < N", "p < SIZE_K").replace("i * N + p", "i * SIZE_K + p")
+        .replace("i >= N", "i >= SIZE_M").replace(" N", " SIZE_N"),
+        "", "f is correct(?s:.*)17x24x40"),
     "a size that the blocks divide": (
         f"#define N 400\n{UNGUARDED}int main() {{ f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>"
         "(0, 0, 0); }", "", "f is correct(?s:.*)5×5×1 blocks of 16×16×1"),
@@ -295,6 +297,8 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
         ("__shared__ float t[MY_BM * MY_BK]; int i = threadIdx.x % (MY_BN / MY_TN) * MY_TM;",
          "#define MY_BM 64\n#define MY_BN 64\n#define MY_BK 8\n#define MY_TM 8\n#define MY_TN 4\n"
          "#define OTHER_BM 32", (128, 1, 1)),
+        ("__shared__ float t[BM][BK]; int i = threadIdx.y * TM + BN, j = threadIdx.x * TN;",
+         "#define BM 64\n#define BN 32\n#define BK 8\n#define TM 8\n#define TN 2", (16, 8, 1)),
         ("__shared__ float part[64]; part[threadIdx.x] = 0;", "", (64, 1, 1)),
     ],
 )  # fmt: skip

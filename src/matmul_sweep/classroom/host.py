@@ -139,8 +139,10 @@ class Host:
     @property
     def starts(self) -> Iterator[Node]:
         """The functions that name the kernel."""
-        name = re.compile(rf"\b{re.escape(self.kernel.name)}\b")
-        return (one for one in self.functions if name.search(text_of(one, self.source.bare)))
+        return (one for one in self.functions if self.names_kernel(text_of(one, self.source.bare)))
+
+    def names_kernel(self, text: str) -> bool:
+        return bool(re.search(rf"\b{re.escape(self.kernel.name)}\b", text))
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -255,7 +257,7 @@ class Host:
     def only_fills(self, loop: Node) -> bool:
         """Whether a loop only changes its counters, variables of its own and elements of arrays,
         of which there may be millions, so that no launch depends on it."""
-        if self.kernel.name in text_of(loop, self.text):
+        if self.names_kernel(text_of(loop, self.text)):
             return False
         kinds = {"assignment_expression": "left", "update_expression": "argument"}
 

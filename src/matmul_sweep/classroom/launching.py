@@ -246,18 +246,21 @@ def guessed_block(
     """The block that a kernel's own text makes likely, or None if it could be several."""
     code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
     used = {name: values[name] for name in used_constants(kernel, values)}
+    ladder = block_of_ladder(used)
     tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
     if not uses(code, "threadIdx", "[yz]"):
         if not uses(code, "threadIdx", "x"):
             return (1,)
         known = tiles if tiles or arrays else sides_of_line(kernel)
-        threads = bound or threads_of_ladder(used) or line_of(arrays, known)
+        threads = bound or math.prod(ladder or (0,)) or line_of(arrays, known)
         return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1]
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
         return tuple(sides)
+    if ladder:
+        return ladder
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
     if not tiles and not arrays:
         return square_of(bound) or DEFAULT_BLOCK
@@ -292,12 +295,12 @@ def square_of(threads: int | None) -> tuple[int, int] | None:
     return (side, side) if side and side * side == threads else None
 
 
-def threads_of_ladder(values: Mapping[str, int]) -> int:
-    """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
+def block_of_ladder(values: Mapping[str, int]) -> tuple[int, int] | None:
+    """The block where each thread computes a tile of TM×TN, or a column of TM."""
     named = {short(name): value for name, value in values.items()}
     if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
-        return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
-    return named.get("NUM_THREADS", 0)
+        return named["BN"] // named.get("TN", 1), named["BM"] // named["TM"]
+    return (named["NUM_THREADS"], 1) if "NUM_THREADS" in named else None
 
 
 def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
