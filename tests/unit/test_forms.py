@@ -328,6 +328,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
         (f"{MATRICES}, int batch, int q, int r", "which is which"),
         (MATRICES, "pass n, or write `#define N 64` and use N"),
+        (f"{SHAPE}, int side", "write `#define side 16` in place of the parameter"),
         (f"{SQUARE}, float* workspace", "4 pointers"),
     ],
 )

@@ -330,6 +330,12 @@ def dimensions(
             )
         if len(names) == len(wanted) == 3 and not said:
             return {}
+        if len(roles) == len(wanted):
+            more = next(name for name in names if name not in roles)
+            raise UserError(
+                f"{where} takes {more} beside its dimensions, which cannot be tried alone: write "
+                f"`#define {more} 16` in place of the parameter"
+            )
         raise question_of_roles(names, where, len(wanted))
     return roles
 
