@@ -160,6 +160,10 @@ VERDICTS = {
     "sizes of the file": ("constexpr int M = 17, K = 40;\nconst int N = 24;\n" + kernel(
         MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
         "f is correct(?s:.*)17x24x40"),
+    "one thread": (
+        f"__global__ void f({SQUARE}) {{ for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {{\n"
+        "float sum = 0; for (int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j];\n"
+        "C[i * n + j] = sum; } }", "", "f is correct(?s:.*)1×1×1 blocks of 1×1×1 threads"),
     "sizes with a word before": (
         "#define SIZE_M 17\n#define SIZE_K 40\n#define SIZE_N 24\n"
         + FIXED.replace("p < N", "p < SIZE_K").replace("i * N + p", "i * SIZE_K + p")

@@ -322,12 +322,16 @@ def uses(code: str, index: str, axis: str) -> bool:
 
 
 def striding_blocks(source: Source, kernel: Kernel) -> int:
-    """The blocks of a grid in a line whose threads go on by the size of the grid, or 0."""
+    """The blocks of a grid in a line whose threads go on by the size of the grid, 1 for a kernel
+    whose threads all do the same, or 0."""
+    code = source.needed_by(kernel)[source]
+    if not uses(code, "(?:threadIdx|blockIdx)", "[xyz]"):
+        return 1
     size = r"\bgridDim\s*\.\s*x\b"
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    in_a_line = not uses(source.needed_by(kernel)[source], "blockIdx", "[yz]")
+    in_a_line = not uses(code, "blockIdx", "[yz]")
     return STRIDING_BLOCKS if strides and in_a_line else 0
 
 
