@@ -161,7 +161,8 @@ VERDICTS = {
         MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
         "f is correct(?s:.*)17x24x40"),
     "one thread": (
-        f"__global__ void f({SQUARE}) {{ for (int i = 0; i < n; i++)\nfor (int j = 0; j < n; j++) {{ "
+        f"__global__ void f({SQUARE}) {{ for (int i = 0; i < n; i++)\n"
+        f"for (int j = 0; j < n; j++) {{ "
         "float sum = 0; for (int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j];\n"
         "C[i * n + j] = sum; } }", "", "f is correct(?s:.*)1×1×1 blocks of 1×1×1 threads"),
     "sizes with a word before": (
