@@ -76,6 +76,7 @@ def of_structs(width: str = "width", more: str = "") -> str:
 
 DYNAMIC = tiled("x = threadIdx.x, y = threadIdx.y", "As[T * T]; extern __shared__ float Bs[]")
 FIXED = kernel(MATRICES, "A[i * N + p]", "B[p * N + j]", "C[i * N + j]", *"NNN")
+UNGUARDED = FIXED.replace("    if (i >= N || j >= N) return;\n", "")
 HELPERS = """__global__ void fill(float* a, float* b, int n) { if (threadIdx.x < n) a[0] = b[0]; }
 __global__ void add(const float* a, const float* b, float* c, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) c[i] = a[i] + b[i];
@@ -159,6 +160,24 @@ VERDICTS = {
     "sizes of the file": ("constexpr int M = 17, K = 40;\nconst int N = 24;\n" + kernel(
         MATRICES, "A[i * K + p]", "B[p * N + j]", "C[i * N + j]", *"MNK"), "",
         "f is correct(?s:.*)17x24x40"),
+    "one thread": (
+        f"__global__ void f({SQUARE}) {{ for (int i = 0; i < n; i++)\n"
+        f"for (int j = 0; j < n; j++) {{ "
+        "float sum = 0; for (int p = 0; p < n; p++) sum += A[i * n + p] * B[p * n + j];\n"
+        "C[i * n + j] = sum; } }", "", "f is correct(?s:.*)1×1×1 blocks of 1×1×1 threads"),
+    "sizes with a word before": (
+        "#define SIZE_M 17\n#define SIZE_K 40\n#define SIZE_N 24\n"
+        + FIXED.replace("p < N", "p < SIZE_K").replace("i * N + p", "i * SIZE_K + p")
+        .replace("i >= N", "i >= SIZE_M").replace(" N", " SIZE_N"),
+        "", "f is correct(?s:.*)17x24x40"),
+    "a size that the blocks divide": (
+        f"#define N 400\n{UNGUARDED}int main() {{ f<<<dim3(N / 16, N / 16), dim3(16, 16)>>>"
+        "(0, 0, 0); }", "", "f is correct(?s:.*)5×5×1 blocks of 16×16×1"),
+    "a size that the blocks do not divide": (f"#define N 24\n{UNGUARDED}", "block=16x16",
+                                             "out of bounds, line [67], at 24x24x24"),
+    "a comment and a switch among arguments": ("template <int T, // the side\n  bool TWICE>\n"
+        + kernel(k="(TWICE ? 2 * n : n)") + "int main() { const bool TWICE = false; f<8, TWICE>"
+        "<<<dim3(2, 2), dim3(8, 8)>>>(0, 0, 0, 16); }", "", "f is correct"),
     "lost terms at the size of the file": (f"#define N 24\n{FIXED.replace('p < N', 'p < N - 1')}",
                                            "", "lost terms, line 7, at 24x24x24"),
     "arrays of rows": ("#define N 20\n" + kernel(
@@ -277,6 +296,14 @@ def test_a_header_beside_the_file_is_read_for_what_the_kernel_uses(hand_in: Path
          "#define W 16\n#define PER 4", (16, 16, 1)),
         ("int i = threadIdx.x;", "", (128, 1, 1)),
         ("int i = blockIdx.x, j = blockIdx.y;", "", (1, 1, 1)),
+        ("int i = blockIdx.x * 32 + threadIdx.x / 32, j = blockIdx.y * 32 + threadIdx.x % 32;", "",
+         (1024, 1, 1)),
+        ("int lane = threadIdx.x % 32;", "", (128, 1, 1)),
+        ("__shared__ float t[MY_BM * MY_BK]; int i = threadIdx.x % (MY_BN / MY_TN) * MY_TM;",
+         "#define MY_BM 64\n#define MY_BN 64\n#define MY_BK 8\n#define MY_TM 8\n#define MY_TN 4\n"
+         "#define OTHER_BM 32", (128, 1, 1)),
+        ("__shared__ float t[BM][BK]; int i = threadIdx.y * TM + BN, j = threadIdx.x * TN;",
+         "#define BM 64\n#define BN 32\n#define BK 8\n#define TM 8\n#define TN 2", (16, 8, 1)),
         ("__shared__ float part[64]; part[threadIdx.x] = 0;", "", (64, 1, 1)),
     ],
 )  # fmt: skip
@@ -306,6 +333,7 @@ def test_a_ladder_without_a_launch_gets_the_arguments_that_fit_its_loads() -> No
         ("float** A, float** B, float** C, int n", "a matrix is in one piece: pass `float* A`"),
         (f"{MATRICES}, int batch, int q, int r", "which is which"),
         (MATRICES, "pass n, or write `#define N 64` and use N"),
+        (f"{SHAPE}, int side", "write `#define side 16` in place of the parameter"),
         (f"{SQUARE}, float* workspace", "4 pointers"),
     ],
 )

@@ -68,14 +68,23 @@ LAUNCHES = {
         SQUARE + "void g(int n) { if (n % 32 == 0) f<<<n / 32, 32>>>(0, 0, 0, n);"
         " else f<<<n, 1>>>(0, 0, 0, n); }",
         Gemm(33, 33, 33), (33, 1, 1), (1, 1, 1), 0),
+    "arrays are filled before": (
+        SQUARE + "int main() { int n = 4096, t = 1, i; float* a = new float[n * n];"
+        " for (i = 0; i < n * n; i++) a[i] = i; for (i = 0; i < 4; i++) t *= 2;"
+        " f<<<n / 16, t>>>(a, 0, 0, n); }",
+        Gemm(32, 32, 32), (2, 1, 1), (16, 1, 1), 0),
+    "the way out of an error": (
+        SQUARE + "void g(int n) { float* a = NULL; if (n == cards()) return; cudaMalloc(&a, n);"
+        " if (a == 0) return; f<<<n, 8>>>(a, 0, 0, n); }",
+        Gemm(9, 9, 9), (9, 1, 1), (8, 1, 1), 0),
     "a comma is no dim3": (
         SQUARE + "int main() { int n = 7; f<<<(n, 3), (16, 8)>>>(0, 0, 0, n); }",
         Gemm(5, 5, 5), (3, 1, 1), (8, 1, 1), 0),
 }  # fmt: skip
 
 
-def launch_in(text: str) -> FileLaunch | None:
-    source = Source(Path("f.cu"), text)
+def launch_in(text: str, path: Path = Path("f.cu")) -> FileLaunch | None:
+    source = Source(path, text)
     kernel = source.kernel("f")
     types = {one.name: "16" for one in kernel.template}
     return file_launch(source, kernel, signature_of(source, kernel, {}, {}, types))
@@ -90,6 +99,16 @@ def test_the_launch_at_a_shape(
     program = launch_in(text)
     told = program and program.at(shape)
     assert told and (told.grid, told.block, told.shared) == (grid, block, shared)
+
+
+def test_constants_and_macros_of_a_header_beside_count(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text(
+        "const int T = 8;\n#define UP(a, b) (((a) + (b) - 1) / (b))\n"
+    )
+    text = f'#include "sizes.h"\n{SQUARE}void g(int n) {{ f<<<UP(n, T), T>>>(0, 0, 0, n); }}'
+    program = launch_in(text, tmp_path / "f.cu")
+    told = program and program.at(Gemm(17, 17, 17))
+    assert told and (told.grid, told.block) == ((3, 1, 1), (8, 1, 1))
 
 
 def test_what_is_not_known_is_none() -> None:

@@ -360,7 +360,8 @@ class Bench:
         """The shapes that differ from this one by a smaller dimension, smallest first."""
         names = shape.__match_args__
         for name in names:
-            for less in self.candidates(getattr(shape, name)):
+            fixed = name in self.signature.fixed
+            for less in () if fixed else self.candidates(getattr(shape, name)):
                 yield replace(
                     shape, **dict.fromkeys(names if self.signature.square else [name], less)
                 )

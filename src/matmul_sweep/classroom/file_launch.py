@@ -156,7 +156,7 @@ def roles_of(
     """The texts of a launch, and of what they begin with, that are m, n or k."""
     roles: list[tuple[str, str]] = []
     function = next((one.function for one in source.calls if one.kernel == kernel.name), None)
-    begins = source.constants | source.macros | source.constants_of(function)
+    begins = source.names | source.constants_of(function)
     for parameter, text, _ in passed(signature, own):
         if parameter.role not in ("m", "n", "k"):
             continue

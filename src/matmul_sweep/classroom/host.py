@@ -8,7 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -48,6 +48,7 @@ KNOWN: Mapping[str, Callable[..., Any]] = {
     "min": min, "max": max, "fmin": min, "fmax": max, "sqrt": math.sqrt, "sqrtf": math.sqrt,
     "abs": abs,
 }  # fmt: skip
+ADDRESS = re.compile(r"[(,]\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_]\w*)\s*(?=[,)])")
 WHOLE = re.compile(r"(?:std::)?(?:unsigned|signed|int|long|short|size_t|u?int\d+_t|uint|char|\s)+")
 
 
@@ -139,8 +140,10 @@ class Host:
     @property
     def starts(self) -> Iterator[Node]:
         """The functions that name the kernel."""
-        name = re.compile(rf"\b{re.escape(self.kernel.name)}\b")
-        return (one for one in self.functions if name.search(text_of(one, self.source.bare)))
+        return (one for one in self.functions if self.names_kernel(text_of(one, self.source.bare)))
+
+    def names_kernel(self, text: str) -> bool:
+        return bool(re.search(rf"\b{re.escape(self.kernel.name)}\b", text))
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -223,13 +226,17 @@ class Host:
     def run_if_statement(self, node: Node) -> None:
         condition = node.child_by_field_name("condition")
         known = self.value(condition) if condition else None
-        if known is None or known:
-            self.run(node.child_by_field_name("consequence"))
-        if not known:
-            self.run(node.child_by_field_name("alternative"))
+        taken = ["consequence"] * (known is None or bool(known)) + ["alternative"] * (not known)
+        for branch in taken:
+            # What returns under a condition that is not known is the way out of an error.
+            with suppress(Returned) if known is None else nullcontext():
+                self.run(node.child_by_field_name(branch))
 
     def run_for_statement(self, node: Node) -> None:
-        self.run(node.child_by_field_name("initializer"))
+        if self.only_fills(node):
+            return
+        begin = node.child_by_field_name("initializer")
+        self.run(begin) if begin and begin.type == "declaration" else self.value(begin)
         self.loop(node, node.child_by_field_name("update"))
 
     def run_while_statement(self, node: Node) -> None:
@@ -247,6 +254,25 @@ class Host:
                 return
             if update:
                 self.value(update)
+
+    def only_fills(self, loop: Node) -> bool:
+        """Whether a loop only changes its counters, variables of its own and elements of arrays,
+        of which there may be millions, so that no launch depends on it."""
+        if self.names_kernel(text_of(loop, self.text)):
+            return False
+        kinds = {"assignment_expression": "left", "update_expression": "argument"}
+
+        def changed(node: Node | None) -> list[Node]:
+            found = [*syntax.of_type(node, *kinds)] if node else []
+            return [left for one in found if (left := one.child_by_field_name(kinds[one.type]))]
+
+        names = [name for one in syntax.of_type(loop, "init_declarator", "declaration")
+                 for name in syntax.declared_names(one)]  # fmt: skip
+        for one in syntax.of_type(loop, "for_statement"):
+            names += changed(one.child_by_field_name("update"))
+        own = {text_of(name, self.text) for name in names}
+        return all(one.type == "subscript_expression" or text_of(one, self.text) in own
+                   for one in changed(loop))  # fmt: skip
 
     def run_return_statement(self, node: Node) -> None:
         raise Returned(self.value(node.named_children[0]) if node.named_children else None)
@@ -310,7 +336,7 @@ class Host:
             return variables[name]
         if name in self.sizes:
             return self.sizes[name]
-        text = self.source.macros.get(name) or self.source.constants.get(name) or name
+        text = self.source.names.get(name) or name
         return None if text == name else self.apart(Frame(), lambda: self.read(text))
 
     def apart(self, frame: Frame, work: Callable[[], Value]) -> Value:
@@ -423,7 +449,7 @@ class Host:
         if name in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
             self.library_call(node)
             return None
-        if f"{name}()" in self.source.macros:
+        if f"{name}()" in self.source.names:
             return self.macro_call(name, texts(arguments, self.text), node)
         values = self.list_of(arguments)
         function = node.child_by_field_name("function")
@@ -439,6 +465,9 @@ class Host:
             return found
         if name in self.by_name:
             return self.function_call(self.by_name[name], values)
+        # Another function may write what it is given the address of.
+        for changed in ADDRESS.findall(text_of(arguments, self.text)):
+            self.set(changed, None, line_of(node))
         return None
 
     def function_call(self, function: Node, values: Sequence[Value]) -> Value:
@@ -462,13 +491,14 @@ class Host:
 
     def macro_call(self, name: str, given: Sequence[str], node: Node) -> Value:
         """What a macro with arguments stands for."""
-        definition = next(
-            one for one in syntax.of_type(self.source.tree, "preproc_function_def")
-            if syntax.part(one, "name", self.source.text) == name
+        definition, source = next(
+            (one, source) for source in (self.source, *self.source.headers_beside)
+            for one in syntax.of_type(source.tree, "preproc_function_def")
+            if syntax.part(one, "name", source.text) == name
         )  # fmt: skip
         listed = definition.child_by_field_name("parameters")
-        names = [text_of(one, self.source.text) for one in listed.named_children] if listed else []
-        body = self.source.macros[f"{name}()"].replace("\\\n", "\n")
+        names = [text_of(one, source.text) for one in listed.named_children] if listed else []
+        body = self.source.names[f"{name}()"].replace("\\\n", "\n")
         words = dict(zip(names, given, strict=False))
         words["__VA_ARGS__"] = ", ".join(given[len([one for one in names if one != "..."]) :])
         body = re.sub(r"[A-Za-z_]\w*", lambda word: words.get(word[0], word[0]), body)

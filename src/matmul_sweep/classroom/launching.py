@@ -155,7 +155,9 @@ def launch_of(
         shared = max(own.shared, STATIC_SHARED)  # the file's bytes may be for its own block only
         guessed |= {"shared"}
     if shared is None and re.search(r"\bextern\s+__shared__", kernel.body):
-        raise question(f"{where}: how many bytes does `extern __shared__` have", "shared=2048")
+        raise question(
+            f"{where}: how many bytes does `extern __shared__` of {kernel.name} have", "shared=2048"
+        )
 
     def count(key: str, unsaid: int) -> int:
         if key not in settings:
@@ -175,10 +177,7 @@ def launch_of(
 
 def known_values(source: Source, constants: Mapping[str, str]) -> dict[str, int]:
     """The whole numbers among macros and constants, by name, those of headers beside too."""
-    texts: dict[str, str] = {}
-    for one in (*source.headers_beside, source):
-        texts |= one.constants | one.macros
-    return whole_numbers(texts | dict(constants), {})
+    return whole_numbers(source.names | dict(constants), {})
 
 
 def whole_numbers(texts: Mapping[str, str], known: Mapping[str, int]) -> dict[str, int]:
@@ -234,7 +233,7 @@ def ask_for_constants(
 
 def defined(source: Source, name: str) -> bool:
     """Whether the source, or a header beside it, may define the name."""
-    declared = rf"\b(?:define|constexpr|const|enum)\b[^;\n]*\b{name}\b"
+    declared = rf"\b(?:define|constexpr|const)\b[^;=\n]*\b{name}\b|\benum\b[^;]*\b{name}\b"
     return bool(re.search(declared, source.bare) or re.search(r'#\s*include\s*"', source.text))
 
 
@@ -249,22 +248,39 @@ def guessed_block(
 ) -> tuple[int, ...] | None:
     """The block that a kernel's own text makes likely, or None if it could be several."""
     code, bound = source.needed_by(kernel)[source], valued(kernel.bounds, values)
-    tiles = {values[name] for name in used_constants(kernel, values) if TILE_NAME.fullmatch(name)}
+    used = {name: values[name] for name in used_constants(kernel, values)}
+    ladder = block_of_ladder(used)
+    tiles = {value for name, value in used.items() if TILE_NAME.fullmatch(name)}
     arrays = [[valued(text, values) or 0 for text in one] for one in shared_arrays(kernel)]
     if not uses(code, "threadIdx", "[yz]"):
         if not uses(code, "threadIdx", "x"):
             return (1,)
-        threads = bound or threads_of_ladder(values) or line_of(arrays, tiles)
+        known = tiles if tiles or arrays else sides_of_line(kernel)
+        threads = bound or math.prod(ladder or (0,)) or line_of(arrays, known)
         return (threads,) if threads else None if tiles or arrays else LINE_BLOCK
     if not uses(code, "threadIdx", "x"):
         return LINE_BLOCK[1::-1]
     if all(sides := [side_beside(kernel, axis, values) for axis in "xy"]):
         return tuple(sides)
+    if ladder:
+        return ladder
     squares = {one[0] for one in arrays if len(one) == 2 and 0 <= one[1] - one[0] <= 1}
     if not tiles and not arrays:
         return square_of(bound) or DEFAULT_BLOCK
     side = min(squares or (tiles if len(tiles) == 1 else {0}))
     return (side, side) if 0 < side <= 32 else square_of(bound)
+
+
+def sides_of_line(kernel: Kernel) -> set[int]:
+    """The numbers by which a kernel divides threadIdx.x and multiplies the index of its block."""
+    divided, multiplied = (
+        {int(one) for one in re.findall(pattern, kernel.body)}
+        for pattern in (
+            r"threadIdx\s*\.\s*x\s*[/%]\s*(\d+)\b",
+            r"blockIdx\s*\.\s*[xy]\s*\*\s*(\d+)\b",
+        )
+    )
+    return {side for side in divided & multiplied if side * side <= MAXIMUM_THREADS}
 
 
 def line_of(arrays: Sequence[Sequence[int]], tiles: set[int]) -> int:
@@ -282,12 +298,12 @@ def square_of(threads: int | None) -> tuple[int, int] | None:
     return (side, side) if side and side * side == threads else None
 
 
-def threads_of_ladder(values: Mapping[str, int]) -> int:
-    """The threads of a block where each computes a tile of TM×TN, or a column of TM."""
+def block_of_ladder(values: Mapping[str, int]) -> tuple[int, int] | None:
+    """The block where each thread computes a tile of TM×TN, or a column of TM."""
     named = {short(name): value for name, value in values.items()}
     if {"BM", "BN", "TM"} <= named.keys() and "WM" not in named:
-        return named["BM"] * named["BN"] // (named["TM"] * named.get("TN", 1))
-    return named.get("NUM_THREADS", 0)
+        return named["BN"] // named.get("TN", 1), named["BM"] // named["TM"]
+    return (named["NUM_THREADS"], 1) if "NUM_THREADS" in named else None
 
 
 def side_beside(kernel: Kernel, axis: str, values: Mapping[str, int]) -> int:
@@ -309,12 +325,16 @@ def uses(code: str, index: str, axis: str) -> bool:
 
 
 def striding_blocks(source: Source, kernel: Kernel) -> int:
-    """The blocks of a grid in a line whose threads go on by the size of the grid, or 0."""
+    """The blocks of a grid in a line whose threads go on by the size of the grid, 1 for a kernel
+    whose threads all do the same, or 0."""
+    code = source.needed_by(kernel)[source]
+    if not uses(code, "(?:threadIdx|blockIdx)", "[xyz]"):
+        return 1
     size = r"\bgridDim\s*\.\s*x\b"
     names = re.findall(rf"(\w+)\s*=[^=;]*{size}", kernel.body)
     steps = "|".join([size, *(rf"\b{name}\b" for name in names)])
     strides = re.search(rf"\+=[^;{{]*(?:{steps})", kernel.body)
-    in_a_line = not uses(source.needed_by(kernel)[source], "blockIdx", "[yz]")
+    in_a_line = not uses(code, "blockIdx", "[yz]")
     return STRIDING_BLOCKS if strides and in_a_line else 0
 
 
@@ -324,6 +344,7 @@ def valued(text: str, values: Mapping[str, int]) -> int | None:
     plain = " ".join(text.strip().removeprefix("{").removesuffix("}").split())
     plain = re.sub(r"sizeof\s*\(\s*(\w+)\s*\)", lambda one: str(sizes.get(one[1], one[0])), plain)
     plain = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", plain)
+    plain = re.sub(r"\b(?:true|false)\b", lambda one: str(int(one[0] == "true")), plain)
     plain = re.sub(r"\b1 ?<< ?(\d{1,2})\b", lambda one: str(1 << int(one[1])), plain)
     try:
         return evaluate(plain.replace("/", "//"), values)
@@ -352,7 +373,8 @@ def template_arguments(
             chosen = str(program[one.name])
         if not chosen:
             guessed |= {one.name}
-            chosen = "float" if one.is_type else str(typical(one.name, kernel))
+            chosen = {"typename": "float", "bool": "true"}.get(one.kind, "")
+            chosen = chosen or str(typical(one.name, kernel))
         told[one.name] = chosen
         if chosen.isdecimal():
             known[one.name] = int(chosen)
@@ -377,7 +399,8 @@ def typical(name: str, kernel: Kernel) -> int:
 
 def short(name: str) -> str:
     """BM for BLOCK_TILE_SIZE_Y, BLOCK_SIZE_M and the like."""
-    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", name.upper())
+    own = re.sub(r".*_(?=(?:[BWT][MNK]|WNITER|NUM_THREADS)$)", "", name.upper())
+    found = re.fullmatch(r"(BLOCK|WARP|THREAD)_?(?:TILE_?)?(?:SIZE_?)?([MNKXY])", own)
     if not found:
-        return name.upper()
+        return own
     return found[1][0] + {"X": "N", "Y": "M"}.get(found[2], found[2])

@@ -6,6 +6,7 @@ C = A·B has A of m×k, B of k×n and C of m×n; C = Aᵀ·A has A of m×n and C
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import gcd
 
 from matmul_sweep.classroom.source import Source, question, word_set
 from matmul_sweep.classroom.syntax import Declared, Kernel
@@ -35,7 +36,8 @@ PRODUCTS = {3: "C = A·B with A of m×k, B of k×n", 2: "C = AᵀA with A of m×
 UNUSED, BATCH, LEADING = "unused ", "batch", "ld"
 # Settings about how matrices are stored, and the value that is not the usual one.
 CONVENTIONS = {"order": "columns", "a": "transposed", "b": "transposed"}
-LARGEST_SIZE = 128  # of a dimension that the file fixes
+SMALLEST_SIZE, LARGEST_SIZE = 32, 128  # of a dimension that the file fixes, made small
+TILES = 32 * 5  # has as divisors what sides of tiles mostly are
 INNER = word_set("inner common shared depth mid middle kdim terms")
 OUTPUT = word_set("c p r out output res result results prod product ans resultat")
 TRANSPOSED = word_set("t tr trans transposed transpose at bt atrans btrans")
@@ -167,8 +169,17 @@ def with_sizes(signature: Signature, sizes: Mapping[str, int]) -> Signature:
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The same dimensions, halved until none is larger than a CPU can try."""
+    """The same dimensions, divided until none is larger than a CPU can try: by a number after which
+    each is a multiple of the same tiles as before, if there is one, or else by 2 as often as it
+    takes."""
     small = dict(sizes)
+    most = max(sizes.values(), default=0)
+    for by in range(2, most // SMALLEST_SIZE + 1):
+        divided = {name: value // by for name, value in sizes.items()}
+        like = all(value % by == 0 and gcd(value, TILES) == gcd(value // by, TILES)
+                   for value in sizes.values())  # fmt: skip
+        if like and max(divided.values()) <= LARGEST_SIZE:
+            return divided
     while max(small.values(), default=0) > LARGEST_SIZE:
         small = {name: -(-value // 2) for name, value in small.items()}
     return small
@@ -319,6 +330,12 @@ def dimensions(
             )
         if len(names) == len(wanted) == 3 and not said:
             return {}
+        if len(roles) == len(wanted):
+            more = next(name for name in names if name not in roles)
+            raise UserError(
+                f"{where} takes {more} beside its dimensions, which cannot be tried alone: write "
+                f"`#define {more} 16` in place of the parameter"
+            )
         raise question_of_roles(names, where, len(wanted))
     return roles
 
@@ -344,7 +361,7 @@ def stored_by_columns(settings: Mapping[str, str], named: set[str], where: str) 
 
 def role_of(name: str, letters: Mapping[str, str], extents: Mapping[str, str]) -> str | None:
     """m, n or k if a name says it: by itself, or as the rows or columns of a matrix."""
-    bare = re.sub(r"^(?:num|n|dim|size|len)_?(?=[MNKmnk]$)", "", name)
+    bare = re.sub(r"(?i)^(?:num|n|dim|size|len)_?(?=[mnk]$)", "", name)
     if bare.lower() in ("m", "n", "k"):
         return bare.lower()
     words = words_of(name)

@@ -95,6 +95,14 @@ class Source:
         return syntax.constants(self.tree, self.text)
 
     @cached_property
+    def names(self) -> dict[str, str]:
+        """What stands for each macro and constant, those of the headers beside it too."""
+        texts: dict[str, str] = {}
+        for one in (*self.headers_beside, self):
+            texts |= one.constants | one.macros
+        return texts
+
+    @cached_property
     def types(self) -> dict[str, str]:
         """The types that it, or a header beside it, gives another name, by that name."""
         sources = (*self.headers_beside, self)

@@ -5,6 +5,7 @@ docs/teaching.md says which ways to a wrong "correct" remain.
 """
 
 import ctypes
+import os
 import random
 import re
 import subprocess
@@ -121,7 +122,8 @@ def headers_in(program: Program, seen: Sequence[Line]) -> list[Source]:
     for name in {line.file for line in seen} - {str(program.source.place)}:
         header = known.get(name) or Source(Path(name), Path(name).read_text(errors="replace"))
         if own not in header.path.resolve().parents:
-            raise Refused(0, f"it includes {header.path}, which does not lie beside it")
+            where = os.path.relpath(header.path.resolve(), own)
+            raise Refused(0, f"it includes {where}, which does not lie beside it")
         found.append(header)
     return found
 

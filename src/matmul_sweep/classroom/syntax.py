@@ -218,6 +218,8 @@ def scope_of(node: Node, text: str) -> str:
 def template_parameters(template: Node | None, text: str) -> Iterator[TemplateParameter]:
     listed = template.child_by_field_name("parameters") if template else None
     for one in listed.named_children if listed else ():
+        if one.type == "comment":
+            continue
         default = part(one, "default_value", text) or part(one, "default_type", text)
         if one.type.endswith("type_parameter_declaration"):
             name = next(of_type(one, "type_identifier"), None)

@@ -1,6 +1,7 @@
 """The verdict on a hand-in: right or not, the worst mistake at its smallest shape, and the
 others."""
 
+import math
 import re
 import tempfile
 import time
@@ -376,4 +377,9 @@ def rule_of(shapes: Mapping[Shape, bool], bench: Bench) -> str:
         if fits and all(any(s.dimensions[names[role]] % side for role in fits) for s in wrong):
             multiple = "is a multiple" if len(fits) == 1 else "are multiples"
             return f"it is right where {' and '.join(fits)} {multiple} of {side}"
+    common = {role: math.gcd(*(s.dimensions[i] for s in right)) for role, i in names.items()}
+    steps = {role: side for role, side in common.items() if side in sides}
+    if all(any(s.dimensions[names[role]] % side for role, side in steps.items()) for s in wrong):
+        told = (f"{role} is a multiple of {side}" for role, side in steps.items())
+        return f"it is right where {' and '.join(told)}"
     return ""

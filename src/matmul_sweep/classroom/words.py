@@ -2,6 +2,7 @@
 
 import base64
 import html
+import math
 import re
 from collections.abc import Iterator
 
@@ -93,16 +94,17 @@ def lines_of_rule(verdict: Verdict) -> Iterator[str]:
     if not verdict.rule:
         return
     yield f"\n  In all: {verdict.rule}."
-    found = re.search(r"where (.*) (?:is a multiple|are multiples) of (\d+)$", verdict.rule)
+    found = re.search(r"where (.*) (?:is a multiple|are multiples) of \d+$", verdict.rule)
     if not found:
         return
-    terms, names = verdict.program.signature.terms_name, found[1].split(" and ")
+    terms, names = verdict.program.signature.terms_name, re.findall(r"[\w.]+", found[1])
+    multiple = math.lcm(*map(int, re.findall(r"multiples? of (\d+)", verdict.rule)))
     if terms in names:
         yield f"  To mend: go through the last tile of {terms} too, which is not full: round the"
         yield "  number of tiles up, and put 0 into a tile where it sticks out."
     if names != [terms] or verdict.program.signature.square:
         yield "  To mend: let a thread beyond an edge of C write nothing, and read nothing there."
-    yield f"  If your course allows multiples of {found[2]} only, say multiple={found[2]}."
+    yield f"  If your course allows multiples of {multiple} only, say multiple={multiple}."
 
 
 def lines_of_grading(verdict: Verdict) -> Iterator[str]:
