@@ -44,7 +44,9 @@ def test_what_a_classroom_checks_misses_most(shown: list[Exhibit]) -> None:
     assert {one.name for one in shown} == {file.stem for file in GALLERY.parent.glob("*.cu")}
     missed = [one.name for one in shown if one.caught["ones"] == MISSED]
     assert len(missed) > len(shown) / 2
-    assert all(set(one.caught.values()) != {MISSED} for one in shown)
+    # Two threads that write the same are right in every C; only what watches accesses sees it.
+    never = {one.name for one in shown if set(one.caught.values()) == {MISSED}}
+    assert never == {"diagonal_twice"}
 
 
 def test_an_entry_that_is_not_what_happens_is_one_line(tmp_path: Path) -> None:
