@@ -29,6 +29,7 @@ def judged(folder: Path, name: str, *changes: str) -> Verdict:
     return verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "hand_in",
     [
@@ -52,6 +53,7 @@ def test_the_gpus_program_compiles_and_takes_registers(hand_in: list[str], tmp_p
         assert variant.grid(shape) == verdict.bench.launch.at(shape).grid
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

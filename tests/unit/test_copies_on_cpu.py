@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulated import kernel, launched, mistakes
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
 VALUES = np.arange(256)
 SUMS = VALUES.reshape(4, 64)[:, ::-1].sum(axis=0)

@@ -12,10 +12,7 @@ from matmul_sweep.classroom.verdict import WRONG, judge
 from matmul_sweep.process.yaml_files import read_yaml
 
 KERNELS = Path(__file__).parent / "trial"
-PLANTED = [
-    pytest.param(one, id=name, marks=pytest.mark.long if one.get("long") else ())
-    for name, one in read_yaml(KERNELS / "mistakes.yaml").items()
-]
+PLANTED = read_yaml(KERNELS / "mistakes.yaml")
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised", "hurried")]
 
@@ -38,7 +35,8 @@ def test_wrong_elements_are_said_by_their_rows_and_columns(
     assert described(mask) == words
 
 
-@pytest.mark.parametrize("mistake", PLANTED)
+@pytest.mark.long
+@pytest.mark.parametrize("mistake", PLANTED.values(), ids=PLANTED)
 def test_a_planted_mistake_is_found(mistake: dict[str, str], tmp_path: Path) -> None:
     text = (KERNELS / f"{mistake['kernel']}.cu").read_text()
     assert text.count(mistake["right"]) == 1

@@ -9,7 +9,7 @@ from emulated import LANES, kernel, launched, mistakes
 from matmul_sweep.classroom.cuda_on_cpu.emulation import NotRunnable
 from matmul_sweep.classroom.cuda_on_cpu.ptx import translated
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
 WHOLE = LANES.astype(np.int64)
 # What each of 64 threads does with x = its number, u = 3·x the shared address `to` of s[x], and C.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emulated import kernel, launched, mistakes
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("unoptimised")]
 
 TOP = """#include <mma.h>
 #include <cuda_fp16.h>
