@@ -100,7 +100,7 @@ def refused(
 ) -> Path:
     """The folder in which a command is typed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(verdict, "READ_SECONDS", 0.5)
+    monkeypatch.setattr(verdict, "READ_SECONDS", 2.0)
     return tmp_path
 
 
