@@ -9,7 +9,7 @@ import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
 from support import RIGHT_KERNEL, ROOT, Entry, Toolkit, WriteCatalogue
 
-from matmul_sweep.build import toolchain
+from matmul_sweep.build import packages, toolchain
 from matmul_sweep.build.binaries import digest, recipe
 from matmul_sweep.build.recipes import compiled
 from matmul_sweep.build.toolchain import CompileError, MachineFailed, Resources, read_ptxas
@@ -94,6 +94,7 @@ def test_a_compiler_that_was_killed_says_nothing_about_its_source(signal: int) -
         toolchain.run(["sh", "-c", f"kill -{signal} $$"])
 
 
+@pytest.mark.skipif(packages.installed() == "cuda12", reason="NVRTC writes no temporary files")
 def test_a_folder_for_temporary_files_that_is_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

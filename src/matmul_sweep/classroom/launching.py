@@ -219,7 +219,7 @@ def ask_for_constants(
     """Raise UserError if a shared array, or a template, has an extent that nothing gives."""
     words = re.findall(r"[A-Za-z_]\w*", str(shared_arrays(kernel)))
     parameters = [one.name for one in kernel.template]
-    local = set(re.findall(r"\bconst(?:expr)?\s+(?:\w+\s+)+(\w+)\s*=", kernel.body))
+    local = re.findall(r"\b(?:const(?:expr)?\s+(?:\w+\s+)+|using\s+)(\w+)\s*=", kernel.body)
     known = {*values, *constants, *local}
     for name in [*parameters, *words]:
         if name in known or (name not in parameters and defined(source, name)):
