@@ -233,7 +233,8 @@ def ask_for_constants(
 
 def defined(source: Source, name: str) -> bool:
     """Whether the source, or a header beside it, may define the name."""
-    declared = rf"\b(?:define|constexpr|const)\b[^;=\n]*\b{name}\b|\benum\b[^;]*\b{name}\b"
+    constant = rf"\b(?:constexpr|const)\b[^;\n]*\b{name}\s*[={{]"
+    declared = rf"{constant}|\bdefine[ \t]+{name}\b|\benum\b[^;]*\b{name}\b"
     return bool(re.search(declared, source.bare) or re.search(r'#\s*include\s*"', source.text))
 
 
