@@ -149,6 +149,9 @@ VERDICTS = {
     "typedef and using": ("typedef float real; using count = unsigned long;\n"
         + kernel("const real* A, const real* B, real *__restrict__ C, const count n"), "",
         "f is correct"),
+    "a decoy": (f"{kernel()}__global__ void g({SQUARE}) {{ C[0] = A[0]; }}\n"
+        f"void run({SQUARE}) {{ g<<<1, 1>>>(A, B, C, n); }}", "",
+        "f is correct(?s:.*)g is not correct"),
     "structs": (of_structs(), "", "f is correct"),
     "operators": ("__device__ float2 operator+(float2 a, float b) { return {a.x + b, a.y}; }\n"
         + rectangular().replace("float sum = 0", "float2 sum = {}").replace("sum +=", "sum = sum +")

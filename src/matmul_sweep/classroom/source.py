@@ -147,14 +147,17 @@ class Source:
         return self.kernels[name]
 
     def products(self, name: str | None = None) -> Sequence[Kernel]:
-        """The kernels that look like a product, or the one of that name; if none does, all. Raises
-        UserError without any."""
+        """The kernels that look like a product, or the one of that name; if none does, all; and if
+        the file launches none of these, what it launches. Raises UserError without any."""
         if not self.kernels:
             raise UserError(f"{self.path}: {self.lacking}")
         if name:
             return [self.kernel(name)]
         kernels = [*self.kernels.values()]
-        return [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+        found = [one for one in kernels if syntax.adds_products(one, self.text)] or kernels
+        launched = {call.kernel for call in self.calls}
+        other = launched.isdisjoint(one.name for one in found)  # what runs is something else
+        return found + [one for one in kernels if other and one.name in launched]
 
     @property
     def lacking(self) -> str:
