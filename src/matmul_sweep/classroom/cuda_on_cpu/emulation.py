@@ -190,11 +190,14 @@ def _compile(
 def _compile_unit(unit: Sequence[str], made: Path, seconds: float | None) -> str:
     """Make the object of a unit, and return what the compiler says if it fails. That of what
     watches is the same for kernels of a signature, and comes from the cache."""
+    command = [compiler(), *unit, "-c", "-o", str(made)]
+    if unit[-1] != DRIVER:
+        return _refused(command, seconds)
     key = cache.key_of([version(compiler()), *unit], runtime())
-    if unit[-1] == DRIVER and cache.fetch(key, made) is not None:
+    if cache.fetch(key, made) is not None:
         return ""
-    report = _refused([compiler(), *unit, "-c", "-o", str(made)], seconds)
-    if unit[-1] == DRIVER and not report:
+    report = _refused(command, seconds)
+    if not report:
         cache.keep(key, made, "")
     return report
 
