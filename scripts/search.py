@@ -211,8 +211,10 @@ class Search:
         self.dispatch, self.gpu, self.arch = dispatch, gpu, gpu.architecture
         self.output = options.output or Path(f"results/search-{dispatch.name}.csv")
         compile_instruments(self.arch, build / self.arch / "instruments.cubin")
-        keep = options.limits or options.judge is not None
-        self.table = [cost for cost in dispatch.costs if cost.architecture == self.arch]
+        judges = options.judge is not None
+        keep = options.limits or judges
+        rows = (*dispatch.costs, *(dispatch.others if judges else ()))
+        self.table = [cost for cost in rows if cost.architecture == self.arch]
         if keep and not self.table:
             raise UserError(f"{dispatch.dispatch}: no row of {self.arch}; fit its costs first")
         every = candidates(catalogue, self.space, options.fit_only)

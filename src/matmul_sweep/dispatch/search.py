@@ -41,12 +41,16 @@ def candidates(
     catalogue: Catalogue, space: Mapping[str, Any], fit_only: bool = False
 ) -> list[Variant]:
     """What a search tries of each kernel that its configuration names: the tilings of the
-    catalogue and, unless it is to fit only, those in boxes of values.
+    catalogue and, unless it is to fit only, those in boxes of values. A variant can be named too:
+    it alone.
 
     Raises UserError if a box names a parameter that the kernel lacks.
     """
     found: dict[str, Variant] = {}
     for name, boxes in space["candidates"].items():
+        if "/" in name:
+            found[name] = catalogue.variant(name)
+            continue
         one_of("candidates", name, catalogue)
         for variant in tilings(catalogue[name], [] if fit_only else boxes):
             found.setdefault(variant.name, variant)

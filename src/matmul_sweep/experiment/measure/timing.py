@@ -159,7 +159,8 @@ def stages_ms(
     if not isinstance(run, GpuRunner) or len(functions) < 2:
         return []
     product, stream = Product(variant, run.tools.binaries), run.tools.stream.handle
-    product(stream, shape, *map(int, on_device(run, variant, shape, *inputs)))
+    arrays = on_device(run, variant, shape, *inputs)  # until the last launch
+    product(stream, shape, *map(int, arrays))
     launches = [partial(launch, stream) for launch in product.known[shape].launches]
     held = HeldStream(run.tools)
     rounds = [held.times(launches) for _ in range(LAUNCHES)]
