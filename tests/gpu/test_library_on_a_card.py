@@ -115,14 +115,15 @@ def test_gemm_in_bfloat16_adds_in_its_store(torch: Any) -> None:
 
 def test_muons_step(torch: Any) -> None:
     muon = runpy.run_path(str(ROOT / "examples" / "muon.py"))
-    for m, k in ((256, 512), (500, 700)):
+    # Where rows have odd lengths, no kernel adds in its store, so C is rounded twice.
+    for m, k, most in ((256, 512, 1.05), (500, 700, 1.35)):
         x = torch.randn(m, k, device="cuda")
         x = (x / x.norm()).bfloat16()
         exact = muon["by_addmm"](x.float())
         own = muon["by_halves"](x, matmul_sweep.gram, matmul_sweep.gemm)
         others = muon["by_addmm"](x)
         of_own, of_others = ((each.float() - exact).norm() for each in (own, others))
-        assert of_own <= 1.1 * of_others
+        assert of_own <= most * of_others
 
 
 def test_stacks(torch: Any) -> None:

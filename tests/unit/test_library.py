@@ -421,25 +421,54 @@ def test_the_accuracy_decides_which_dispatch_chooses(
 
 
 @pytest.mark.parametrize(
-    ("accuracy", "launches"),
+    ("own", "launches"),
     [
-        ("componentwise", the_catalogue()["residues"].functions),
-        ("normwise", ("norms", "finish_norms", "split", "residues", "combine", "gram_native")),
-        ("native", ("gram_tensor_direct",)),
-        ("float32", ("gram_tensor_direct",)),
+        ({"kernel": "residues"}, the_catalogue()["residues"].functions),
+        (
+            {"accuracy": "normwise"},
+            ("norms", "finish_norms", "split", "residues", "combine", "gram_native"),
+        ),
+        ({"accuracy": "native"}, ("gram_tensor_direct",)),
+        ({}, ("gram_tensor_direct",)),
     ],
 )
-def test_the_accuracy_of_float64_decides_how_gram_multiplies(
-    calls: Card, accuracy: str, launches: tuple[str, ...]
+def test_gram_in_float64_multiplies_in_several_ways(
+    calls: Card, own: dict[str, str], launches: tuple[str, ...]
 ) -> None:
     a = whole_numbers(150, 40, dtype=np.float64)
-    c = matmul_sweep.gram(Given(laid(a, "rows")), accuracy=accuracy)
+    c = matmul_sweep.gram(Given(laid(a, "rows")), **own)
     assert calls.launched == [*launches]
     np.testing.assert_array_equal(c.array, a.T @ a)
 
 
-def test_cards_without_products_of_bytes_are_native() -> None:
-    assert cards.default(GRAM, "componentwise", GRAM.shape(9, 9), "sm_80", False).name == "gram"
+@pytest.mark.parametrize(
+    ("accuracy", "arch", "by_bytes"),
+    [
+        ("float32", "sm_90", "residues/componentwise"),
+        ("componentwise", "sm_90", "residues/componentwise"),
+        ("normwise", "sm_90", "residues/normwise"),
+        ("native", "sm_90", None),
+        ("ieee", "sm_90", None),
+        ("normwise", "sm_80", None),
+    ],
+)
+def test_a_large_gram_goes_by_bytes_where_that_is_exact_enough(
+    accuracy: str, arch: str, by_bytes: str | None
+) -> None:
+    part = cards.chosen(None, accuracy, GRAM, Gram(8192, 8192), arch)
+    assert (part.name if part.kernel.arithmetic == "residues" else None) == by_bytes
+
+
+def test_without_memory_for_a_workspace_the_exact_kernel_runs(
+    calls: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = lambda *_: driver.OUT_OF_MEMORY  # noqa: E731
+    monkeypatch.setattr(calls, "cuMemAllocAsync", full, raising=False)
+    zeros = Given(np.zeros((1024, 1024), SINGLE))
+    matmul_sweep.gemm(zeros, zeros)
+    assert calls.launched == ["streamed"]
+    with pytest.raises(MemoryError):
+        matmul_sweep.gemm(zeros, zeros, kernel="three_products")
 
 
 def test_kernels_can_be_compiled_ahead(calls: Card) -> None:

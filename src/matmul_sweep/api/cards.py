@@ -18,7 +18,8 @@ from matmul_sweep.operations.operation import Operation
 from matmul_sweep.operations.shapes import Shape
 from matmul_sweep.process.errors import UserError
 
-OF_FLOAT64 = ("native", "componentwise", "normwise")  # the last two are tilings of residues
+OF_FLOAT64 = ("native", "componentwise", "normwise")
+EXACT = ("ieee", "native")  # which multiply numbers of the inputs' type
 ACCURACIES = ("float32", "ieee", *OF_FLOAT64)
 catalogue = cache(load_catalogue)
 
@@ -102,9 +103,9 @@ def chosen(
 
 
 def default(operation: Operation, accuracy: str, shape: Shape, arch: str, scales: bool) -> Variant:
-    """Of the kernels that take a product: residues where their accuracy is enough; the last with an
-    epilogue if it is scaled or added to, else the last dispatch, else the last. For "ieee" those
-    that multiply numbers of the inputs' type."""
+    """Of the kernels that take a product, for EXACT accuracies of those that multiply numbers of
+    the inputs' type: the last with an epilogue if it is scaled or added to, else the last dispatch,
+    else the last. "normwise" is residues without their guard, where they run."""
     if accuracy in OF_FLOAT64 and not (operation.symmetric and operation.dtype == "float64"):
         raise ValueError(f"accuracy '{accuracy}' is of gram in float64, not of {operation.title}")
     able = [
@@ -112,12 +113,12 @@ def default(operation: Operation, accuracy: str, shape: Shape, arch: str, scales
         for kernel in offered(operation)
         if not (own := kernel.variants[0]).refusal(shape) and own.runs_on(arch)
     ]
-    if accuracy in OF_FLOAT64[1:] and any(kernel.name == "residues" for kernel in able):
-        return catalogue().variant(f"residues/{accuracy}")
-    exact = [k for k in able if accuracy != "ieee" or k.arithmetic == "full"]
-    adders = [k for k in exact if scales and k.epilogue]
-    dispatches = [k for k in exact if k.kind is Kind.DISPATCH]
-    return (adders or dispatches or exact)[-1].variants[0]
+    if accuracy == "normwise" and any(kernel.name == "residues" for kernel in able):
+        return catalogue().variant("residues/normwise")
+    enough = [k for k in able if accuracy not in EXACT or k.arithmetic == "full"]
+    adders = [k for k in enough if scales and k.epilogue]
+    dispatches = [k for k in enough if k.kind is Kind.DISPATCH]
+    return (adders or dispatches or enough)[-1].variants[0]
 
 
 def offered(operation: Operation) -> list[Kernel]:

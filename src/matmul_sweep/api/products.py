@@ -52,11 +52,11 @@ def gram(
     """C = alpha·Aᵀ·A + beta·D with A of m×n and C of n×n; gram(x.T) is x·xᵀ.
 
     In float64 and bfloat16 half of C is computed and the other half mirrored; other number types
-    take gemm's kernels. accuracy, of float64: "componentwise" errs at most as a sum of float64
-    products does, as a share of Σ|a||b|, "normwise" by some 2⁻⁵² of the norms of two columns of A;
-    both by products of bytes, on cards that have them. Else it is a sum of float64 products,
-    "native". In bfloat16 D has to be symmetric, as one half of it is read, and may be A. Everything
-    else is as in gemm.
+    take gemm's kernels. accuracy, of float64: without one, or with "componentwise", it errs at most
+    as a sum of float64 products does, as a share of Σ|a||b|, by products of bytes where they are
+    faster; "normwise" errs by some 2⁻⁵² of the norms of two columns of A; "native", or "ieee", is a
+    sum of float64 products. In bfloat16 D has to be symmetric, as one half of it is read, and may
+    be A. Everything else is as in gemm.
     """
     return multiply(True, (a,), d, out, alpha, beta, kernel, accuracy)
 

@@ -84,15 +84,26 @@ class Request:
         self.way = question.way if inputs[-1].extent[0] else EMPTY
         self.calls: dict[int, Call] = {}
         self.empty = not all(self.shape)
-        self.variant = None if self.empty or self.way == EMPTY else self.choice(question)
+        self.asked = question.kernel, question.accuracy
+        self.variant = None if self.empty or self.way == EMPTY else self.choice(*self.asked)
         # How C lies.
         self.c = self.arranged.output.transposed if self.arranged.by_columns else output
 
-    def choice(self, question: Question) -> Variant:
+    def choice(self, name: str | None, accuracy: str) -> Variant:
         """The kernel. Raises what gemm does."""
         shape, arch = self.product_shape, card(self.device).architecture
-        scales = self.way != PLAIN
-        return chosen(question.kernel, question.accuracy, self.operation, shape, arch, scales)
+        return chosen(name, accuracy, self.operation, shape, arch, scales=self.way != PLAIN)
+
+    def gives_way(self) -> bool:
+        """Take the exact kernel instead, which needs no memory of its own, from now on; False for a
+        kernel that was named, or is that one."""
+        name, accuracy = self.asked
+        if name or accuracy == "ieee":
+            return False
+        self.asked = None, "ieee"
+        before, self.variant = self.variant, self.choice(*self.asked)
+        self.calls.clear()
+        return self.variant != before
 
     @property
     def product_shape(self) -> Shape:
@@ -144,7 +155,12 @@ class Request:
         kind, stream = self.kind, self.kind.stream(self.device, given)
         call = self.calls.get(stream) or self.prepared(stream)
         size = call.scratch_bytes
-        _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
+        try:
+            _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
+        except (MemoryError, RuntimeError):  # as PyTorch's is
+            if not self.gives_way():
+                raise
+            return self.enqueue(given, addresses, alpha, beta)
         *inputs, output = addresses
         addend = inputs[self.factors] if self.addend else output
         own = inputs[: self.factors] if self.straight else [inputs[i] for i in self.arranged.order]

@@ -4,11 +4,13 @@ The time is predicted as a sum of terms. Each term is a quantity that follows fr
 tiling and the number of multiprocessors, times a coefficient of the variant, in microseconds, that
 scripts/search.py fits to measured times. The quantities are those that the analytical model of
 Stream-K counts (Osama, Merrill, Cecka, Garland and Owens, PPoPP 2023, section 5.3), and some for
-edges and memory. But no LARGE product takes less than its energy over the card's power limit.
+edges and memory. But no LARGE product takes less than its energy over the card's power limit; one
+that comes near that takes longer than either says, since it meets the limit in parts of its time.
 """
 
 import math
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.expressions import evaluate
@@ -17,6 +19,8 @@ from matmul_sweep.operations.shapes import Shape, ceil_div
 
 # Shorter products draw too little power, at any clock, to come to a card's limit.
 LARGE = 4e10  # operations
+CORNER = 8  # power of the norm that joins the two times; 4 to 16 choose alike
+RAGGED_ENERGY = 1.05  # where rows are ragged, so that single words are copied; 1.03 to 1.08
 NEAR_MEGABYTES = 40  # matrices of this size stay in the L2 between launches (H100, H200: 50 MB)
 ACCESS_BYTES = 16  # rows that begin at multiples of this are copied four words at once
 SECTOR_BYTES = 32  # rows that begin at multiples of this are stored in whole sectors
@@ -82,7 +86,19 @@ class Cost:
             return math.inf
         quantities = astuple(work(self.variant, shape, shares, multiprocessors))
         least = self.at_limit * limited_volume(self.variant, shape, shares, multiprocessors)
-        return max(least, sum(a * b for a, b in zip(self.coefficients, quantities, strict=True)))
+        time = sum(a * b for a, b in zip(self.coefficients, quantities, strict=True))
+        return float(joined(time, least))
+
+
+def joined(time: Any, least: Any) -> Any:
+    """The time by a variant's work and the least one by its power, as one: numbers or arrays."""
+    return (time**CORNER + least**CORNER) ** (1 / CORNER)
+
+
+def ragged(variant: Variant, shape: Shape) -> bool:
+    """Whether rows of C do not begin at multiples of ACCESS_BYTES."""
+    element = variant.kernel.product.sizes(shape)[-1] // shape.elements[-1]
+    return element * shape.output[1] % ACCESS_BYTES > 0
 
 
 def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> Work:
@@ -94,8 +110,8 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
     sizes = variant.kernel.product.sizes(shape)
     element = sizes[-1] // shape.elements[-1]  # bytes, of C
     megabytes = sum(sizes) / 1e6
-    ragged = element * columns % ACCESS_BYTES > 0
-    edge = columns % tile[1] > 0 and not ragged
+    cut = ragged(variant, shape)
+    edge = columns % tile[1] > 0 and not cut
     tiles = ceil_div(shares.tiles, multiprocessors)
     edge_tiles = edge * ceil_div(ceil_div(rows, tile[0]), multiprocessors)
     return Work(
@@ -109,8 +125,8 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
         sums=max(shares.parts - 1, 0),
         megabytes=megabytes,
         far_megabytes=max(megabytes - NEAR_MEGABYTES, 0),
-        ragged_slabs=ragged * slabs_of_all,
-        ragged_tiles=ragged * tiles,
+        ragged_slabs=cut * slabs_of_all,
+        ragged_tiles=cut * tiles,
         cut_tiles=(element * columns % SECTOR_BYTES > 0) * tiles,
         edge_slabs_of_block=edge * of_block,
         edge_slabs=edge_tiles * ceil_div(shape.terms, variant.slab) / variant.teams,
@@ -119,12 +135,13 @@ def work(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -
 
 
 def limited_volume(variant: Variant, shape: Shape, shares: Shares, multiprocessors: int) -> float:
-    """Millions of multiply-adds for each multiprocessor, of whole tiles and slabs; 0 for a product
-    that no power limit meets."""
+    """Millions of multiply-adds for each multiprocessor, of whole tiles and slabs, and what ragged
+    rows take as if it were such; 0 for a product that no power limit meets."""
     if shape.operations < LARGE:
         return 0.0
     rows, columns = variant.tile
-    return shares.slabs * rows * columns * variant.slab / multiprocessors / 1e6
+    copies = RAGGED_ENERGY if ragged(variant, shape) else 1
+    return copies * shares.slabs * rows * columns * variant.slab / multiprocessors / 1e6
 
 
 def prepared(variant: Variant, shape: Shape, multiprocessors: int) -> float:

@@ -10,7 +10,15 @@ from scipy.optimize import nnls
 from matmul_sweep.catalogue.architectures import architecture
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.catalogue.sharing import shares_of
-from matmul_sweep.dispatch.cost import LARGE, TERMS, Cost, additions, limited_volume, work
+from matmul_sweep.dispatch.cost import (
+    LARGE,
+    TERMS,
+    Cost,
+    additions,
+    joined,
+    limited_volume,
+    work,
+)
 from matmul_sweep.operations import parse_shape
 from matmul_sweep.operations.shapes import Shape
 
@@ -217,7 +225,7 @@ class Measured:
         coefficients = np.array([cost.coefficients for cost in costs])
         least = self.volumes[:, columns] * [cost.at_limit for cost in costs]
         predicted = np.einsum("ijk,jk->ij", self.work[:, columns], coefficients)
-        predicted = np.maximum(predicted, least)
+        predicted = joined(predicted, least)
         most = np.array([cost.most_additions or np.inf for cost in costs])
         able = np.isfinite(self.times[:, columns]) & (self.additions[:, columns] <= most)
         return np.where(able, predicted, np.inf).argmin(axis=1)
