@@ -233,7 +233,8 @@ class Search:
         left = self.shapes(ALONE)
         if left and not any(row["set"] == ALONE for row in found):
             found = self.alone(fit.raced(found, self.kept, self.arch), left, found)
-        costs = fit.fitted(found, self.kept, self.arch, self.space.get("everywhere"))
+        own = self.space.get("everywhere"), self.space.get("known_only", ())
+        costs = fit.fitted(found, self.kept, self.arch, *own)
         judged = [row for row in found if row["set"] == "judged"]
         print(fit.judgement(judged, costs, self.kept, self.arch))
         return costs

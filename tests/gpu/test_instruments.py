@@ -197,7 +197,7 @@ def test_the_timer_reads_little_for_nothing_and_the_recorder_does_not_disturb(
     write_json({"gpu": gpu.name}, tmp_path / "device.json")
     empty, off, on = check_timer.against_itself(tmp_path).to_dict("records")
     assert empty["samples"] == check_timer.LAUNCHES
-    assert 0 < empty["time_low_ms"] <= empty["time_ms"] < 0.004
+    assert 0 < empty["time_low_ms"] <= empty["time_ms"] < 0.006
     assert off["readings"] == 0 < on["readings"]
     assert on["ratio"] == pytest.approx(1, abs=0.05)
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from matmul_sweep.catalogue.entries import Variant
 from matmul_sweep.operations.shapes import Shape, ceil_div
 
-LIGHT = 0.65  # the work of a tile on the diagonal of AᵀA, as a share of any other tile's
+# The work of a tile on the diagonal, as a share of any other tile's, where a kernel leaves out what
+# lies below the diagonal: those of AᵀA in float64 do.
+LIGHT = 0.65
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ def shares_of(variant: Variant, shape: Shape, multiprocessors: int) -> Shares:
     across = ceil_div(columns, tile[1])
     full, light = ceil_div(rows, tile[0]) * across, 0
     if variant.kernel.half:
-        full, light = across * (across - 1) // 2, across
+        light = across if variant.kernel.operation == "gram" else 0
+        full = across * (across + 1) // 2 - light
     blocks = variant.resident * multiprocessors
     if variant.kernel.shares == "cluster":
         parts = variant.cluster

@@ -1,6 +1,6 @@
 """Fit what work costs each variant to measured times, and pick those that a dispatch needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
@@ -39,11 +39,13 @@ Found = Mapping[str, Any]  # a row of a search
 
 
 def fitted(
-    found: Sequence[Found], variants: Sequence[Variant], arch: str, everywhere: str | None
-) -> list[Cost]:
+    found: Sequence[Found], variants: Sequence[Variant], arch: str, everywhere: str | None,
+    known_only: Collection[str] = (),
+) -> list[Cost]:  # fmt: skip
     """The rows of a dispatch's table: of the variants that the choice by costs takes at one of the
     shapes, of `everywhere`, which runs on every card, and of those that known shapes want, which
-    are without costs if they do not compete. Without `everywhere` another dispatch has it.
+    are without costs if they do not compete, or are to run at such shapes only. Without
+    `everywhere` another dispatch has it.
 
     found: rows of a search: set, shape, variant, microseconds, those of the library beside it,
     error and largest_error as shares of the library's, and of the set `alone` the share of the
@@ -53,7 +55,8 @@ def fitted(
     alone = [row for row in found if row["set"] == "alone"]
     own = side_by_side(found, variants, arch)
     rows = own.rows(at_limits(alone, variants, arch), arch)
-    every = {cost.variant.name: cost for cost in rows}
+    every = {cost.variant.name: cost for cost in rows if cost.variant.name not in known_only}
+    rows = [*every.values()]
     chosen = [rows[i].variant.name for i in own.chosen(rows)]
     names = dict.fromkeys([everywhere, *chosen] if everywhere else chosen)
     table = {name: every[name] for name in names}
