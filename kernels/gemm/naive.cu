@@ -11,10 +11,11 @@
 //             └───────┴───────────┘
 //
 // Traffic     Every thread reads 2n numbers for 2n operations: 4 bytes per operation, and
-//             8n³ bytes in all. Caches soften it: the 32 threads of a warp lie in one row,
-//             so a step reads one number of A (broadcast) and one line of 128 bytes of B.
-// Limit       Load instructions: two per multiply-add, so the load units are busy long
-//             before the arithmetic is.
+//             8n³ bytes in all. Caches soften it: with TILE_WIDTH = 32 the threads of a warp
+//             lie in one row, so a step reads one number of A (broadcast) and one line of
+//             128 bytes of B.
+// Limit       Load instructions: two per multiply-add, so the load units are saturated long
+//             before the arithmetic is. m and k are n here, and have no names.
 
 extern "C" __global__ void __launch_bounds__(TILE_WIDTH * TILE_WIDTH)
 naive(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,

@@ -4,25 +4,28 @@
 //             column of A and R of a row of B, over and over: 2R loads from shared memory feed
 //             R² multiply-adds. With R = 8 that is one load for four of them.
 //
-//                        B: TILE_K×TILE_N          C: TILE×TILE of a block
-//                       ┌─b───b───b───b─┐         ┌─c───c───c───c─┐
-//                       └───────────────┘         │               │   a thread's results lie
-//              A: ┌──┐                            ├─c───c───c───c─┤   TILE / R apart in both
-//                 │a │                            │               │   dimensions: neighbours
-//                 │a │                            ├─c───c───c───c─┤   in a warp read
-//                 └──┘                            └───────────────┘   neighbouring words
+//                      B: TILE_K×TILE
+//                     ┌─b───b───b───b─┐
+//                     └───────────────┘
+//               A     C: TILE×TILE of a block
+//              ┌──┐   ┌─c───c───c───c─┐
+//              │a │   │               │   A thread's results lie TILE / R apart
+//              │a │   ├─c───c───c───c─┤   in both dimensions: neighbours in a
+//              │a │   │               │   warp read neighbouring words.
+//              └──┘   └─c───c───c───c─┘
 //
 //             The slab of A lies transposed, so that both operands are read along rows.
 //
 // Traffic     Global memory: 2k/TILE reads of 4 bytes per element of C. Shared memory: 2/R loads
 //             per multiply-add.
-// Removes     The bound of the shared memory's loads: 2R ≤ R²/4 from R = 8 on.
+// Removes     The bound of the shared memory's loads: a multiprocessor loads one word where it
+//             does four multiply-adds, and 2R ≤ R²/4 from R = 8 on.
 // Limit       Loads of one word each: 16 instructions beside 64 multiply-adds, and the latency
 //             of global memory, for which all threads of the block wait at the barrier.
 
 constexpr int WIDTH = TILE / R;  // threads along each dimension of the tile
 constexpr int THREADS = WIDTH * WIDTH;
-constexpr int PITCH = TILE + 1;  // of the transposed slab: its stores fall into different banks
+constexpr int PITCH = TILE + 1;  // of the transposed slab: half as many conflicts of its stores
 
 static_assert(TILE % R == 0, "register tiles cover the block's tile");
 
