@@ -12,6 +12,8 @@ from torch import Tensor
 
 from matmul_sweep.api import products
 
+LAUNCHED = 1e9  # operations in whose time a launch from Python takes place
+
 
 @torch.library.custom_op("matmul_sweep::gemm", mutates_args=(), device_types="cuda")
 def gemm(a: Tensor, b: Tensor, accuracy: str = "float32") -> Tensor:
@@ -38,19 +40,23 @@ def multiplied(a: Tensor, b: Tensor, accuracy: str, alpha: float = 1) -> Tensor:
 
 
 def keep(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
+    """What the gradients read: the gradient of A reads B, that of B reads A."""
     a, b, ctx.accuracy = inputs
-    ctx.save_for_backward(a, b)
+    wanted_a, wanted_b, *_ = ctx.needs_input_grad
+    ctx.shapes = a.shape, b.shape
+    ctx.save_for_backward(a if wanted_b else None, b if wanted_a else None)
 
 
 def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
     """Of A: the gradient times Bᵀ, of B: Aᵀ times the gradient; summed where one matrix served a
     stack."""
-    (a, b), (wanted_a, wanted_b, *_) = ctx.saved_tensors, ctx.needs_input_grad
-    of_a = gemm(gradient, b.mT, ctx.accuracy).sum_to_size(a.shape) if wanted_a else None
-    if wanted_b and b.dim() == 2 and a.dim() == 3:  # one product in place of a stack of them
+    (a, b), (of_a, of_b) = ctx.saved_tensors, ctx.shapes
+    made_a = gemm(gradient, b.mT, ctx.accuracy).sum_to_size(of_a) if b is not None else None
+    if a is None:
+        return made_a, None, None
+    if len(of_b) == 2 and a.dim() == 3:  # one product in place of a stack of them
         a, gradient = a.flatten(0, 1), gradient.flatten(0, 1)
-    of_b = gemm(a.mT, gradient, ctx.accuracy).sum_to_size(b.shape) if wanted_b else None
-    return of_a, of_b, None
+    return made_a, gemm(a.mT, gradient, ctx.accuracy).sum_to_size(of_b), None
 
 
 gemm.register_autograd(gradients, setup_context=keep)
@@ -59,7 +65,8 @@ gemm.register_autograd(gradients, setup_context=keep)
 @contextmanager
 def patch(accuracy: str = "float32") -> Iterator[Counter[str]]:
     """Within the block torch.mm, matmul, addmm, bmm, nn.Linear and their gradients multiply float32
-    tensors on a GPU by this library, in all threads; everything else is PyTorch's as before.
+    tensors on a GPU by this library, in all threads; everything else is PyTorch's as before, and so
+    are stacks of products below LAUNCHED, each of which would be a launch. One block at a time.
 
     Yields how often each product was taken: Counter({"mm 64x64x64": 2}).
     """
@@ -69,6 +76,9 @@ def patch(accuracy: str = "float32") -> Iterator[Counter[str]]:
     def ours(name: str, a: Tensor, b: Tensor) -> bool:
         """Whether a product is taken, and if so it is counted."""
         own = a.dtype == b.dtype == torch.float32 and a.device == b.device
+        own = own and a.dim() == b.dim() == (3 if name == "bmm" else 2)
+        if own and name == "bmm" and 2 * a[0].numel() * b.shape[-1] < LAUNCHED:
+            return False
         if own:
             taken[f"{name} {'x'.join(map(str, (*a.shape[:-1], b.shape[-1], a.shape[-1])))}"] += 1
         return own
@@ -76,18 +86,18 @@ def patch(accuracy: str = "float32") -> Iterator[Counter[str]]:
     def mm(a: Tensor, b: Tensor) -> Tensor:
         if ours("mm", a, b):
             return multiplied(a, b, accuracy)
-        return aten.mm.out(a, b, out=new_product(a, b))
+        return aten.mm.out(a, b, out=a.new_empty(0))
 
     def bmm(a: Tensor, b: Tensor) -> Tensor:
         if ours("bmm", a, b):
             return multiplied(a, b, accuracy)
-        return aten.bmm.out(a, b, out=new_product(a, b))
+        return aten.bmm.out(a, b, out=a.new_empty(0))
 
     def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         if c.dtype == torch.float32 and ours("addmm", a, b):
             made = multiplied(a, b, accuracy, alpha)
             return made.add_(c, alpha=beta) if beta else made
-        return aten.addmm.out(c, a, b, beta=beta, alpha=alpha, out=new_product(a, b))
+        return aten.addmm.out(c, a, b, beta=beta, alpha=alpha, out=a.new_empty(0))
 
     with torch.library._scoped_library("aten", "IMPL") as library:
         with warnings.catch_warnings():

@@ -462,18 +462,29 @@ def test_a_large_gram_goes_by_bytes_where_that_is_exact_enough(
 def test_without_memory_for_a_workspace_the_exact_kernel_runs(
     calls: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = lambda *_: driver.OUT_OF_MEMORY  # noqa: E731
-    monkeypatch.setattr(calls, "cuMemAllocAsync", full, raising=False)
     zeros = Given(np.zeros((1024, 1024), SINGLE))
+    illegal_address = 700
+    for code, error in ((driver.OUT_OF_MEMORY, MemoryError), (illegal_address, driver.DriverError)):
+        with monkeypatch.context() as failing:
+            failing.setattr(calls, "cuMemAllocAsync", lambda *_, code=code: code, raising=False)
+            with pytest.raises(error):
+                matmul_sweep.gemm(zeros, zeros, kernel="three_products")
+            if error is MemoryError:
+                with pytest.warns(UserWarning, match="takes the kernel that needs less"):
+                    matmul_sweep.gemm(zeros, zeros)
+                assert calls.launched.pop() == "streamed"
+            else:
+                with pytest.raises(error):
+                    matmul_sweep.gemm(zeros, zeros)
     matmul_sweep.gemm(zeros, zeros)
-    assert calls.launched == ["streamed"]
-    with pytest.raises(MemoryError):
-        matmul_sweep.gemm(zeros, zeros, kernel="three_products")
+    assert calls.launched[-1] == "three_products"
 
 
 def test_kernels_can_be_compiled_ahead(calls: Card) -> None:
     matmul_sweep.prepare([(64, 64, 64), (2048, 2048, 2048)])
     assert len(calls.compiled) == 2
+    matmul_sweep.prepare([(48, 32)])  # gram of float32
+    assert len(calls.compiled) == 3
     matmul_sweep.prepare([(1001, 999)], "bfloat16")  # 999 rows of 1001 for AAᵀ
     assert calls.compiled[-1].startswith("gram_padded_bf16")
     assert matmul_sweep.kernels()["sgemm_split"].startswith("C = A·B in float32. If ")
@@ -485,6 +496,7 @@ def square(**changes: Any) -> Given:
 
 SHARED = np.zeros((4, 8), SINGLE)
 MISTAKES = [
+    ((square(dtype=">f4"), square(dtype=">f4")), {}, TypeError, "bytes in the other order"),
     ((square(), Given(np.zeros((5, 4), SINGLE))), {}, ValueError, r"\(4, 4\) and \(5, 4\)"),
     ((square(), Given(np.zeros(4, SINGLE))), {}, ValueError, r"not \(4,\)"),
     ((square(), square(dtype="float64")), {}, TypeError, "float32, float64"),

@@ -39,6 +39,7 @@ class Kind:
     has_views = False  # whether an array can be handed out in column-major order
     allocates = False  # whether its library has memory for the time of a call
     writable = True
+    no_memory: type[Exception] = MemoryError
 
     def look(self, arrays: Sequence[Any]) -> tuple[list[int], tuple[Look, ...]]:
         """The addresses of arrays, and how they lie: the fields of Seen."""
@@ -56,14 +57,19 @@ class Kind:
         return described["typestr"], place, described["shape"], described.get("strides")
 
     def dtype(self, own: Any) -> str:
-        """The name of a number type."""
+        """The name of a number type. Raises the kind's error for bytes in the other order."""
+        if not np.dtype(own).isnative:
+            raise self.wrong_type(f"{own}: numbers with their bytes in the other order")
         return np.dtype(own).name
 
     def strides(self, seen: Seen) -> tuple[int, ...]:
-        """In elements."""
+        """In elements. Raises the kind's error where they are no whole numbers."""
         if seen.strides is None:
             return tuple(math.prod(seen.shape[i + 1 :]) for i in range(len(seen.shape)))
-        return tuple(stride // np.dtype(seen.dtype).itemsize for stride in seen.strides)
+        size = np.dtype(seen.dtype).itemsize
+        if any(stride % size for stride in seen.strides):
+            raise self.wrong(f"steps of {seen.strides} bytes between numbers of {size}")
+        return tuple(stride // size for stride in seen.strides)
 
     def stream(self, device: int, arrays: Sequence[Any]) -> int:
         """The stream on which these arrays are ready, and on which the product goes."""
@@ -82,6 +88,9 @@ class Kind:
     def finish(self, stream: int) -> None:
         """Called after the last launch; likewise."""
 
+    def written(self, array: Any) -> None:
+        """Told of an `out` that a product writes."""
+
 
 class Torch(Kind):
     """PyTorch's tensors."""
@@ -91,6 +100,7 @@ class Torch(Kind):
 
     def __init__(self) -> None:
         self.torch: Any = sys.modules["torch"]
+        self.no_memory = self.torch.cuda.OutOfMemoryError
         self.current_stream: Any = getattr(self.torch._C, "_cuda_getCurrentRawStream", None)
 
     def look(self, arrays: Sequence[Any]) -> tuple[list[int], tuple[Look, ...]]:
@@ -124,6 +134,9 @@ class Torch(Kind):
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
         return self.torch.empty(shape, dtype=dtype, device=device)
+
+    def written(self, array: Any) -> None:
+        self.torch.autograd.graph.increment_version(array)  # or a gradient would read it unawares
 
     def scratch(self, size: int, device: int, stream: int) -> tuple[object, int]:
         memory = self.torch.empty(size, dtype=self.torch.uint8, device=device)
@@ -161,7 +174,9 @@ class Numba(Kind):
     """Numba's device arrays."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
-        return sys.modules["numba"].cuda.device_array(shape, np.dtype(dtype))
+        cuda = sys.modules["numba"].cuda
+        with cuda.gpus[device]:
+            return cuda.device_array(shape, np.dtype(dtype))
 
 
 class Jax(Kind):

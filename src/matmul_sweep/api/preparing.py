@@ -20,10 +20,13 @@ def prepare(
     accuracy: str = "float32", device: int = 0,
 ) -> None:  # fmt: skip
     """Compile what products of these shapes take on a GPU, so that no call has to: (m, n, k) of
-    gemm, (m, n) of gram with a kernel of its own. Raises what gemm does."""
+    gemm, (m, n) of gram, with alpha = 1 and beta = 0. Raises what gemm does."""
     gpu, wanted = card(device), dict[str, Variant]()
     for extents in shapes:
         operation = operation_for(dtype, symmetric=len(extents) == 2)
+        if not operation and len(extents) == 2:  # gram by gemm's kernels
+            m, n = extents
+            operation, extents = operation_for(dtype, symmetric=False), (n, n, m)
         if not operation:
             raise TypeError(f"no kernel multiplies {dtype} at {tuple(extents)}")
         # A kernel that computes AAᵀ has the A of gram transposed.

@@ -84,6 +84,7 @@ def multiply(
         addresses.append(kind.address(out))
     else:
         request.check_apart(addresses)
+        kind.written(out)
     request.launch(given, addresses, alpha, beta)
     return out
 

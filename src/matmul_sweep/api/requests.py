@@ -4,7 +4,7 @@ and its launches prepared."""
 import threading
 import warnings
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from matmul_sweep.api.calls import ADDED, EMPTY, PLAIN, Call, Copy
@@ -84,26 +84,25 @@ class Request:
         self.way = question.way if inputs[-1].extent[0] else EMPTY
         self.calls: dict[int, Call] = {}
         self.empty = not all(self.shape)
-        self.asked = question.kernel, question.accuracy
-        self.variant = None if self.empty or self.way == EMPTY else self.choice(*self.asked)
+        self.question = question
+        self.variant = None if self.empty or self.way == EMPTY else self.choice(question)
         # How C lies.
         self.c = self.arranged.output.transposed if self.arranged.by_columns else output
 
-    def choice(self, name: str | None, accuracy: str) -> Variant:
+    def choice(self, question: Question) -> Variant:
         """The kernel. Raises what gemm does."""
         shape, arch = self.product_shape, card(self.device).architecture
-        return chosen(name, accuracy, self.operation, shape, arch, scales=self.way != PLAIN)
+        scales = self.way != PLAIN
+        return chosen(question.kernel, question.accuracy, self.operation, shape, arch, scales)
 
-    def gives_way(self) -> bool:
-        """Take the exact kernel instead, which needs no memory of its own, from now on; False for a
-        kernel that was named, or is that one."""
-        name, accuracy = self.asked
-        if name or accuracy == "ieee":
-            return False
-        self.asked = None, "ieee"
-        before, self.variant = self.variant, self.choice(*self.asked)
-        self.calls.clear()
-        return self.variant != before
+    @cached_property
+    def spare(self) -> "Request | None":
+        """The same by the kernel of "ieee", for calls that find too little memory for a workspace;
+        None if it is this one, or if a kernel was named."""
+        if self.question.kernel:
+            return None
+        exact = Request(self.question._replace(accuracy="ieee"))
+        return None if exact.variant == self.variant else exact
 
     @property
     def product_shape(self) -> Shape:
@@ -143,6 +142,8 @@ class Request:
         """Enqueue the product of arrays at these addresses, C's the last."""
         if self.empty:
             return
+        if self.way != EMPTY and not all(addresses):
+            raise self.kind.wrong("an array without memory of its own: give its local array")
         if self.kind.allocates:
             self.enqueue(given, addresses, alpha, beta)
         else:
@@ -157,10 +158,11 @@ class Request:
         size = call.scratch_bytes
         try:
             _memory, scratch = kind.scratch(size, self.device, stream) if size else (None, 0)
-        except (MemoryError, RuntimeError):  # as PyTorch's is
-            if not self.gives_way():
+        except kind.no_memory:
+            if self.spare is None:
                 raise
-            return self.enqueue(given, addresses, alpha, beta)
+            tell_of_memory(size)
+            return self.spare.enqueue(given, addresses, alpha, beta)
         *inputs, output = addresses
         addend = inputs[self.factors] if self.addend else output
         own = inputs[: self.factors] if self.straight else [inputs[i] for i in self.arranged.order]
@@ -244,5 +246,15 @@ def tell_of_copies() -> None:
         "matmul_sweep copies a matrix before it multiplies, because its rows have gaps or begin at "
         "odd addresses, or because one factor is row-major and the other column-major; the product "
         "is right, and this is said once",
+        stacklevel=7,
+    )
+
+
+@cache
+def tell_of_memory(size: int) -> None:
+    """Warn, once for a size."""
+    warnings.warn(
+        f"matmul_sweep finds no {size} bytes of GPU memory for the time of the call, and takes the "
+        "kernel that needs less; the product is right",
         stacklevel=7,
     )
