@@ -64,6 +64,7 @@ def tried(sets: Iterable[Results]) -> list[dict[str, Any]]:
                     "size": best["size"],
                     "rate": best["rate"],
                     "speedup": best["speedup"]["ratio"],
+                    "way": "alone" if best["speedup"]["way"] == "alone" else "in turn",
                 }
             )
     return found

@@ -18,6 +18,7 @@ from matmul_sweep.experiment.dataset.selection import (
     shapes_of,
     size_name,
     squares,
+    to_fastest,
     verdict_of,
     way_of,
 )
@@ -58,6 +59,7 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         if alike and (before is None or step["source"]["code"]):
             before = row
     climbed = stairs(results, steps, here)
+    high = heights(climbed, steps)
     own = quotable(results.rivals(here))
     own = own[own.kernel.map(results.hand_written).astype(bool)]
     own = own.sort_values("kernel", key=lambda names: names.map(results.position))
@@ -69,11 +71,12 @@ def ladder(whole: Results, operation: str) -> dict[str, Any]:
         "unit": unit,
         "steps": steps,
         "stairs": climbed,
-        "heights": heights(climbed, steps),
+        "heights": high,
         "gain": gain(results, own.iloc[0], best.iloc[0]) if several else None,
         "overlaps": results.overlaps,
+        "top": max(high, key=lambda name: high[name], default=None),
         "lead": lead(whole.of(operation), factor),
-        "halves": lead(results, factor, "halves"),
+        "reduced": reduced_leads(results, factor),
     }
 
 
@@ -189,8 +192,9 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
 
 def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, Any] | None:
     """What first pages tell of the fastest kernel of that arithmetic: its rate, its speed-up over
-    the fastest library routine that fills C, from the same launches, and the errors of both. None
-    if there is no such kernel, and without a speed-up if no library was timed with it."""
+    the fastest library routine that fills C, from the same launches, the errors of both, the
+    memory that it needs beside its matrices, and the shapes at which the library is faster. None if
+    there is no such kernel, and without a speed-up if no library was timed with it."""
     best = leading_own(results, arithmetic)
     for _, row in best.iterrows():
         shape = shape_of(row)
@@ -198,14 +202,32 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
         pair = min(pairs, key=lambda pair: pair["ratio"], default=None)
         beside = at(results.launches[results.launches.cache == row.cache], shape)
         theirs = beside.mean_error[beside.kernel == (pair and pair["library"]["name"])]
+        ran = results.ran(row)
         return {
             "kernel": named(results, row.kernel, row.variant),
             "size": size_name(shape),
             "rate": row.tflops * factor,
             "speedup": pair and pair | {"way": way_of(best)},
             "errors": [known(row.mean_error), *theirs.dropna()],
+            "workspace_bytes": ran and ran.workspace_bytes(shape, results.architecture),
+            "slower_at": slower_at(results, row),
         }
     return None
+
+
+def slower_at(results: Results, row: pd.Series) -> list[str]:
+    """The sizes at which the fastest library that fills C beats a row's variant, timed alike."""
+    pairs = results.ratios[(results.ratios[["variant", "cache"]] == row[["variant", "cache"]]).all(axis=1)]
+    pairs = to_fastest(pairs[~pairs.baseline.map(results.writes_half).astype(bool)])
+    slower = pairs[pairs.ratio_high < 1]
+    return [size_name(shape) for shape in shapes_of(slower)]
+
+
+def reduced_leads(results: Results, factor: int) -> dict[str, dict[str, Any]]:
+    """The lead of each arithmetic but the full one, as far as they were timed."""
+    own = [name for name in results.present if results.hand_written(name)]
+    kinds = sorted({results.arithmetic(name) for name in own} - {"full"})
+    return {kind: found for kind in kinds if (found := lead(results, factor, kind))}
 
 
 def gain(
