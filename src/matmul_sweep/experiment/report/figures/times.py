@@ -84,7 +84,7 @@ def draw_crosses(
                 markeredgewidth=1.5, zorder=4, gid=style.CROSS, clip_on=False)  # fmt: skip
         if named and point.n == points.n.max():
             words = f"{results.title(point.kernel)}:\n{point.text}"
-            style.say(ax, words, (point.n, y), (-6, 0), ha="right", va="center")
+            style.say(ax, words, (point.n, y), (-6, 5), ha="right", va="top")
 
 
 def in_unit(ms: float) -> tuple[float, str]:
