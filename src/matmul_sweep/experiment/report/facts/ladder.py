@@ -18,7 +18,6 @@ from matmul_sweep.experiment.dataset.selection import (
     shapes_of,
     size_name,
     squares,
-    to_fastest,
     verdict_of,
     way_of,
 )
@@ -173,10 +172,16 @@ def resources(results: Results, variant: Variant | None) -> dict[str, Any]:
     return {name: None if record.empty else known(record.iloc[0][name]) for name in names}
 
 
+def pairs_of(results: Results, row: pd.Series) -> pd.DataFrame:
+    """The ratios of a row's variant, timed in its way, to the libraries that fill C."""
+    pairs = results.ratios[results.ratios.variant == row.variant]
+    full = ~pairs.baseline.map(results.writes_half).astype(bool)
+    return pairs[full & (pairs.cache == row.cache)]
+
+
 def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]]:
     """The times of the libraries that fill C over a row's, from pairs of neighbours, and their
     rates there."""
-    held = (results.ratios.variant == row.variant) & (results.ratios.cache == row.cache)
     return [
         {
             "library": named(results, pair.baseline),
@@ -185,8 +190,7 @@ def shares(results: Results, row: pd.Series, factor: int) -> list[dict[str, Any]
             "interval": ends(pair.ratio_low, pair.ratio_high),
             "verdict": verdict_of(pair.ratio_low, pair.ratio_high),
         }
-        for pair in at(results.ratios[held], shape_of(row)).itertuples()
-        if not results.writes_half(pair.baseline)
+        for pair in at(pairs_of(results, row), shape_of(row)).itertuples()
     ]
 
 
@@ -200,27 +204,21 @@ def lead(results: Results, factor: int, arithmetic: str = "full") -> dict[str, A
         shape = shape_of(row)
         pairs = [pair for pair in shares(results, row, factor) if pair["interval"]]
         pair = min(pairs, key=lambda pair: pair["ratio"], default=None)
-        beside = at(results.launches[results.launches.cache == row.cache], shape)
+        beside = at(results.launches[results.launches.fill == row.fill], shape)
         theirs = beside.mean_error[beside.kernel == (pair and pair["library"]["name"])]
         ran = results.ran(row)
+        every = pairs_of(results, row)
+        lost = every[every.ratio_high < 1]
         return {
             "kernel": named(results, row.kernel, row.variant),
             "size": size_name(shape),
             "rate": row.tflops * factor,
             "speedup": pair and pair | {"way": way_of(best)},
-            "errors": [known(row.mean_error), *theirs.dropna()],
+            "errors": [known(row.mean_error), *theirs.dropna()[:1]],
             "workspace_bytes": ran and ran.workspace_bytes(shape, results.architecture),
-            "slower_at": slower_at(results, row),
+            "slower_at": [size_name(shape) for shape in shapes_of(lost)],
         }
     return None
-
-
-def slower_at(results: Results, row: pd.Series) -> list[str]:
-    """The sizes at which the fastest library that fills C beats a row's variant, timed alike."""
-    pairs = results.ratios[(results.ratios[["variant", "cache"]] == row[["variant", "cache"]]).all(axis=1)]
-    pairs = to_fastest(pairs[~pairs.baseline.map(results.writes_half).astype(bool)])
-    slower = pairs[pairs.ratio_high < 1]
-    return [size_name(shape) for shape in shapes_of(slower)]
 
 
 def reduced_leads(results: Results, factor: int) -> dict[str, dict[str, Any]]:

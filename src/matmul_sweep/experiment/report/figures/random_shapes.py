@@ -45,7 +45,8 @@ def random_shapes(results: Results) -> Figure:
             ax.set_xlim(-0.02, 1.02)
             ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         alone = ", alone" if leading(rows) == "alone" else ""
-        axes[0].set_title(results.title(kernel) + alone, loc="left")
+        axes[0].set_title(results.title(kernel), loc="left")
+        axes[1].set_xlabel(f"{len(rows)} shapes{alone}")
     grid[0, 0].set_ylabel("library / kernel")
     style.claim(made, ahead(results, panels))
     return made
@@ -76,7 +77,6 @@ def lanes(ax: Axes, rows: pd.DataFrame, places: np.ndarray) -> None:
     ax.set_yticks(range(len(known)), known)
     ax.set_ylim(len(known) - 0.4, -0.6)
     ax.grid(visible=False, axis="y")
-    ax.set_xlabel(f"{len(rows)} shapes")
 
 
 def ahead(results: Results, panels: Mapping[str, pd.DataFrame]) -> str:
