@@ -284,7 +284,7 @@ def test_tf32_is_in_the_chapter_on_errors_only(tmp_path: Path) -> None:
     assert typeset(results, tmp_path).startswith(b"%PDF")
     found = tables_of(results, DOCUMENTS)
     assert TF32 not in results.of("gemm").present
-    worst = found["findings"]["accuracy"]["kernels"][-1]
+    worst = found["findings"]["accuracy"]["gemm"]["kernels"][-1]
     assert (worst["name"], worst["arithmetic"]) == (TF32, "tf32")
 
 
