@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matmul_sweep.experiment.report.figures.style import SMALL_TEXT, grid_of, say
 
 BESIDE = 1.03  # of the axes' width: where the names of lines begin
-AROUND = 1.2  # inches of a figure's height that titles, labels and notes take, approximately
+# Inches of height that title and notes of a figure take, and title and labels of a row, about.
+AROUND, WITHIN = 0.8, 0.4
 NEAR = 0.75  # of it: from here on a line to its name cannot be taken for data
 
 
@@ -45,7 +46,7 @@ def gap(ax: Axes) -> float:
     """From one label to the next, as a share of the axes' height."""
     figure = ax.get_figure(root=True)
     assert figure is not None, "the axes are in a figure"
-    height = (figure.get_figheight() - AROUND) / grid_of(ax).nrows
+    height = (figure.get_figheight() - AROUND) / grid_of(ax).nrows - WITHIN
     return SMALL_TEXT / 72 * 1.25 / height
 
 
